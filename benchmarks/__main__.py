@@ -1,0 +1,42 @@
+"""``python -m benchmarks NAME [--data DIR] [--repeat N] [--quick]``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+from pathlib import Path
+
+import benchmarks
+from benchmarks.harness import Options, machine, save
+
+_TOOLS = {"__main__", "harness"}
+
+
+def main() -> None:
+    names = sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in _TOOLS)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=benchmarks.__doc__)
+    parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ["LEANRANK_DATA"]) if "LEANRANK_DATA" in os.environ else None,
+        help="directory with public data sets (default: $LEANRANK_DATA)",
+    )
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--only", help="run one part of a benchmark")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    args = parser.parse_args()
+    print(" ".join(f"{key}={value}" for key, value in machine().items()), flush=True)
+    for name in args.names:
+        module = importlib.import_module(f"benchmarks.{name}")
+        tables = module.run(Options(args.data, args.repeat, args.quick, args.only))
+        for table in tables:
+            print("\n" + table.markdown(), flush=True)
+        save(name, tables, args.out)
+
+
+if __name__ == "__main__":
+    main()

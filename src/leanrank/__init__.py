@@ -1,0 +1,31 @@
+"""Learn small, fast, linear ranking functions from large data, and put them to work."""
+
+from typing import TYPE_CHECKING
+
+from leanrank._lazy import attach
+from leanrank._version import __version__
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData as RankingData
+    from leanrank.data import dump_letor as dump_letor
+    from leanrank.data import load_letor as load_letor
+    from leanrank.data import make_ranking as make_ranking
+    from leanrank.model import load_model as load_model
+    from leanrank.rankers import RankRLS as RankRLS
+
+__getattr__, __dir__, _names = attach(
+    "leanrank",
+    {
+        "RankRLS": "leanrank.rankers",
+        "RankingData": "leanrank.data",
+        "checks": "leanrank.checks",
+        "data": "leanrank.data",
+        "dump_letor": "leanrank.data",
+        "errors": "leanrank.errors",
+        "load_letor": "leanrank.data",
+        "load_model": "leanrank.model",
+        "make_ranking": "leanrank.data",
+        "metrics": "leanrank.metrics",
+    },
+)
+__all__ = [*_names, "__version__"]  # noqa: PLE0604

@@ -1,0 +1,21 @@
+"""What a ranking data set is, and how it is read, written, scaled, fetched and made up."""
+
+from typing import TYPE_CHECKING
+
+from leanrank._lazy import attach
+
+if TYPE_CHECKING:
+    from leanrank.data.letor import dump_letor as dump_letor
+    from leanrank.data.letor import load_letor as load_letor
+    from leanrank.data.ranking_data import RankingData as RankingData
+    from leanrank.data.synthetic import make_ranking as make_ranking
+
+__getattr__, __dir__, __all__ = attach(
+    "leanrank.data",
+    {
+        "RankingData": "leanrank.data.ranking_data",
+        "dump_letor": "leanrank.data.letor",
+        "load_letor": "leanrank.data.letor",
+        "make_ranking": "leanrank.data.synthetic",
+    },
+)

@@ -1,0 +1,87 @@
+"""Everything leanrank raises or warns about on purpose.
+
+Each error is also a ``ValueError``, ``OSError`` or ``ImportError``, so code that knows nothing of
+leanrank still catches what it expects. A message is one sentence: what was wrong, where, what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DataWarning",
+    "FileError",
+    "InputError",
+    "LeanrankError",
+    "LeanrankWarning",
+    "MissingDependencyError",
+    "ModelError",
+    "ParseError",
+]
+
+
+class LeanrankError(Exception):
+    """Base of all errors that leanrank raises on purpose."""
+
+
+class InputError(LeanrankError, ValueError):
+    """Data or a parameter that cannot be used."""
+
+
+class ParseError(InputError):
+    """A text file that does not follow its format.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong and what is expected, without the place.
+    path : str
+        The file, or ``"<stdin>"``.
+    line, column : int, optional
+        One-based place of the first offending byte.
+    """
+
+    def __init__(
+        self, problem: str, *, path: str, line: int | None = None, column: int | None = None
+    ) -> None:
+        place = path
+        if line is not None:
+            place += f", line {line}"
+        if column is not None:
+            place += f", column {column}"
+        super().__init__(f"{place}: {problem}")
+        self.problem = problem
+        self.path = path
+        self.line = line
+        self.column = column
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_parse_error, (self.problem, self.path, self.line, self.column))
+
+
+class ModelError(LeanrankError, ValueError):
+    """A model file that cannot be trusted or does not fit the data."""
+
+
+class FileError(LeanrankError, OSError):
+    """A file that is missing, unreadable or cannot be written."""
+
+
+class MissingDependencyError(LeanrankError, ImportError):
+    """An optional package that is needed for what was asked."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package '{package}': install it with "
+            f"`pip install 'leanrank[{extra}]'`"
+        )
+
+
+class LeanrankWarning(UserWarning):
+    """Base of all warnings that leanrank issues."""
+
+
+class DataWarning(LeanrankWarning):
+    """Data that can be used but probably not as meant."""
+
+
+def _parse_error(problem: str, path: str, line: int | None, column: int | None) -> ParseError:
+    return ParseError(problem, path=path, line=line, column=column)

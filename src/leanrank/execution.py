@@ -1,0 +1,146 @@
+"""Mapping kernels over ranges, and adding up what comes back in a fixed order.
+
+The ranges depend on the data only, never on the number of workers, and partial results are combined
+in the order of the ranges. So one thread, many threads and a cluster give the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from leanrank.errors import InputError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ROWS_PER_RANGE = 16_384
+"""Documents in one unit of work: large enough to hide the cost of a call, small enough to share."""
+
+
+class Executor(Protocol):
+    """Something that applies a function to every item and returns the results in order."""
+
+    n_workers: int
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Apply ``function`` to every item; results in the order of the items."""
+
+
+class SerialExecutor:
+    """One after the other, in the calling thread."""
+
+    n_workers = 1
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Apply ``function`` to every item in turn."""
+        return [function(item) for item in items]
+
+
+class ThreadExecutor:
+    """A pool of threads; worth it because the kernels release the GIL."""
+
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Apply ``function`` to every item in the pool; results in the order of the items."""
+        listed = list(items)
+        if len(listed) < 2:
+            return [function(item) for item in listed]
+        return list(_pool(self.n_workers, os.getpid()).map(function, listed))
+
+
+def make_executor(n_jobs: int | None) -> Executor:
+    """Give the executor for scikit-learn's ``n_jobs`` (None is 1, -1 is every core).
+
+    >>> make_executor(2).map(abs, [-3, 2, -1])
+    [3, 2, 1]
+    """
+    n_workers = count_workers(n_jobs)
+    return SerialExecutor() if n_workers == 1 else ThreadExecutor(n_workers)
+
+
+def count_workers(n_jobs: int | None) -> int:
+    """Turn ``n_jobs`` into a number of threads.
+
+    >>> count_workers(None), count_workers(3)
+    (1, 3)
+    """
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InputError(
+            f"n_jobs={n_jobs!r} is not a number of threads: use a positive integer, or -1 for all cores"
+        )
+    if n_jobs > 0:
+        return int(n_jobs)
+    return max(1, available_cores() + 1 + int(n_jobs))
+
+
+def available_cores() -> int:
+    """Count the cores this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def query_ranges(
+    query_ptr: np.ndarray[Any, Any], rows_per_range: int = ROWS_PER_RANGE
+) -> list[tuple[int, int]]:
+    """Cut the queries into consecutive ranges of about ``rows_per_range`` documents.
+
+    >>> query_ranges(np.array([0, 3, 5, 9, 10]), rows_per_range=5)
+    [(0, 2), (2, 4)]
+    """
+    ptr = np.asarray(query_ptr)
+    n_queries = len(ptr) - 1
+    if n_queries == 0:
+        return []
+    n_ranges = max(1, -(-int(ptr[-1] - ptr[0]) // rows_per_range))
+    targets = ptr[0] + np.arange(1, n_ranges) * rows_per_range
+    cuts = np.unique(np.concatenate(([0], np.searchsorted(ptr, targets), [n_queries])))
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+def row_blocks(n_rows: int, rows_per_block: int = ROWS_PER_RANGE) -> list[tuple[int, int]]:
+    """Cut rows into consecutive blocks, whatever the queries.
+
+    >>> row_blocks(10, 4)
+    [(0, 4), (4, 8), (8, 10)]
+    """
+    return [(at, min(at + rows_per_block, n_rows)) for at in range(0, n_rows, rows_per_block)]
+
+
+def add_up(parts: Sequence[Any]) -> Any:
+    """Add partial results one after the other; arrays are added into a copy of the first."""
+    total = parts[0].copy() if isinstance(parts[0], np.ndarray) else parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def single_threaded_blas() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread: its sums differ between thread counts, and we thread above it."""
+    return _blas_controller().limit(limits=1, user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _blas_controller() -> Any:
+    import scipy.linalg  # noqa: F401  (its BLAS must be loaded to be controlled)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@lru_cache(maxsize=8)
+def _pool(n_workers: int, pid: int) -> ThreadPoolExecutor:
+    """Keep one pool per size and process: a forked child must not wait for its parent's threads."""
+    del pid
+    return ThreadPoolExecutor(n_workers, thread_name_prefix="leanrank")
