@@ -316,7 +316,7 @@ class RankingData:
         extras = [n for n in ("doc_ids", "sample_weight", "query_weight", "offset") if getattr(self, n) is not None]
         if extras:
             parts.append("with " + ", ".join(extras))
-        return textwrap.fill("RankingData: " + ", ".join(parts), 88)
+        return textwrap.fill("RankingData: " + ", ".join(parts), 88, break_on_hyphens=False)
 
 
 @dataclass(frozen=True)

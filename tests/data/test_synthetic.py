@@ -1,0 +1,172 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from leanrank.data import make_ranking, stream_ranking
+from leanrank.errors import InputError
+
+SHAPES = {
+    "dense": {},
+    "float32": {"dtype": np.float32, "correlation": 0.4},
+    "holes": {"density": 0.5, "unit_rows": True},
+    "holes stored sparse": {"density": 0.5, "sparse": True},
+    "sparse": {"density": 0.1, "n_features": 300},
+    "sparse stored dense": {"density": 0.1, "n_features": 300, "sparse": False},
+    "words": {
+        "density": 0.02,
+        "n_features": 500,
+        "columns": "zipf",
+        "unit_rows": True,
+        "levels_within": "query",
+    },
+}
+
+
+def same(a, b):
+    assert a.X.dtype == b.X.dtype
+    assert a.is_sparse == b.is_sparse
+    X, Z = (d.X.toarray() if d.is_sparse else d.X for d in (a, b))
+    np.testing.assert_array_equal(X, Z)
+    np.testing.assert_array_equal(a.y, b.y)
+    np.testing.assert_array_equal(a.qid, b.qid)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_the_stream_put_together_is_the_whole(shape):
+    settings = {"docs_per_query": (300, 900), "n_features": 40, **shape}
+    whole = make_ranking(60, **settings)
+    at = 0
+    for chunk in stream_ranking(60, queries_per_chunk=23, **settings):
+        same(chunk, whole.queries[at : at + chunk.n_queries])
+        at += chunk.n_queries
+    assert at == 60
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_threads_prefixes_and_late_starts_change_nothing(shape):
+    settings = {"docs_per_query": (300, 900), "n_features": 40, **shape}
+    whole = make_ranking(60, **settings)
+    same(make_ranking(60, n_jobs=3, **settings), whole)
+    same(make_ranking(37, **settings), whole.queries[:37])
+    same(next(stream_ranking(start=41, queries_per_chunk=7, **settings)), whole.queries[41:48])
+
+
+def test_an_endless_stream_goes_on():
+    stream = stream_ranking(queries_per_chunk=3)
+    assert [next(stream).query_ids.tolist() for _ in range(3)] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+def test_seeds_differ_and_generators_are_taken():
+    assert not np.array_equal(make_ranking(random_state=1).X, make_ranking(random_state=2).X)
+    for kind in (np.random.default_rng, np.random.RandomState):
+        same(make_ranking(random_state=kind(3)), make_ranking(random_state=kind(3)))
+    assert not np.array_equal(make_ranking(random_state=None).X, make_ranking(random_state=None).X)
+
+
+def test_the_truth_is_sparse_scaled_and_there():
+    data, coef = make_ranking(300, n_informative=4, label_noise=0.0, return_coef=True)
+    assert np.count_nonzero(coef) == 4
+    scores = data.X @ coef
+    assert scores.std() == pytest.approx(1, abs=0.03)
+    for query in range(5):  # without noise, labels never contradict the scores within a query
+        rows = slice(*data.query_ptr[query : query + 2])
+        by_score = data.y[rows][np.argsort(scores[rows])]
+        assert (np.diff(by_score) >= 0).all()
+
+
+def test_noise_hides_the_truth():
+    agreement = []
+    for noise in (0.1, 1.0, 5.0):
+        data, coef = make_ranking(200, label_noise=noise, query_spread=0.0, return_coef=True)
+        agreement.append(np.corrcoef(data.X @ coef, data.y)[0, 1])
+    assert agreement[0] > agreement[1] + 0.1 > agreement[2] + 0.2
+
+
+def test_levels_have_their_shares():
+    shares = np.array([0.6, 0.3, 0.08, 0.02])
+    data = make_ranking(400, 100, level_shares=shares)
+    np.testing.assert_allclose(np.bincount(data.y.astype(int)) / len(data), shares, atol=0.02)
+    within = make_ranking(30, 100, level_shares=shares, levels_within="query")
+    for query in range(30):
+        counts = np.bincount(within.y[within.qid == query].astype(int))
+        assert counts.tolist() == [60, 30, 8, 2]
+
+
+def test_default_levels_halve():
+    data = make_ranking(500, n_levels=5)
+    shares = np.bincount(data.y.astype(int)) / len(data)
+    np.testing.assert_allclose(shares, np.array([16, 8, 4, 2, 1]) / 31, atol=0.02)
+
+
+def test_spread_makes_hard_and_easy_queries():
+    means = [np.std(make_ranking(200, query_spread=s).y.reshape(200, 50).mean(1)) for s in (0, 1.5)]
+    assert means[1] > 3 * means[0]
+
+
+@pytest.mark.parametrize("density", [0.001, 0.05, 0.2, 0.6])
+@pytest.mark.parametrize("columns", ["uniform", "zipf"])
+def test_density(density, columns):
+    data = make_ranking(40, 50, 1000, density=density, columns=columns)
+    assert data.density == pytest.approx(density, rel=0.06)
+    if density < 0.25:
+        assert sp.issparse(data.X)
+        assert data.X.indices.dtype == np.int32
+        assert data.X.has_canonical_format
+
+
+def test_correlation():
+    X = make_ranking(400, n_features=4, correlation=0.6).X
+    off = np.corrcoef(X.T)[np.triu_indices(4, 1)]
+    np.testing.assert_allclose(off, 0.6, atol=0.03)
+
+
+def test_words_follow_zipf_and_rows_have_unit_length():
+    data = make_ranking(1, 3000, 5000, density=0.01, columns="zipf", unit_rows=True)
+    np.testing.assert_allclose(np.sqrt(data.X.multiply(data.X).sum(axis=1)), 1)
+    popularity = np.sort(np.bincount(data.X.indices, minlength=5000))[::-1]
+    assert popularity[0] > 20 * popularity[2000]
+    assert (data.X.data > 0).all()
+
+
+def test_storage_does_not_change_the_numbers():
+    for density in (0.1, 0.5):
+        a = make_ranking(density=density, sparse=True)
+        b = make_ranking(density=density, sparse=False)
+        np.testing.assert_array_equal(a.X.toarray(), b.X)
+        np.testing.assert_array_equal(a.y, b.y)
+
+
+def test_extremes():
+    assert make_ranking(1, 1, 1, n_informative=1).X.shape == (1, 1)
+    assert make_ranking(3, density=0.0).X.nnz == 0
+    assert make_ranking(3, n_informative=0).n_queries == 3
+    assert make_ranking(3, n_levels=1).levels.tolist() == [0]
+    assert make_ranking(3, 10, density=0.01, sparse=True, unit_rows=True).X.shape == (30, 20)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_queries": 0}, "n_queries"),
+        ({"n_queries": 2.5}, "n_queries"),
+        ({"docs_per_query": (9, 3)}, "docs_per_query"),
+        ({"docs_per_query": (1, 2, 3)}, "docs_per_query"),
+        ({"n_informative": 21}, "n_informative=21 must be a whole number from 0 to 20"),
+        ({"density": 1.5}, "density=1.5 must be a number from 0 to 1"),
+        ({"density": float("nan")}, "density"),
+        ({"correlation": -0.1}, "correlation"),
+        ({"label_noise": float("inf")}, "label_noise"),
+        ({"columns": "pareto"}, "'uniform', 'zipf'"),
+        ({"columns": "zipf"}, "density below 1"),
+        ({"levels_within": "row"}, "levels_within"),
+        ({"level_shares": [1, -1]}, "level_shares"),
+        ({"level_shares": [1, 1], "n_levels": 3}, "give one of them"),
+        ({"dtype": np.int32}, "float32 or float64"),
+        ({"random_state": -1}, "random_state"),
+    ],
+)
+def test_bad_parameters_are_named(settings, words):
+    with pytest.raises(InputError, match=words):
+        make_ranking(**settings)
+    with pytest.raises(InputError, match=words):
+        stream_ranking(**settings)  # at once, not at the first chunk
