@@ -1,0 +1,142 @@
+"""How a model was made: algorithm, parameters, data, versions, measures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from leanrank._version import __version__
+from leanrank.data import RankingData
+
+FINGERPRINT = "sha256:"
+
+
+def make_provenance(
+    *,
+    algorithm: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    data: RankingData | None = None,
+    measures: Mapping[str, Any] | None = None,
+    training: Mapping[str, Any] | None = None,
+    created: str | None = None,
+) -> dict[str, Any]:
+    """Describe how a model was made, in values that a JSON document can hold.
+
+    There is no time stamp unless one is given: the same input must give the same file.
+
+    Parameters
+    ----------
+    algorithm : str, optional
+        The estimator's name.
+    parameters : mapping, optional
+        Its parameters; what JSON cannot hold is kept as text.
+    data : RankingData, optional
+        The training data, kept as its sizes and its :func:`fingerprint`.
+    measures : mapping, optional
+        Values of measures, for instance ``{"vali": {"ndcg@10": 0.47}}``.
+    training : mapping, optional
+        What the solver reports: iterations, duality gap.
+    created : str, optional
+        A time, if reproducible files do not matter.
+
+    Examples
+    --------
+    >>> made = make_provenance(algorithm="RankRLS", parameters={"alpha": np.float64(2)})
+    >>> made["algorithm"], made["parameters"], sorted(made["versions"])
+    ('RankRLS', {'alpha': 2.0}, ['leanrank', 'numpy', 'python'])
+    """
+    made: dict[str, Any] = {
+        "versions": {
+            "leanrank": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        }
+    }
+    if algorithm is not None:
+        made["algorithm"] = algorithm
+    if parameters is not None:
+        made["parameters"] = to_json_values(parameters)
+    if data is not None:
+        made["data"] = {
+            "queries": data.n_queries,
+            "documents": len(data),
+            "features": data.n_features,
+            "fingerprint": fingerprint(data),
+        }
+    if measures is not None:
+        made["measures"] = to_json_values(measures)
+    if training is not None:
+        made["training"] = to_json_values(training)
+    if created is not None:
+        made["created"] = created
+    return made
+
+
+def fingerprint(data: RankingData) -> str:
+    """Identify a data set by what it holds: SHA-256 over features, labels, queries and weights.
+
+    Names, document ids and query ids do not count; dense or sparse storage, float32 or float64 do.
+    The same data give the same text on every machine.
+
+    Examples
+    --------
+    >>> fingerprint(RankingData([[1.0], [2.0]], [0, 1]))
+    'sha256:...'
+    """
+    if data.is_sparse:
+        arrays = {
+            "X.data": data.X.data,
+            "X.indices": data.X.indices.astype(np.int64),
+            "X.indptr": data.X.indptr.astype(np.int64),
+        }
+    else:
+        arrays = {"X": data.X}
+    arrays |= {"y": data.y, "query_ptr": data.query_ptr}
+    for name in ("sample_weight", "query_weight", "offset"):
+        if getattr(data, name) is not None:
+            arrays[name] = getattr(data, name)
+    ordered = {
+        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        for name, array in arrays.items()
+    }
+    header = {
+        "shape": list(data.X.shape),
+        "arrays": [[name, a.dtype.str, list(a.shape)] for name, a in ordered.items()],
+    }
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for array in ordered.values():
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return FINGERPRINT + digest.hexdigest()
+
+
+def to_json_values(value: Any) -> Any:
+    """Turn a value into what a model file can hold; anything else becomes a text that names it.
+
+    >>> to_json_values({"a": np.int64(3), "b": (1, None), "c": float("inf"), "d": abs})
+    {'a': 3, 'b': [1, None], 'c': 'inf', 'd': 'builtins.abs'}
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    if isinstance(value, Mapping):
+        return {to_json_values(str(key)): to_json_values(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and value.size <= 1000:
+        return to_json_values(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [to_json_values(item) for item in value]
+    named = value if hasattr(value, "__qualname__") else type(value)
+    text = f"{named.__module__}.{named.__qualname__}" if named is value else repr(value)
+    if " at 0x" in text:  # an address would differ from run to run
+        text = f"{type(value).__module__}.{type(value).__qualname__}"
+    return to_json_values(text)

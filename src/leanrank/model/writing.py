@@ -1,0 +1,117 @@
+"""Writing a model file: the same model gives the same bytes, laid out for people and for diffs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from leanrank._files import atomic_write
+from leanrank.errors import InputError
+from leanrank.model.linear import LinearModel
+
+
+def save_model(estimator: Any, path: str | os.PathLike[str]) -> LinearModel:
+    """Write a fitted ranker, a pipeline of a normaliser and a ranker, or a model to a file.
+
+    Parameters
+    ----------
+    estimator : object
+        A ranker with ``to_model()``; a scikit-learn ``Pipeline`` that ends in one, with at most one
+        normaliser of :mod:`leanrank.data.normalize` before it; or a LinearModel.
+    path : path
+        The file; ``"-"`` is standard output.
+
+    Returns
+    -------
+    LinearModel
+        What was written.
+    """
+    model = as_model(estimator)
+    model.save(path)  # type: ignore[arg-type]
+    return model
+
+
+def as_model(estimator: Any) -> LinearModel:
+    """Turn a fitted ranker or pipeline into one model."""
+    if isinstance(estimator, LinearModel):
+        return estimator
+    if hasattr(estimator, "steps"):
+        return _from_pipeline(estimator.steps)
+    if hasattr(estimator, "to_model"):
+        return estimator.to_model()
+    raise InputError(
+        f"{type(estimator).__name__} cannot be saved as a model: it has no to_model(); give a "
+        "fitted ranker, or a pipeline that ends in one"
+    )
+
+
+def write_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a model document, whole or not at all."""
+    text = layout(document)
+    with atomic_write(path) as stream:
+        stream.write(text)
+
+
+def layout(document: Mapping[str, Any]) -> str:
+    """Lay a document out: one weight a line, one provenance entry a line.
+
+    >>> print(layout({"kind": "linear", "weights": [{"feature": 1, "value": 0.1}]}), end="")
+    {
+      "kind": "linear",
+      "weights": [
+        {"feature": 1, "value": 0.1}
+      ]
+    }
+    """
+    entries = [f"  {_flat(key)}: {_laid_out(value)}" for key, value in document.items()]
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def _laid_out(value: Any) -> str:
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(f"    {_flat(item)}" for item in value) + "\n  ]"
+    if isinstance(value, dict) and value:
+        lines = [f"    {_flat(key)}: {_flat(value[key])}" for key in sorted(value)]
+        return "{\n" + ",\n".join(lines) + "\n  }"
+    return _flat(value)
+
+
+def _flat(value: Any) -> str:
+    # A weight keeps the order feature, value; everything else that has no order is sorted.
+    keep = isinstance(value, dict) and set(value) == {"feature", "value"}
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=not keep)
+
+
+def _from_pipeline(steps: list[tuple[str, Any]]) -> LinearModel:
+    active = [(name, step) for name, step in steps if step is not None and step != "passthrough"]
+    if not active or not hasattr(active[-1][1], "to_model"):
+        raise InputError("the pipeline cannot be saved as a model: its last step must be a ranker")
+    model: LinearModel = active[-1][1].to_model()
+    before = active[:-1]
+    if not before:
+        return model
+    name, step = before[0]
+    if len(before) > 1 or not hasattr(step, "to_dict"):
+        odd = name if not hasattr(step, "to_dict") else before[1][0]
+        raise InputError(
+            f"the pipeline cannot be saved as a model because of its step {odd!r}: only one "
+            "normaliser of leanrank.data.normalize may stand before the ranker"
+        )
+    if model.normalizer is not None:
+        raise InputError("the ranker's model has a normaliser of its own beside the pipeline's")
+    return LinearModel(
+        n_features=model.n_features,
+        indices=model.indices,
+        values=model.values,
+        feature_names=model.feature_names or _names_seen_by(step),
+        normalizer=step.to_dict(),
+        provenance=model.provenance,
+    )
+
+
+def _names_seen_by(step: Any) -> tuple[str, ...] | None:
+    """Names that the first step saw in a data frame but did not pass on to the ranker."""
+    names = getattr(step, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
