@@ -1,0 +1,128 @@
+"""What a loss is: a sum over queries of functions of scores, levels and weights.
+
+A loss never sees features. It is prepared once into a *plan* (flat arrays, picklable) and then
+evaluated over *ranges of queries* ``[r0, r1)``: a range reads and writes only the rows of its own
+queries and returns partial sums, so ranges may run in any thread or process.
+
+The operations, of which a loss offers those it can (a solver that needs another says so by name):
+
+========== ===================================================================================
+prepare    labels, queries, weights and offset -> plan
+evaluate   value, filling the score gradient g
+along      value, slope and curvature at u + t·d, for a line search that never touches X
+curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``n_atoms`` weights a
+           document whose sums over each *cell* (say, the documents of one level of one query) span
+           the low-rank part; ``aux`` carries two numbers a cell from here to fold
+fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
+dual       the dual value at the point that the scaled score gradient a·g defines
+========== ===================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.errors import InputError
+
+NORMALIZATIONS = ("query", "term", "none")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every loss needs of a data set; losses extend it.
+
+    Attributes
+    ----------
+    query_ptr : array of int64
+        Query q owns the rows ``query_ptr[q]:query_ptr[q + 1]``.
+    scale : array
+        The factor ω_q / (c_q S) of each query's loss; 0 for a query that does not take part.
+    offset : array or None
+        s in u = Xw − s.
+    cell : array of int64
+        The cell of each row, numbered so that the cells of a query are consecutive.
+    cell_ptr : array of int64
+        Query q owns the cells ``cell_ptr[q]:cell_ptr[q + 1]``.
+    """
+
+    query_ptr: IntArray
+    scale: FloatArray
+    offset: FloatArray | None
+    cell: IntArray
+    cell_ptr: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """How many documents there are."""
+        return int(self.query_ptr[-1])
+
+    @property
+    def n_active(self) -> int:
+        """How many queries take part."""
+        return int(np.count_nonzero(self.scale))
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a loss is prepared from; rows in grouped order."""
+
+    y: FloatArray
+    query_ptr: IntArray
+    sample_weight: FloatArray | None = None
+    query_weight: FloatArray | None = None
+    gain_weight: FloatArray | None = None
+    offset: FloatArray | None = None
+    normalize: str = "query"
+
+
+class Loss(Protocol):
+    """A function of scores; see the module's table for what each operation means."""
+
+    name: ClassVar[str]
+
+    def prepare(self, labels: Labels) -> Plan:
+        """Sort out levels and weights once."""
+
+    def evaluate(self, plan: Any, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
+        """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
+
+
+def require(part: Any, solver: str, *operations: str) -> None:
+    """Check that a loss or penalty offers what a solver needs, with a sentence naming both."""
+    missing = [operation for operation in operations if not hasattr(part, operation)]
+    if missing:
+        raise InputError(
+            f"the solver {solver!r} needs {', '.join(missing)} of {part.name!r}, which does not offer "
+            f"it: choose another solver for {part.name!r}"
+        )
+
+
+def query_scale(
+    terms: FloatArray, query_weight: FloatArray | None, normalize: str
+) -> FloatArray:
+    """Compute the factor ω_q / (c_q S) of each query from its number of terms T_q.
+
+    >>> query_scale(np.array([2.0, 0.0, 4.0]), None, "query").tolist()
+    [0.25, 0.0, 0.125]
+    >>> query_scale(np.array([2.0, 0.0, 4.0]), None, "none").tolist()
+    [1.0, 0.0, 1.0]
+    """
+    if normalize not in NORMALIZATIONS:
+        raise InputError(f"normalize={normalize!r} is not known: choose one of {NORMALIZATIONS}")
+    active = terms > 0
+    weight = np.ones(len(terms)) if query_weight is None else np.asarray(query_weight, np.float64)
+    weight = np.where(active, weight, 0.0)
+    if not weight.any():
+        raise InputError(
+            "no query has documents at two levels, so there is nothing to learn from: give labels "
+            "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
+        )
+    if normalize == "none":
+        return weight
+    if normalize == "term":
+        return weight / float(np.sum(weight * terms))
+    return np.divide(weight, terms, out=np.zeros_like(weight), where=active) / float(weight.sum())

@@ -1,0 +1,38 @@
+"""The rankers: scikit-learn estimators, each a named point of loss × penalty × solver."""
+
+from typing import TYPE_CHECKING, Any
+
+from leanrank._lazy import attach
+
+if TYPE_CHECKING:
+    from leanrank.rankers.base import BaseRanker as BaseRanker
+    from leanrank.rankers.rankrls import RankRLS as RankRLS
+
+RANKERS: dict[str, str] = {
+    "rankrls": "RankRLS",
+}
+"""The name of each ranker on the command line, and its class here."""
+
+_modules = {
+    "BaseRanker": "leanrank.rankers.base",
+    "RankRLS": "leanrank.rankers.rankrls",
+}
+__getattr__, __dir__, _names = attach("leanrank.rankers", _modules)
+__all__ = [*_names, "RANKERS", "get_ranker"]  # noqa: PLE0604
+
+
+def get_ranker(name: str) -> Any:
+    """Give the class of a ranker by its name on the command line.
+
+    >>> get_ranker("rankrls").__name__
+    'RankRLS'
+    """
+    if name not in RANKERS:
+        import difflib
+
+        from leanrank.errors import InputError
+
+        near = difflib.get_close_matches(name, RANKERS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(sorted(RANKERS))
+        raise InputError(f"there is no algorithm {name!r}: {hint}")
+    return __getattr__(RANKERS[name])

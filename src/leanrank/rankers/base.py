@@ -1,0 +1,321 @@
+"""What every linear ranker shares: validation, prediction, scoring, saving."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from leanrank._jit import kernel_view
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import RankingData, group_rows, group_sizes_to_qid
+from leanrank.errors import InputError
+from leanrank.losses.base import Labels
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from leanrank.model import LinearModel
+
+
+class BaseRanker(BaseEstimator):
+    """A linear ranking function that follows scikit-learn's conventions.
+
+    A subclass stores its parameters in ``__init__`` and implements ``_fit(data, labels)``, which
+    returns the weights and may set further fitted attributes.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only when X had column names that are all strings.
+    n_queries_ : int
+        Queries in the training data.
+    n_informative_queries_ : int
+        Those with documents at two levels or more.
+    """
+
+    # scikit-learn passes these on from meta-estimators once metadata routing is enabled.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "qid": True,
+        "sample_weight": True,
+        "query_weight": False,
+        "gain_weight": False,
+        "offset": False,
+        "group": False,
+    }
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "group": False}
+
+    coef_: FloatArray
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        group: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        gain_weight: Any = None,
+        offset: Any = None,
+    ) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix or data frame of shape (documents, features), or RankingData
+            Rows in any order. A RankingData brings its own labels, queries and weights.
+        y : array-like
+            One label a document; levels are the distinct values.
+        qid : array-like, optional
+            One query identifier a document, any hashable type. None: all documents are one query.
+        group : array-like, optional
+            Instead of qid: the sizes of consecutive queries.
+        sample_weight : array-like, optional
+            One weight a document; 2 means the document twice.
+        query_weight : array-like or mapping, optional
+            One weight a query in order of first appearance, or a mapping from qid.
+        gain_weight : array-like, optional
+            One weight a document for the terms in which it dominates others, such as an inverse
+            propensity of a click.
+        offset : array-like, optional
+            The margin offset s of each document: the loss sees Xw − s.
+
+        Returns
+        -------
+        self
+        """
+        if isinstance(X, RankingData):
+            given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+            twice = [name for name, value in given.items() if value is not None]
+            if twice:
+                raise InputError(f"a RankingData brings its own {twice[0]}: leave {twice[0]} out")
+            data = X
+            self._take_names(data)
+            check_finite(data.X, self.n_features_in_, data.feature_names)
+        else:
+            data = self._validated(X, y, qid, group, sample_weight, query_weight, offset)
+        if np.isnan(data.y).any():
+            row = int(np.flatnonzero(np.isnan(data.y))[0])
+            raise InputError(
+                f"the label of document {row} is missing (NaN): {type(self).__name__} needs a label "
+                "for every training document; the input contains NaN"
+            )
+        if np.isinf(data.y).any():
+            raise InputError("a label is infinity: labels must be finite numbers")
+        if data.sample_weight is not None and not data.sample_weight.any():
+            raise InputError("every sample_weight is zero: at least two documents must count")
+        gains = None
+        if gain_weight is not None:
+            # RankingData checks and orders one number a document; that is all that is wanted here.
+            gains = RankingData(
+                np.empty((len(data), 0)), qid=qid, group=group, sample_weight=gain_weight
+            ).sample_weight
+        labels = Labels(
+            y=kernel_view(data.y),
+            query_ptr=kernel_view(data.query_ptr),
+            sample_weight=_view(data.sample_weight),
+            query_weight=_view(data.query_weight),
+            gain_weight=_view(gains),
+            offset=_view(data.offset),
+            normalize=getattr(self, "normalize", "query"),
+        )
+        self.n_queries_ = data.n_queries
+        self.n_informative_queries_ = int(data.informative.sum())
+        self.coef_ = self._fit(data, labels)
+        return self
+
+    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+        """Return the weights for validated data."""
+        raise AssertionError(f"{type(self).__name__} must define _fit")
+
+    def predict(self, X: Any) -> FloatArray:
+        """Score documents, in the order given; a higher score ranks first.
+
+        Only the columns of non-zero weights are read.
+        """
+        check_is_fitted(self)
+        if isinstance(X, RankingData):
+            data = X.X
+            if X.n_features != self.n_features_in_:
+                raise InputError(
+                    f"X has {X.n_features} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+        else:
+            data = self._matrix(X, reset=False)
+        support = np.flatnonzero(self.coef_)
+        if len(support) == data.shape[1]:
+            return np.asarray(data @ self.coef_, dtype=np.float64)
+        return np.asarray(data[:, support] @ self.coef_[support], dtype=np.float64)
+
+    def rank(self, X: Any, qid: Any = None, *, group: Any = None) -> IntArray:
+        """Give each document its rank within its query, 1 the best; ties keep the input order."""
+        scores = self.predict(X)
+        if isinstance(X, RankingData):
+            if qid is not None or group is not None:
+                raise InputError("a RankingData brings its own queries: leave qid and group out")
+            qid = X.qid
+        elif group is not None:
+            qid = group_sizes_to_qid(group, len(scores))
+        grouping = group_rows(qid, len(scores))
+        query_of = np.repeat(np.arange(len(grouping.query_ids)), np.diff(grouping.query_ptr))
+        order = np.lexsort((-grouping.take(scores), query_of))
+        ranks = np.empty(len(scores), dtype=np.int64)
+        ranks[order] = np.arange(len(scores)) - grouping.query_ptr[query_of] + 1
+        return grouping.restore(ranks)
+
+    def score(self, X: Any, y: Any = None, qid: Any = None, *, group: Any = None) -> float:
+        """Return NDCG@10 in the standard convention, averaged over the queries where it is defined."""
+        from leanrank.metrics import evaluate
+
+        scores = self.predict(X)
+        if isinstance(X, RankingData):
+            y, qid = X.y, X.qid
+        elif y is None:
+            raise InputError("score needs the labels y (or a RankingData)")
+        result = evaluate(y, scores, qid, group=group, measures=["ndcg@10"])
+        return float(result.means["ndcg@10"])
+
+    @property
+    def sparsity_(self) -> float:
+        """Share of the features that the model uses, ‖w‖₀ / n."""
+        check_is_fitted(self)
+        return float(np.count_nonzero(self.coef_)) / max(1, len(self.coef_))
+
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
+        """Give the fitted weights as a plain model, which can be saved, sent and exported."""
+        from leanrank._version import __version__
+        from leanrank.model import LinearModel
+
+        check_is_fitted(self)
+        support = np.flatnonzero(self.coef_)
+        names = getattr(self, "feature_names_in_", None)
+        made = {
+            "algorithm": type(self).__name__,
+            "parameters": {name: _plain(value) for name, value in self.get_params().items()},
+            "versions": {"leanrank": __version__},
+        }
+        return LinearModel(
+            n_features=self.n_features_in_,
+            feature_names=None if names is None else tuple(map(str, names)),
+            indices=support,
+            values=self.coef_[support],
+            provenance={**made, **(provenance or {})},
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON; ``leanrank.load_model`` reads it."""
+        self.to_model().save(path)
+
+    def _validated(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any,
+        group: Any,
+        sample_weight: Any,
+        query_weight: Any,
+        offset: Any,
+    ) -> RankingData:
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: give one "
+                "label a document"
+            )
+        matrix = self._matrix(X, reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        y = np.asarray(y)
+        if y.dtype.kind == "c":
+            raise InputError("Complex data not supported: labels must be real numbers")
+        return RankingData(
+            matrix,
+            y,
+            qid,
+            group=group,
+            feature_names=names,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            offset=offset,
+        )
+
+    def _matrix(self, X: Any, *, reset: bool) -> Matrix:
+        matrix = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+        )
+        check_finite(matrix, matrix.shape[1], getattr(self, "feature_names_in_", None))
+        return matrix
+
+    def _take_names(self, data: RankingData) -> None:
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def check_finite(X: Matrix, n_features: int, names: Any = None) -> None:
+    """Refuse NaN and infinity with a sentence that names the column."""
+    values = X if isinstance(X, np.ndarray) else X.data
+    if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+        return
+    at = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
+    column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
+    kind = "NaN" if np.isnan(values.ravel()[at]) else "infinity"
+    named = f"feature {column}" if names is None else f"feature {names[column]!r} (column {column})"
+    raise InputError(
+        f"Input X contains {kind} in {named}: fill in or drop the missing and infinite values first"
+    )
+
+
+def check_number(
+    name: str, value: Any, *, low: float = 0.0, open_low: bool = False, high: float = np.inf
+) -> float:
+    """Check a numeric parameter of a ranker.
+
+    >>> check_number("alpha", 0.5)
+    0.5
+    >>> check_number("alpha", -1)
+    Traceback (most recent call last):
+    leanrank.errors.InputError: alpha=-1 must be a number, at least 0
+    """
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not (value > low if open_low else value >= low) or not value <= high:
+        bound = f"{'above' if open_low else 'at least'} {low:g}"
+        if np.isfinite(high):
+            bound += f" and at most {high:g}"
+        raise InputError(f"{name}={value!r} must be a number, {bound}")
+    return float(value)
+
+
+def _view(array: AnyArray | None) -> AnyArray | None:
+    return None if array is None else kernel_view(array)
+
+
+def _plain(value: Any) -> Any:
+    """Turn a parameter into what JSON can hold."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str, list, dict)):
+        return value
+    return repr(value)
