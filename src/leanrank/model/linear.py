@@ -131,8 +131,8 @@ class LinearModel:
 
     @property
     def sparsity(self) -> float:
-        """Share of the features that have no weight."""
-        return 1.0 - self.n_nonzero / self.n_features if self.n_features else 0.0
+        """Share of the features that have a weight, ‖w‖₀ / n."""
+        return self.n_nonzero / self.n_features if self.n_features else 0.0
 
     def predict(self, X: Any, qid: Any = None) -> FloatArray:
         """Score documents; within a query, higher is better.

@@ -1,0 +1,314 @@
+import copy
+import io
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leanrank.errors import FileError, ModelError
+from leanrank.model import LinearModel, load_model
+from leanrank.model.writing import layout
+
+VALID = LinearModel.from_coef(
+    [0.5, 0.0, -0.25],
+    feature_names=["bm25", "length", "spam"],
+    provenance={"algorithm": "RankRLS", "parameters": {"alpha": 2.0, "deep": [1, {"a": None}]}},
+).to_dict()
+
+
+def with_change(*path, value):
+    document = copy.deepcopy(VALID)
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return document
+
+
+def without(*path):
+    document = copy.deepcopy(VALID)
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return document
+
+
+WEIGHT = {"feature": "bm25", "value": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ([], "the document is a list: an object is expected"),
+        (without("format"), "the document lacks the key 'format'"),
+        (with_change("format", value="onnx"), "format is 'onnx': 'leanrank-model' is expected"),
+        (without("schema_version"), "the document lacks the key 'schema_version'"),
+        (
+            with_change("schema_version", value=7),
+            "schema_version is 7, but this release reads version 1: use a release of leanrank that "
+            "knows it",
+        ),
+        (with_change("schema_version", value=True), "schema_version is true: a whole number is"),
+        (with_change("schema_version", value=1.0), "schema_version is 1.0: a whole number is"),
+        (with_change("kind", value="forest"), "kind is 'forest': 'linear' is expected"),
+        (without("weights"), "the document lacks the key 'weights'"),
+        (
+            with_change("weigths", value=[]),
+            "the document has the unknown key 'weigths': the keys here are format, schema_version, "
+            "kind, n_features, weights, feature_names, normalizer, provenance",
+        ),
+        (with_change("n_features", value=-1), "n_features is -1: a whole number from 0 to"),
+        (with_change("n_features", value=10**40), "n_features is a very large number: a whole"),
+        (with_change("n_features", value="3"), "n_features is '3': a whole number is expected"),
+        (with_change("n_features", value=4), "feature_names has 3 names but n_features is 4"),
+        (with_change("feature_names", value="abc"), "feature_names is 'abc': a list is expected"),
+        (with_change("feature_names", 1, value=3), "feature_names[1] is 3: a text is expected"),
+        (
+            with_change("feature_names", 2, value="bm25"),
+            "feature_names[2] is 'bm25', which feature_names[0] is already",
+        ),
+        (with_change("feature_names", 1, value="\ud800"), "feature_names[1] holds half of a"),
+        (with_change("weights", value={}), "weights is an object: a list is expected"),
+        (with_change("weights", 1, value=3), "weights[1] is 3: an object is expected"),
+        (without("weights", 1, "value"), "weights[1] lacks the key 'value'"),
+        (
+            with_change("weights", 1, "note", value=""),
+            "weights[1] has the unknown key 'note': the keys here are feature, value",
+        ),
+        (with_change("weights", 1, "value", value="1"), "weights[1].value is '1': a number is"),
+        (with_change("weights", 1, "value", value=True), "weights[1].value is true: a number is"),
+        (with_change("weights", 1, "value", value=None), "weights[1].value is null: a number is"),
+        (with_change("weights", 1, "value", value=0.0), "weights[1].value is zero: leave features"),
+        (
+            with_change("weights", 1, "value", value=float("nan")),
+            "weights[1].value is not a finite number",
+        ),
+        (
+            with_change("weights", 1, "value", value=10**400),
+            "weights[1].value is not a finite number",
+        ),
+        (
+            with_change("weights", 1, "feature", value="anchor"),
+            "weights[1].feature is 'anchor', which is not in feature_names",
+        ),
+        (with_change("weights", 1, "feature", value=2), "weights[1].feature is 2: a text is"),
+        (
+            with_change("weights", value=[WEIGHT, WEIGHT]),
+            "weights[1].feature is 'bm25', which has a weight already",
+        ),
+        (with_change("feature_names", value=None), "weights[0].feature is 'bm25': a whole number"),
+        (
+            with_change("normalizer", value="minmax"),
+            "normalizer is 'minmax': an object is expected",
+        ),
+        (with_change("provenance", value=None), "provenance is null: an object is expected"),
+        (
+            with_change("provenance", "author", value="me"),
+            "provenance has the unknown key 'author'",
+        ),
+        (with_change("provenance", "algorithm", value=3), "provenance.algorithm is 3: a text is"),
+        (
+            with_change("provenance", "parameters", "alpha", value=float("inf")),
+            "provenance.parameters.alpha is not a finite number",
+        ),
+        (
+            with_change("provenance", "measures", value={"ndcg@10": [float("nan")]}),
+            "provenance.measures['ndcg@10'][0] is not a finite number",
+        ),
+    ],
+)
+def test_each_fault_has_its_sentence(tmp_path, document, message):
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelError, match="^" + re.escape(f"{path}: {message}")):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", ", line 1, column 1: not valid JSON"),
+        (b'{"format": ', ", line 1, column 12: not valid JSON"),
+        (b'{"format": "leanrank-model"} x', ", line 1, column 30: not valid JSON (Extra data)"),
+        (b'{"a": "\xff"}', ": byte 8 is not UTF-8 text: a model is a JSON document"),
+        (b"\xef\xbb\xbf{}", ", line 1, column 1: not valid JSON"),
+        (b"\x80\x04\x95", ": byte 1 is not UTF-8 text"),
+        (b"[" * 100_000, ": not a model: the JSON is nested too deeply"),
+        (b"1" * 10_000, ": "),
+        (b'{"format": 1, "format": 1}', ": the document has the key 'format' twice: keep one"),
+        (b'"leanrank-model"', ": the document is 'leanrank-model': an object is expected"),
+    ],
+)
+def test_what_is_not_even_a_document(tmp_path, content, message):
+    path = tmp_path / "m.json"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="^" + re.escape(f"{path}{message}")):
+        load_model(path)
+
+
+def test_a_repeated_key_is_found_at_any_depth(tmp_path):
+    text = layout(VALID).replace('"alpha": 2.0', '"alpha": 2.0, "alpha": 3.0')
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(ModelError, match=r"provenance\.parameters has the key 'alpha' twice"):
+        load_model(tmp_path / "m.json")
+    text = layout(VALID).replace('"value": 0.5', '"value": 0.5, "value": 0.5')
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(ModelError, match=r"weights\[0\] has the key 'value' twice"):
+        load_model(tmp_path / "m.json")
+
+
+def test_depth_of_free_parts_is_limited(tmp_path):
+    deep = []
+    for _ in range(60):
+        deep = [deep]
+    (tmp_path / "m.json").write_text(
+        json.dumps(with_change("provenance", "training", value={"a": deep}))
+    )
+    with pytest.raises(ModelError, match="is nested more than 32 levels deep"):
+        load_model(tmp_path / "m.json")
+
+
+def test_size_limit(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text(layout(VALID))
+    size = path.stat().st_size
+    assert load_model(path, max_bytes=size).n_features == 3
+    with pytest.raises(ModelError, match=f"larger than {size - 1:,} bytes, the limit for a model"):
+        load_model(path, max_bytes=size - 1)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileError, match=r"none\.json: cannot be read \(No such file"):
+        load_model(tmp_path / "none.json")
+    with pytest.raises(FileError, match="cannot be read"):
+        load_model(tmp_path)
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(layout(VALID).encode())
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert load_model("-").to_dict() == VALID
+
+
+def test_from_dict():
+    assert LinearModel.from_dict(VALID).to_dict() == VALID
+    with pytest.raises(ModelError, match=r"^the model: kind is 'tree': 'linear' is expected"):
+        LinearModel.from_dict(with_change("kind", value="tree"))
+    with pytest.raises(ModelError, match="has a key that is not a text"):
+        LinearModel.from_dict(VALID | {1: 2})
+
+
+# A mutated document either loads as a model that says what the document says, or is refused.
+
+_scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["bm25", "spam", "linear", "leanrank-model", 0, 1, 2, 3])
+)
+_values = st.recursive(
+    _scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+def _places(value, path=()):
+    yield path
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, inner in items:
+        yield from _places(inner, (*path, key))
+
+
+@st.composite
+def mutated(draw):
+    document = copy.deepcopy(VALID)
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(list(_places(document))[1:] or [()]))
+        if not path:
+            break
+        inner = document
+        for key in path[:-1]:
+            inner = inner[key]
+        action = draw(st.sampled_from(["replace", "delete", "copy"]))
+        if action == "replace":
+            inner[path[-1]] = draw(_values)
+        elif action == "delete":
+            del inner[path[-1]]
+        elif isinstance(inner, list):
+            inner.insert(draw(st.integers(0, len(inner))), copy.deepcopy(inner[path[-1]]))
+        else:
+            inner[draw(st.text(max_size=6))] = copy.deepcopy(inner[path[-1]])
+    return document
+
+
+def _loaded(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "fuzzed.json"
+    path.write_bytes(content)
+    try:
+        return load_model(path)
+    except ModelError as error:
+        refused = str(error)
+    assert str(path) in refused
+    assert "\n" not in refused
+    return None
+
+
+@settings(max_examples=1500, deadline=None)
+@given(document=mutated())
+def test_fuzzed_documents(tmp_path_factory, document):
+    model = _loaded(tmp_path_factory, json.dumps(document).encode())
+    if model is not None:
+        stated = {w["feature"]: w["value"] for w in document["weights"]}
+        assert model.weights == stated
+        assert 0 not in stated.values()
+        assert model.n_features == document["n_features"]
+        assert LinearModel.from_dict(model.to_dict()) == model
+
+
+@settings(max_examples=1500, deadline=None)
+@given(data=st.data())
+def test_fuzzed_bytes(tmp_path_factory, data):
+    content = bytearray(layout(VALID).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        action = data.draw(st.sampled_from(["set", "cut", "insert", "truncate"]))
+        if action == "set":
+            content[at] = data.draw(st.integers(0, 255))
+        elif action == "cut":
+            del content[at : at + data.draw(st.integers(1, 20))]
+        elif action == "insert":
+            token = st.sampled_from(
+                [b"{", b"[", b"}", b",", b"NaN", b"1e999", b"-", b"\\ud800", b"0"]
+            )
+            content[at:at] = data.draw(token | st.binary(min_size=1, max_size=4))
+        else:
+            del content[at:]
+        if not content:
+            break
+    model = _loaded(tmp_path_factory, bytes(content))
+    if model is not None:
+        assert model.to_dict()["weights"] == sorted(
+            (
+                {"feature": w["feature"], "value": float(w["value"])}
+                for w in json.loads(content)["weights"]
+            ),
+            key=lambda w: (
+                model.feature_names.index(w["feature"]) if model.feature_names else w["feature"]
+            ),
+        )
