@@ -1,0 +1,214 @@
+"""Reading decimal numbers to the last bit.
+
+A decimal is w × 10^q with a whole number w. Three ways lead to the nearest double, tried in turn:
+
+1. w and 10^|q| are both exact doubles: one multiplication or division rounds once, hence correctly.
+2. w times a 128-bit approximation of 10^q, whose error is known: when both ends of the error interval
+   round to the same double, that is the answer.
+3. Anything else is *hard* and left to Python's ``float``; it is met about once in 2^60 tokens, and
+   near the ends of the range of a double.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import AnyArray
+
+EXACT, ROUNDED, HARD, NOT_A_NUMBER = 0, 1, 2, 3
+
+LOWEST_POWER, HIGHEST_POWER = -342, 308
+_KEPT = 100_000_000_000_000_000  # digits are taken while w is below: w stays under 10^18
+_EXPONENT_CAP = 100_000
+
+
+@lru_cache(maxsize=1)
+def powers_of_ten() -> AnyArray:
+    """Give the leading 128 bits of 10^q, rounded down, for every q whose product may be finite."""
+    rows = []
+    for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
+        if q >= 0:
+            power = 5**q
+            shift = power.bit_length() - 128
+            bits = power >> shift if shift > 0 else power << -shift
+        else:
+            power = 5**-q
+            bits = (1 << (127 + power.bit_length())) // power
+            if bits.bit_length() > 128:
+                bits >>= 1
+        rows.append((bits >> 64, bits & (2**64 - 1)))
+    table = np.array(rows, dtype=np.uint64)
+    table.flags.writeable = False
+    return table
+
+
+def read_hard(token: str, single: bool) -> float:
+    """Read a well-formed decimal of any length, correctly rounded to double or to single precision."""
+    value = float(token)
+    if not single or value == 0 or not math.isfinite(value):
+        # A double that underflows is far below the least float32, one that overflows far above.
+        return value
+    with np.errstate(over="ignore"):
+        near = np.float32(value)
+    if not np.isfinite(near) or float(near) == value:
+        return float(near)
+    toward = np.float32(np.inf if value > near else -np.inf)
+    other = np.nextafter(near, toward)
+    if not np.isfinite(other) or value - float(near) != float(other) - value:
+        return float(near)
+    # The double is half-way between two singles: the digits it lost decide.
+    lost = _fraction(token) - Fraction(value)
+    if lost == 0:
+        return float(near)
+    return float(max(near, other) if lost > 0 else min(near, other))
+
+
+def _fraction(token: str) -> Fraction:
+    """Read a decimal exactly, however many digits it has."""
+    mantissa, _, exponent = token.lower().partition("e")
+    whole, _, part = mantissa.partition(".")
+    from decimal import Decimal
+
+    return Fraction(Decimal(whole + part)) * Fraction(10) ** (int(exponent or "0") - len(part))
+
+
+@kernel
+def read_decimal(text, at, powers):  # type: ignore[no-untyped-def]
+    """Read the number that starts at ``at``; return where it ends, its value and how it was got.
+
+    The text must go on beyond the number (with a line break), so the end is never tested for.
+    """
+    negative = text[at] == 45
+    if negative or text[at] == 43:
+        at += 1
+    w = 0
+    q = 0
+    lost = False
+    start = at
+    while True:
+        digit = np.int64(text[at]) - 48
+        if digit < 0 or digit > 9:
+            break
+        if w < _KEPT:
+            w = w * 10 + digit
+        else:
+            q += 1
+            lost |= digit != 0
+        at += 1
+    n_digits = at - start
+    if text[at] == 46:
+        at += 1
+        start = at
+        while True:
+            digit = np.int64(text[at]) - 48
+            if digit < 0 or digit > 9:
+                break
+            if w < _KEPT:
+                w = w * 10 + digit
+                q -= 1
+            else:
+                lost |= digit != 0
+            at += 1
+        n_digits += at - start
+    if n_digits == 0:
+        return at, 0.0, NOT_A_NUMBER
+    if text[at] == 101 or text[at] == 69:
+        at += 1
+        below = text[at] == 45
+        if below or text[at] == 43:
+            at += 1
+        start = at
+        power = 0
+        while True:
+            digit = np.int64(text[at]) - 48
+            if digit < 0 or digit > 9:
+                break
+            if power < _EXPONENT_CAP:
+                power = power * 10 + digit
+            at += 1
+        if at == start:
+            return at, 0.0, NOT_A_NUMBER
+        if power >= _EXPONENT_CAP and w != 0:
+            return at, 0.0, HARD
+        q += -power if below else power
+    if w == 0:
+        value = 0.0
+        how = EXACT
+    elif w <= 9007199254740992 and -22 <= q <= 22 and not lost:
+        if q == 0:
+            value = float(w)
+            how = EXACT
+        elif q < 0:
+            value = float(w) / _TENS[-q]
+            how = ROUNDED
+        else:
+            value = float(w) * _TENS[q]
+            how = ROUNDED
+    else:
+        value, how = scale_decimal(w, q, powers)
+        if lost and how == ROUNDED:
+            # The digits left out lie between w and w + 1: both must give the same double.
+            beyond, how = scale_decimal(w + 1, q, powers)
+            if beyond != value:
+                how = HARD
+    if negative:
+        value = -value
+    return at, value, how
+
+
+@kernel
+def scale_decimal(w, q, powers):  # type: ignore[no-untyped-def]
+    """Round w × 10^q for 0 < w < 2^63; HARD when the error interval straddles a rounding point."""
+    if q < LOWEST_POWER or q > HIGHEST_POWER:
+        return 0.0, HARD
+    one = np.uint64(1)
+    factor = np.uint64(w)
+    shift = 0
+    while factor >> np.uint64(63) == 0:
+        factor <<= one
+        shift += 1
+    power_high = powers[q - LOWEST_POWER, 0]
+    power_low = powers[q - LOWEST_POWER, 1]
+    # high:low is the product in units of 2^64, too small by less than 2: the rest of
+    # factor × power_low, and factor × what the 128 bits leave out of the power.
+    high = _multiply_high(factor, power_high)
+    low = factor * power_high
+    carry = _multiply_high(factor, power_low)
+    low += carry
+    if low < carry:
+        high += one
+    dropped = np.uint64(10) + (high >> np.uint64(63))
+    mantissa = high >> dropped
+    rest = high & ((one << dropped) - one)
+    half = one << (dropped - one)
+    if rest >= half:
+        if rest == half and low == 0:
+            return 0.0, HARD
+        mantissa += one
+    elif rest == half - one and low >= np.uint64(0xFFFFFFFFFFFFFFFE):
+        return 0.0, HARD
+    # 10^q = power × 2^(floor(q log2 10) − 127); 217706 / 2^16 is log2 10 to enough digits.
+    exponent = ((q * 217706) >> 16) + 1 - shift + np.int64(dropped)
+    if exponent < -1074 or exponent > 970:
+        return 0.0, HARD
+    return math.ldexp(float(mantissa), exponent), ROUNDED
+
+
+@kernel
+def _multiply_high(a, b):  # type: ignore[no-untyped-def]
+    """Give the upper 64 of the 128 bits of a product."""
+    bits = np.uint64(32)
+    mask = np.uint64(0xFFFFFFFF)
+    a_high, a_low = a >> bits, a & mask
+    b_high, b_low = b >> bits, b & mask
+    middle = a_high * b_low + ((a_low * b_low) >> bits)
+    other = a_low * b_high + (middle & mask)
+    return a_high * b_high + (middle >> bits) + (other >> bits)
+
+
+_TENS = np.array([10.0**i for i in range(23)])

@@ -1,0 +1,319 @@
+"""The compiled parser of LETOR lines: one function that reads a range of whole lines.
+
+The text it is given ends with a line break, so it looks for that byte and never for the end. It stops
+at the first thing that is wrong and says what and where; the sentence is made elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank.data._letor_numbers import EXACT, HARD, NOT_A_NUMBER, ROUNDED, read_decimal
+
+MEASURE, DENSE, SPARSE = 0, 1, 2
+"""What becomes of the values: counted only, put in dense rows, or listed with their indices."""
+
+# Fields of the report.
+ROWS, ENTRIES, NONZEROS, WIDTH, ZERO_SEEN, N_HARD, ERROR, PLACE, N_FIELDS = range(9)
+
+(
+    FINE,
+    BAD_LABEL,
+    NO_QID,
+    EMPTY_QID,
+    BAD_ENTRY,
+    ZERO_INDEX,
+    LARGE_INDEX,
+    INDEX_BEYOND,
+    REPEATED_INDEX,
+    INDEX_ORDER,
+    BAD_VALUE,
+    OVERFLOW,
+    NUL_BYTE,
+    NOT_UTF8,
+) = range(14)
+
+LARGEST_INDEX = 2_147_483_646  # so that indices and the number of features fit 32 bits
+
+# Columns of the spans: where the query's name (-1 when it is the name of the row before) and the
+# document's (-1 when there is none) start and stop.
+QUERY, QUERY_STOP, DOCUMENT, DOCUMENT_STOP = range(4)
+
+
+@kernel
+def parse_lines(  # type: ignore[no-untyped-def]
+    text, start, stop, mode, first_index, any_base, width, n_features, single, powers,
+    labels, values, indices, row_stops, spans, hard, report,
+):  # fmt: skip
+    """Read the lines of ``text[start:stop]`` into arrays that begin with the range's first row.
+
+    Parameters
+    ----------
+    mode
+        MEASURE fills the report only.
+    first_index, any_base
+        The index of the first feature, 0 or 1; with ``any_base`` an index 0 is reported, not refused.
+    width
+        Values in a dense row; entries beyond are counted and not stored.
+    n_features
+        Refuse indices beyond; -1 for no bound.
+    single
+        Whether values are rounded to float32.
+    labels, values, indices, row_stops, spans
+        What is filled. Positive zeros are not listed in SPARSE.
+    hard
+        Rows of (place, slot in values or -1 - row for a label): numbers that Python has to read. When
+        there are more than fit, they are counted.
+    """
+    row = 0
+    entries = 0
+    stored = 0
+    n_nonzero = 0
+    widest = 0
+    n_hard = 0
+    error = FINE
+    place = start
+    query = -1
+    query_stop = -1
+    at = start
+    while at < stop:
+        while text[at] == 32 or text[at] == 9:
+            at += 1
+        if _ends_line(text, at):
+            at += 1 + (text[at] == 13)
+            continue
+        if text[at] == 35:
+            at, nul = _skip_comment(text, at)
+            if nul >= 0:
+                error, place = NUL_BYTE, nul
+                break
+            continue
+
+        place = at
+        at, value, how = read_decimal(text, at, powers)
+        if how == NOT_A_NUMBER or not _ends_token(text, at):
+            error = BAD_LABEL
+            break
+        if mode != MEASURE:
+            labels[row] = value
+            if how == HARD:
+                if n_hard < len(hard):
+                    hard[n_hard, 0] = place
+                    hard[n_hard, 1] = -1 - row
+                n_hard += 1
+
+        while text[at] == 32 or text[at] == 9:
+            at += 1
+        place = at
+        if not (
+            text[at] == 113
+            and text[at + 1] == 105
+            and text[at + 2] == 100
+            and text[at + 3] == 58
+        ):
+            error = NO_QID
+            break
+        at += 4
+        begin = at
+        nul = -1
+        while not _ends_token(text, at):
+            if text[at] == 0:
+                nul = at
+                break
+            at += 1
+        if nul >= 0:
+            error, place = NUL_BYTE, nul
+            break
+        if at == begin:
+            error = EMPTY_QID
+            break
+        if mode != MEASURE:
+            same = query >= 0 and at - begin == query_stop - query
+            if same:
+                for i in range(at - begin):
+                    if text[begin + i] != text[query + i]:
+                        same = False
+                        break
+            spans[row, QUERY] = -1 if same else begin
+            spans[row, QUERY_STOP] = at
+            query, query_stop = begin, at
+
+        previous = -1
+        row_start = row * width
+        while True:
+            while text[at] == 32 or text[at] == 9:
+                at += 1
+            if text[at] == 35 or _ends_line(text, at):
+                break
+            place = at
+            index = 0
+            while True:
+                digit = np.int64(text[at]) - 48
+                if digit < 0 or digit > 9:
+                    break
+                if index <= LARGEST_INDEX:
+                    index = index * 10 + digit
+                at += 1
+            if at == place or text[at] != 58:
+                error = BAD_ENTRY
+                break
+            if index <= previous:
+                error = REPEATED_INDEX if index == previous else INDEX_ORDER
+                break
+            if index > LARGEST_INDEX:
+                error = LARGE_INDEX
+                break
+            if index == 0 and first_index == 1:
+                report[ZERO_SEEN] = 1
+                if not any_base:
+                    error = ZERO_INDEX
+                    break
+            previous = index
+            column = index - first_index
+            if n_features >= 0 and column >= n_features:
+                error = INDEX_BEYOND
+                break
+            at += 1
+            place = at
+            at, value, how = read_decimal(text, at, powers)
+            if how == NOT_A_NUMBER or not _ends_token(text, at):
+                error = BAD_VALUE
+                break
+            if single and how != EXACT:
+                value, how = _round_to_single(value, how)
+            entries += 1
+            if how == HARD or value != 0:
+                n_nonzero += 1
+            if mode == DENSE:
+                if 0 <= column < width:
+                    values[row_start + column] = value
+                    if how == HARD:
+                        if n_hard < len(hard):
+                            hard[n_hard, 0] = place
+                            hard[n_hard, 1] = row_start + column
+                        n_hard += 1
+            elif mode == SPARSE and (
+                how == HARD or value != 0 or np.signbit(value)
+            ):
+                values[stored] = value
+                indices[stored] = column
+                if how == HARD:
+                    if n_hard < len(hard):
+                        hard[n_hard, 0] = place
+                        hard[n_hard, 1] = stored
+                    n_hard += 1
+                stored += 1
+        if error != FINE:
+            break
+        widest = max(widest, previous - first_index + 1)
+
+        document = -1
+        document_stop = -1
+        if text[at] == 35:
+            if mode != MEASURE:
+                document, document_stop = _find_document(text, at + 1)
+            at, nul = _skip_comment(text, at)
+            if nul >= 0:
+                error, place = NUL_BYTE, nul
+                break
+        else:
+            at += 1 + (text[at] == 13)
+        if mode != MEASURE:
+            spans[row, DOCUMENT] = document
+            spans[row, DOCUMENT_STOP] = document_stop
+            row_stops[row] = stored
+        row += 1
+    report[ROWS] = row
+    report[ENTRIES] = stored
+    report[NONZEROS] = n_nonzero
+    report[WIDTH] = widest
+    report[N_HARD] = n_hard
+    report[ERROR] = error
+    report[PLACE] = place
+
+
+@kernel
+def copy_tokens(text, starts, stops, out):  # type: ignore[no-untyped-def]
+    """Copy ASCII tokens into rows of UCS-4 characters; tell whether all were ASCII."""
+    for i in range(len(starts)):
+        if starts[i] >= 0:
+            for j in range(stops[i] - starts[i]):
+                byte = text[starts[i] + j]
+                if byte > 127:
+                    return False
+                out[i, j] = byte
+    return True
+
+
+@kernel
+def _ends_line(text, at):  # type: ignore[no-untyped-def]
+    return text[at] == 10 or (text[at] == 13 and text[at + 1] == 10)
+
+
+@kernel
+def _ends_token(text, at):  # type: ignore[no-untyped-def]
+    byte = text[at]
+    return byte == 32 or byte == 10 or byte == 9 or byte == 35 or _ends_line(text, at)
+
+
+@kernel
+def _skip_comment(text, at):  # type: ignore[no-untyped-def]
+    """Give the start of the next line, and the place of a NUL byte on the way or -1."""
+    nul = -1
+    while text[at] != 10:
+        if text[at] == 0 and nul < 0:
+            nul = at
+        at += 1
+    return at + 1, nul
+
+
+@kernel
+def _find_document(text, at):  # type: ignore[no-untyped-def]
+    """Find the document's name in a comment: ``docid = NAME ...`` or one word alone."""
+    at = _skip_space(text, at)
+    begin = at
+    if text[at] == 100 and text[at + 1] == 111 and text[at + 2] == 99:
+        if text[at + 3] == 105 and text[at + 4] == 100:
+            mark = _skip_space(text, at + 5)
+            if text[mark] == 61:
+                begin = _skip_space(text, mark + 1)
+                at = begin
+                while text[at] != 10 and not _is_space(text[at]):
+                    at += 1
+                return (begin, at) if at > begin else (-1, -1)
+    while text[at] != 10 and not _is_space(text[at]):
+        at += 1
+    alone = at > begin and text[_skip_space(text, at)] == 10
+    return (begin, at) if alone else (-1, -1)
+
+
+@kernel
+def _skip_space(text, at):  # type: ignore[no-untyped-def]
+    while text[at] != 10 and _is_space(text[at]):
+        at += 1
+    return at
+
+
+@kernel
+def _is_space(byte):  # type: ignore[no-untyped-def]
+    return byte == 32 or (9 <= byte <= 13)
+
+
+@kernel
+def _round_to_single(value, how):  # type: ignore[no-untyped-def]
+    """Round to float32; HARD where rounding the rounded double might not give the nearest."""
+    if how != ROUNDED:
+        return value, how
+    size = abs(value)
+    if size < 2.0**-126:
+        if size < 2.0**-151:
+            return 0.0 * value, how
+        return value, HARD
+    if size > 3.4e38:
+        return value, HARD
+    near = np.float64(np.float32(value))
+    other = 2.0 * value - near
+    if other != near and np.float64(np.float32(other)) == other:
+        return value, HARD  # half-way between two singles, but perhaps only after rounding
+    return near, how

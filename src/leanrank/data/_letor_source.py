@@ -1,0 +1,180 @@
+"""Where the text of a LETOR file comes from: a file, a compressed file, standard input, a stream.
+
+Whatever it is, the parser gets one read-only buffer that it can enter anywhere. A plain file is mapped
+into memory. What can only be read once, front to back, is first unpacked: into memory when small, else
+into a nameless temporary file that is mapped, so that a large text never fills the memory beside the
+arrays made of it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+import sys
+import tempfile
+import zlib
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO, Any
+
+from leanrank.errors import FileError, InputError, ParseError
+
+IN_MEMORY = 32 * 2**20
+"""Unpacked texts up to this size are kept in memory."""
+
+_BLOCK = 2**20
+_MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Text:
+    """The bytes of a file and the name it has in messages."""
+
+    buffer: bytes | mmap.mmap
+    name: str
+
+    @property
+    def start(self) -> int:
+        """Where the lines begin: after a byte order mark, if there is one."""
+        return len(_BOM) if self.buffer[: len(_BOM)] == _BOM else 0
+
+
+def open_text(path: Any) -> Text:
+    """Make the text of a path, ``"-"`` or a binary file object available.
+
+    Compression is recognised by its first bytes, so the suffix may be missing; a suffix without
+    those bytes is an error, because the file is then not what it says.
+    """
+    if hasattr(path, "read"):
+        name = getattr(path, "name", None)
+        return _from_stream(path, name if isinstance(name, str) else "<stream>")
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(
+            f"path is {type(path).__name__}: give a file name, '-' for standard input or a binary file"
+        )
+    name = os.fsdecode(path)
+    if name == "-":
+        return _from_stream(sys.stdin.buffer, "<stdin>")
+    try:
+        with open(name, "rb") as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return _from_stream(stream, name)
+            head = stream.read(8)
+            stream.seek(0)
+            if _compression(head, name) is not None:
+                return _from_stream(stream, name)
+            return Text(_map(stream, status.st_size), name)
+    except FileNotFoundError:
+        raise FileError(f"{name}: there is no such file") from None
+    except IsADirectoryError:
+        raise FileError(f"{name}: this is a directory, give one of its files") from None
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{name}: cannot be read ({error.strerror or error})") from error
+
+
+def _from_stream(stream: IO[bytes], name: str) -> Text:
+    head = stream.read(8)
+    if isinstance(head, str):
+        raise InputError(f"{name}: the file object gives text, open it in binary mode ('rb')")
+    kind = _compression(head, name)
+    source: Any = _Rejoined(head, stream)
+    with ExitStack() as stack:
+        if kind is not None:
+            source = stack.enter_context(_opener(kind)(source))
+        try:
+            return Text(_spool(source), name)
+        except (EOFError, zlib.error, *_damage()) as error:
+            raise ParseError(
+                f"the {kind} data is damaged or cut short ({error}): fetch or make the file again",
+                path=name,
+            ) from error
+
+
+def _compression(head: bytes, name: str) -> str | None:
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    for kind in _MAGIC.values():
+        if name.endswith(f".{kind}"):
+            raise ParseError(
+                f"the name says {kind} but the content is not: rename the file or make it again",
+                path=name,
+            )
+    return None
+
+
+def _opener(kind: str) -> Any:
+    if kind == "gz":
+        import gzip
+
+        return gzip.open
+    if kind == "xz":
+        import lzma
+
+        return lzma.open
+    import bz2
+
+    return bz2.open
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """Name the errors of the decompressors; they are imported only when needed otherwise."""
+    from gzip import BadGzipFile
+    from lzma import LZMAError
+
+    return BadGzipFile, LZMAError, OSError
+
+
+class _Rejoined:
+    """A stream whose first bytes were read already; just enough of a file for a decompressor."""
+
+    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
+        self._head = head
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._head:
+            return self._stream.read(size)
+        if size < 0:
+            head, self._head = self._head, b""
+            return head + self._stream.read()
+        head, self._head = self._head[:size], self._head[size:]
+        return head
+
+    def seekable(self) -> bool:
+        return False
+
+    def readable(self) -> bool:
+        return True
+
+
+def _spool(source: Any) -> bytes | mmap.mmap:
+    """Read to the end, into memory while it is little and into a temporary file beyond."""
+    blocks = []
+    size = 0
+    while block := source.read(_BLOCK):
+        blocks.append(block)
+        size += len(block)
+        if size > IN_MEMORY:
+            break
+    else:
+        return b"".join(blocks)
+    with tempfile.TemporaryFile() as file:
+        file.writelines(blocks)
+        blocks.clear()
+        while block := source.read(_BLOCK):
+            file.write(block)
+            size += len(block)
+        file.flush()
+        return _map(file, size)
+
+
+def _map(stream: IO[bytes], size: int) -> bytes | mmap.mmap:
+    if size == 0:
+        return b""
+    return mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
