@@ -33,8 +33,10 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> LinearModel:
     return model
 
 
-def as_model(estimator: Any) -> LinearModel:
-    """Turn a fitted ranker or pipeline into one model."""
+def as_model(estimator: Any, normalizer: Any = None) -> LinearModel:
+    """Turn a fitted ranker or pipeline into one model, with the normaliser that was before it."""
+    if normalizer is not None:
+        return _from_pipeline([("normalizer", normalizer), ("ranker", estimator)])
     if isinstance(estimator, LinearModel):
         return estimator
     if hasattr(estimator, "steps"):

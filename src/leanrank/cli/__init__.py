@@ -1,0 +1,5 @@
+"""The command line: one command a file. Heavy imports wait inside the commands."""
+
+from leanrank.cli.entry import main
+
+__all__ = ["main"]

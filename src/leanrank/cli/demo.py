@@ -1,0 +1,161 @@
+"""``leanrank demo``: a first look, on the sample set that comes with the package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leanrank.cli import options
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.metrics import Evaluation
+    from leanrank.model import LinearModel
+
+MEASURES = "ndcg@10,map,mrr,p@5"
+ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+
+def demo(
+    out: Annotated[
+        str, typer.Option("--out", metavar="DIR", help="Directory for the model.")
+    ] = "demo-output",
+    json: options.Json = False,
+) -> None:
+    """Learn on the sample set and compare with simple rules.
+
+    The sample set is a small web search that comes with leanrank; nothing is downloaded.
+    """
+    from pathlib import Path
+
+    from leanrank.cli.screen import progress
+    from leanrank.cli.train import with_measures
+    from leanrank.data.sample import load_sample
+    from leanrank.errors import FileError
+
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{out}: cannot be made a directory ({error.strerror})") from error
+    path = str(folder / "model.json")
+    with progress() as say:
+        say("Reading the sample set")
+        train, vali, test = load_sample()
+        say("Fitting RankRLS")
+        model = _fit(train, vali)
+        say("Measuring")
+        rule, columns = _compare(model, train, test)
+        model = with_measures(model, {"test": columns["RankRLS"].means})
+        model.save(path)
+    if json:
+        _print_json(path, model, rule, columns)
+    else:
+        _print(path, model, rule, columns, (train, vali, test))
+
+
+def _fit(train: RankingData, vali: RankingData) -> LinearModel:
+    """Fit for several strengths and keep the one that ranks the validation queries best.
+
+    Features are standardised, so that the sizes of their weights can be compared.
+    """
+    from leanrank.cli.train import fit_model
+    from leanrank.metrics import evaluate
+    from leanrank.rankers import RankRLS
+
+    models = [fit_model(RankRLS(alpha=alpha), train, "standard") for alpha in ALPHAS]
+    ndcg = [evaluate(vali, m.predict(vali), measures="ndcg@10").means["ndcg@10"] for m in models]
+    return models[ndcg.index(max(ndcg))]
+
+
+def _compare(
+    model: LinearModel, train: RankingData, test: RankingData
+) -> tuple[str, dict[str, Evaluation]]:
+    """Measure the model on the test queries beside the best single feature and no order at all."""
+    import numpy as np
+
+    from leanrank.metrics import evaluate
+
+    def measured(scores: Any, **choices: Any) -> Evaluation:
+        return evaluate(test, scores, measures=MEASURES, **choices)
+
+    rule, column, sign = best_single_feature(train)
+    return rule, {
+        "RankRLS": measured(model.predict(test)),
+        "best feature": measured(sign * test.X[:, column]),
+        # All scores equal, averaged over the orders of ties: the exact mean of random orders.
+        "random order": measured(np.zeros(len(test)), ties="average"),
+    }
+
+
+def best_single_feature(train: RankingData) -> tuple[str, int, float]:
+    """Find the feature, and its direction, that alone ranks the training queries best."""
+    from leanrank.metrics import evaluate
+
+    candidates = [(column, sign) for column in range(train.n_features) for sign in (1.0, -1.0)]
+    ndcg = [
+        evaluate(train, sign * train.X[:, column], measures="ndcg@10", ties="average").means[
+            "ndcg@10"
+        ]
+        for column, sign in candidates
+    ]
+    column, sign = candidates[ndcg.index(max(ndcg))]
+    name = train.feature_names[column] if train.feature_names else f"feature {column}"
+    return f"{name}, {'highest' if sign > 0 else 'lowest'} first", column, sign
+
+
+def _print_json(path: str, model: LinearModel, rule: str, columns: dict[str, Evaluation]) -> None:
+    from leanrank.cli.screen import print_json
+
+    print_json(
+        {
+            "model": path,
+            "parameters": model.provenance["parameters"],
+            "weights": model.weights,
+            "best_feature": rule,
+            "measures": {
+                name.replace(" ", "_").lower(): column.means for name, column in columns.items()
+            },
+        }
+    )
+
+
+def _print(
+    path: str,
+    model: LinearModel,
+    rule: str,
+    columns: dict[str, Evaluation],
+    parts: tuple[RankingData, ...],
+) -> None:
+    from leanrank.cli import screen
+    from leanrank.data.sample import sample_weights
+
+    console = screen.screen()
+    train, vali, test = parts
+    alpha = model.provenance["parameters"]["alpha"]
+    console.print(
+        screen.facts(
+            {
+                "data": "a small web search with a known truth, part of leanrank",
+                "training": screen.data_summary(train),
+                "validation": f"{vali.n_queries} queries, {len(vali):,} documents",
+                "test": f"{test.n_queries} queries, {len(test):,} documents",
+                "algorithm": f"RankRLS on standardised features; alpha={alpha:g}, the best of "
+                f"{len(ALPHAS)} on the validation queries",
+            }
+        )
+    )
+    truth = {
+        name: "raises relevance" if weight > 0 else "lowers relevance"
+        for name, weight in sample_weights().items()
+        if weight
+    }
+    console.print("\nWhat the model learned", style="bold")
+    console.print(screen.weights_table(model, console, truth, "in truth"))
+    console.print(screen.weights_caption(model), style="dim")
+    console.print("\nHow well it ranks the test queries", style="bold")
+    console.print(screen.measures_table(columns, best="RankRLS"))
+    console.print(f"best feature on the training queries: {rule}", style="dim")
+    console.print(f"\nModel written to {path}", soft_wrap=True)
+    console.print(f"Next: leanrank predict {path} DATA -o scores.txt", style="dim", soft_wrap=True)

@@ -1,0 +1,109 @@
+"""From arguments to an exit code: 0 done, 1 failed, 2 bad input or usage, 130 interrupted.
+
+Whatever goes wrong is one sentence on standard error; ``--debug`` shows the traceback as well.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError
+
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit code."""
+    arguments, debug = _take_debug(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows another
+            stream.reconfigure(errors="replace")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LeanrankWarning)
+        warnings.showwarning = _show_warning
+        try:
+            code = _run(arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _silence(sys.stdout)
+            return FAILED
+        except (Exception, KeyboardInterrupt) as error:
+            if debug:
+                import traceback
+
+                traceback.print_exc()
+            return _explain(error)
+    if code == INTERRUPTED:
+        _say("interrupted")
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    from leanrank.cli.app import app
+
+    try:
+        code = app(args=arguments, prog_name="leanrank", standalone_mode=False)
+    except SystemExit as leaving:  # what typer does when the reader of a pipe has gone
+        code = leaving.code
+    return code if isinstance(code, int) else DONE
+
+
+def _take_debug(argv: Sequence[str]) -> tuple[list[str], bool]:
+    """Find ``--debug`` anywhere before ``--``, so that it can be added to any command's end."""
+    words = list(argv)
+    end = words.index("--") if "--" in words else len(words)
+    head = [word for word in words[:end] if word != "--debug"]
+    debug = len(head) < end or os.environ.get("LEANRANK_DEBUG", "") not in ("", "0")
+    return head + words[end:], debug
+
+
+def _explain(error: BaseException) -> int:
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+        _say("interrupted")
+        return INTERRUPTED
+    if hasattr(error, "format_message"):  # typer's usage errors, whichever click they come from
+        context: Any = getattr(error, "ctx", None)
+        where = f" (see '{context.command_path} --help')" if context is not None else ""
+        _say(f"error: {_one_line(error.format_message()).rstrip('.')}{where}")
+        return BAD_INPUT
+    if isinstance(error, LeanrankError):
+        _say(f"error: {_one_line(str(error))}")
+        return FAILED if isinstance(error, MissingDependencyError) else BAD_INPUT
+    if isinstance(error, MemoryError):
+        _say("error: there is not enough memory for this data")
+    elif isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        _say(f"error: {place}{error.strerror or error}")
+    else:
+        _say(
+            f"error: unexpected {type(error).__name__}: {_one_line(str(error))} "
+            "(run again with --debug for the traceback)"
+        )
+    return FAILED
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    _say(f"warning: {_one_line(str(message))}")
+
+
+def _say(sentence: str) -> None:
+    try:
+        print(f"leanrank: {sentence}", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _silence(sys.stderr)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _silence(stream: Any) -> None:
+    """Send what is left in a buffer nowhere, or the interpreter complains when it exits."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,31 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="NAME",
+        help="Format of the data; found from the name if left out.",
+    ),
+]
+Measures = Annotated[
+    str,
+    typer.Option("--measures", metavar="LIST", help="Measures, separated by commas."),
+]
+Convention = Annotated[
+    str,
+    typer.Option(
+        "--convention",
+        metavar="NAME",
+        help="standard, letor3, letor4, mslr, trec or lightgbm.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+DEFAULT_MEASURES = "ndcg@10,map"

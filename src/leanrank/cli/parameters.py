@@ -1,0 +1,82 @@
+"""``-p alpha=0.01``: text from the command line to an estimator's parameters."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from leanrank.errors import InputError
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf")
+_WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None, "null": None}
+
+
+def parse_parameters(given: Sequence[str], defaults: Mapping[str, Any], of: str) -> dict[str, Any]:
+    """Read ``name=value`` words for the parameters of an estimator.
+
+    Parameters
+    ----------
+    given : sequence of str
+        As typed.
+    defaults : mapping
+        The estimator's parameters and their default values.
+    of : str
+        The estimator's name, for messages.
+
+    Examples
+    --------
+    >>> parse_parameters(["alpha=2", "normalize=none"], {"alpha": 1.0, "normalize": "query"}, "R")
+    {'alpha': 2, 'normalize': 'none'}
+    """
+    parsed: dict[str, Any] = {}
+    for word in given:
+        name, equals, text = word.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise InputError(f"-p {word}: a parameter is written NAME=VALUE, such as -p alpha=0.01")
+        if name not in defaults:
+            raise InputError(f"{of} has no parameter {name!r}: {suggest(name, defaults)}")
+        if name in parsed:
+            raise InputError(f"the parameter {name!r} is given twice: give it once")
+        parsed[name] = parse_value(text.strip(), defaults[name])
+    return parsed
+
+
+def parse_value(text: str, default: Any = None) -> Any:
+    """Turn text into a number, truth value, None, list or, failing that, text.
+
+    The word ``none`` is a text for a parameter whose default is one, such as ``normalize``.
+
+    >>> [parse_value(t) for t in ("3", "1e-3", "true", "none", "map", "1,2.5,", "'3'")]
+    [3, 0.001, True, None, 'map', [1, 2.5], '3']
+    >>> parse_value("none", default="query")
+    'none'
+    """
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if "," in text:
+        parts = [part.strip() for part in text.split(",")]
+        return [parse_value(part) for part in (parts if parts[-1] else parts[:-1])]
+    if text in _WORDS:
+        return _WORDS[text]
+    if text == "none" and not isinstance(default, str):
+        return None
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _REAL.fullmatch(text):
+        return float(text)
+    return text
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Point at what was probably meant.
+
+    >>> suggest("alhpa", ["alpha", "tol"]), suggest("x", ["tol", "alpha"])
+    ("did you mean 'alpha'?", 'choose from alpha, tol')
+    """
+    options = sorted(known)
+    near = difflib.get_close_matches(name, options, n=1)
+    return f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(options)

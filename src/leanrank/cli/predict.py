@@ -1,0 +1,52 @@
+"""``leanrank predict``: score documents with a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leanrank.cli import options
+
+
+def predict(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or -.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Documents to score, or -.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write the scores, or -.")
+    ] = "-",
+    format: options.Format = None,
+    json: options.Json = False,
+) -> None:
+    """Score documents: one number a line, in the file's order.
+
+    For example: leanrank predict m.json test.txt -o scores.txt
+    """
+    from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+    from leanrank.cli.scores import write_scores
+    from leanrank.cli.screen import print_json, progress
+    from leanrank.errors import InputError
+    from leanrank.model import load_model
+
+    stdin_once(model, data)
+    check_folder(output)
+    if json and output == "-":
+        raise InputError(
+            "--json and the scores both go to standard output: give the scores -o FILE"
+        )
+    with progress() as say:
+        ranker = load_model(model)
+        say(f"Reading {data}")
+        documents = read_data(data, format, n_features=ranker.n_features)
+        say(f"Scoring {len(documents):,} documents")
+        scores = documents.restore(ranker.predict(documents))
+        write_scores(scores, output)
+    if json:
+        print_json(
+            {
+                "scores": output,
+                "model": model,
+                "queries": documents.n_queries,
+                "documents": len(documents),
+            }
+        )

@@ -1,0 +1,165 @@
+"""What people see: facts, tables with little bars, progress on a terminal; JSON for machines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from leanrank.data import RankingData
+    from leanrank.metrics import Evaluation
+    from leanrank.model import LinearModel
+
+MOST_FEATURES = 12
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Give a function that says what is being done, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda text: bar.update(task, description=text)
+
+
+def screen(*, error: bool = False) -> Console:
+    """Give the terminal or pipe to print on; names are printed as they are, never as markup."""
+    from rich.console import Console
+
+    return Console(stderr=error, highlight=False, markup=False, emoji=False)
+
+
+def print_json(result: Mapping[str, Any]) -> None:
+    """Print one JSON object; numbers that are not defined are null."""
+    print(json.dumps(_defined(result), allow_nan=False, ensure_ascii=False))
+
+
+def facts(rows: Mapping[str, str]) -> Table:
+    """Lay out short statements, one a line."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows.items():
+        if text:
+            grid.add_row(name, text)
+    return grid
+
+
+def weights_table(
+    model: LinearModel, console: Console, notes: Mapping[Any, str] | None = None, title: str = ""
+) -> Table:
+    """List the features with the largest weights; ``notes`` adds a column headed by ``title``."""
+    table = _table()
+    table.add_column("feature", overflow="fold")
+    table.add_column("weight", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    if notes is not None:
+        table.add_column(title, overflow="fold")
+    shown = list(model.weights.items())[:MOST_FEATURES]
+    largest = abs(shown[0][1]) if shown else 1.0
+    for name, weight in shown:
+        label = name if isinstance(name, str) else f"feature {name}"
+        note = [] if notes is None else [notes.get(name, "")]
+        table.add_row(label, f"{weight:+.4g}", _bar(weight, largest, console), *note)
+    return table
+
+
+def weights_caption(model: LinearModel) -> str:
+    """Say how many features have a weight and how many of them are shown."""
+    n_all, n_used = model.n_features, model.n_nonzero
+    caption = f"{n_used:,} of {n_all:,} feature{'s' * (n_all != 1)} with a weight"
+    if n_used > MOST_FEATURES:
+        caption += f", the {MOST_FEATURES} largest shown"
+    return caption
+
+
+def measures_table(columns: Mapping[str, Evaluation], best: str | None = None) -> Table:
+    """Set evaluations side by side, one measure a row; ``best`` is the column to stress."""
+    table = _table()
+    table.add_column("measure", no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="right", style="bold" if name == best else "")
+    first = next(iter(columns.values()))
+    for measure in first.means:
+        table.add_row(measure, *(number(column.means[measure]) for column in columns.values()))
+    return table
+
+
+def measures_note(evaluation: Evaluation) -> str:
+    """Name the convention and the queries that were left out of a mean."""
+    note = f"convention {evaluation.convention}"
+    left_out = {name: n for name, n in evaluation.undefined.items() if n}
+    if left_out:
+        counts = set(left_out.values())
+        where = "" if len(left_out) == len(evaluation.means) else f" for {', '.join(left_out)}"
+        many = f"{counts.pop():,}" if len(counts) == 1 else f"up to {max(counts):,}"
+        note += f"; {many} of {len(evaluation.query_ids):,} queries left out{where}"
+    return note
+
+
+def number(value: float) -> str:
+    """Four decimals, or a dash where nothing is defined.
+
+    >>> number(0.25), number(float("nan"))
+    ('0.2500', '–')
+    """
+    return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def listed(values: Mapping[str, Any]) -> str:
+    """Write parameters as they would be typed.
+
+    >>> listed({"alpha": 2, "normalize": "none"})
+    'alpha=2, normalize=none'
+    """
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def data_summary(data: RankingData) -> str:
+    """Describe a data set without its class name."""
+    return " ".join(repr(data).removeprefix("RankingData: ").split())
+
+
+def _table() -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+
+
+def _bar(weight: float, largest: float, console: Console, width: int = 20) -> Text:
+    from rich.text import Text
+
+    eighths = round(8 * width * abs(weight) / largest)
+    if console.options.ascii_only:
+        bar = "#" * max(1, round(eighths / 8))
+    else:
+        bar = "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip() or _EIGHTHS[1]
+    return Text(bar, style="cyan" if weight > 0 else "magenta")
+
+
+def _defined(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _defined(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_defined(item) for item in value]
+    return value

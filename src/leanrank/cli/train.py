@@ -1,0 +1,212 @@
+"""``leanrank train``: learn a model from a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leanrank.cli import options
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.model import LinearModel
+
+
+def train(
+    data: Annotated[str, typer.Argument(metavar="TRAIN", help="Training data, or -.")],
+    model: Annotated[
+        str, typer.Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
+    ],
+    vali: Annotated[
+        str | None, typer.Option("--vali", metavar="FILE", help="Validation data to measure on.")
+    ] = None,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", metavar="NAME", help="What to learn with.")
+    ] = "rankrls",
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parameter", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."
+        ),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale",
+            metavar="KIND",
+            help="Normalise features first: query-minmax, query-standard, query-rank, standard or "
+            "minmax. The model keeps the normaliser.",
+        ),
+    ] = None,
+    format: options.Format = None,
+    measures: options.Measures = options.DEFAULT_MEASURES,
+    convention: options.Convention = "standard",
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Seed of an algorithm that draws at random.")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Threads; the result does not depend on it.")
+    ] = -1,
+    json: options.Json = False,
+) -> None:
+    """Learn a ranking function and write it as a model file.
+
+    For example: leanrank train train.txt --vali vali.txt -p alpha=0.01 --model m.json
+    """
+    from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+    from leanrank.cli.screen import progress
+    from leanrank.metrics import evaluate
+
+    stdin_once(data, vali)
+    check_folder(model)
+    ranker = make_ranker(algorithm, parameter or [], seed=seed, jobs=jobs)
+    check_measures(measures, convention)
+    with progress() as say:
+        say(f"Reading {data}")
+        training = read_data(data, format)
+        held_out = None
+        if vali is not None:
+            say(f"Reading {vali}")
+            held_out = read_data(vali, format, n_features=training.n_features)
+        say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
+        fitted = fit_model(ranker, training, scale)
+        say("Measuring")
+        columns = {
+            "training": evaluate(
+                training, fitted.predict(training), measures=measures, convention=convention
+            )
+        }
+        if held_out is not None:
+            columns["validation"] = evaluate(
+                held_out, fitted.predict(held_out), measures=measures, convention=convention
+            )
+        means = {name: column.means for name, column in columns.items()}
+        fitted = with_measures(fitted, means)
+        fitted.save(model)
+    if json:
+        _print_json(model, training, held_out, fitted, columns)
+    else:
+        _print_summary(model, training, held_out, fitted, columns)
+
+
+def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:
+    """Make an unfitted ranker from what was typed."""
+    from leanrank.cli.parameters import parse_parameters
+    from leanrank.errors import InputError
+    from leanrank.rankers import get_ranker
+
+    chosen = get_ranker(algorithm)
+    defaults = chosen().get_params()
+    parameters = parse_parameters(given, defaults, chosen.__name__)
+    for name, option, value in (("random_state", "--seed", seed), ("n_jobs", "--jobs", jobs)):
+        if name in parameters and (name != "n_jobs" or jobs != -1) and value is not None:
+            raise InputError(f"{option} and -p {name} say the same thing: give one")
+        if name in defaults and value is not None:
+            parameters.setdefault(name, value)
+    return chosen(**parameters)
+
+
+def check_measures(measures: str, convention: str) -> None:
+    """Find a misspelt measure or convention before the work, not after it."""
+    from leanrank.metrics import evaluate
+
+    evaluate([1.0, 0.0], [1.0, 0.0], measures=measures, convention=convention)
+
+
+def fit_model(ranker: Any, training: RankingData, scale: str | None) -> LinearModel:
+    """Fit, after normalising the features if asked, and give one model of both."""
+    from leanrank.model.writing import as_model
+
+    normalizer = None
+    scaled = training
+    if scale is not None:
+        from leanrank.data.normalize import make_normalizer
+
+        normalizer = make_normalizer(scale)
+        scaled = training.replace(X=normalizer.fit_transform(training.X, qid=training.qid))
+    ranker.fit(scaled)
+    return described(as_model(ranker, normalizer), ranker, training)
+
+
+def described(model: LinearModel, ranker: Any, training: RankingData) -> LinearModel:
+    """Write down how the model was made; what cannot change it, such as threads, is left out."""
+    from dataclasses import replace
+
+    from leanrank.model import make_provenance
+
+    parameters = {
+        name: value
+        for name, value in ranker.get_params().items()
+        if name not in ("n_jobs", "verbose")
+    }
+    made = make_provenance(algorithm=type(ranker).__name__, parameters=parameters, data=training)
+    return replace(model, provenance=made)
+
+
+def with_measures(model: LinearModel, means: dict[str, dict[str, float]]) -> LinearModel:
+    """Add what was measured to how the model was made."""
+    from dataclasses import replace
+
+    return replace(model, provenance={**model.provenance, "measures": means})
+
+
+def _print_json(
+    path: str,
+    training: RankingData,
+    held_out: RankingData | None,
+    model: LinearModel,
+    columns: dict[str, Any],
+) -> None:
+    from leanrank.cli.screen import print_json
+
+    print_json(
+        {
+            "model": path,
+            "algorithm": model.provenance["algorithm"],
+            "parameters": model.provenance["parameters"],
+            "normalizer": model.normalizer,
+            "data": {
+                name: {"queries": d.n_queries, "documents": len(d), "features": d.n_features}
+                for name, d in (("training", training), ("validation", held_out))
+                if d is not None
+            },
+            "n_features": model.n_features,
+            "n_nonzero": model.n_nonzero,
+            "weights": model.weights,
+            "measures": {name: column.to_dict() for name, column in columns.items()},
+        }
+    )
+
+
+def _print_summary(
+    path: str,
+    training: RankingData,
+    held_out: RankingData | None,
+    model: LinearModel,
+    columns: dict[str, Any],
+) -> None:
+    from leanrank.cli import screen
+
+    # A model on standard output leaves standard error for people.
+    console = screen.screen(error=path == "-")
+    parameters = screen.listed(model.provenance["parameters"])
+    console.print(
+        screen.facts(
+            {
+                "training": screen.data_summary(training),
+                "validation": "" if held_out is None else screen.data_summary(held_out),
+                "algorithm": f"{model.provenance['algorithm']} ({parameters})",
+                "normaliser": "" if model.normalizer is None else str(model.normalizer["kind"]),
+            }
+        )
+    )
+    console.print()
+    if model.n_nonzero:
+        console.print(screen.weights_table(model, console))
+    console.print(screen.weights_caption(model), style="dim")
+    console.print()
+    console.print(screen.measures_table(columns))
+    console.print(screen.measures_note(list(columns.values())[-1]), style="dim")
+    if path != "-":
+        console.print(f"\nModel written to {path}", soft_wrap=True)
