@@ -12,7 +12,8 @@ evaluate   value, filling the score gradient g
 along      value, slope and curvature at u + t·d, for a line search that never touches X
 curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``n_atoms`` weights a
            document whose sums over each *cell* (say, the documents of one level of one query) span
-           the low-rank part; ``aux`` carries two numbers a cell from here to fold
+           the low-rank part; ``aux`` carries ``n_aux`` numbers a cell from
+           here to fold
 fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
 dual       the dual value at the point that the scaled score gradient a·g defines
 ========== ===================================================================================

@@ -9,6 +9,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels, Plan, query_scale
 
@@ -31,6 +32,7 @@ class SquaredLoss:
 
     name: ClassVar[str] = "squared"
     n_atoms: ClassVar[int] = 1
+    n_aux: ClassVar[int] = 1
 
     def prepare(self, labels: Labels) -> SquaredPlan:
         """Count the documents of each query; a document of weight 2 counts twice."""
@@ -46,10 +48,8 @@ class SquaredLoss:
         mass = np.bincount(query_of, weight, minlength=n_queries)
         present = np.bincount(query_of, weight > 0, minlength=n_queries)
         terms = np.where((present > 1) | (mass > 1), mass, 0.0)
-        labelled = np.bincount(query_of, weight * y, minlength=n_queries)
-        mean = np.divide(labelled, mass, out=np.zeros(n_queries), where=mass > 0)
-        if not np.any((np.abs(y - mean[query_of]) > 0) & (weight > 0) & (terms[query_of] > 0)):
-            terms = np.zeros(n_queries)  # every label equals its query's mean: nothing to learn
+        if not informative_queries(np.where(weight > 0, y, np.nan), ptr).any():
+            terms = np.zeros(n_queries)  # one level a query: nothing to learn
         return SquaredPlan(
             query_ptr=ptr,
             scale=query_scale(terms, labels.query_weight, labels.normalize),

@@ -82,12 +82,16 @@ class Problem:
         )
         return float(add_up(parts))
 
-    def hessian(self, block: Block, u: FloatArray) -> FloatArray:
-        """Compute the exact Hessian with respect to the weights of a block's features."""
+    def hessian(self, block: Block, u: FloatArray, *, exact: bool = False) -> FloatArray:
+        """Compute the Hessian with respect to the weights of a block's features.
+
+        In the precision of X, which is enough to steer; with ``exact`` in float64.
+        """
         plan, loss = self.plan, self.loss
+        anchor = np.repeat(plan.query_ptr[:-1], np.diff(plan.query_ptr))
         diag = np.zeros(plan.n_rows)
         atoms = np.zeros((plan.n_rows, loss.n_atoms))
-        aux = np.zeros((int(plan.cell_ptr[-1]), 2))
+        aux = np.zeros((int(plan.cell_ptr[-1]), loss.n_aux))
         self.executor.map(
             lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), self.ranges
         )
@@ -96,7 +100,7 @@ class Problem:
         def low_rank(r: tuple[int, int]) -> FloatArray:
             rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
             first, last = int(plan.cell_ptr[r[0]]), int(plan.cell_ptr[r[1]])
-            sums = block.cell_sums(*rows, atoms, plan.cell, first, last - first)
+            sums = block.cell_sums(*rows, atoms, plan.cell, first, last - first, anchor)
             left, right = loss.fold(plan, r[0], r[1], aux, sums)
             product: FloatArray = left.T @ right
             return product
@@ -104,5 +108,5 @@ class Problem:
         affordable = CELL_SUM_BYTES // (8 * loss.n_atoms * max(1, block.n_features))
         pieces = query_ranges(plan.cell_ptr, min(CELLS_PER_RANGE, max(1, affordable)))
         half = add_in_lanes(self.executor, low_rank, pieces, shape)
-        return block.gram(diag) - (half + half.T)
+        return block.gram(diag, anchor, exact=exact) - (half + half.T)
 

@@ -1,0 +1,337 @@
+"""Kernels of the domination loss over a range of queries.
+
+Shared arguments: query q owns cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c holds
+``rows[row_ptr[c]:row_ptr[c+1]]``. In each query E_l is the log mass of level l, Z_k the log mass of all
+levels below k, A_k the total probability of being dominated in level k, and D_l the total gradient
+that the documents of level l receive from above.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from leanrank._jit import kernel
+
+
+@kernel
+def evaluate(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, g):
+    value = 0.0
+    E, Z, A, D = _scratch(cell_ptr, r0, r1)
+    for q in range(r0, r1):
+        first = cell_ptr[q]
+        n_levels = cell_ptr[q + 1] - first
+        # g first holds each document's share of its level's mass
+        for k in range(n_levels):
+            E[k] = _level_mass(row_ptr, rows, mass, first + k, u, g)
+        _below(E, Z, n_levels, level, margin, first)
+        for k in range(1, n_levels):
+            A[k] = 0.0
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if gain[i] > 0.0:
+                    term, dominated = _term(Z[k] - u[i])
+                    value += gain[i] * term
+                    A[k] += gain[i] * dominated
+        _from_above(E, Z, A, D, n_levels, level, margin, first)
+        for k in range(n_levels):
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                g[i] *= D[k]
+                if k > 0 and gain[i] > 0.0:
+                    g[i] -= gain[i] * _sigmoid(Z[k] - u[i])
+    return value
+
+
+@kernel
+def along(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, t):
+    value = 0.0
+    slope = 0.0
+    bend = 0.0
+    E, Z, mean, variance = _scratch(cell_ptr, r0, r1)
+    for q in range(r0, r1):
+        first = cell_ptr[q]
+        n_levels = cell_ptr[q + 1] - first
+        for k in range(n_levels):
+            # log mass, mean and variance of d under the level's softmax, at v = u + t d
+            top = -math.inf
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if mass[i] > 0.0:
+                    top = max(top, u[i] + t * d[i])
+            total = 0.0
+            weighted = 0.0
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if mass[i] > 0.0:
+                    e = mass[i] * math.exp(u[i] + t * d[i] - top)
+                    total += e
+                    weighted += e * d[i]
+            E[k] = top + math.log(total) if total > 0.0 else -math.inf
+            mean[k] = weighted / total if total > 0.0 else 0.0
+            spread = 0.0
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if mass[i] > 0.0:
+                    away = d[i] - mean[k]
+                    spread += mass[i] * math.exp(u[i] + t * d[i] - top) * away * away
+            variance[k] = spread / total if total > 0.0 else 0.0
+        _below(E, Z, n_levels, level, margin, first)
+        m = 0.0
+        v = 0.0
+        for k in range(1, n_levels):
+            if Z[k] == -math.inf:
+                continue
+            if margin.shape[0] == 0:
+                new = math.exp(E[k - 1] - Z[k])
+                away = mean[k - 1] - m
+                v = (1.0 - new) * v + new * variance[k - 1] + new * (1.0 - new) * away * away
+                m += new * away
+            else:
+                m = 0.0
+                for j in range(k):
+                    m += _share(E, Z, k, j, level, margin, first) * mean[j]
+                v = 0.0
+                for j in range(k):
+                    away = mean[j] - m
+                    v += _share(E, Z, k, j, level, margin, first) * (variance[j] + away * away)
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if gain[i] > 0.0:
+                    term, dominated = _term(Z[k] - (u[i] + t * d[i]))
+                    away = d[i] - m
+                    value += gain[i] * term
+                    slope -= gain[i] * dominated * away
+                    bend += gain[i] * dominated * (v + (1.0 - dominated) * away * away)
+    return value, slope, bend
+
+
+@kernel
+def curvature(
+    cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, diag, atoms, aux
+):
+    E, Z, A, D = _scratch(cell_ptr, r0, r1)
+    for q in range(r0, r1):
+        first = cell_ptr[q]
+        n_levels = cell_ptr[q + 1] - first
+        for k in range(n_levels):
+            E[k] = _level_mass(row_ptr, rows, mass, first + k, u, atoms[:, 0])
+        _below(E, Z, n_levels, level, margin, first)
+        for k in range(n_levels):
+            A[k] = 0.0
+            squares = 0.0
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                atoms[i, 1] = 0.0
+                if k > 0 and gain[i] > 0.0:
+                    dominated = _sigmoid(Z[k] - u[i])
+                    A[k] += gain[i] * dominated
+                    squares += gain[i] * dominated * dominated
+                    atoms[i, 1] = gain[i] * dominated * (1.0 - dominated)
+            aux[first + k, 0] = E[k]
+            aux[first + k, 1] = Z[k]
+            aux[first + k, 2] = squares
+        _from_above(E, Z, A, D, n_levels, level, margin, first)
+        for k in range(n_levels):
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                diag[i] = atoms[i, 1] + D[k] * atoms[i, 0]
+
+
+@kernel
+def fold(cell_ptr, level, margin, r0, r1, aux, sums):
+    base = cell_ptr[r0]
+    n = sums.shape[2]
+    left = np.zeros((sums.shape[0], n))
+    right = np.zeros((sums.shape[0], n))
+    for q in range(r0, r1):
+        first = cell_ptr[q]
+        n_levels = cell_ptr[q + 1] - first
+        for k in range(1, n_levels):
+            c = first + k
+            Z = aux[c, 1]
+            if Z == -math.inf:
+                continue
+            centre = right[c - base]
+            if margin.shape[0] == 0:
+                new = math.exp(aux[c - 1, 0] - Z)
+                previous = right[c - 1 - base]
+                for j in range(n):
+                    centre[j] = (1.0 - new) * previous[j] + new * sums[c - 1 - base, 0, j]
+            else:
+                for l in range(k):  # noqa: E741
+                    delta = margin[level[c], level[first + l]]
+                    share = math.exp(aux[first + l, 0] + delta - Z)
+                    for j in range(n):
+                        centre[j] += share * sums[first + l - base, 0, j]
+            half = 0.5 * aux[c, 2]
+            for j in range(n):
+                left[c - base, j] = sums[c - base, 1, j] + half * centre[j]
+    return left, right
+
+
+@kernel
+def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offset):
+    value = 0.0
+    E, Z, A, D = _scratch(cell_ptr, r0, r1)
+    mean = np.empty(len(E))
+    shift = np.zeros(len(E))
+    for q in range(r0, r1):
+        first = cell_ptr[q]
+        n_levels = cell_ptr[q + 1] - first
+        for k in range(n_levels):
+            top = -math.inf
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if mass[i] > 0.0:
+                    top = max(top, u[i])
+            total = 0.0
+            away = 0.0
+            shifted = 0.0
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if mass[i] > 0.0:
+                    e = mass[i] * math.exp(u[i] - top)
+                    total += e
+                    away += e * (u[i] - top)
+                    if len(offset) > 0:
+                        shifted += e * offset[i]
+            E[k] = top + math.log(total) if total > 0.0 else -math.inf
+            mean[k] = top + away / total if total > 0.0 else 0.0
+            shift[k] = shifted / total if total > 0.0 else 0.0
+        _below(E, Z, n_levels, level, margin, first)
+        centre = 0.0
+        s = 0.0
+        for k in range(1, n_levels):
+            if Z[k] == -math.inf:
+                continue
+            if margin.shape[0] == 0:
+                new = math.exp(E[k - 1] - Z[k])
+                centre += new * (mean[k - 1] - centre)
+                s += new * (shift[k - 1] - s)
+            else:
+                centre = 0.0
+                s = 0.0
+                for j in range(k):
+                    part = _share(E, Z, k, j, level, margin, first)
+                    centre += part * mean[j]
+                    s += part * shift[j]
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if gain[i] > 0.0:
+                    dominated = a * _sigmoid(Z[k] - u[i])
+                    term = _binary_entropy(dominated)
+                    if dominated > 0.0:
+                        term += dominated * (Z[k] - centre)
+                        if len(offset) > 0:  # - a <offset, p - e_i>
+                            term -= dominated * (s - offset[i])
+                    value += gain[i] * term
+    return value
+
+
+@kernel
+def _scratch(cell_ptr, r0, r1):
+    most = 1
+    for q in range(r0, r1):
+        most = max(most, cell_ptr[q + 1] - cell_ptr[q])
+    return np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+
+
+@kernel
+def _level_mass(row_ptr, rows, mass, c, u, share):
+    """Return the log mass of a cell and fill each document's share of it."""
+    top = -math.inf
+    for at in range(row_ptr[c], row_ptr[c + 1]):
+        i = rows[at]
+        if mass[i] > 0.0 and u[i] > top:
+            top = u[i]
+    total = 0.0
+    for at in range(row_ptr[c], row_ptr[c + 1]):
+        i = rows[at]
+        share[i] = mass[i] * math.exp(u[i] - top) if mass[i] > 0.0 else 0.0
+        total += share[i]
+    if total == 0.0:
+        return -math.inf
+    inverse = 1.0 / total
+    for at in range(row_ptr[c], row_ptr[c + 1]):
+        share[rows[at]] *= inverse
+    return top + math.log(total)
+
+
+@kernel
+def _below(E, Z, n_levels, level, margin, first):
+    """Fill Z_k, the log mass of the levels below k, margins included."""
+    Z[0] = -math.inf
+    for k in range(1, n_levels):
+        if margin.shape[0] == 0:
+            Z[k] = _log_add(Z[k - 1], E[k - 1])
+        else:
+            Z[k] = -math.inf
+            for j in range(k):
+                Z[k] = _log_add(Z[k], E[j] + margin[level[first + k], level[first + j]])
+
+
+@kernel
+def _from_above(E, Z, A, D, n_levels, level, margin, first):
+    """Fill D_l = Σ_{k>l} A_k × (share of level l in the mass below k)."""
+    D[n_levels - 1] = 0.0
+    if margin.shape[0] == 0:
+        # per unit of mass, relative to Z_{l+1}, so that no factor exceeds one
+        carried = 0.0
+        for j in range(n_levels - 2, -1, -1):
+            if j < n_levels - 2 and Z[j + 1] > -math.inf:
+                carried *= math.exp(Z[j + 1] - Z[j + 2])
+            elif j < n_levels - 2:
+                carried = 0.0
+            carried += A[j + 1]
+            D[j] = carried * math.exp(E[j] - Z[j + 1]) if E[j] > -math.inf else 0.0
+    else:
+        for j in range(n_levels - 1):
+            D[j] = 0.0
+            for k in range(j + 1, n_levels):
+                D[j] += A[k] * _share(E, Z, k, j, level, margin, first)
+
+
+@kernel
+def _share(E, Z, k, j, level, margin, first):
+    """Give the share of level j in the mass below level k, with a margin table."""
+    if E[j] == -math.inf:
+        return 0.0
+    return math.exp(E[j] + margin[level[first + k], level[first + j]] - Z[k])
+
+
+@kernel
+def _log_add(x, y):
+    if x < y:
+        x, y = y, x
+    if y == -math.inf:
+        return x
+    return x + math.log1p(math.exp(y - x))
+
+
+@kernel
+def _term(z):
+    """Return log(1 + e^z) and its derivative."""
+    if z > 0.0:
+        e = math.exp(-z)
+        return z + math.log1p(e), 1.0 / (1.0 + e)
+    e = math.exp(z)
+    return math.log1p(e), e / (1.0 + e)
+
+
+@kernel
+def _sigmoid(z):
+    if z > 0.0:
+        return 1.0 / (1.0 + math.exp(-z))
+    e = math.exp(z)
+    return e / (1.0 + e)
+
+
+@kernel
+def _binary_entropy(p):
+    if p <= 0.0 or p >= 1.0:
+        return 0.0
+    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)

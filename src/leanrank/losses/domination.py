@@ -1,0 +1,188 @@
+"""The domination loss (Stevens, Bengio & Singer 2013): each document should beat all below its level.
+
+For a document i at level k of its query, with Z_k the mass Σ_j m_j e^{u_j} of the documents j of lower
+levels,
+
+    ℓ_i(u) = log(1 + Z_k e^{−u_i}),
+
+so a query costs one pass: the mass of each level, then one logarithm a document. With softmax weights
+r over the lower levels and π_i the probability that i is dominated, the Hessian of level k is
+A Cov_r + Σ_i b_i (e_i − r)(e_i − r)ᵀ, A = Σ c_i π_i and b_i = c_i π_i (1 − π_i): a diagonal less two
+vectors a level. Everything is kept in logarithms of level masses, which neither overflow nor cancel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.errors import InputError
+from leanrank.losses import _domination_kernels as kernels
+from leanrank.losses.base import Labels, Plan, query_scale
+
+MOST_LEVELS_WITH_TABLE = 64
+
+
+@dataclass(frozen=True)
+class DominationPlan(Plan):
+    """The documents of each query by ascending level.
+
+    Attributes
+    ----------
+    rows : array of int64
+        Row numbers sorted by cell; a cell is one level of one query.
+    row_ptr : array of int64
+        Cell c holds ``rows[row_ptr[c]:row_ptr[c + 1]]``.
+    mass : array
+        Document weights m_j inside Z.
+    gain : array
+        Factor c_i of the term in which a document dominates: scale × weight × gain weight.
+    level : array of int64
+        Which level of the whole data set each cell is; the index into ``margin``.
+    margin : array of shape (levels, levels)
+        Δ(k, l) by which level k should beat level l; shape (0, 0) for none.
+    """
+
+    rows: IntArray
+    row_ptr: IntArray
+    mass: FloatArray
+    gain: FloatArray
+    level: IntArray
+    margin: FloatArray
+
+
+class DominationLoss:
+    """Sum over dominating documents i of log(1 + Σ_{j ∈ D(i)} e^{u_j − u_i + Δ(i, j)}).
+
+    Parameters
+    ----------
+    margin : array of shape (levels, levels), optional
+        Margin by pair of levels: row the higher level, column the lower. A margin that is separable,
+        Δ = s(i) − s(j), is the offset s instead.
+    """
+
+    name: ClassVar[str] = "domination"
+    n_atoms: ClassVar[int] = 2
+    n_aux: ClassVar[int] = 3
+
+    def __init__(self, margin: AnyArray | None = None) -> None:
+        self.margin = margin
+
+    def prepare(self, labels: Labels) -> DominationPlan:
+        """Sort each query's documents by level, once."""
+        y, ptr = labels.y, labels.query_ptr
+        n_queries = len(ptr) - 1
+        query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
+        mass = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
+        levels, level_of = np.unique(y, return_inverse=True)
+        margin = self._table(len(levels))
+        rows, row_ptr, cell, cell_query = _cells(query_of, level_of, len(levels), len(y))
+        cell_ptr = np.searchsorted(cell_query, np.arange(n_queries + 1)).astype(np.int64)
+        cell_mass = np.bincount(cell, mass, minlength=len(cell_query))
+        below = np.cumsum(cell_mass) - cell_mass
+        below -= below[cell_ptr[cell_query]]
+        dominating = (below > 0)[cell]
+        terms = np.bincount(query_of, mass * dominating, minlength=n_queries)
+        scale = query_scale(terms, labels.query_weight, labels.normalize)
+        gain = scale[query_of] * mass * dominating
+        if labels.gain_weight is not None:
+            gain = gain * labels.gain_weight
+        return DominationPlan(
+            query_ptr=ptr,
+            scale=scale,
+            offset=labels.offset,
+            cell=cell,
+            cell_ptr=cell_ptr,
+            rows=rows,
+            row_ptr=row_ptr,
+            mass=np.ascontiguousarray(mass, dtype=np.float64),
+            gain=gain,
+            level=level_of[rows[row_ptr[:-1]]].astype(np.int64),
+            margin=margin,
+        )
+
+    def evaluate(
+        self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, g: FloatArray
+    ) -> float:
+        """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
+        return float(kernels.evaluate(*_arrays(plan), r0, r1, u, g))
+
+    def along(
+        self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float
+    ) -> tuple[float, float, float]:
+        """Return value, slope and curvature at u + t·d."""
+        value, slope, bend = kernels.along(*_arrays(plan), r0, r1, u, d, t)
+        return float(value), float(slope), float(bend)
+
+    def curvature(
+        self,
+        plan: DominationPlan,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        diag: FloatArray,
+        atoms: FloatArray,
+        aux: FloatArray,
+    ) -> None:
+        """Fill the diagonal, the atoms (share of its level's mass, b_i) and what fold needs."""
+        kernels.curvature(*_arrays(plan), r0, r1, u, diag, atoms, aux)
+
+    def fold(
+        self, plan: DominationPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Turn sums over levels into the two vectors of each level."""
+        left, right = kernels.fold(plan.cell_ptr, plan.level, plan.margin, r0, r1, aux, sums)
+        return left, right
+
+    def dual(self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
+        """Return the dual value at q = a·p + (1 − a)·e_i, which is feasible when |Xᵀ a g| ≤ λ."""
+        return float(kernels.dual(*_arrays(plan), r0, r1, u, a, _offset(plan)))
+
+    def _table(self, n_levels: int) -> FloatArray:
+        if self.margin is None:
+            return np.zeros((0, 0))
+        table = np.ascontiguousarray(self.margin, dtype=np.float64)
+        if n_levels > MOST_LEVELS_WITH_TABLE:
+            raise InputError(
+                f"a margin by pair of levels takes at most {MOST_LEVELS_WITH_TABLE} levels but the "
+                f"labels have {n_levels}: give a separable margin as an offset instead"
+            )
+        if table.shape != (n_levels, n_levels) or not np.isfinite(table).all():
+            raise InputError(
+                f"the margin table has shape {table.shape} but the labels have {n_levels} levels: "
+                "give one finite margin for each pair of levels, lowest level first"
+            )
+        return table
+
+
+def _arrays(plan: DominationPlan) -> tuple[AnyArray, ...]:
+    return (
+        plan.cell_ptr,
+        plan.row_ptr,
+        plan.rows,
+        plan.mass,
+        plan.gain,
+        plan.level,
+        plan.margin,
+    )
+
+
+def _offset(plan: DominationPlan) -> FloatArray:
+    return np.zeros(0) if plan.offset is None else plan.offset
+
+
+def _cells(
+    query_of: IntArray, level_of: IntArray, n_levels: int, n_rows: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Sort rows by query and level; give rows, where each cell begins, each row's cell, its query."""
+    key = query_of * n_levels + level_of
+    rows = np.argsort(key, kind="stable").astype(np.int64)
+    sorted_key = key[rows]
+    starts = np.flatnonzero(np.concatenate(([True], sorted_key[1:] != sorted_key[:-1])))
+    row_ptr = np.append(starts, n_rows).astype(np.int64)
+    cell = np.empty(n_rows, dtype=np.int64)
+    cell[rows] = np.repeat(np.arange(len(starts)), np.diff(row_ptr))
+    return rows, row_ptr, cell, sorted_key[starts] // n_levels
