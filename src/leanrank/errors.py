@@ -1,7 +1,8 @@
 """Everything leanrank raises or warns about on purpose.
 
 Each error is also a ``ValueError``, ``OSError`` or ``ImportError``, so code that knows nothing of
-leanrank still catches what it expects. A message is one sentence: what was wrong, where, what to do.
+leanrank still catches what it expects. A message is one sentence: what was wrong, where, what to
+do.
 """
 
 from __future__ import annotations
@@ -73,6 +74,12 @@ class MissingDependencyError(LeanrankError, ImportError):
             f"{purpose} needs the package '{package}': install it with "
             f"`pip install 'leanrank[{extra}]'`"
         )
+        self.package = package
+        self.extra = extra
+        self.purpose = purpose
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (MissingDependencyError, (self.package, self.extra, self.purpose))
 
 
 class LeanrankWarning(UserWarning):
