@@ -18,22 +18,33 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     """Open a temporary file beside ``path`` and rename it there when the block succeeds.
 
     On any exception, Ctrl-C included, the temporary file is removed and ``path`` is left as it was.
-    ``"-"`` writes to standard output.
+    ``"-"`` writes to standard output. A device or a pipe is written to directly, because a rename
+    would replace it; through a symbolic link, the file it points to is the one that is replaced.
     """
     if os.fspath(path) == "-":
         stream = sys.stdout.buffer if "b" in mode else sys.stdout
         yield stream
         stream.flush()
         return
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise FileError(f"{path}: this is a directory: give the name of a file")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    direct = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        if os.path.exists(path) and not os.path.isfile(path):
+            direct = open(path, mode, **text)  # type: ignore[call-overload]  # noqa: SIM115
+        else:
+            handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
     except OSError as error:
         raise FileError(
-            f"{target}: cannot write here ({error.strerror}): choose a directory that exists and "
+            f"{path}: cannot write here ({error.strerror}): choose a directory that exists and "
             "is writable"
         ) from error
+    if direct is not None:
+        with direct:
+            yield direct
+        return
     try:
         with os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
             yield stream
