@@ -7,9 +7,10 @@ in the order of the ranges. So one thread, many threads and a cluster give the s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
@@ -77,7 +78,8 @@ def count_workers(n_jobs: int | None) -> int:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise InputError(
-            f"n_jobs={n_jobs!r} is not a number of threads: use a positive integer, or -1 for all cores"
+            f"n_jobs={n_jobs!r} is not a number of threads: use a positive integer, or -1 for all "
+            "cores"
         )
     if n_jobs > 0:
         return int(n_jobs)
@@ -126,9 +128,30 @@ def add_up(parts: Sequence[Any]) -> Any:
     return total
 
 
-def single_threaded_blas() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread: its sums differ between thread counts, and we thread above it."""
-    return _blas_controller().limit(limits=1, user_api="blas")
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread: its sums differ between thread counts, and we thread above it.
+
+    The limit belongs to the process. So of several fits at once in threads of the caller, the first
+    sets it and the last one out lifts it.
+    """
+    with _blas_lock:
+        if not _blas_limits:
+            _blas_limits.append(_blas_controller().limit(limits=1, user_api="blas"))
+        else:
+            _blas_limits.append(None)
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            if len(_blas_limits) > 1:
+                _blas_limits.pop()
+            else:
+                _blas_limits.pop().restore_original_limits()
+
+
+_blas_lock = threading.Lock()
+_blas_limits: list[Any] = []  # one entry a user, the first with the way back
 
 
 @lru_cache(maxsize=1)
