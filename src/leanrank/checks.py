@@ -42,9 +42,9 @@ def check_ranker(ranker: Any) -> None:
 
 def ranker_checks() -> list[Check]:
     """List the checks, for ``pytest.mark.parametrize``."""
-    return [
-        value for name, value in globals().items() if name.startswith("check_ranker_is_")
-    ] + [value for name, value in globals().items() if name.startswith("check_ranker_does_")]
+    return [value for name, value in globals().items() if name.startswith("check_ranker_is_")] + [
+        value for name, value in globals().items() if name.startswith("check_ranker_does_")
+    ]
 
 
 def check_ranker_is_invariant_to_row_order(ranker: Any) -> None:
@@ -162,14 +162,15 @@ def check_ranker_is_better_than_chance(ranker: Any) -> None:
 
 
 def check_ranker_does_not_change_its_input(ranker: Any) -> None:
-    """The caller's arrays are left as they were, even when they are read-only."""
+    """The caller's arrays are left as they were, and may be read-only."""
     X, y, qid = _problem()
     copies = X.copy(), y.copy(), qid.copy()
-    for array in (X, y, qid):
-        array.flags.writeable = False
-    _fit(ranker, X, y, qid).predict(X)
-    for array, copy in zip((X, y, qid), copies, strict=True):
-        assert np.array_equal(array, copy)
+    for writeable in (True, False):
+        for array in (X, y, qid):
+            array.flags.writeable = writeable
+        _fit(ranker, X, y, qid).predict(X)
+        for name, array, copy in zip(("X", "y", "qid"), (X, y, qid), copies, strict=True):
+            assert np.array_equal(array, copy), f"{name} was changed"
 
 
 def check_ranker_does_rank_within_queries(ranker: Any) -> None:
@@ -196,7 +197,7 @@ def check_ranker_does_refuse_bad_input(ranker: Any) -> None:
     try:
         clone(ranker).fit(X, y, qid=qid, group=[len(y)])
     except InputError as error:
-        assert "qid" in str(error)
+        assert "qid" in str(error)  # noqa: PT017
     else:
         raise AssertionError("qid and group together were accepted")
 
@@ -231,6 +232,6 @@ def _refuses(ranker: Any, word: str, X: Any, y: Any, qid: Any) -> None:
     try:
         _fit(ranker, X, y, qid)
     except ValueError as error:
-        assert word in str(error), f"the message does not mention {word!r}: {error}"
+        assert word in str(error), f"the message does not mention {word!r}: {error}"  # noqa: PT017
     else:
         raise AssertionError(f"bad input ({word}) was accepted")
