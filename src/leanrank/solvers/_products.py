@@ -64,19 +64,18 @@ def dense_variance(X, centre, begin, end):
 
 
 @kernel
-def dense_scaled(X, centre, spread, root, begin, end):
+def dense_scaled(X, anchor, spread, root, begin, end, out):
     n = X.shape[1]
-    out = np.empty((end - begin, n), dtype=X.dtype)
     inverse = 1.0 / spread
     for i in range(begin, end):
         factor = root[i]
+        at = anchor[i]
         for j in range(n):
-            out[i - begin, j] = factor * ((X[i, j] - centre[j]) * inverse[j])
-    return out
+            out[i - begin, j] = factor * ((np.float64(X[i, j]) - X[at, j]) * inverse[j])
 
 
 @kernel
-def dense_cell_sums(X, centre, atoms, cell, begin, end, first, n_cells):
+def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, n_cells):
     n = X.shape[1]
     n_atoms = atoms.shape[1]
     out = np.zeros((n_cells, n_atoms, n))
@@ -85,8 +84,9 @@ def dense_cell_sums(X, centre, atoms, cell, begin, end, first, n_cells):
             weight = atoms[i, a]
             if weight != 0.0:
                 row = out[cell[i] - first, a]
+                at = anchor[i]
                 for j in range(n):
-                    row[j] += weight * (X[i, j] - centre[j])
+                    row[j] += weight * (np.float64(X[i, j]) - X[at, j])
     return out
 
 
@@ -105,12 +105,10 @@ def sparse_rmatvec(data, indices, indptr, g, out, begin, end):
 
 
 @kernel
-def sparse_rmatvec_some(data, indices, indptr, features, g):
-    out = np.empty(len(features))
-    for k in range(len(features)):
+def sparse_rmatvec_some(data, indices, indptr, features, g, out, begin, end):
+    for k in range(begin, end):
         j = features[k]
         out[k] = _column_dot(data, indices, indptr[j], indptr[j + 1], g)
-    return out
 
 
 @kernel

@@ -2,8 +2,14 @@
 
 A design wraps the whole matrix; a *block* is a compact copy of the columns of a working set, on
 which a solver can iterate without touching the rest. Sums are float64 whatever X is stored in; only
-the Gram part of a Hessian uses the storage precision, because it steers and does not certify.
+the Gram part of a Hessian uses the storage precision, where it steers and does not certify.
+
+Each row enters a Hessian less its *anchor*, one row of its query: ranking losses do not see a
+constant added to a query's scores, and the variance between queries, which may be many times that
+within, would otherwise have to cancel.
 """
+
+# mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 
@@ -14,10 +20,10 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.execution import Executor, add_up, row_blocks
+from leanrank.execution import Executor, add_up, query_ranges, row_blocks
 from leanrank.solvers import _products
 
-COLUMNS_PER_BLOCK_NNZ = 1 << 20
+NONZEROS_PER_BLOCK = 1 << 19
 """Non-zeros in one unit of work over the columns of a sparse matrix."""
 
 
@@ -32,13 +38,20 @@ class Block(Protocol):
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute X_Wᵀ g."""
 
-    def gram(self, diag: FloatArray) -> FloatArray:
-        """Compute X_Wᵀ diag X_W, up to a shift of every column by a constant."""
+    def gram(self, diag: FloatArray, anchor: IntArray, *, exact: bool = False) -> FloatArray:
+        """Compute X_Wᵀ diag X_W of rows less their anchors; ``exact`` in float64."""
 
     def cell_sums(
-        self, begin: int, end: int, atoms: FloatArray, cell: IntArray, first: int, n_cells: int
+        self,
+        begin: int,
+        end: int,
+        atoms: FloatArray,
+        cell: IntArray,
+        first: int,
+        n_cells: int,
+        anchor: IntArray,
     ) -> FloatArray:
-        """Sum atoms × rows over each cell of the rows [begin, end), with the shift of ``gram``."""
+        """Sum atoms × rows over each cell of the rows [begin, end), less anchors as in ``gram``."""
 
 
 class Design(Protocol):
@@ -50,8 +63,8 @@ class Design(Protocol):
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw; only the columns of non-zero weights are read."""
 
-    def rmatvec(self, g: FloatArray) -> FloatArray:
-        """Compute Xᵀg."""
+    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
+        """Compute Xᵀg, of some features or of all."""
 
     def take(self, features: IntArray) -> Block:
         """Copy some columns into a compact block."""
@@ -89,8 +102,10 @@ class DenseDesign:
             )
         return out
 
-    def rmatvec(self, g: FloatArray) -> FloatArray:
-        """Compute Xᵀg, block sums added in the order of the rows."""
+    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
+        """Compute Xᵀg, block sums added in the order of the rows; rows are read whole."""
+        if features is not None:
+            return self.rmatvec(g)[features]
         return _sum_or_zero(
             self.executor.map(
                 lambda at: _products.dense_rmatvec(self.X, g, at[0], at[1]), self.blocks
@@ -100,7 +115,7 @@ class DenseDesign:
 
     def take(self, features: IntArray) -> DenseBlock:
         """Copy some columns, row-major; all of them are not copied."""
-        if len(features) == self.n_features:
+        if np.array_equal(features, np.arange(self.n_features)):
             return DenseBlock(self.X, self.executor)
         out = np.empty((self.n_rows, len(features)), dtype=self.X.dtype)
         self.executor.map(
@@ -113,32 +128,31 @@ class DenseDesign:
 class DenseBlock(DenseDesign):
     """Some columns of a dense matrix, with what a Hessian needs.
 
-    Columns are shifted by their mean and divided by their spread before they are squared: ranking
-    losses do not see a constant added to a query's scores, and single precision would lose a small
-    variance beside a large mean.
+    Columns are divided by their spread before they are squared, so that single precision does not
+    overflow.
     """
 
     def __init__(self, X: np.ndarray[Any, Any], executor: Executor) -> None:
         super().__init__(X, executor)
         count = max(1, self.n_rows)
-        self.centre = self.rmatvec(np.full(self.n_rows, 1.0 / count))
+        centre = self.rmatvec(np.full(self.n_rows, 1.0 / count))
         variance = _sum_or_zero(
             executor.map(
-                lambda at: _products.dense_variance(self.X, self.centre, at[0], at[1]), self.blocks
+                lambda at: _products.dense_variance(self.X, centre, at[0], at[1]), self.blocks
             ),
             self.n_features,
         )
         spread = np.sqrt(variance / count)
         self.spread = np.where(spread > 0, spread, 1.0)
 
-    def gram(self, diag: FloatArray) -> FloatArray:
-        """Compute (X − c)ᵀ diag (X − c) with BLAS on scaled blocks, in the precision of X."""
+    def gram(self, diag: FloatArray, anchor: IntArray, *, exact: bool = False) -> FloatArray:
+        """Compute (X − A)ᵀ diag (X − A) with BLAS on scaled blocks, in the precision of X."""
         root = np.sqrt(np.maximum(diag, 0.0))
+        dtype = np.float64 if exact else self.X.dtype
 
         def part(at: tuple[int, int]) -> FloatArray:
-            scaled = _products.dense_scaled(
-                self.X, self.centre, self.spread, root, at[0], at[1]
-            )
+            scaled = np.empty((at[1] - at[0], self.n_features), dtype=dtype)
+            _products.dense_scaled(self.X, anchor, self.spread, root, at[0], at[1], scaled)
             return (scaled.T @ scaled).astype(np.float64)
 
         shape = (self.n_features, self.n_features)
@@ -146,12 +160,17 @@ class DenseBlock(DenseDesign):
         return total * np.outer(self.spread, self.spread)
 
     def cell_sums(
-        self, begin: int, end: int, atoms: FloatArray, cell: IntArray, first: int, n_cells: int
+        self,
+        begin: int,
+        end: int,
+        atoms: FloatArray,
+        cell: IntArray,
+        first: int,
+        n_cells: int,
+        anchor: IntArray,
     ) -> FloatArray:
-        """Sum atoms × (row − c) over each cell of the rows [begin, end)."""
-        return _products.dense_cell_sums(
-            self.X, self.centre, atoms, cell, begin, end, first, n_cells
-        )
+        """Sum atoms × (row − anchor) over each cell of the rows [begin, end)."""
+        return _products.dense_cell_sums(self.X, anchor, atoms, cell, begin, end, first, n_cells)
 
 
 class SparseDesign:
@@ -164,12 +183,7 @@ class SparseDesign:
         self.data = columns.data
         self.indices = columns.indices
         self.indptr = columns.indptr
-        stored = int(self.indptr[-1])
-        cuts = np.searchsorted(
-            self.indptr, np.arange(0, stored + COLUMNS_PER_BLOCK_NNZ, COLUMNS_PER_BLOCK_NNZ)
-        )
-        bounds = np.unique(np.clip(np.concatenate(([0], cuts, [self.n_features])), 0, self.n_features))
-        self.column_blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+        self.column_blocks = _column_blocks(np.diff(self.indptr))
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw from the columns of non-zero weights."""
@@ -178,8 +192,18 @@ class SparseDesign:
         _products.sparse_matvec(self.data, self.indices, self.indptr, support, w[support], out)
         return out
 
-    def rmatvec(self, g: FloatArray) -> FloatArray:
+    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
         """Compute Xᵀg, one dot product a column."""
+        if features is not None:
+            out = np.empty(len(features))
+            blocks = _column_blocks(np.diff(self.indptr)[features])
+            self.executor.map(
+                lambda at: _products.sparse_rmatvec_some(
+                    self.data, self.indices, self.indptr, features, g, out, at[0], at[1]
+                ),
+                blocks,
+            )
+            return out
         out = np.zeros(self.n_features)
         self.executor.map(
             lambda at: _products.sparse_rmatvec(
@@ -221,11 +245,11 @@ class SparseBlock:
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute X_Wᵀ g from the columns of the whole matrix."""
-        d = self.design
-        return _products.sparse_rmatvec_some(d.data, d.indices, d.indptr, self.features, g)
+        return self.design.rmatvec(g, self.features)
 
-    def gram(self, diag: FloatArray) -> FloatArray:
-        """Compute X_Wᵀ diag X_W, one outer product a row."""
+    def gram(self, diag: FloatArray, anchor: IntArray, *, exact: bool = False) -> FloatArray:
+        """Compute X_Wᵀ diag X_W, one outer product a row, in float64; anchors would fill it in."""
+        del anchor, exact
         shape = (self.n_features, self.n_features)
         lower = add_in_lanes(
             self.executor,
@@ -237,9 +261,17 @@ class SparseBlock:
         return lower + np.tril(lower, -1).T
 
     def cell_sums(
-        self, begin: int, end: int, atoms: FloatArray, cell: IntArray, first: int, n_cells: int
+        self,
+        begin: int,
+        end: int,
+        atoms: FloatArray,
+        cell: IntArray,
+        first: int,
+        n_cells: int,
+        anchor: IntArray,
     ) -> FloatArray:
         """Sum atoms × row over each cell of the rows [begin, end)."""
+        del anchor
         return _products.csr_cell_sums(
             self.data,
             self.indices,
@@ -252,6 +284,12 @@ class SparseBlock:
             first,
             n_cells,
         )
+
+
+def _column_blocks(stored: IntArray) -> list[tuple[int, int]]:
+    """Cut columns with so many non-zeros each into consecutive blocks of about equal work."""
+    ptr = np.concatenate(([0], np.cumsum(stored, dtype=np.int64)))
+    return query_ranges(ptr, NONZEROS_PER_BLOCK)
 
 
 def add_in_lanes(

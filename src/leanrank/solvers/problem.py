@@ -1,8 +1,8 @@
 """The problem that stands between a solver and a loss: X, a prepared loss, and an executor.
 
 A solver asks the problem for values, gradients and curvature; the problem maps the loss over fixed
-ranges of queries and the products over fixed blocks, and adds up in a fixed order. The result is the
-same to the last bit for any number of threads.
+ranges of queries and the products over fixed blocks, and adds up in a fixed order. The result is
+the same to the last bit for any number of threads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import FloatArray, Matrix
+from leanrank._typing import BoolArray, FloatArray, Matrix
 from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges
 from leanrank.losses.base import Plan
 from leanrank.solvers.design import Block, Design, add_in_lanes, make_design
@@ -67,6 +67,15 @@ class Problem:
         )
         return float(add_up(parts)), g
 
+    def gradient(self, g: FloatArray, alive: BoolArray | None = None) -> FloatArray:
+        """Compute Xᵀg; zero in features that are not alive."""
+        if alive is None or alive.all():
+            return self.design.rmatvec(g)
+        out = np.zeros(self.n_features)
+        features = np.flatnonzero(alive)
+        out[features] = self.design.rmatvec(g, features)
+        return out
+
     def along(self, u: FloatArray, d: FloatArray, t: float) -> FloatArray:
         """Compute value, slope and curvature of the loss at u + t·d."""
         parts = self.executor.map(
@@ -109,4 +118,3 @@ class Problem:
         pieces = query_ranges(plan.cell_ptr, min(CELLS_PER_RANGE, max(1, affordable)))
         half = add_in_lanes(self.executor, low_rank, pieces, shape)
         return block.gram(diag, anchor, exact=exact) - (half + half.T)
-

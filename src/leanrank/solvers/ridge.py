@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from leanrank._typing import FloatArray
@@ -26,8 +28,6 @@ def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatA
     tol : float
         Relative residual at which conjugate gradients stop; not used up to 8,192 features.
     """
-    from scipy import linalg
-
     require(problem.loss, "ridge", "curvature", "fold")
     n = problem.n_features
     start = problem.scores(np.zeros(n))
@@ -35,20 +35,32 @@ def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatA
     if n > LARGEST_FACTORISATION:
         return _conjugate_gradients(problem, alpha, gradient, tol)
     block = problem.design.take(np.arange(n))
-    system = problem.hessian(block, start)
-    if alpha == 0:
-        return np.asarray(linalg.lstsq(system, -gradient)[0])
+    system = problem.hessian(block, start, exact=True)
     system[np.diag_indices(n)] += alpha
-    try:
-        return np.asarray(linalg.solve(system, -gradient, assume_a="pos"))
-    except linalg.LinAlgError:  # alpha is below the rounding of H
-        return np.asarray(linalg.lstsq(system, -gradient)[0])
+    return _solve(system, -gradient)
+
+
+def _solve(system: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve by Cholesky; where rounding leaves no unique solution, give the one of least norm."""
+    from scipy.linalg import eigh, lapack
+
+    factor, fault = lapack.dpotrf(system, lower=True)
+    if not fault:
+        size = np.abs(system).sum(axis=0).max(initial=0.0)
+        rcond = lapack.dpocon(factor, size, uplo="L")[0]
+        if rcond > 10 * np.finfo(np.float64).eps:
+            return np.asarray(lapack.dpotrs(factor, right, lower=True)[0])
+    values, vectors = eigh(system)
+    sure = values > 10 * len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
+    part = vectors[:, sure]
+    return np.asarray(part @ ((part.T @ right) / values[sure]))
 
 
 def _conjugate_gradients(
     problem: Problem, alpha: float, gradient: FloatArray, tol: float
 ) -> FloatArray:
     from scipy.sparse.linalg import LinearOperator, cg
+    from sklearn.exceptions import ConvergenceWarning
 
     n = problem.n_features
 
@@ -57,5 +69,12 @@ def _conjugate_gradients(
         return moved - gradient + alpha * np.ravel(v)
 
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-    solution, _ = cg(operator, -gradient, rtol=tol, maxiter=10 * n)
+    solution, unfinished = cg(operator, -gradient, rtol=tol, maxiter=10 * n)
+    if unfinished:
+        warnings.warn(
+            f"conjugate gradients stopped after {10 * n} iterations above tol={tol}: raise alpha "
+            "or bring the features to one scale",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return np.asarray(solution)
