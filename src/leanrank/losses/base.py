@@ -97,14 +97,12 @@ def require(part: Any, solver: str, *operations: str) -> None:
     missing = [operation for operation in operations if not hasattr(part, operation)]
     if missing:
         raise InputError(
-            f"the solver {solver!r} needs {', '.join(missing)} of {part.name!r}, which does not offer "
-            f"it: choose another solver for {part.name!r}"
+            f"the solver {solver!r} needs {', '.join(missing)} of {part.name!r}, which does not "
+            f"offer it: choose another solver for {part.name!r}"
         )
 
 
-def query_scale(
-    terms: FloatArray, query_weight: FloatArray | None, normalize: str
-) -> FloatArray:
+def query_scale(terms: FloatArray, query_weight: FloatArray | None, normalize: str) -> FloatArray:
     """Compute the factor ω_q / (c_q S) of each query from its number of terms T_q.
 
     >>> query_scale(np.array([2.0, 0.0, 4.0]), None, "query").tolist()

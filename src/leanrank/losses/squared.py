@@ -1,5 +1,7 @@
 """The pairwise squared loss of RankRLS: within each query, scores should differ as labels do."""
 
+# mypy: disable-error-code="no-untyped-call"
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -40,8 +42,8 @@ class SquaredLoss:
         weight = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
         if labels.gain_weight is not None:
             raise InputError(
-                "gain_weight weighs the documents that dominate others, which the squared loss does "
-                "not single out: use sample_weight or query_weight"
+                "gain_weight weighs the documents that dominate others, which the squared loss "
+                "does not single out: use sample_weight or query_weight"
             )
         n_queries = len(ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
@@ -60,9 +62,7 @@ class SquaredLoss:
             weight=np.asarray(weight, dtype=np.float64),
         )
 
-    def evaluate(
-        self, plan: SquaredPlan, r0: int, r1: int, u: FloatArray, g: FloatArray
-    ) -> float:
+    def evaluate(self, plan: SquaredPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
         return float(_evaluate(plan.query_ptr, plan.scale, plan.y, plan.weight, r0, r1, u, g))
 
