@@ -33,6 +33,8 @@ def get_ranker(name: str) -> Any:
         from leanrank.errors import InputError
 
         near = difflib.get_close_matches(name, RANKERS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(sorted(RANKERS))
+        hint = (
+            f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(sorted(RANKERS))
+        )
         raise InputError(f"there is no algorithm {name!r}: {hint}")
     return __getattr__(RANKERS[name])

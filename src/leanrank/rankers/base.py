@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.ranking_data import RankingData, group_rows, group_sizes_to_qid
+from leanrank.data.ranking_data import RankingData, group_sizes_to_qid
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
+from leanrank.model.scoring import rank_within_queries, weighted_sums
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -70,7 +72,8 @@ class BaseRanker(BaseEstimator):
         Parameters
         ----------
         X : array, SciPy sparse matrix or data frame of shape (documents, features), or RankingData
-            Rows in any order. A RankingData brings its own labels, queries and weights.
+            Rows in any order. A RankingData brings its own labels, queries and weights; its rows,
+            and whatever is given or returned beside it, are in its own, grouped order.
         y : array-like
             One label a document; levels are the distinct values.
         qid : array-like, optional
@@ -92,31 +95,33 @@ class BaseRanker(BaseEstimator):
         self
         """
         if isinstance(X, RankingData):
-            given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
-            twice = [name for name, value in given.items() if value is not None]
-            if twice:
-                raise InputError(f"a RankingData brings its own {twice[0]}: leave {twice[0]} out")
+            _refuse_beside_data(
+                y=y,
+                qid=qid,
+                group=group,
+                sample_weight=sample_weight,
+                query_weight=query_weight,
+                offset=offset,
+            )
             data = X
             self._take_names(data)
             check_finite(data.X, self.n_features_in_, data.feature_names)
         else:
             data = self._validated(X, y, qid, group, sample_weight, query_weight, offset)
         if np.isnan(data.y).any():
-            row = int(np.flatnonzero(np.isnan(data.y))[0])
+            row = _first_row(np.isnan(data.y), data)
             raise InputError(
-                f"the label of document {row} is missing (NaN): {type(self).__name__} needs a label "
-                "for every training document; the input contains NaN"
+                f"the label of document {row} is missing (NaN): {type(self).__name__} needs a "
+                "label for every training document; the input contains NaN"
             )
         if np.isinf(data.y).any():
-            raise InputError("a label is infinity: labels must be finite numbers")
+            row = _first_row(np.isinf(data.y), data)
+            raise InputError(
+                f"the label of document {row} is infinity: labels must be finite numbers"
+            )
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
-        gains = None
-        if gain_weight is not None:
-            # RankingData checks and orders one number a document; that is all that is wanted here.
-            gains = RankingData(
-                np.empty((len(data), 0)), qid=qid, group=group, sample_weight=gain_weight
-            ).sample_weight
+        gains = _gains(gain_weight, data, grouped=data is X)
         labels = Labels(
             y=kernel_view(data.y),
             query_ptr=kernel_view(data.query_ptr),
@@ -140,7 +145,7 @@ class BaseRanker(BaseEstimator):
 
         Only the columns of non-zero weights are read.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         if isinstance(X, RankingData):
             data = X.X
             if X.n_features != self.n_features_in_:
@@ -148,35 +153,33 @@ class BaseRanker(BaseEstimator):
                     f"X has {X.n_features} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input"
                 )
+            check_finite(data, X.n_features, X.feature_names)
         else:
             data = self._matrix(X, reset=False)
         support = np.flatnonzero(self.coef_)
         if len(support) == data.shape[1]:
-            return np.asarray(data @ self.coef_, dtype=np.float64)
-        return np.asarray(data[:, support] @ self.coef_[support], dtype=np.float64)
+            return weighted_sums(data, self.coef_)
+        return weighted_sums(data, self.coef_[support], support)
 
     def rank(self, X: Any, qid: Any = None, *, group: Any = None) -> IntArray:
         """Give each document its rank within its query, 1 the best; ties keep the input order."""
         scores = self.predict(X)
         if isinstance(X, RankingData):
-            if qid is not None or group is not None:
-                raise InputError("a RankingData brings its own queries: leave qid and group out")
+            _refuse_beside_data(qid=qid, group=group)
             qid = X.qid
         elif group is not None:
+            if qid is not None:
+                raise InputError("both qid and group were given: they say the same thing, give one")
             qid = group_sizes_to_qid(group, len(scores))
-        grouping = group_rows(qid, len(scores))
-        query_of = np.repeat(np.arange(len(grouping.query_ids)), np.diff(grouping.query_ptr))
-        order = np.lexsort((-grouping.take(scores), query_of))
-        ranks = np.empty(len(scores), dtype=np.int64)
-        ranks[order] = np.arange(len(scores)) - grouping.query_ptr[query_of] + 1
-        return grouping.restore(ranks)
+        return rank_within_queries(scores, qid)
 
     def score(self, X: Any, y: Any = None, qid: Any = None, *, group: Any = None) -> float:
-        """Return NDCG@10 in the standard convention, averaged over the queries where it is defined."""
+        """Return NDCG@10 in the standard convention, the mean over queries where it is defined."""
         from leanrank.metrics import evaluate
 
         scores = self.predict(X)
         if isinstance(X, RankingData):
+            _refuse_beside_data(y=y, qid=qid, group=group)
             y, qid = X.y, X.qid
         elif y is None:
             raise InputError("score needs the labels y (or a RankingData)")
@@ -186,7 +189,7 @@ class BaseRanker(BaseEstimator):
     @property
     def sparsity_(self) -> float:
         """Share of the features that the model uses, ‖w‖₀ / n."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         return float(np.count_nonzero(self.coef_)) / max(1, len(self.coef_))
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
@@ -194,7 +197,7 @@ class BaseRanker(BaseEstimator):
         from leanrank._version import __version__
         from leanrank.model import LinearModel
 
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         support = np.flatnonzero(self.coef_)
         names = getattr(self, "feature_names_in_", None)
         made = {
@@ -212,7 +215,7 @@ class BaseRanker(BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON; ``leanrank.load_model`` reads it."""
-        self.to_model().save(path)
+        self.to_model().save(Path(path))
 
     def _validated(
         self,
@@ -226,8 +229,8 @@ class BaseRanker(BaseEstimator):
     ) -> RankingData:
         if y is None:
             raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: give one "
-                "label a document"
+                f"{type(self).__name__} requires y to be passed, but the target y is None: give "
+                "one label a document"
             )
         matrix = self._matrix(X, reset=True)
         names = getattr(self, "feature_names_in_", None)
@@ -275,7 +278,9 @@ class BaseRanker(BaseEstimator):
 def check_finite(X: Matrix, n_features: int, names: Any = None) -> None:
     """Refuse NaN and infinity with a sentence that names the column."""
     values = X if isinstance(X, np.ndarray) else X.data
-    if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum(dtype=np.float64)
+    if np.isfinite(total) or np.isfinite(values).all():
         return
     at = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
     column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
@@ -295,15 +300,52 @@ def check_number(
     0.5
     >>> check_number("alpha", -1)
     Traceback (most recent call last):
-    leanrank.errors.InputError: alpha=-1 must be a number, at least 0
+    leanrank.errors.InputError: alpha=-1 must be a finite number, at least 0
     """
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    number = number and not isinstance(value, bool) and bool(np.isfinite(value))
     if not number or not (value > low if open_low else value >= low) or not value <= high:
         bound = f"{'above' if open_low else 'at least'} {low:g}"
         if np.isfinite(high):
             bound += f" and at most {high:g}"
-        raise InputError(f"{name}={value!r} must be a number, {bound}")
+        raise InputError(f"{name}={value!r} must be a finite number, {bound}")
     return float(value)
+
+
+def _refuse_beside_data(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"a RankingData brings its own {name}: leave {name} out, or use data.replace"
+            )
+
+
+def _first_row(mask: AnyArray, data: RankingData) -> int:
+    """Find the caller's number of the first grouped row that is marked."""
+    row = int(np.flatnonzero(mask)[0])
+    return row if data.order is None else int(data.order[row])
+
+
+def _gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:
+    """Check one gain weight a document, and put them into grouped order unless they are."""
+    if values is None:
+        return None
+    try:
+        gains = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"gain_weight holds something that is not a number ({error})") from error
+    if gains.shape != (len(data),):
+        raise InputError(
+            f"gain_weight has shape {gains.shape} but there are {len(data)} documents: give one "
+            "weight a document"
+        )
+    wrong = ~(np.isfinite(gains) & (gains >= 0))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"gain_weight is {gains[row]} in row {row}: it must be finite and not negative"
+        )
+    return gains if grouped or data.order is None else gains[data.order]
 
 
 def _view(array: AnyArray | None) -> AnyArray | None:
