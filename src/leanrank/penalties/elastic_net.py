@@ -1,0 +1,143 @@
+"""ℓ1, ℓ2² and their mix, with a factor and a permitted sign for each feature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.errors import InputError
+
+
+@dataclass(frozen=True)
+class ElasticNet:
+    """Σ_j above_j·max(w_j, 0) + below_j·max(−w_j, 0) + ½ ridge_j·w_j².
+
+    An infinite ``above`` forbids positive weights, an infinite ``below`` negative ones: sign
+    constraints and excluded features are the same penalty with other numbers.
+    """
+
+    above: FloatArray
+    below: FloatArray
+    ridge: FloatArray
+
+    name: ClassVar[str] = "elastic net"
+
+    @classmethod
+    def build(
+        cls,
+        alpha: float,
+        l1_ratio: float,
+        n_features: int,
+        factors: Any = None,
+        signs: Any = None,
+    ) -> ElasticNet:
+        """Make alpha · [l1_ratio Σ f_j |w_j| + (1 − l1_ratio)/2 Σ f_j w_j²].
+
+        Parameters
+        ----------
+        alpha, l1_ratio : float
+        n_features : int
+        factors : array-like, optional
+            f_j ≥ 0; 0 leaves a feature unpenalised, inf leaves it out.
+        signs : array-like, optional
+            +1 for weights that may not be negative, −1 for not positive, 0 for either.
+        """
+        f = _factors(factors, n_features)
+        excluded = np.isinf(f)
+        finite = np.where(excluded, 0.0, f)
+        lasso = np.where(excluded, np.inf, alpha * l1_ratio * finite)
+        sign = _signs(signs, n_features)
+        return cls(
+            above=np.where(sign < 0, np.inf, lasso),
+            below=np.where(sign > 0, np.inf, lasso),
+            ridge=alpha * (1.0 - l1_ratio) * finite,
+        )
+
+    @property
+    def excluded(self) -> BoolArray:
+        """Features that may not enter."""
+        return np.isinf(self.above) & np.isinf(self.below)
+
+    @property
+    def free(self) -> BoolArray:
+        """Features without any penalty: no dual scaling makes their gradient vanish."""
+        return ((self.above == 0) | (self.below == 0)) & (self.ridge == 0)
+
+    def restrict(self, features: IntArray) -> ElasticNet:
+        """Give the penalty of some features only."""
+        return ElasticNet(self.above[features], self.below[features], self.ridge[features])
+
+    def value(self, w: FloatArray) -> float:
+        """Evaluate at w; infinite where a sign is not permitted."""
+        nonzero = w != 0
+        rate = np.where(w > 0, self.above, self.below)[nonzero]
+        return float(rate @ np.abs(w[nonzero]) + 0.5 * (self.ridge @ (w * w)))
+
+    def excess(self, c: FloatArray) -> FloatArray:
+        """How far a gradient c of the loss pulls a zero weight beyond its threshold.
+
+        Zero where w_j = 0 is optimal.
+        """
+        return np.maximum(0.0, np.maximum(c - self.below, -c - self.above))
+
+    def threshold(self, c: FloatArray) -> FloatArray:
+        """The threshold on the side to which a gradient c pulls."""
+        return np.where(c > 0, self.below, self.above)
+
+    def dual_scale(self, c: FloatArray) -> float:
+        """Largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
+        hard = (self.ridge == 0) & ~self.free & (c != 0)
+        if not hard.any():
+            return 1.0
+        room = self.threshold(c)[hard] / np.abs(c[hard])
+        return float(min(1.0, room.min()))
+
+    def conjugate(self, c: FloatArray) -> float:
+        """The conjugate at −c for dual feasible c; free features do not count."""
+        soft = self.ridge > 0
+        excess = self.excess(c)[soft]
+        return float(np.sum(excess * excess / (2.0 * self.ridge[soft])))
+
+    def residual(self, w: FloatArray, c: FloatArray) -> FloatArray:
+        """Distance of 0 from the subdifferential of loss + penalty in each weight."""
+        slope = c + self.ridge * w
+        return np.where(
+            w > 0,
+            np.abs(slope + np.where(w > 0, self.above, 0.0)),
+            np.where(
+                w < 0, np.abs(slope - np.where(w < 0, self.below, 0.0)), self.excess(slope)
+            ),
+        )
+
+    def alpha_max_ratio(self, c: FloatArray) -> float:
+        """How many times this penalty's ℓ1 part must grow for the empty model to be optimal."""
+        threshold = self.threshold(c)
+        counted = np.isfinite(threshold) & (threshold > 0)
+        if not counted.any():
+            return np.inf
+        return float(np.max(np.abs(c[counted]) / threshold[counted], initial=0.0))
+
+
+def _factors(factors: Any, n_features: int) -> FloatArray:
+    if factors is None:
+        return np.ones(n_features)
+    f = np.asarray(factors, dtype=np.float64)
+    if f.shape != (n_features,) or np.isnan(f).any() or (f < 0).any():
+        raise InputError(
+            f"penalty_factors must hold {n_features} numbers, at least 0 (0 = always in, inf = never)"
+        )
+    return f
+
+
+def _signs(signs: Any, n_features: int) -> FloatArray:
+    if signs is None:
+        return np.zeros(n_features)
+    s = np.asarray(signs, dtype=np.float64)
+    if s.ndim == 0:
+        s = np.full(n_features, float(s))
+    if s.shape != (n_features,) or not np.isin(s, (-1.0, 0.0, 1.0)).all():
+        raise InputError(f"signs must hold {n_features} of -1 (not positive), 0 (either), 1 (not negative)")
+    return s
