@@ -176,9 +176,9 @@ def scale_decimal(w, q, powers):  # type: ignore[no-untyped-def]
     power_low = powers[q - LOWEST_POWER, 1]
     # high:low is the product in units of 2^64, too small by less than 2: the rest of
     # factor × power_low, and factor × what the 128 bits leave out of the power.
-    high = _multiply_high(factor, power_high)
+    high = multiply_high(factor, power_high)
     low = factor * power_high
-    carry = _multiply_high(factor, power_low)
+    carry = multiply_high(factor, power_low)
     low += carry
     if low < carry:
         high += one
@@ -200,7 +200,26 @@ def scale_decimal(w, q, powers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _multiply_high(a, b):  # type: ignore[no-untyped-def]
+def round_to_single(value, how):  # type: ignore[no-untyped-def]
+    """Round to float32; HARD where rounding the rounded double might not give the nearest."""
+    if how != ROUNDED:
+        return value, how
+    size = abs(value)
+    if size < 2.0**-126:
+        if size < 2.0**-151:
+            return 0.0 * value, how
+        return value, HARD
+    if size > 3.4e38:
+        return value, HARD
+    near = np.float64(np.float32(value))
+    other = 2.0 * value - near
+    if other != near and np.float64(np.float32(other)) == other:
+        return value, HARD  # half-way between two singles, but perhaps only after rounding
+    return near, how
+
+
+@kernel
+def multiply_high(a, b):  # type: ignore[no-untyped-def]
     """Give the upper 64 of the 128 bits of a product."""
     bits = np.uint64(32)
     mask = np.uint64(0xFFFFFFFF)

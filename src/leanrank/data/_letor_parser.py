@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank.data._letor_numbers import EXACT, HARD, NOT_A_NUMBER, ROUNDED, read_decimal
+from leanrank.data._letor_numbers import EXACT, HARD, NOT_A_NUMBER, read_decimal, round_to_single
 
 MEASURE, DENSE, SPARSE = 0, 1, 2
 """What becomes of the values: counted only, put in dense rows, or listed with their indices."""
@@ -80,8 +80,10 @@ def parse_lines(  # type: ignore[no-untyped-def]
     while at < stop:
         while text[at] == 32 or text[at] == 9:
             at += 1
-        if _ends_line(text, at):
-            at += 1 + (text[at] == 13)
+        if text[at] == 13 and text[at + 1] == 10:
+            at += 1
+        if text[at] == 10:
+            at += 1
             continue
         if text[at] == 35:
             at, nul = _skip_comment(text, at)
@@ -92,7 +94,9 @@ def parse_lines(  # type: ignore[no-untyped-def]
 
         place = at
         at, value, how = read_decimal(text, at, powers)
-        if how == NOT_A_NUMBER or not _ends_token(text, at):
+        if text[at] == 13 and text[at + 1] == 10:
+            at += 1
+        if how == NOT_A_NUMBER or not _ends_token(text[at]):
             error = BAD_LABEL
             break
         if mode != MEASURE:
@@ -107,23 +111,18 @@ def parse_lines(  # type: ignore[no-untyped-def]
             at += 1
         place = at
         if not (
-            text[at] == 113
-            and text[at + 1] == 105
-            and text[at + 2] == 100
-            and text[at + 3] == 58
+            text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == 58
         ):
             error = NO_QID
             break
         at += 4
         begin = at
-        nul = -1
-        while not _ends_token(text, at):
-            if text[at] == 0:
-                nul = at
+        while text[at] != 0 and not _ends_token(text[at]):
+            if text[at] == 13 and text[at + 1] == 10:
                 break
             at += 1
-        if nul >= 0:
-            error, place = NUL_BYTE, nul
+        if text[at] == 0:
+            error, place = NUL_BYTE, at
             break
         if at == begin:
             error = EMPTY_QID
@@ -144,7 +143,9 @@ def parse_lines(  # type: ignore[no-untyped-def]
         while True:
             while text[at] == 32 or text[at] == 9:
                 at += 1
-            if text[at] == 35 or _ends_line(text, at):
+            if text[at] == 13 and text[at + 1] == 10:
+                at += 1
+            if text[at] == 10 or text[at] == 35:
                 break
             place = at
             index = 0
@@ -177,11 +178,13 @@ def parse_lines(  # type: ignore[no-untyped-def]
             at += 1
             place = at
             at, value, how = read_decimal(text, at, powers)
-            if how == NOT_A_NUMBER or not _ends_token(text, at):
+            if text[at] == 13 and text[at + 1] == 10:
+                at += 1
+            if how == NOT_A_NUMBER or not _ends_token(text[at]):
                 error = BAD_VALUE
                 break
             if single and how != EXACT:
-                value, how = _round_to_single(value, how)
+                value, how = round_to_single(value, how)
             entries += 1
             if how == HARD or value != 0:
                 n_nonzero += 1
@@ -193,9 +196,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
                             hard[n_hard, 0] = place
                             hard[n_hard, 1] = row_start + column
                         n_hard += 1
-            elif mode == SPARSE and (
-                how == HARD or value != 0 or np.signbit(value)
-            ):
+            elif mode == SPARSE and (how == HARD or value != 0 or np.signbit(value)):
                 values[stored] = value
                 indices[stored] = column
                 if how == HARD:
@@ -218,7 +219,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
                 error, place = NUL_BYTE, nul
                 break
         else:
-            at += 1 + (text[at] == 13)
+            at += 1
         if mode != MEASURE:
             spans[row, DOCUMENT] = document
             spans[row, DOCUMENT_STOP] = document_stop
@@ -247,14 +248,8 @@ def copy_tokens(text, starts, stops, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _ends_line(text, at):  # type: ignore[no-untyped-def]
-    return text[at] == 10 or (text[at] == 13 and text[at + 1] == 10)
-
-
-@kernel
-def _ends_token(text, at):  # type: ignore[no-untyped-def]
-    byte = text[at]
-    return byte == 32 or byte == 10 or byte == 9 or byte == 35 or _ends_line(text, at)
+def _ends_token(byte):  # type: ignore[no-untyped-def]
+    return byte == 32 or byte == 10 or byte == 9 or byte == 35
 
 
 @kernel
@@ -298,22 +293,3 @@ def _skip_space(text, at):  # type: ignore[no-untyped-def]
 @kernel
 def _is_space(byte):  # type: ignore[no-untyped-def]
     return byte == 32 or (9 <= byte <= 13)
-
-
-@kernel
-def _round_to_single(value, how):  # type: ignore[no-untyped-def]
-    """Round to float32; HARD where rounding the rounded double might not give the nearest."""
-    if how != ROUNDED:
-        return value, how
-    size = abs(value)
-    if size < 2.0**-126:
-        if size < 2.0**-151:
-            return 0.0 * value, how
-        return value, HARD
-    if size > 3.4e38:
-        return value, HARD
-    near = np.float64(np.float32(value))
-    other = 2.0 * value - near
-    if other != near and np.float64(np.float32(other)) == other:
-        return value, HARD  # half-way between two singles, but perhaps only after rounding
-    return near, how

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import AbstractContextManager, nullcontext
 from typing import IO, Any
 
 import numpy as np
 
+from leanrank._files import atomic_write
 from leanrank._typing import AnyArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -113,6 +115,52 @@ def load_letor(
     )
 
 
+def dump_letor(
+    data: RankingData, path: str | os.PathLike[str], *, zero_based: bool = False
+) -> None:
+    """Write a LETOR text file; it appears under its name only when it is complete.
+
+    Documents are written in the order in which they were loaded. Numbers are short decimals that read
+    back to the same bits (in the type of X), zeros are left out, document ids become
+    ``#docid = NAME``. Weights, offsets and feature names have no place in the format.
+
+    Parameters
+    ----------
+    data : RankingData
+    path : str or path
+        Compressed when it ends in ``.gz``, ``.xz`` or ``.bz2``; ``"-"`` is standard output.
+    zero_based : bool
+        Whether the first feature gets index 0 instead of 1.
+
+    Examples
+    --------
+    >>> dump_letor(RankingData([[0.1, 0.0], [0.0, 2.0]], [1, 0], ["a", "a"]), "-")  # doctest: +SKIP
+    1 qid:a 1:0.1
+    0 qid:a 2:2
+    """
+    wrong = np.flatnonzero(~np.isfinite(data.y))
+    if len(wrong):
+        raise InputError(
+            f"the label of document {wrong[0]} is {data.y[wrong[0]]}: a LETOR file needs finite labels"
+        )
+    if not np.isfinite(data.X.data if data.is_sparse else data.X).all():
+        raise InputError("X holds NaN or infinity: a LETOR file needs finite values")
+    queries = [_encode(str(name), "query", " \t\n#\0") for name in data.query_ids.tolist()]
+    if len(set(queries)) < len(queries):
+        raise InputError("two queries have the same name as text: give them distinct ones")
+    documents = None
+    if data.doc_ids is not None:
+        documents = [
+            b"" if name is None or name == "" else _encode(str(name), "document", " \t\n\r\v\f\0")
+            for name in data.doc_ids.tolist()
+        ]
+    from leanrank.data._letor_writer import lines_of
+
+    with atomic_write(path, "wb") as stream, _compressed(stream, os.fsdecode(path)) as out:
+        for block in lines_of(data, queries, documents, 0 if zero_based else 1):
+            out.write(block)
+
+
 def _gather(
     run_rows: AnyArray, run_names: list[bytes], n_rows: int
 ) -> tuple[AnyArray, AnyArray, AnyArray | None]:
@@ -137,3 +185,32 @@ def _query_ids(names: list[bytes]) -> AnyArray:
         if -(2**63) <= min(ids) and max(ids) < 2**63:
             return np.array(ids, dtype=np.int64)
     return np.array([name.decode("utf-8") for name in names])
+
+
+def _encode(name: str, kind: str, forbidden: str) -> bytes:
+    if not name or name.endswith("\r") or any(character in name for character in forbidden):
+        raise InputError(
+            f"the {kind} identifier {name!r} cannot stand in a LETOR file: it must be a word without "
+            f"blanks{' or #' if '#' in forbidden else ''}"
+        )
+    try:
+        return name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"the {kind} identifier {name!r} cannot be written as UTF-8") from None
+
+
+def _compressed(stream: IO[bytes], name: str) -> AbstractContextManager[Any]:
+    if name.endswith(".gz"):
+        import gzip
+
+        # Neither the time nor the temporary name gets in: the same data gives the same file.
+        return gzip.GzipFile("", "wb", 6, stream, mtime=0)
+    if name.endswith(".xz"):
+        import lzma
+
+        return lzma.open(stream, "wb")
+    if name.endswith(".bz2"):
+        import bz2
+
+        return bz2.open(stream, "wb")
+    return nullcontext(stream)
