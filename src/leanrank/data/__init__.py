@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
+    from leanrank.data.formats import dump as dump
+    from leanrank.data.formats import load as load
+    from leanrank.data.frames import from_frame as from_frame
+    from leanrank.data.frames import to_frame as to_frame
     from leanrank.data.letor import dump_letor as dump_letor
     from leanrank.data.letor import load_letor as load_letor
+    from leanrank.data.parquet import dump_parquet as dump_parquet
+    from leanrank.data.parquet import load_parquet as load_parquet
     from leanrank.data.ranking_data import RankingData as RankingData
     from leanrank.data.sample import load_sample as load_sample
     from leanrank.data.sample import sample_weights as sample_weights
@@ -17,11 +23,17 @@ __getattr__, __dir__, __all__ = attach(
     "leanrank.data",
     {
         "RankingData": "leanrank.data.ranking_data",
+        "dump": "leanrank.data.formats",
         "dump_letor": "leanrank.data.letor",
+        "dump_parquet": "leanrank.data.parquet",
+        "from_frame": "leanrank.data.frames",
+        "load": "leanrank.data.formats",
         "load_letor": "leanrank.data.letor",
+        "load_parquet": "leanrank.data.parquet",
         "load_sample": "leanrank.data.sample",
         "make_ranking": "leanrank.data.synthetic",
         "sample_weights": "leanrank.data.sample",
         "stream_ranking": "leanrank.data.synthetic",
+        "to_frame": "leanrank.data.frames",
     },
 )

@@ -1,0 +1,192 @@
+"""Parquet files and directories of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from leanrank._files import atomic_write
+from leanrank.data import _arrow
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import FileError, InputError
+from leanrank.execution import make_executor, row_blocks
+
+_CELLS_PER_GROUP = 1 << 22  # about 32 MB: several for each thread, and few enough to read fast
+_MOST_ROWS_PER_GROUP = 1 << 17
+
+
+def load_parquet(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = "label",
+    qid: str | None = "qid",
+    doc_id: str | None = None,
+    weight: str | None = None,
+    query_weight: str | None = None,
+    offset: str | None = None,
+    features: Sequence[str] | None = None,
+    n_jobs: int | None = -1,
+) -> RankingData:
+    """Load a Parquet file, or all Parquet files of a directory in the order of their names.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, or a directory of part files; names that begin with a dot or an underscore are
+        passed over.
+    label, qid, doc_id, weight, query_weight, offset, features
+        The columns, as in :func:`leanrank.data.from_frame`. A file that leanrank wrote remembers
+        which of its columns are which.
+    n_jobs : int, default=-1
+        Number of threads.
+
+    Returns
+    -------
+    RankingData
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> data = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"], feature_names=["bm25"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dump_parquet(data, f"{folder}/small.parquet")
+    ...     load_parquet(f"{folder}/small.parquet").feature_names
+    ('bm25',)
+    """
+    import pyarrow.parquet as pq
+
+    roles = {
+        "label": label,
+        "qid": qid,
+        "doc_id": doc_id,
+        "weight": weight,
+        "query_weight": query_weight,
+        "offset": offset,
+    }
+    files = _part_files(Path(path))
+    layout: _arrow.Layout | None = None
+    groups: list[tuple[Path, Any, int]] = []
+    sizes: list[int] = []
+    for file in files:
+        with reading(file):
+            metadata = pq.read_metadata(file)
+            schema = metadata.schema.to_arrow_schema()
+        found = _arrow.find_layout(schema, roles, features, str(file))
+        layout = found if layout is None else _agree(layout, found, files[0], file)
+        for group in range(metadata.num_row_groups):
+            groups.append((file, metadata, group))
+            sizes.append(metadata.row_group(group).num_rows)
+    assert layout is not None
+    columns = layout.needed
+
+    def read(at: int) -> Any:
+        file, metadata, group = groups[at]
+        with reading(file), pq.ParquetFile(file, metadata=metadata, memory_map=True) as parquet:
+            # Row groups are the unit of parallel work: threads inside one would get in the way.
+            return parquet.read_row_group(group, columns=columns, use_threads=False)
+
+    if not groups:
+        sizes, read = [0], lambda at: pq.read_table(files[0], columns=columns)
+    return _arrow.build(layout, sizes, read, make_executor(n_jobs), str(path))
+
+
+def dump_parquet(
+    data: RankingData | Iterable[RankingData],
+    path: str | os.PathLike[str],
+    *,
+    compression: str = "lz4",
+) -> None:
+    """Write a ranking data set to a Parquet file.
+
+    The file holds the columns of :func:`leanrank.data.to_frame`, without nulls, in row groups that
+    load in parallel. It appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    data : RankingData or iterable of RankingData
+        The set, or its parts one after the other, as :func:`leanrank.data.stream_ranking` gives
+        them; only one part is in memory at a time.
+    path : str or path
+        Where to write.
+    compression : {"lz4", "zstd", "snappy", "none"}, default="lz4"
+        "lz4" loads about as fast as no compression; "zstd" is smaller.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if compression not in ("lz4", "zstd", "snappy", "none"):
+        raise InputError(
+            f"compression={compression!r} is not known: choose 'lz4', 'zstd', 'snappy' or 'none'"
+        )
+    parts = iter([data] if isinstance(data, RankingData) else data)
+    first = next(parts, None)
+    if first is None:
+        raise InputError("there is no data to write: the iterable of parts is empty")
+    schema = _arrow.table_schema(first)
+    with (
+        atomic_write(path, "wb") as stream,
+        pq.ParquetWriter(
+            pa.PythonFile(stream, mode="w"),
+            schema,
+            compression=compression,
+            write_statistics=False,
+        ) as writer,
+    ):
+        for part in chain([first], parts):
+            if _arrow.table_schema(part) != schema:
+                raise InputError(
+                    "the parts of the data differ in features, storage or extra columns: they must "
+                    "be alike to be written to one file"
+                )
+            rows = _rows_per_group(part)
+            for start, stop in row_blocks(len(part), rows):
+                table = _arrow.table_rows(part, schema, start, stop)
+                writer.write_table(table, row_group_size=rows)
+
+
+def _rows_per_group(data: RankingData) -> int:
+    cells = data.X.nnz / max(1, len(data)) if data.is_sparse else data.n_features
+    return int(min(max(_CELLS_PER_GROUP // max(cells, 1), 1024), _MOST_ROWS_PER_GROUP))
+
+
+def _part_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.suffix == ".parquet" and not file.name.startswith((".", "_"))
+    )
+    if not files:
+        raise FileError(f"{path}: this directory holds no .parquet files")
+    return files
+
+
+def _agree(
+    first: _arrow.Layout, other: _arrow.Layout, first_file: Path, file: Path
+) -> _arrow.Layout:
+    """Check that two parts have the same columns, and take the wider number type."""
+    if first.needed != other.needed or first.n_features != other.n_features:
+        odd = sorted(set(first.needed) ^ set(other.needed))
+        which = f": {odd[0]!r} is in one of them only" if odd else ""
+        raise InputError(f"{file}: its columns are not those of {first_file}{which}")
+    return first if first.dtype.itemsize >= other.dtype.itemsize else other
+
+
+@contextmanager
+def reading(file: Path, kind: str = "Parquet") -> Iterator[None]:
+    """Turn what Arrow says of a bad file into one sentence."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{file}: this is no {kind} file that can be read ({error})") from error
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{file}: cannot read this file ({error.strerror or error})") from error

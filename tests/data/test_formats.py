@@ -1,0 +1,102 @@
+import gzip
+import io
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from leanrank.data import dump, load, make_ranking
+from leanrank.data.formats import FORMATS
+from leanrank.errors import FileError, InputError
+
+from .test_frames import full, same
+
+NAMES = ["a.txt", "a.letor", "a.svm", "a.dat.gz", "a.txt.xz", "a.svmlight.bz2"]
+TABLES = ["a.parquet", "a.csv", "a.csv.gz", "a.arrow", "a.feather", "A.CSV"]
+
+
+@pytest.mark.parametrize("name", NAMES + TABLES)
+def test_every_suffix_there_and_back(tmp_path, name):
+    data = make_ranking(20, (1, 9), 7)
+    dump(data, tmp_path / name)
+    again = load(tmp_path / name)
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+    if "csv" in name.lower():  # a table of text has no notes: its columns are all named
+        again = again.replace(feature_names=None)
+    same(again, data)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.csv"])
+def test_tables_keep_everything(tmp_path, name):
+    data = full()
+    dump(data, tmp_path / name)
+    roles = {r: r for r in ("weight", "query_weight", "offset")} if "csv" in name else {}
+    same(load(tmp_path / name, **roles), data)
+
+
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.parquet", "a.arrow"])
+def test_sparse_stays_sparse(tmp_path, name):
+    data = make_ranking(20, (5, 9), 300, density=0.05, dtype=np.float32)
+    options = {"n_features": 300, "dtype": np.float32} if "txt" in name else {}
+    dump(data, tmp_path / name)
+    same(load(tmp_path / name, **options), data)
+
+
+def test_a_directory_is_parquet(tmp_path):
+    dump(make_ranking(3), tmp_path / "1.parquet")
+    assert load(tmp_path).n_queries == 3
+
+
+def test_the_format_can_be_said(tmp_path):
+    data = make_ranking(3)
+    for kind in FORMATS:
+        dump(data, tmp_path / "a.bin", format=kind)
+        np.testing.assert_array_equal(load(tmp_path / "a.bin", format=kind).X, data.X)
+
+
+def test_standard_streams(monkeypatch, capfdbinary):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 qid:7 1:0.5\n")))
+    data = load("-")
+    assert data.query_ids.tolist() == [7]
+    dump(data, "-")
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out.startswith(b"1 qid:7 1:0.5")
+
+
+def test_errors(tmp_path):
+    with pytest.raises(InputError, match=r"a\.xls: the suffix names no known format.*\.parquet"):
+        load(tmp_path / "a.xls")
+    with pytest.raises(InputError, match="the suffix names no known format"):
+        dump(make_ranking(2), tmp_path / "a")
+    with pytest.raises(InputError, match="choose from letor, parquet, csv, arrow"):
+        load(tmp_path / "a.txt", format="excel")
+    for name in NAMES + TABLES:
+        with pytest.raises(FileError, match="there is no such file"):
+            load(tmp_path / name)
+    with pytest.raises(InputError, match="cannot hold sparse data"):
+        dump(make_ranking(2, density=0.1), tmp_path / "a.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_tables(tmp_path):
+    (tmp_path / "a.arrow").write_bytes(b"nothing of the kind")
+    with pytest.raises(InputError, match=r"a\.arrow: this is no Arrow file"):
+        load(tmp_path / "a.arrow")
+    (tmp_path / "a.csv").write_text("label,qid,x\n0,1\n")
+    with pytest.raises(InputError, match=r"a\.csv: this is no CSV file"):
+        load(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text("label,qid,x\n0,1,\n")
+    with pytest.raises(InputError, match=r"column 'x' .* row 0"):
+        load(tmp_path / "b.csv")
+    (tmp_path / "c.csv").write_text("label,qid,x\n0,1,high\n")
+    with pytest.raises(InputError, match=r"column 'x' .* string"):
+        load(tmp_path / "c.csv")
+
+
+def test_compressed_csv_is_the_same_every_time(tmp_path):
+    for name in ("a.csv.gz", "b.csv.gz"):
+        dump(make_ranking(3), tmp_path / name)
+    one, other = ((tmp_path / name).read_bytes() for name in ("a.csv.gz", "b.csv.gz"))
+    assert gzip.decompress(one) == gzip.decompress(other)
