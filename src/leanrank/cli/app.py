@@ -1,25 +1,46 @@
-"""The commands, put together."""
+"""The commands, put together.
+
+Building a command costs milliseconds (its options are read from its signature), so only the one that
+was asked for is built; the others stand in the list of commands by their name and summary.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from leanrank._version import __version__
-from leanrank.cli.convert import convert
-from leanrank.cli.demo import demo
-from leanrank.cli.evaluate import evaluate
-from leanrank.cli.predict import predict
-from leanrank.cli.train import train
 
-# Plain help: rendering it with rich would double the time of `leanrank --help`.
-app = typer.Typer(
-    name="leanrank",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+COMMANDS = {
+    "demo": "Learn on the sample set and compare with simple rules.",
+    "train": "Learn a ranking function and write it as a model file.",
+    "predict": "Score documents with a model, one number a line.",
+    "evaluate": "Measure how well scores rank judged documents.",
+    "convert": "Write data in another format.",
+}
+"""Each command is the function of its name in the module of its name, here."""
+
+
+def make_app(arguments: Sequence[str]) -> typer.Typer:
+    """Give the application for these arguments."""
+    # Plain help: rendering it with rich would double the time of `leanrank --help`.
+    app = typer.Typer(
+        name="leanrank",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback(invoke_without_command=True)(leanrank)
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    completing = "_LEANRANK_COMPLETE" in os.environ
+    for name, summary in COMMANDS.items():
+        function = _load(name) if completing or name == chosen else _not_asked_for
+        app.command(name, short_help=summary)(function)
+    return app
 
 
 def _show_version(wanted: bool) -> None:
@@ -28,7 +49,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def leanrank(
     context: typer.Context,
     version: Annotated[
@@ -50,5 +70,10 @@ def leanrank(
         raise typer.Exit(2)
 
 
-for _command in (demo, train, predict, evaluate, convert):
-    app.command()(_command)
+def _load(name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(import_module(f"leanrank.cli.{name}"), name)
+    return function
+
+
+def _not_asked_for() -> None:
+    raise AssertionError("a command that was not built cannot be run")

@@ -13,6 +13,7 @@ def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="Data to read, or -.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="File to write, or -.")],
     format: options.Format = None,
+    read: options.Read = None,
     to: Annotated[
         str | None,
         typer.Option(
@@ -35,7 +36,7 @@ def convert(
         raise InputError("--json and the data both go to standard output: give the data a file")
     with screen.progress() as say:
         say(f"Reading {source}")
-        data = read_data(source, format)
+        data = read_data(source, format, read)
         say(f"Writing {target}")
         dump(data, target, format=to)
     if json:

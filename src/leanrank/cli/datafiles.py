@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leanrank.cli.parameters import parse_parameters
 from leanrank.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
 
 
-def read_data(path: str, format: str | None, n_features: int | None = None) -> RankingData:
-    """Load a data set; ``n_features`` is the width that text without trailing zeros must get."""
+TEXT_OPTIONS = {"dtype": "float64", "storage": "auto", "zero_based": False}
+COLUMNS = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
+
+
+def read_data(
+    path: str,
+    format: str | None,
+    given: Sequence[str] | None = None,
+    *,
+    n_features: int | None = None,
+) -> RankingData:
+    """Load a data set.
+
+    Parameters
+    ----------
+    path, format : str
+        As :func:`leanrank.data.load` takes them.
+    given : sequence of str
+        ``name=value`` words of ``--read``.
+    n_features : int, optional
+        The width that text must get: its last features may be zero in every line.
+    """
     from leanrank.data import load
 
-    return load(path, format=format, n_features=n_features)
+    if _is_text(path, format):
+        options = parse_parameters(given or [], TEXT_OPTIONS, "text", "--read")
+        return load(path, format=format, n_features=n_features or None, **options)
+    columns = dict.fromkeys(COLUMNS, "")
+    return load(path, format=format, **parse_parameters(given or [], columns, "a table", "--read"))
 
 
 def check_folder(path: str) -> None:
@@ -41,3 +67,11 @@ def stdin_once(*paths: str | None) -> None:
     """Refuse to read two things from one stream."""
     if sum(path == "-" for path in paths) > 1:
         raise InputError("standard input (-) can be read only once: give a file for the other")
+
+
+def _is_text(path: str, format: str | None) -> bool:
+    from leanrank.data.formats import FORMATS
+
+    if format is not None:
+        return format == "letor"
+    return path == "-" or path.lower().endswith(FORMATS["letor"].suffixes)

@@ -43,10 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from leanrank.cli.app import app
+    from leanrank.cli.app import make_app
 
     try:
-        code = app(args=arguments, prog_name="leanrank", standalone_mode=False)
+        code = make_app(arguments)(args=arguments, prog_name="leanrank", standalone_mode=False)
     except SystemExit as leaving:  # what typer does when the reader of a pipe has gone
         code = leaving.code
     return code if isinstance(code, int) else DONE

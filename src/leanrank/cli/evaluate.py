@@ -24,6 +24,7 @@ def evaluate(
         typer.Option("--per-query", metavar="FILE", help="Write every query's values as CSV."),
     ] = None,
     format: options.Format = None,
+    read: options.Read = None,
     json: options.Json = False,
 ) -> None:
     """Measure how well scores rank judged documents.
@@ -45,7 +46,7 @@ def evaluate(
     check_measures(measures, convention)
     with progress() as say:
         say(f"Reading {data}")
-        judged = read_data(data, format)
+        judged = read_data(data, format, read)
         values = read_scores(scores, len(judged), shown(data))
         if judged.order is not None:  # the file's order to the order in which queries are grouped
             values = values[judged.order]

@@ -15,6 +15,15 @@ Format = Annotated[
         help="Format of the data; found from the name if left out.",
     ),
 ]
+Read = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        metavar="NAME=VALUE",
+        help="How to read the data; may be repeated. Text: zero_based, storage, dtype. Tables: the "
+        "columns label, qid, doc_id, weight, query_weight, offset.",
+    ),
+]
 Measures = Annotated[
     str,
     typer.Option("--measures", metavar="LIST", help="Measures, separated by commas."),

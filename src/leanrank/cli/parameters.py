@@ -14,17 +14,21 @@ _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf"
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None, "null": None}
 
 
-def parse_parameters(given: Sequence[str], defaults: Mapping[str, Any], of: str) -> dict[str, Any]:
-    """Read ``name=value`` words for the parameters of an estimator.
+def parse_parameters(
+    given: Sequence[str], defaults: Mapping[str, Any], of: str, option: str = "-p"
+) -> dict[str, Any]:
+    """Read ``name=value`` words, such as the parameters of an estimator.
 
     Parameters
     ----------
     given : sequence of str
         As typed.
     defaults : mapping
-        The estimator's parameters and their default values.
+        The parameters there are and their default values.
     of : str
-        The estimator's name, for messages.
+        Whose they are, for messages.
+    option : str
+        The option that takes them, for messages.
 
     Examples
     --------
@@ -36,11 +40,13 @@ def parse_parameters(given: Sequence[str], defaults: Mapping[str, Any], of: str)
         name, equals, text = word.partition("=")
         name = name.strip()
         if not equals or not name:
-            raise InputError(f"-p {word}: a parameter is written NAME=VALUE, such as -p alpha=0.01")
+            example = f"{option} {next(iter(defaults))}=…"
+            raise InputError(f"{option} {word}: write NAME=VALUE, such as {example}")
         if name not in defaults:
-            raise InputError(f"{of} has no parameter {name!r}: {suggest(name, defaults)}")
+            kind = "parameter" if option == "-p" else "option"
+            raise InputError(f"{of} has no {kind} {name!r}: {suggest(name, defaults)}")
         if name in parsed:
-            raise InputError(f"the parameter {name!r} is given twice: give it once")
+            raise InputError(f"{option} {name}=… is given twice: give it once")
         parsed[name] = parse_value(text.strip(), defaults[name])
     return parsed
 

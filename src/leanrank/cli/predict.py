@@ -16,6 +16,7 @@ def predict(
         str, typer.Option("--output", "-o", metavar="FILE", help="Where to write the scores, or -.")
     ] = "-",
     format: options.Format = None,
+    read: options.Read = None,
     json: options.Json = False,
 ) -> None:
     """Score documents: one number a line, in the file's order.
@@ -37,7 +38,7 @@ def predict(
     with progress() as say:
         ranker = load_model(model)
         say(f"Reading {data}")
-        documents = read_data(data, format, n_features=ranker.n_features)
+        documents = read_data(data, format, read, n_features=ranker.n_features)
         say(f"Scoring {len(documents):,} documents")
         scores = documents.restore(ranker.predict(documents))
         write_scores(scores, output)

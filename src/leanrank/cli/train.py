@@ -40,6 +40,7 @@ def train(
         ),
     ] = None,
     format: options.Format = None,
+    read: options.Read = None,
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
     seed: Annotated[
@@ -56,19 +57,22 @@ def train(
     """
     from leanrank.cli.datafiles import check_folder, read_data, stdin_once
     from leanrank.cli.screen import progress
+    from leanrank.errors import InputError
     from leanrank.metrics import evaluate
 
     stdin_once(data, vali)
     check_folder(model)
+    if json and model == "-":
+        raise InputError("--json and the model both go to standard output: give the model a file")
     ranker = make_ranker(algorithm, parameter or [], seed=seed, jobs=jobs)
     check_measures(measures, convention)
     with progress() as say:
         say(f"Reading {data}")
-        training = read_data(data, format)
+        training = read_data(data, format, read)
         held_out = None
         if vali is not None:
             say(f"Reading {vali}")
-            held_out = read_data(vali, format, n_features=training.n_features)
+            held_out = read_data(vali, format, read, n_features=training.n_features)
         say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
         fitted = fit_model(ranker, training, scale)
         say("Measuring")

@@ -1,0 +1,61 @@
+import json
+
+import numpy as np
+import pytest
+
+from leanrank.data import load
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.X, b.X)
+    np.testing.assert_array_equal(a.y, b.y)
+    np.testing.assert_array_equal(a.query_ptr, b.query_ptr)
+    assert [str(q) for q in a.query_ids] == [str(q) for q in b.query_ids]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".letor.gz"])
+def test_there_and_back(run, files, suffix):
+    if suffix != ".letor.gz":
+        pytest.importorskip("pyarrow")
+    ran = run("convert", "train.txt", f"copy{suffix}")
+    assert (ran.code, ran.err) == (0, "")
+    assert f"Written to copy{suffix}" in ran.out
+    assert run("convert", f"copy{suffix}", "back.txt").code == 0
+    same(load("train.txt"), load("back.txt"))
+
+
+def test_standard_output_holds_nothing_but_the_data(run, files):
+    ran = run("convert", "train.txt", "-")
+    assert (ran.code, ran.err) == (0, "")
+    (files / "copy.txt").write_text(ran.out)
+    same(load("train.txt"), load("copy.txt"))
+
+
+def test_formats_by_name(run, files):
+    (files / "train.data").write_bytes((files / "train.txt").read_bytes())
+    assert run("convert", "train.data", "copy.dat2", "--format", "letor", "--to", "letor").code == 0
+    same(load("train.txt"), load("copy.dat2", format="letor"))
+
+
+def test_json(run, files):
+    ran = run("convert", "train.txt", "copy.letor", "--json")
+    result = json.loads(ran.out)
+    assert (result["target"], result["queries"], result["features"]) == ("copy.letor", 12, 6)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["none.txt", "b.txt"], "none.txt: there is no such file"),
+        (["train.txt", "b.xyz"], "b.xyz: the suffix names no known format"),
+        (["train.txt", "no/b.txt"], "no/b.txt: the directory no does not exist"),
+        (["train.txt", "-", "--json"], "--json and the data both go to standard output"),
+    ],
+)
+def test_faults(run, files, words, message):
+    before = sorted(files.iterdir())
+    ran = run("convert", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"leanrank: error: {message}")
+    assert ran.err.count("\n") == 1
+    assert sorted(files.iterdir()) == before

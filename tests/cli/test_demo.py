@@ -1,0 +1,57 @@
+import json
+
+import numpy as np
+import pytest
+
+from leanrank import load_model
+from leanrank.cli.demo import MEASURES, best_single_feature
+from leanrank.data import RankingData, load_sample
+from leanrank.metrics import evaluate
+
+
+def test_demo(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = run("demo")
+    assert (ran.code, ran.err) == (0, "")
+    assert [p.name for p in tmp_path.rglob("*")] == ["demo-output", "model.json"]
+    assert "Model written to demo-output/model.json" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "click_rate_30d" in ran.out
+    _, _, test = load_sample()
+    model = load_model("demo-output/model.json")
+    means = evaluate(test, model.predict(test), measures=MEASURES).means
+    for name, mean in means.items():
+        (line,) = [line for line in ran.out.splitlines() if line.startswith(name)]
+        learned, single, random = line.split()[1:]
+        assert learned == f"{mean:.4f}"
+        assert float(learned) > float(single) > float(random)
+
+
+def test_the_baselines(run, tmp_path):
+    result = json.loads(run("demo", "--json", "--out", tmp_path / "a" / "b").out)
+    assert (tmp_path / "a" / "b" / "model.json").exists()
+    train, _, test = load_sample()
+    name, direction = result["best_feature"].split(", ")
+    column = train.feature_names.index(name)
+    sign = 1 if direction == "highest first" else -1
+    expected = evaluate(test, sign * test.X[:, column], measures=MEASURES).means
+    assert result["measures"]["best_feature"] == expected
+
+    rng = np.random.default_rng(0)
+    drawn = [evaluate(test, rng.random(len(test)), measures=MEASURES).means for _ in range(200)]
+    for measure, mean in result["measures"]["random_order"].items():
+        values = [d[measure] for d in drawn]
+        assert mean == pytest.approx(np.mean(values), abs=4 * np.std(values) / np.sqrt(200))
+
+
+def test_the_best_feature_may_count_downwards():
+    X = np.array([[1.0, 3.0], [2.0, 1.0], [3.0, 2.0]])
+    train = RankingData(X, [0, 2, 1], feature_names=["up", "down"])
+    assert best_single_feature(train) == ("down, lowest first", 1, -1.0)
+
+
+def test_a_file_in_the_place_of_the_folder(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    ran = run("demo", "--out", tmp_path / "file")
+    assert ran.code == 2
+    assert ran.err.startswith(f"leanrank: error: {tmp_path / 'file'}: cannot be made a directory")

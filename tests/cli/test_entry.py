@@ -1,0 +1,223 @@
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+from leanrank import __version__
+from leanrank.cli import app, entry
+from leanrank.errors import DataWarning, InputError, MissingDependencyError
+
+
+def python(*words, **options):
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **options,
+    )
+
+
+def failing(error):
+    def command():
+        raise error
+
+    return command
+
+
+@pytest.fixture
+def demo_is(monkeypatch):
+    """Put a function in the place of the demo command."""
+    loaded = app._load
+
+    def replace(function):
+        monkeypatch.setattr(app, "_load", lambda name: function if name == "demo" else loaded(name))
+
+    return replace
+
+
+def test_version(run):
+    assert run("--version") == (0, f"leanrank {__version__}\n", "")
+
+
+def test_help_lists_every_command(run):
+    ran = run("--help")
+    assert ran.code == 0
+    assert ran.err == ""
+    for name, summary in app.COMMANDS.items():
+        assert f"{name} " in ran.out
+        assert summary in ran.out
+    assert run("-h") == ran
+
+
+def test_no_command_is_a_usage_error_that_shows_the_help(run):
+    ran = run()
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: leanrank [OPTIONS] COMMAND")
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_every_command_has_help(run, name):
+    ran = run(name, "--help")
+    assert ran.code == 0
+    assert f"Usage: leanrank {name} [OPTIONS]" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["tran"], "No such command 'tran'"),
+        (["train"], "Missing argument 'TRAIN' (see 'leanrank train --help')"),
+        (["train", "a", "--modle", "b"], "No such option: --modle"),
+        (["train", "a"], "Missing option '--model'"),
+        (["demo", "more"], "Got unexpected extra argument"),
+        (["train", "a", "-m", "b", "--seed", "x"], "Invalid value for '--seed'"),
+    ],
+)
+def test_usage_errors_are_one_line(run, words, message):
+    ran = run(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("leanrank: error: " + message)
+    assert "--help')\n" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (InputError("labels are missing:\n  add some"), 2, "error: labels are missing: add some"),
+        (
+            MissingDependencyError("pyarrow", "frames", "reading Parquet"),
+            1,
+            "error: reading Parquet needs the package 'pyarrow': install it with "
+            "`pip install 'leanrank[frames]'`",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "m.json"),
+            1,
+            "error: m.json: No space left on device",
+        ),
+        (MemoryError(), 1, "error: there is not enough memory for this data"),
+        (
+            KeyError("x"),
+            1,
+            "error: unexpected KeyError: 'x' (run again with --debug for the traceback)",
+        ),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_failures_are_one_line(run, demo_is, error, code, message):
+    demo_is(failing(error))
+    assert run("demo") == (code, "", f"leanrank: {message}\n")
+
+
+@pytest.mark.parametrize("words", [["--debug", "demo"], ["demo", "--debug"]])
+def test_debug_shows_the_traceback(run, demo_is, words):
+    demo_is(failing(InputError("labels are missing")))
+    ran = run(*words)
+    assert ran.code == 2
+    assert ran.err.startswith("Traceback (most recent call last)")
+    assert ran.err.endswith("leanrank: error: labels are missing\n")
+
+
+def test_debug_from_the_environment(run, demo_is, monkeypatch):
+    demo_is(failing(InputError("labels are missing")))
+    monkeypatch.setenv("LEANRANK_DEBUG", "1")
+    assert "Traceback" in run("demo").err
+    monkeypatch.setenv("LEANRANK_DEBUG", "0")
+    assert "Traceback" not in run("demo").err
+
+
+def test_debug_after_two_dashes_is_a_name():
+    assert entry._take_debug(["convert", "--", "--debug"]) == (["convert", "--", "--debug"], False)
+
+
+def test_warnings_are_one_line(run, demo_is):
+    def command():
+        warnings.warn("12 queries hold\none level", DataWarning)
+
+    demo_is(command)
+    assert run("demo") == (0, "", "leanrank: warning: 12 queries hold one level\n")
+
+
+def test_light_imports():
+    code = (
+        "import sys; from leanrank.cli import main; main(['--help']); main(['train', '--help']); "
+        "heavy = {'numba', 'scipy', 'sklearn', 'numpy', 'pandas', 'pyarrow'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    ran = python("-c", code)
+    assert ran.returncode == 0, ran.stderr
+    ran = python(
+        "-c", "import sys, leanrank; assert not {'numba', 'scipy', 'numpy'} & set(sys.modules)"
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_python_m(tmp_path):
+    ran = python("-m", "leanrank", "--version", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, f"leanrank {__version__}\n")
+    ran = python("-m", "leanrank", "predict", "none.json", "none.txt", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert ran.stderr == (
+        "leanrank: error: none.json: cannot be read (No such file or directory)\n"
+    )
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    code = (
+        "import sys; from leanrank.cli import app, main\n"
+        "def demo():\n"
+        "    for at in range(200_000): print(at)\n"
+        "app._load = lambda name: demo\n"
+        "sys.exit(main(['demo']))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"0\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) in (0, 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_leaves_no_half_file(tmp_path):
+    code = (
+        "import sys, time; from leanrank.cli import app, main\n"
+        "from leanrank._files import atomic_write\n"
+        "def demo():\n"
+        "    with atomic_write('model.json') as stream:\n"
+        "        stream.write('half'); stream.flush(); print('ready', flush=True)\n"
+        "        time.sleep(60)\n"
+        "app._load = lambda name: demo\n"
+        "sys.exit(main(['demo']))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.iterdir())) == 1
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert time.monotonic() - start < 20
+        assert process.stderr.read() == b"leanrank: interrupted\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_without_a_character_shows_another(tmp_path):
+    code = (
+        "import sys; from leanrank.cli import app, main\n"
+        "app._load = lambda name: lambda: print('│ 0.5 – █')\n"
+        "sys.exit(main(['demo']))"
+    )
+    ran = python("-c", code, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (ran.returncode, ran.stdout) == (0, "? 0.5 ? ?\n")

@@ -1,0 +1,106 @@
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from leanrank import load_letor
+from leanrank.metrics import evaluate
+
+
+@pytest.fixture
+def scored(files):
+    data = load_letor("test.txt")
+    scores = np.random.default_rng(0).normal(size=len(data))
+    (files / "s.txt").write_text("".join(f"{score!r}\n" for score in scores.tolist()))
+    return data, scores
+
+
+def test_means_are_those_of_the_library(run, scored):
+    data, scores = scored
+    ran = run(
+        "evaluate", "test.txt", "s.txt", "--measures", "ndcg@10,map", "--convention", "letor4"
+    )
+    assert (ran.code, ran.err) == (0, "")
+    for name, mean in evaluate(data, scores, convention="letor4").means.items():
+        (line,) = [line for line in ran.out.splitlines() if line.startswith(name)]
+        assert line.split() == [name, f"{mean:.4f}"]
+    assert f"6 queries, {len(data):,} documents, convention letor4" in ran.out
+
+
+def test_scores_belong_to_lines_of_the_file(run, files):
+    lines = [("a", 2, 3.0), ("b", 0, 9.0), ("a", 0, 1.0), ("b", 1, 10.0), ("a", 1, 2.0)]
+    (files / "mixed.txt").write_text("".join(f"{y} qid:{q} 1:1\n" for q, y, _ in lines))
+    (files / "mixed-scores.txt").write_text("".join(f"{s}\n" for *_, s in lines))
+    ran = run("evaluate", "mixed.txt", "mixed-scores.txt", "--json")
+    assert json.loads(ran.out)["means"] == {"ndcg@10": 1.0, "map": 1.0}
+
+
+def test_json(run, scored):
+    data, scores = scored
+    ran = run("evaluate", "test.txt", "s.txt", "--measures", "mrr,err@5", "--json")
+    result = json.loads(ran.out)
+    assert (ran.code, ran.err) == (0, "")
+    assert result["means"] == evaluate(data, scores, measures=["mrr", "err@5"]).means
+    assert (result["queries"], result["documents"]) == (6, len(data))
+
+
+def test_a_measure_that_is_nowhere_defined_is_null(run, files):
+    (files / "flat.txt").write_text("0 qid:1 1:1\n0 qid:1 1:2\n")
+    (files / "flat-scores.txt").write_text("1\n2\n")
+    words = ("evaluate", "flat.txt", "flat-scores.txt", "--measures", "auc")
+    assert json.loads(run(*words, "--json").out)["means"] == {"auc": None}
+    assert "–" in run(*words).out
+
+
+def test_per_query(run, files, scored):
+    data, scores = scored
+    ran = run("evaluate", "test.txt", "s.txt", "--per-query", "q.csv")
+    assert ran.code == 0
+    rows = list(csv.DictReader(io.StringIO((files / "q.csv").read_text())))
+    expected = evaluate(data, scores)
+    assert [row["query"] for row in rows] == [str(q) for q in data.query_ids.tolist()]
+    for name, values in expected.per_query.items():
+        assert [float(row[name] or "nan") for row in rows] == pytest.approx(
+            values.tolist(), abs=0, rel=0, nan_ok=True
+        )
+    ran = run("evaluate", "test.txt", "s.txt", "--per-query", "-")
+    assert ran.out == (files / "q.csv").read_text()
+    assert "6 queries" in ran.err
+
+
+def test_standard_input(run, files, scored, monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO((files / "s.txt").read_bytes())
+
+    expected = run("evaluate", "test.txt", "s.txt")
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert run("evaluate", "test.txt", "-") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["test.txt", "none.txt"], "none.txt: cannot be read (No such file or directory)"),
+        (
+            ["test.txt", "bad.txt"],
+            "bad.txt, line 2: 'x' is not a score: one finite number a line is expected",
+        ),
+        (["test.txt", "few.txt"], "few.txt has 2 scores but test.txt has "),
+        (["test.txt", "s.txt", "--measures", "ndgc@10"], ""),
+        (["test.txt", "s.txt", "--convention", "letor5"], ""),
+        (["test.txt", "s.txt", "--per-query", "no/q.csv"], "no/q.csv: the directory no does not"),
+        (["test.txt", "s.txt", "--json", "--per-query", "-"], "--json and --per-query - both go"),
+        (["-", "-"], "standard input (-) can be read only once"),
+    ],
+)
+def test_faults(run, files, scored, words, message):
+    (files / "bad.txt").write_text("1\nx\n")
+    (files / "few.txt").write_text("1\n2\n")
+    before = sorted(files.iterdir())
+    ran = run("evaluate", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"leanrank: error: {message}")
+    assert ran.err.count("\n") == 1
+    assert sorted(files.iterdir()) == before

@@ -1,0 +1,69 @@
+import re
+
+import pytest
+
+from leanrank.cli.parameters import parse_parameters, parse_value
+from leanrank.errors import InputError
+
+DEFAULTS = {"alpha": 1e-3, "normalize": "query", "max_iter": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("-3", -3),
+        ("+4", 4),
+        ("0.5", 0.5),
+        (".5", 0.5),
+        ("2.", 2.0),
+        ("1e3", 1000.0),
+        ("-1E-3", -0.001),
+        ("inf", float("inf")),
+        ("true", True),
+        ("False", False),
+        ("None", None),
+        ("null", None),
+        ("none", None),
+        ("nan", "nan"),
+        ("1_000", "1_000"),
+        ("hinge", "hinge"),
+        ("", ""),
+        ("'3'", "3"),
+        ('"a,b"', "a,b"),
+        ("1,2.5,x", [1, 2.5, "x"]),
+        ("7,", [7]),
+        ("0x10", "0x10"),
+    ],
+)
+def test_values(text, value):
+    parsed = parse_value(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+def test_none_is_a_word_where_the_default_is_a_word():
+    assert parse_parameters(["normalize=none", "max_iter=none"], DEFAULTS, "R") == {
+        "normalize": "none",
+        "max_iter": None,
+    }
+    assert parse_parameters(["normalize=None"], DEFAULTS, "R") == {"normalize": None}
+
+
+def test_a_value_may_hold_an_equals_sign():
+    assert parse_parameters([" normalize = a=b "], DEFAULTS, "R") == {"normalize": "a=b"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["alhpa=1"], "RankRLS has no parameter 'alhpa': did you mean 'alpha'?"),
+        (["zzz=1"], "RankRLS has no parameter 'zzz': choose from alpha, max_iter, normalize"),
+        (["alpha"], "-p alpha: write NAME=VALUE, such as -p alpha=…"),
+        (["=1"], "-p =1: write NAME=VALUE, such as -p alpha=…"),
+        (["alpha=1", "alpha=2"], "-p alpha=… is given twice: give it once"),
+    ],
+)
+def test_faults(words, message):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        parse_parameters(words, DEFAULTS, "RankRLS")

@@ -1,0 +1,155 @@
+import json
+
+import numpy as np
+import pytest
+
+from leanrank import RankRLS, load_letor, load_model
+from leanrank.metrics import evaluate
+
+
+def left_behind(folder):
+    return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".txt"))
+
+
+def test_the_model_is_what_the_library_learns(run, files):
+    ran = run("train", "train.txt", "-p", "alpha=2", "-p", "normalize=none", "--model", "m.json")
+    assert ran.code == 0, ran.err
+    data = load_letor("train.txt")
+    expected = RankRLS(alpha=2, normalize="none").fit(data)
+    model = load_model("m.json")
+    assert model.coef.tolist() == expected.coef_.tolist()
+    assert model.provenance["algorithm"] == "RankRLS"
+    assert model.provenance["parameters"] == {"alpha": 2, "normalize": "none"}
+    assert model.provenance["data"]["fingerprint"].startswith("sha256:")
+    assert left_behind(files) == ["m.json"]
+
+
+def test_the_summary(run, files):
+    ran = run("train", "train.txt", "--vali", "vali.txt", "-p", "alpha=0.1", "-m", "m.json")
+    assert (ran.code, ran.err) == (0, "")
+    assert "12 queries" in ran.out
+    assert "RankRLS (alpha=0.1, normalize=query)" in ran.out
+    assert "6 of 6 features with a weight" in ran.out
+    assert "Model written to m.json" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "\x1b" not in ran.out
+    vali = load_letor("vali.txt")
+    means = evaluate(vali, load_model("m.json").predict(vali), measures=["ndcg@10", "map"]).means
+    for name, mean in means.items():
+        (line,) = [line for line in ran.out.splitlines() if line.startswith(name)]
+        assert line.split()[-1] == f"{mean:.4f}"
+
+
+def test_json(run, files):
+    ran = run(
+        *("train", "train.txt", "--vali", "vali.txt", "-m", "m.json", "--json"),
+        *("--measures", "p@5,map", "--convention", "letor4"),
+    )
+    assert (ran.code, ran.err) == (0, "")
+    result = json.loads(ran.out)
+    assert result["model"] == "m.json"
+    assert result["data"]["training"]["queries"] == 12
+    assert result["n_nonzero"] == 6
+    assert list(result["measures"]["validation"]["means"]) == ["p@5", "map"]
+    assert result["measures"]["validation"]["convention"] == "letor4"
+    assert result["weights"] == {str(at): w for at, w in load_model("m.json").weights.items()}
+
+
+def test_the_same_input_gives_the_same_file(run, files):
+    for name, jobs in (("a.json", 1), ("b.json", 2), ("c.json", -1)):
+        assert run("train", "train.txt", "--vali", "vali.txt", "-m", name, "-j", jobs).code == 0
+    assert (files / "a.json").read_bytes() == (files / "b.json").read_bytes()
+    assert (files / "a.json").read_bytes() == (files / "c.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "kind", ["query-minmax", "query-standard", "query-rank", "standard", "minmax"]
+)
+def test_a_normaliser_travels_with_the_model(run, files, kind):
+    ran = run("train", "train.txt", "--vali", "vali.txt", "--scale", kind, "-m", "m.json", "--json")
+    assert ran.code == 0, ran.err
+    model = load_model("m.json")
+    assert model.normalizer["kind"] == kind
+    assert json.loads(ran.out)["normalizer"]["kind"] == kind
+
+    from leanrank.data.normalize import make_normalizer
+
+    train, vali = load_letor("train.txt"), load_letor("vali.txt")
+    scaler = make_normalizer(kind)
+    X = scaler.fit_transform(train.X, qid=train.qid)
+    expected = RankRLS().fit(X, train.y, qid=train.qid)
+    scores = scaler.transform(vali.X, qid=vali.qid) @ expected.coef_
+    np.testing.assert_allclose(model.predict(vali), scores, rtol=1e-10, atol=1e-12)
+
+
+def test_a_model_on_standard_output_is_all_there_is(run, files):
+    ran = run("train", "train.txt", "--model", "-")
+    assert ran.code == 0
+    assert json.loads(ran.out)["format"] == "leanrank-model"
+    assert "6 of 6 features" in ran.err
+    ran = run("train", "train.txt", "--model", "-", "--json")
+    assert ran.code == 2
+    assert ran.err == (
+        "leanrank: error: --json and the model both go to standard output: give the model a file\n"
+    )
+
+
+def test_validation_data_may_end_in_features_that_are_zero(run, files):
+    (files / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 2:0.25\n")
+    assert run("train", "train.txt", "--vali", "narrow.txt", "-m", "m.json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["train.txt", "-a", "rankrsl"],
+            "there is no algorithm 'rankrsl': did you mean 'rankrls'?",
+        ),
+        (["train.txt", "-p", "alhpa=1"], "RankRLS has no parameter 'alhpa': did you mean 'alpha'?"),
+        (["train.txt", "-p", "alpha=x"], "alpha='x' must be a number, at least 0"),
+        (["train.txt", "-p", "n_jobs=2", "-j", "1"], "--jobs and -p n_jobs say the same thing"),
+        (["none.txt"], "none.txt: there is no such file"),
+        (["-", "--vali", "-"], "standard input (-) can be read only once"),
+        (
+            ["train.txt", "--read", "zero=1"],
+            "text has no option 'zero': did you mean 'zero_based'?",
+        ),
+        (["train.txt", "--measures", "ndgc@10"], ""),
+        (["train.txt", "--convention", "letor5"], ""),
+        (["train.txt", "--scale", "minmix"], ""),
+        (["train.txt", "--format", "xml"], "format='xml' is not known"),
+        (["broken.txt"], "broken.txt, line 2, column "),
+    ],
+)
+def test_faults(run, files, words, message):
+    (files / "broken.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:x\n")
+    before = left_behind(files)
+    ran = run("train", *words, "--model", "m.json")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"leanrank: error: {message}")
+    assert ran.err.count("\n") == 1
+    assert left_behind(files) == before
+
+
+def test_the_place_for_the_model_is_checked_first(run, files):
+    (files / "folder").mkdir()
+    assert run("train", "train.txt", "-m", "no/m.json").err == (
+        "leanrank: error: no/m.json: the directory no does not exist: create it first\n"
+    )
+    ran = run("train", "train.txt", "-m", "folder")
+    assert ran.code == 2
+    assert ran.err == "leanrank: error: folder is a directory: give the name of a file\n"
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (RuntimeError, 1)])
+def test_a_failure_leaves_the_old_model_alone(run, files, monkeypatch, error, code):
+    (files / "m.json").write_text("the old one")
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("leanrank._files.os.fsync", fail)
+    assert run("train", "train.txt", "-m", "m.json").code == code
+    assert (files / "m.json").read_text() == "the old one"
+    assert left_behind(files) == ["m.json"]
