@@ -1,0 +1,49 @@
+"""Ranking measures in named conventions, comparing two rankers, TREC run and qrels files."""
+
+from typing import TYPE_CHECKING
+
+from leanrank._lazy import attach
+
+if TYPE_CHECKING:
+    from leanrank.metrics.comparison import Comparison as Comparison
+    from leanrank.metrics.comparison import compare as compare
+    from leanrank.metrics.comparison import compare_values as compare_values
+    from leanrank.metrics.conventions import CONVENTIONS as CONVENTIONS
+    from leanrank.metrics.conventions import Convention as Convention
+    from leanrank.metrics.evaluation import Evaluation as Evaluation
+    from leanrank.metrics.evaluation import evaluate as evaluate
+    from leanrank.metrics.measures import Measure as Measure
+    from leanrank.metrics.measures import parse_measures as parse_measures
+    from leanrank.metrics.runs import evaluate_run as evaluate_run
+    from leanrank.metrics.sparsity import percent_zero as percent_zero
+    from leanrank.metrics.sparsity import sparsity as sparsity
+    from leanrank.metrics.trec import Qrels as Qrels
+    from leanrank.metrics.trec import Run as Run
+    from leanrank.metrics.trec import dump_qrels as dump_qrels
+    from leanrank.metrics.trec import dump_run as dump_run
+    from leanrank.metrics.trec import load_qrels as load_qrels
+    from leanrank.metrics.trec import load_run as load_run
+
+__getattr__, __dir__, __all__ = attach(
+    "leanrank.metrics",
+    {
+        "CONVENTIONS": "leanrank.metrics.conventions",
+        "Comparison": "leanrank.metrics.comparison",
+        "Convention": "leanrank.metrics.conventions",
+        "Evaluation": "leanrank.metrics.evaluation",
+        "Measure": "leanrank.metrics.measures",
+        "Qrels": "leanrank.metrics.trec",
+        "Run": "leanrank.metrics.trec",
+        "compare": "leanrank.metrics.comparison",
+        "compare_values": "leanrank.metrics.comparison",
+        "dump_qrels": "leanrank.metrics.trec",
+        "dump_run": "leanrank.metrics.trec",
+        "evaluate": "leanrank.metrics.evaluation",
+        "evaluate_run": "leanrank.metrics.runs",
+        "load_qrels": "leanrank.metrics.trec",
+        "load_run": "leanrank.metrics.trec",
+        "parse_measures": "leanrank.metrics.measures",
+        "percent_zero": "leanrank.metrics.sparsity",
+        "sparsity": "leanrank.metrics.sparsity",
+    },
+)

@@ -1,0 +1,60 @@
+"""Checking what the caller gives: one sentence that names the row when it cannot be used."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.ranking_data import group_rows, group_sizes_to_qid
+from leanrank.errors import InputError
+
+
+def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
+    """Check a column of finite numbers and give it as float64."""
+    array = column(values, name, length)
+    try:
+        array = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} holds something that is not a number ({error})") from error
+    check_finite(array, name)
+    return array
+
+
+def column(values: Any, name: str, length: int | None = None) -> AnyArray:
+    """Check that there is one value a document."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    if array.ndim != 1:
+        raise InputError(f"{name} has {array.ndim} dimensions: give one value a document")
+    if length is not None and len(array) != length:
+        raise InputError(f"{name} has {len(array)} values but there are {length} documents")
+    return array
+
+
+def check_finite(array: FloatArray, name: str) -> None:
+    """Name the first row that is not a finite number."""
+    # a finite sum proves that all is finite, at a third of the cost of looking at each
+    if math.isfinite(float(array.sum())):
+        return
+    wrong = np.flatnonzero(~np.isfinite(array))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"{name} is {array[row]} in row {row}: every document needs a finite number"
+        )
+
+
+def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray, IntArray | None]:
+    """Give the identifiers and boundaries of the queries, and the order that groups the rows."""
+    if qid is not None and group is not None:
+        raise InputError("both qid and group were given: they say the same thing, give one")
+    if group is None:
+        grouping = group_rows(qid, n_rows)
+        return grouping.query_ids, grouping.query_ptr, grouping.order
+    group_sizes_to_qid(group, n_rows)  # checks it
+    ends = np.cumsum(np.asarray(group), dtype=np.int64)  # queries without documents are kept
+    return np.arange(len(ends)), np.concatenate((np.zeros(1, np.int64), ends)), None

@@ -1,0 +1,399 @@
+"""Computing all measures of a range of queries off one sort of each.
+
+Documents with equal scores form a *group*. Where a measure depends on their order and the
+convention averages, its expected value over all orders is computed group by group: with ``a``
+documents ranked above, ``size`` in the group and ``r`` of them relevant, a position of the group
+holds a relevant document with probability r / size. Under every other convention each document is a
+group of its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.metrics._order import (
+    TIES_AVERAGE,
+    TIES_INPUT,
+    ideal_codes,
+    order_ties,
+    sort_descending,
+)
+from leanrank.metrics._pairs import KIND, auc, count_pairs, domination_error
+from leanrank.metrics.measures import (
+    ALL_PAIRS_ERROR,
+    AP,
+    AUC,
+    DCG,
+    DOMINATION_ERROR,
+    ERR,
+    JOACHIMS,
+    KENDALL,
+    MEAN_NDCG,
+    MRR,
+    NDCG,
+    PRECISION,
+    RECALL,
+    TOP_RANK,
+)
+
+# columns of the tables of measures
+CUT, LOWEST, SHORT_IS_ZERO, CUT_RELEVANT = range(1, 5)
+EMPTY_VALUE, STOP_SCALE = range(2)
+
+ONE_LEVEL, INFORMATIVE, CARRIED_BY_TIES = range(3)
+
+_FEW_LEVELS = 64
+_NEGLIGIBLE = 42.0  # e^-42 is below the rounding of 1
+
+
+@kernel
+def encode_labels(y: FloatArray, codes: IntArray) -> int:
+    """Use small whole labels as their own codes; give the number of levels, or 0 if they differ."""
+    highest = 0
+    for i in range(len(y)):
+        label = y[i]
+        if not (0.0 <= label < _FEW_LEVELS) or label != math.floor(label):
+            return 0
+        codes[i] = int(label)
+        highest = max(highest, codes[i])
+    return highest + 1
+
+
+@kernel
+def measure_queries(
+    first: int,
+    last: int,
+    query_ptr: IntArray,
+    scores: FloatArray,
+    codes: IntArray,
+    breaker: IntArray,
+    ties: int,
+    pool_ptr: IntArray,
+    pool_codes: IntArray,
+    gains: FloatArray,
+    stops: FloatArray,
+    discounts: FloatArray,
+    table: IntArray,
+    numbers: FloatArray,
+    values: FloatArray,
+    state: AnyArray,
+) -> None:
+    """Fill ``values[:, first:last]`` and ``state[first:last]``.
+
+    ``codes`` number the label levels from low to high. The ideal list and the number of relevant
+    documents are those of the pool, which is larger than the list when a run misses documents.
+    """
+    longest = _FEW_LEVELS
+    for q in range(first, last):
+        longest = max(longest, query_ptr[q + 1] - query_ptr[q], pool_ptr[q + 1] - pool_ptr[q])
+    keys, spare_keys = np.empty(longest), np.empty(longest)
+    order, spare_order = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    ranked, ideal = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    tie_starts = np.empty(longest + 1, np.int64)
+    singles = np.arange(longest + 1)
+    wants_ideal = wants_pairs = False
+    for m in range(len(table)):
+        kind = table[m, KIND]
+        wants_ideal |= kind in (NDCG, MEAN_NDCG)
+        wants_pairs |= kind in (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
+
+    for q in range(first, last):
+        lo, hi = query_ptr[q], query_ptr[q + 1]
+        n = hi - lo
+        own = codes[lo:hi]
+        pool = pool_codes[pool_ptr[q] : pool_ptr[q + 1]]
+        for i in range(n):
+            keys[i] = scores[lo + i]
+            order[i] = i
+        sort_descending(keys, order, 0, n, spare_keys, spare_order)
+        n_ties = 0
+        for i in range(n):
+            if i == 0 or keys[i] != keys[i - 1]:
+                tie_starts[n_ties] = i
+                n_ties += 1
+        tie_starts[n_ties] = n
+        if ties != TIES_INPUT and ties != TIES_AVERAGE and n_ties < n:
+            order_ties(
+                ties, n_ties, tie_starts, order, own, breaker[lo:hi], keys, spare_keys, spare_order
+            )
+        for i in range(n):
+            ranked[i] = own[order[i]]
+        state[q] = _tie_state(ranked, n, tie_starts, n_ties)
+        if ties == TIES_AVERAGE:
+            groups, n_groups = tie_starts, n_ties
+        else:
+            groups, n_groups = singles, n
+        highest = -1
+        for i in range(len(pool)):
+            highest = max(highest, pool[i])
+        any_gain = highest >= 0 and gains[highest] > 0.0
+        if wants_ideal and any_gain:
+            ideal_codes(pool, len(gains), ideal, spare_order)
+
+        for m in range(len(table)):
+            kind, cut, lowest = table[m, KIND], table[m, CUT], table[m, LOWEST]
+            empty = numbers[m, EMPTY_VALUE]
+            value = math.nan
+            if kind in (NDCG, MEAN_NDCG, DCG):
+                if not any_gain or (n == 0 and kind == MEAN_NDCG):
+                    value = empty
+                elif kind == MEAN_NDCG:
+                    value = _mean_ndcg(ranked, groups, n_groups, ideal, len(pool), gains, discounts)
+                elif n < cut and table[m, SHORT_IS_ZERO]:
+                    value = 0.0
+                else:
+                    value = _dcg(ranked, groups, n_groups, cut, gains, discounts)
+                    if kind == NDCG:
+                        best = 0.0
+                        for i in range(min(cut, len(pool))):
+                            best += gains[ideal[i]] * discounts[i]
+                        value /= best
+            elif kind == ERR:
+                if highest < 0 or stops[highest] <= 0.0:
+                    value = empty
+                else:
+                    scale = numbers[m, STOP_SCALE]
+                    value = _err(ranked, groups, n_groups, cut, stops, scale, keys)
+            elif kind < AUC:
+                relevant = 0
+                for i in range(len(pool)):
+                    relevant += pool[i] >= lowest
+                if relevant == 0:
+                    value = empty
+                elif kind == AP:
+                    value = _precision_sum(ranked, groups, n_groups, cut, lowest)
+                    value /= min(relevant, cut) if table[m, CUT_RELEVANT] else relevant
+                elif kind == MRR:
+                    value = _reciprocal_rank(ranked, groups, n_groups, cut, lowest)
+                elif kind == PRECISION:
+                    value = 0.0
+                    if n >= cut or not table[m, SHORT_IS_ZERO]:
+                        value = _hits(ranked, groups, n_groups, cut, lowest) / cut
+                elif kind == RECALL:
+                    value = _hits(ranked, groups, n_groups, cut, lowest) / relevant
+                else:
+                    value = _rank_of_relevant(ranked, groups, n_groups, lowest, kind)
+            elif kind == AUC:
+                value = auc(ranked, tie_starts, n_ties, lowest)
+            elif kind == DOMINATION_ERROR:
+                value = domination_error(ranked, n, tie_starts, n_ties)
+            values[m, q] = value
+
+        if wants_pairs:
+            count_pairs(ranked, n, tie_starts, n_ties, spare_order, table, q, values)
+
+
+@kernel
+def _tie_state(ranked: IntArray, n: int, starts: IntArray, n_groups: int) -> int:
+    """Tell whether at least half of the documents, of several levels, share the highest score."""
+    several = False
+    for i in range(1, n):
+        several |= ranked[i] != ranked[0]
+    if not several:
+        return ONE_LEVEL
+    top = starts[1]
+    if top > 1 and 2 * top >= n:
+        for i in range(1, top):
+            if ranked[i] != ranked[0]:
+                return CARRIED_BY_TIES
+    return INFORMATIVE
+
+
+@kernel
+def _dcg(
+    ranked: IntArray,
+    starts: IntArray,
+    n_groups: int,
+    cut: int,
+    gains: FloatArray,
+    discounts: FloatArray,
+) -> float:
+    """Sum gain × discount to rank ``cut``; each position of a group earns its mean gain."""
+    total = 0.0
+    for g in range(n_groups):
+        a, end = starts[g], starts[g + 1]
+        if a >= cut:
+            break
+        gain = 0.0
+        for i in range(a, end):
+            gain += gains[ranked[i]]
+        if gain > 0.0:
+            discount = 0.0
+            for i in range(a, min(end, cut)):
+                discount += discounts[i]
+            total += gain / (end - a) * discount
+    return total
+
+
+@kernel
+def _mean_ndcg(
+    ranked: IntArray,
+    starts: IntArray,
+    n_groups: int,
+    ideal: IntArray,
+    n_ideal: int,
+    gains: FloatArray,
+    discounts: FloatArray,
+) -> float:
+    """Average NDCG@1 … NDCG@n over the length of the list."""
+    total = dcg = best = 0.0
+    for g in range(n_groups):
+        a, end = starts[g], starts[g + 1]
+        gain = 0.0
+        for i in range(a, end):
+            gain += gains[ranked[i]]
+        gain /= end - a
+        for i in range(a, end):
+            dcg += gain * discounts[i]
+            if i < n_ideal:
+                best += gains[ideal[i]] * discounts[i]
+            total += dcg / best
+    return total / starts[n_groups]
+
+
+@kernel
+def _err(
+    ranked: IntArray,
+    starts: IntArray,
+    n_groups: int,
+    cut: int,
+    stops: FloatArray,
+    scale: float,
+    passing: FloatArray,
+) -> float:
+    """Expected reciprocal rank at which a reader stops; each document has its stop probability.
+
+    In a group, let S_i be the expected probability to pass i of its documents drawn at random, so
+    that the reader stops at position i with probability S_{i−1} − S_i. When one more document
+    joins, S_i becomes a mixture of S_i (it is not among the i) and of its own pass probability ×
+    S_{i−1} (it is). S_i ≤ (S_1)^i, so positions beyond 42 / (1 − S_1) cannot be seen in the result.
+    """
+    total = 0.0
+    reading = 1.0  # probability that the reader comes this far
+    for g in range(n_groups):
+        a, size = starts[g], starts[g + 1] - starts[g]
+        if a >= cut:
+            break
+        if size == 1:
+            stop = stops[ranked[a]] * scale
+            total += reading * stop / (a + 1)
+            reading *= 1.0 - stop
+            continue
+        mass = 0.0
+        for i in range(a, a + size):
+            mass += stops[ranked[i]] * scale
+        if mass == 0.0:
+            continue
+        deep = min(size, cut - a)
+        if _NEGLIGIBLE * size < mass * deep:
+            deep = int(_NEGLIGIBLE * size / mass) + 1
+        joined = 0  # the irrelevant ones first: they are passed for certain
+        for i in range(a, a + size):
+            joined += stops[ranked[i]] == 0.0
+        for i in range(deep):
+            passing[i] = 1.0 if i < joined else 0.0
+        product = 1.0
+        for i in range(a, a + size):
+            stop = stops[ranked[i]] * scale
+            if stop == 0.0:
+                continue
+            joined += 1
+            product *= 1.0 - stop
+            for j in range(min(joined, deep), 0, -1):
+                before = passing[j - 2] if j > 1 else 1.0
+                passing[j - 1] += j / joined * (before * (1.0 - stop) - passing[j - 1])
+        before = 1.0
+        for i in range(deep):
+            total += reading * (before - passing[i]) / (a + i + 1)
+            before = passing[i]
+        reading *= product
+    return total
+
+
+@kernel
+def _precision_sum(
+    ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int
+) -> float:
+    """Sum the precision at the ranks of the relevant documents to rank ``cut``."""
+    total = 0.0
+    above = 0
+    for g in range(n_groups):
+        a, end = starts[g], starts[g + 1]
+        if a >= cut:
+            break
+        size = end - a
+        r = 0
+        for i in range(a, end):
+            r += ranked[i] >= lowest
+        if r > 0:
+            # given a relevant one at position i, r − 1 others are spread over the size − 1 places
+            density = (r - 1) / (size - 1) if size > 1 else 0.0
+            part = 0.0
+            for i in range(a, min(end, cut)):
+                part += (above + 1 + (i - a) * density) / (i + 1)
+            total += part * r / size
+        above += r
+    return total
+
+
+@kernel
+def _reciprocal_rank(
+    ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int
+) -> float:
+    for g in range(n_groups):
+        a, end = starts[g], starts[g + 1]
+        if a >= cut:
+            break
+        r = 0
+        for i in range(a, end):
+            r += ranked[i] >= lowest
+        if r > 0:
+            total = 0.0
+            none_yet = 1.0  # probability that no relevant one came before position i of the group
+            for i in range(a, min(end, cut)):
+                left = end - i
+                total += none_yet * r / left / (i + 1)
+                if left <= r:
+                    break
+                none_yet *= (left - r) / left
+            return total
+    return 0.0
+
+
+@kernel
+def _hits(ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int) -> float:
+    """Count the relevant documents to rank ``cut``."""
+    total = 0.0
+    for g in range(n_groups):
+        a, end = starts[g], starts[g + 1]
+        if a >= cut:
+            break
+        r = 0
+        for i in range(a, end):
+            r += ranked[i] >= lowest
+        total += r if end <= cut else r * (cut - a) / (end - a)
+    return total
+
+
+@kernel
+def _rank_of_relevant(
+    ranked: IntArray, starts: IntArray, n_groups: int, lowest: int, kind: int
+) -> float:
+    """Rank of the first relevant document (TOP_RANK) or of the last one (COVERAGE)."""
+    rank = math.nan
+    for g in range(n_groups):
+        a, end = starts[g], starts[g + 1]
+        r = 0
+        for i in range(a, end):
+            r += ranked[i] >= lowest
+        if r > 0:
+            # r places at random among size cut them into r + 1 stretches of equal expected length
+            stretch = (end - a + 1) / (r + 1)
+            if kind == TOP_RANK:
+                return a + stretch
+            rank = a + r * stretch
+    return rank

@@ -1,0 +1,203 @@
+"""Sorting one query: documents by score, ties as the convention has them, labels for the ideal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import FloatArray, IntArray
+
+TIES_INPUT, TIES_AVERAGE, TIES_PESSIMISTIC, TIES_DOCID = range(4)
+TIE_CODES = {
+    "input": TIES_INPUT,
+    "average": TIES_AVERAGE,
+    "pessimistic": TIES_PESSIMISTIC,
+    "docid": TIES_DOCID,
+}
+
+
+@kernel
+def mark_ties(query_ptr: IntArray, scores: FloatArray, marked: IntArray) -> None:
+    """Set ``marked`` to 1 for every document that shares its score with another of its query."""
+    longest = 0
+    for q in range(len(query_ptr) - 1):
+        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    order = np.empty(longest, np.int64)
+    keys = np.empty(longest)
+    spare_order = np.empty(longest, np.int64)
+    spare_keys = np.empty(longest)
+    for q in range(len(query_ptr) - 1):
+        lo, n = query_ptr[q], query_ptr[q + 1] - query_ptr[q]
+        for i in range(n):
+            keys[i] = scores[lo + i]
+            order[i] = i
+        sort_descending(keys, order, 0, n, spare_keys, spare_order)
+        for i in range(n - 1):
+            if keys[i] == keys[i + 1]:
+                marked[lo + order[i]] = 1
+                marked[lo + order[i + 1]] = 1
+
+
+@kernel
+def sort_descending(
+    keys: FloatArray,
+    order: IntArray,
+    lo: int,
+    hi: int,
+    spare_keys: FloatArray,
+    spare_order: IntArray,
+) -> None:
+    """Sort ``keys[lo:hi]`` from high to low, equal ones in their order, ``order`` along with them.
+
+    Scores come in random order, which makes the processor guess every other branch wrong, so there
+    are few: runs of four are placed by comparing all pairs, then merged from both ends at once,
+    where as many steps as the shorter run is long need no check for its end.
+    """
+    whole = lo + (hi - lo) // 4 * 4
+    for i in range(lo, whole, 4):
+        a, b, c, d = keys[i], keys[i + 1], keys[i + 2], keys[i + 3]
+        ab, ac, ad = int(b > a), int(c > a), int(d > a)
+        bc, bd, cd = int(c > b), int(d > b), int(d > c)
+        at_a, at_b = i + ab + ac + ad, i + 1 - ab + bc + bd
+        at_c, at_d = i + 2 - ac - bc + cd, i + 3 - ad - bd - cd
+        spare_keys[at_a], spare_order[at_a] = a, order[i]
+        spare_keys[at_b], spare_order[at_b] = b, order[i + 1]
+        spare_keys[at_c], spare_order[at_c] = c, order[i + 2]
+        spare_keys[at_d], spare_order[at_d] = d, order[i + 3]
+    for i in range(whole, hi):
+        at = i
+        while at > whole and spare_keys[at - 1] < keys[i]:
+            spare_keys[at], spare_order[at] = spare_keys[at - 1], spare_order[at - 1]
+            at -= 1
+        spare_keys[at], spare_order[at] = keys[i], order[i]
+    here, there = spare_keys, keys
+    here_order, there_order = spare_order, order
+    moved = True
+    width = 4
+    while width < hi - lo:
+        for start in range(lo, hi, 2 * width):
+            middle, end = min(start + width, hi), min(start + 2 * width, hi)
+            _merge_runs(here, here_order, start, middle, end, there, there_order)
+        here, there = there, here
+        here_order, there_order = there_order, here_order
+        moved = not moved
+        width *= 2
+    if moved:
+        for i in range(lo, hi):
+            keys[i] = spare_keys[i]
+            order[i] = spare_order[i]
+
+
+@kernel
+def _merge_runs(
+    keys: FloatArray,
+    order: IntArray,
+    start: int,
+    middle: int,
+    end: int,
+    to_keys: FloatArray,
+    to_order: IntArray,
+) -> None:
+    """Merge ``keys[start:middle]`` and ``keys[middle:end]``, both from high to low."""
+    left, right, out = start, middle, start
+    left_last, right_last, out_last = middle - 1, end - 1, end - 1
+    for _ in range(min(middle - start, end - middle)):
+        from_right = keys[right] > keys[left]
+        to_keys[out] = keys[right] if from_right else keys[left]
+        to_order[out] = order[right] if from_right else order[left]
+        right += int(from_right)
+        left += 1 - int(from_right)
+        out += 1
+        from_left = keys[left_last] < keys[right_last]
+        to_keys[out_last] = keys[left_last] if from_left else keys[right_last]
+        to_order[out_last] = order[left_last] if from_left else order[right_last]
+        left_last -= int(from_left)
+        right_last -= 1 - int(from_left)
+        out_last -= 1
+    while out <= out_last:
+        if left > left_last or (right <= right_last and keys[right] > keys[left]):
+            at = right
+            right += 1
+        else:
+            at = left
+            left += 1
+        to_keys[out] = keys[at]
+        to_order[out] = order[at]
+        out += 1
+
+
+@kernel
+def sort_codes(codes: IntArray, lo: int, hi: int, spare: IntArray) -> int:
+    """Sort ``codes[lo:hi]`` from high to low and count the pairs that stood in rising order."""
+    rising = 0
+    width = 1
+    while width < hi - lo:
+        for start in range(lo, hi - width, 2 * width):
+            middle, end = start + width, min(start + 2 * width, hi)
+            if codes[middle - 1] >= codes[middle]:
+                continue
+            for i in range(start, middle):
+                spare[i] = codes[i]
+            left, right, out = start, middle, start
+            while left < middle:
+                if right < end and codes[right] > spare[left]:
+                    rising += middle - left
+                    codes[out] = codes[right]
+                    right += 1
+                else:
+                    codes[out] = spare[left]
+                    left += 1
+                out += 1
+        width *= 2
+    return rising
+
+
+@kernel
+def order_ties(
+    ties: int,
+    n_groups: int,
+    starts: IntArray,
+    order: IntArray,
+    codes: IntArray,
+    breaker: IntArray,
+    keys: FloatArray,
+    spare_keys: FloatArray,
+    spare_order: IntArray,
+) -> None:
+    """Reorder the documents within each group of equal scores: worst first, or by document id.
+
+    ``codes`` and ``breaker`` are the query's own; ``keys`` is overwritten.
+    """
+    for g in range(n_groups):
+        lo, hi = starts[g], starts[g + 1]
+        if hi - lo < 2:
+            continue
+        for i in range(lo, hi):
+            if ties == TIES_PESSIMISTIC:
+                keys[i] = -codes[order[i]]
+            else:
+                keys[i] = breaker[order[i]]
+        sort_descending(keys, order, lo, hi, spare_keys, spare_order)
+
+
+@kernel
+def ideal_codes(codes: IntArray, n_levels: int, ideal: IntArray, spare: IntArray) -> None:
+    """Write the codes from high to low into ``ideal``: by counting unless there are many levels.
+
+    ``spare`` holds at least 64 numbers and one a document.
+    """
+    n = len(codes)
+    if n_levels > 64 and n_levels > n:
+        for i in range(n):
+            ideal[i] = codes[i]
+        sort_codes(ideal, 0, n, spare)
+        return
+    for level in range(n_levels):
+        spare[level] = 0
+    for i in range(n):
+        spare[codes[i]] += 1
+    at = 0
+    for level in range(n_levels - 1, -1, -1):
+        for _ in range(spare[level]):
+            ideal[at] = level
+            at += 1

@@ -1,0 +1,249 @@
+"""The conventions in which measures are computed, in one table.
+
+Published figures differ less by their rankers than by what was done with the second rank, short
+lists, ties and queries without a relevant document. A convention fixes all of it by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.errors import InputError
+
+
+@dataclass(frozen=True)
+class Convention:
+    """Every choice that a measure leaves open.
+
+    Parameters
+    ----------
+    name : str
+    gain : {"exp2", "linear"} or sequence of float
+        What a document of label r earns: 2^r − 1, r, or the r-th entry (labels are then whole
+        numbers from 0). A label below zero earns nothing.
+    discount : {"log2", "letor"}
+        What a gain at rank i is multiplied by: 1/log2(1 + i), or 1 at ranks 1 and 2 and 1/log2(i)
+        from there.
+    rel : float
+        The lowest label that is relevant, where relevance is yes or no.
+    short_lists : {"as_is", "ndcg_zero", "zero"}
+        @k of a list with fewer than k documents: the missing positions are irrelevant; or NDCG@k
+        counts as 0; or NDCG@k and P@k count as 0.
+    no_relevant : {0, 1, "skip"}
+        A query without a relevant document (for DCG, NDCG and ERR: without any gain) counts as this
+        value, or is left out of the mean and counted in ``undefined``. Value 1 is for the measures
+        that would divide by zero (NDCG, mean NDCG, AP, R@k); the others are then 0.
+    ties : {"input", "average", "pessimistic", "docid"}
+        Documents with equal scores: in the order given; the expected value over all their orders;
+        the worst first; by document id descending, scores being compared as 32-bit floats, as
+        trec_eval does.
+    ap_cut : {"all", "reachable"}
+        AP@k is divided by the number of relevant documents, or by at most k.
+    source : str
+        Whose convention it is.
+    """
+
+    name: str
+    gain: str | tuple[float, ...] = "exp2"
+    discount: str = "log2"
+    rel: float = 1.0
+    short_lists: str = "as_is"
+    no_relevant: float | str = "skip"
+    ties: str = "average"
+    ap_cut: str = "all"
+    source: str = "the caller"
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not any(value == choice for choice in allowed):
+                listed = ", ".join(map(repr, allowed))
+                raise InputError(f"{name}={value!r} is not known: choose from {listed}")
+        object.__setattr__(self, "gain", _checked_gain(self.gain))
+        try:
+            rel = float(self.rel)
+        except (TypeError, ValueError):
+            rel = float("nan")
+        if not np.isfinite(rel):
+            raise InputError(f"rel={self.rel!r} is not a label: give the lowest relevant one")
+        object.__setattr__(self, "rel", rel)
+
+    def replace(self, **choices: Any) -> Convention:
+        """Give a copy with some choices made differently; None keeps the convention's own.
+
+        >>> CONVENTIONS["letor4"].replace(ties="average", rel=None).ties
+        'average'
+        """
+        made = {name: value for name, value in choices.items() if value is not None}
+        return dataclasses.replace(self, **made) if made else self
+
+    def discounts(self, length: int) -> FloatArray:
+        """Tabulate the discount at ranks 1 to ``length``.
+
+        >>> CONVENTIONS["letor4"].discounts(4).tolist()
+        [1.0, 1.0, 0.6309297535714575, 0.5]
+        """
+        ranks = np.arange(1, length + 1, dtype=np.float64)
+        if self.discount == "log2":
+            return 1.0 / np.log2(1.0 + ranks)
+        return 1.0 / np.log2(np.maximum(ranks, 2.0))
+
+    def gains(self, levels: FloatArray) -> FloatArray:
+        """Give the gain of each label in ``levels``, which ascend."""
+        earned = np.maximum(levels, 0.0)
+        if self.gain == "linear":
+            return earned
+        if self.gain == "exp2":
+            if len(levels) and levels[-1] > _HIGHEST_EXP2_LABEL:
+                raise InputError(
+                    f"y holds the label {levels[-1]:g}, whose gain 2^label − 1 is out of range: "
+                    "use gain='linear'"
+                )
+            return np.exp2(earned) - 1.0
+        table = np.asarray(self.gain, dtype=np.float64)
+        wrong = (levels >= len(table)) | (earned != np.floor(earned))
+        if wrong.any():
+            raise InputError(
+                f"y holds the label {levels[wrong][0]:g}, but gain lists the gains of the labels "
+                f"0 to {len(table) - 1}"
+            )
+        return np.where(levels < 0, 0.0, table[earned.astype(np.int64)])
+
+
+def find_convention(convention: str | Convention) -> Convention:
+    """Look a convention up by name; one that the caller has made himself passes through.
+
+    >>> find_convention("mslr").rel
+    2.0
+    """
+    if isinstance(convention, Convention):
+        return convention
+    if convention not in CONVENTIONS:
+        listed = ", ".join(CONVENTIONS)
+        raise InputError(f"convention={convention!r} is not known: choose from {listed}")
+    return CONVENTIONS[convention]
+
+
+def markdown_table() -> str:
+    """Write the table of conventions for the documentation."""
+    columns = [
+        "convention", "gain", "discount", "relevant", "k beyond the list",
+        "query without relevant documents", "ties", "AP@k divides by", "source",
+    ]  # fmt: skip
+    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
+    for c in CONVENTIONS.values():
+        cells = [
+            f"`{c.name}`",
+            _WORDS[str(c.gain)],
+            _WORDS[c.discount],
+            f"≥ {c.rel:g}",
+            _WORDS[c.short_lists],
+            _WORDS[str(c.no_relevant)],
+            _WORDS[c.ties],
+            _WORDS[c.ap_cut],
+            c.source,
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+_HIGHEST_EXP2_LABEL = 1000.0  # leaves room for the sum over a query of any length
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "discount": ("log2", "letor"),
+    "short_lists": ("as_is", "ndcg_zero", "zero"),
+    "no_relevant": (0, 1, "skip"),
+    "ties": ("input", "average", "pessimistic", "docid"),
+    "ap_cut": ("all", "reachable"),
+}
+
+_WORDS = {
+    "exp2": "2^rel − 1",
+    "linear": "rel",
+    "log2": "1/log2(1 + rank)",
+    "letor": "1, 1, then 1/log2(rank)",
+    "as_is": "missing positions irrelevant",
+    "ndcg_zero": "NDCG@k counts as 0, P@k as it is",
+    "zero": "NDCG@k and P@k count as 0",
+    "0": "0",
+    "1": "1 (NDCG, AP, R@k)",
+    "skip": "left out of the mean, counted",
+    "input": "input order",
+    "average": "averaged over orders",
+    "pessimistic": "worst first",
+    "docid": "document id descending",
+    "all": "all relevant",
+    "reachable": "at most k",
+}
+
+
+def _checked_gain(gain: Any) -> str | tuple[float, ...]:
+    if isinstance(gain, str):
+        if gain in ("exp2", "linear"):
+            return gain
+    else:
+        try:
+            table = np.asarray(gain, dtype=np.float64)
+        except (TypeError, ValueError):
+            table = np.empty(0)
+        if table.ndim == 1 and len(table) and np.isfinite(table).all():
+            if table[0] >= 0 and (np.diff(table) >= 0).all():
+                return tuple(table.tolist())
+            raise InputError(
+                "gain must start at 0 or more and never fall from one label to the next"
+            )
+    raise InputError(
+        f"gain={gain!r} is not known: choose from 'exp2', 'linear', or list the gain of each label "
+        "from 0 on"
+    )
+
+
+CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
+    {
+        convention.name: convention
+        for convention in (
+            Convention("standard", source="textbooks"),
+            Convention(
+                "letor3",
+                discount="letor",
+                short_lists="zero",
+                no_relevant=0,
+                ties="input",
+                source="LETOR 3.0 tool",
+            ),
+            Convention(
+                "letor4",
+                discount="letor",
+                short_lists="ndcg_zero",
+                no_relevant=0,
+                ties="input",
+                source="LETOR 4.0 tool",
+            ),
+            Convention(
+                "mslr",
+                discount="letor",
+                rel=2.0,
+                short_lists="ndcg_zero",
+                no_relevant=0,
+                ties="input",
+                source="MSLR-WEB tool",
+            ),
+            Convention("trec", gain="linear", no_relevant=0, ties="docid", source="trec_eval"),
+            Convention(
+                "lightgbm",
+                no_relevant=1,
+                ties="input",
+                ap_cut="reachable",
+                source="LightGBM",
+            ),
+        )
+    }
+)
+"""The named conventions; each is the default for all of its choices."""

@@ -1,0 +1,366 @@
+"""Evaluating scores against labels, query by query."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import DataWarning, InputError
+from leanrank.execution import make_executor, query_ranges
+from leanrank.metrics._inputs import check_finite, column, find_queries, numbers
+from leanrank.metrics.conventions import Convention, find_convention
+from leanrank.metrics.measures import (
+    AP,
+    COVERAGE,
+    ERR,
+    MEAN_NDCG,
+    NDCG,
+    PRECISION,
+    RECALL,
+    TOP_RANK,
+    Measure,
+    parse_measures,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """What came out, keyed by the names of the measures asked for.
+
+    Attributes
+    ----------
+    means : dict of str to float
+        Mean over the queries on which the measure is defined; NaN if there is none.
+    per_query : dict of str to array
+        One value a query, NaN where it is left out of the mean.
+    undefined : dict of str to int
+        How many queries were left out of the mean.
+    query_ids : array
+        Whose values ``per_query`` holds, in order of first appearance.
+    convention : str
+    settings : dict
+        Every choice in force: the convention's and those made by the caller.
+    """
+
+    means: dict[str, float]
+    per_query: dict[str, FloatArray]
+    undefined: dict[str, int]
+    query_ids: AnyArray
+    convention: str
+    settings: dict[str, Any]
+
+    def __getitem__(self, measure: str) -> float:
+        """Give the mean of a measure."""
+        return self.means[measure]
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Give plain Python values, ready for JSON; undefined numbers are None."""
+        out: dict[str, Any] = {
+            "convention": self.convention,
+            "settings": {
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in self.settings.items()
+            },
+            "queries": len(self.query_ids),
+            "means": {name: _plain(value) for name, value in self.means.items()},
+            "undefined": dict(self.undefined),
+        }
+        if per_query:
+            out["query_ids"] = self.query_ids.tolist()
+            out["per_query"] = {
+                name: [_plain(value) for value in values.tolist()]
+                for name, values in self.per_query.items()
+            }
+        return out
+
+    def __repr__(self) -> str:
+        n_queries = len(self.query_ids)
+        head = f"Evaluation: {n_queries:,} quer{'y' if n_queries == 1 else 'ies'}, "
+        head += f"convention {self.convention}"
+        if self.settings["changed"]:
+            head += " with " + ", ".join(
+                f"{name}={self.settings[name]!r}" for name in self.settings["changed"]
+            )
+        width = max(len(name) for name in self.means)
+        lines = [head]
+        for name, mean in self.means.items():
+            line = f"  {name:<{width}}  {'undefined' if math.isnan(mean) else f'{mean:.4f}'}"
+            if self.undefined[name]:
+                line += f"  ({self.undefined[name]:,} left out)"
+            lines.append(line)
+        return "\n".join(lines)
+
+
+def evaluate(
+    y: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    group: Any = None,
+    measures: str | Measure | Iterable[str | Measure] = ("ndcg@10", "map"),
+    convention: str | Convention = "standard",
+    doc_ids: Any = None,
+    gain: Any = None,
+    discount: str | None = None,
+    rel: float | None = None,
+    ties: str | None = None,
+    short_lists: str | None = None,
+    no_relevant: float | str | None = None,
+    n_jobs: int | None = -1,
+) -> Evaluation:
+    """Measure how well scores order the documents of each query.
+
+    Parameters
+    ----------
+    y : array-like or RankingData
+        One label a document, higher is better. A data set brings its own queries and document ids;
+        the scores are then in its row order, as ``ranker.predict(data.X)`` gives them.
+    scores : array-like
+        One finite score a document, higher is ranked first.
+    qid : array-like, optional
+        One query identifier a document, rows in any order. None: one query.
+    group : array-like, optional
+        Instead of qid: the sizes of consecutive queries.
+    measures : str or sequence of str
+        ``ndcg[@k]``, ``dcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``r@k``, ``mrr[@k]``,
+        ``err[@k]``, ``auc``, ``all_pairs_error``, ``domination_error``, ``kendall_tau_b``,
+        ``joachims_tau``, ``top_rank``, ``coverage``; a relevance threshold of its own in
+        parentheses, as in ``map(rel=2)``, and the top of ERR's scale as in ``err@10(max=4)``.
+    convention : str or Convention
+        ``standard``, ``letor3``, ``letor4``, ``mslr``, ``trec`` or ``lightgbm``; the next
+        parameters change single choices of it, see :class:`Convention`.
+    doc_ids : array-like, optional
+        One document id a row, which ``ties="docid"`` needs.
+    gain, discount, rel, ties, short_lists, no_relevant : optional
+        Choices to make differently from the convention.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    Evaluation
+
+    Warns
+    -----
+    DataWarning
+        When documents with equal scores are kept in input order and, in a tenth or more of the
+        queries with several label levels, the best score is shared by at least half of the
+        documents and by several levels: the measure then says more about the file than about the
+        scores.
+
+    Examples
+    --------
+    >>> evaluate([2, 0, 1, 1, 0], [3.0, 2.0, 1.0, 0.5, 0.7], ["a", "a", "a", "b", "b"])
+    Evaluation: 2 queries, convention standard
+      ndcg@10  0.7974
+      map      0.6667
+    """
+    parsed = parse_measures(measures)
+    base = find_convention(convention)
+    changes = {
+        "gain": gain,
+        "discount": discount,
+        "rel": rel,
+        "ties": ties,
+        "short_lists": short_lists,
+        "no_relevant": no_relevant,
+    }
+    chosen = base.replace(**changes)
+    if isinstance(y, RankingData):
+        if qid is not None or group is not None:
+            raise InputError("the data set brings its own queries: leave qid and group out")
+        doc_ids = y.doc_ids if doc_ids is None else doc_ids
+        labels, query_ids, query_ptr, order = y.y, y.query_ids, y.query_ptr, None
+        check_finite(labels, "y")
+    else:
+        labels = numbers(y, "y")
+        query_ids, query_ptr, order = find_queries(qid, group, len(labels))
+    values = numbers(scores, "scores", len(labels))
+    ids = None
+    if chosen.ties == "docid":
+        if doc_ids is None:
+            raise InputError(
+                "ties by document id need doc_ids: give one id a document, or choose other ties, "
+                "such as ties='average'"
+            )
+        ids = column(doc_ids, "doc_ids", len(labels)).astype(np.str_)
+    if order is not None:
+        labels, values = labels[order], values[order]
+        ids = None if ids is None else ids[order]
+    return measure_lists(
+        parsed,
+        chosen,
+        query_ids=query_ids,
+        query_ptr=query_ptr,
+        scores=values,
+        labels=labels,
+        doc_ids=ids,
+        changed=[name for name in changes if getattr(chosen, name) != getattr(base, name)],
+        n_jobs=n_jobs,
+    )
+
+
+def measure_lists(
+    measures: tuple[Measure, ...],
+    convention: Convention,
+    *,
+    query_ids: AnyArray,
+    query_ptr: IntArray,
+    scores: FloatArray,
+    labels: FloatArray,
+    doc_ids: AnyArray | None,
+    changed: list[str],
+    n_jobs: int | None,
+    pool_ptr: IntArray | None = None,
+    pool_labels: FloatArray | None = None,
+) -> Evaluation:
+    """Evaluate grouped, valid arrays.
+
+    ``pool_labels`` are the labels of all documents that could have been listed; without them the
+    lists hold every document.
+    """
+    from leanrank._jit import kernel_view
+    from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, measure_queries
+    from leanrank.metrics._order import TIE_CODES
+
+    everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
+    codes, levels = _encode(everything)
+    codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
+    query_ptr = kernel_view(query_ptr)
+    pool_ptr = query_ptr if pool_ptr is None else kernel_view(pool_ptr)
+    table, figures = _tables(measures, convention, levels)
+    gains = np.zeros(len(levels))
+    if any(measure.uses_gains for measure in measures):
+        gains = convention.gains(levels)
+    top_label = max(0.0, float(levels[-1])) if len(levels) else 0.0
+    stops = np.exp2(np.maximum(levels, 0.0) - top_label) - np.exp2(-top_label)
+    n_queries = len(query_ptr) - 1
+    longest = 0
+    if n_queries:
+        longest = max(int(np.diff(query_ptr).max()), int(np.diff(pool_ptr).max()))
+    scores = kernel_view(scores)
+    breaker = codes  # not looked at, but of the right type
+    if convention.ties == "docid":
+        assert doc_ids is not None
+        with np.errstate(over="ignore"):
+            scores = scores.astype(np.float32).astype(np.float64)
+        breaker = _id_ranks(query_ptr, scores, doc_ids)
+    discounts = convention.discounts(longest)
+    values = np.empty((len(measures), n_queries))
+    state = np.empty(n_queries, dtype=np.int8)
+
+    def run(part: tuple[int, int]) -> None:
+        measure_queries(
+            *part, query_ptr, scores, codes, breaker, TIE_CODES[convention.ties], pool_ptr,
+            pool_codes, gains, stops, discounts, table, figures, values, state,
+        )  # fmt: skip
+
+    make_executor(n_jobs).map(run, query_ranges(query_ptr))
+
+    if convention.ties == "input" and any(measure.sees_tie_order for measure in measures):
+        carried = int(np.count_nonzero(state == CARRIED_BY_TIES))
+        _warn_about_ties(carried, int(np.count_nonzero(state != ONE_LEVEL)))
+    settings = dataclasses.asdict(convention)
+    del settings["name"], settings["source"]
+    settings["changed"] = changed
+    return _summary(measures, values, query_ids, convention.name, settings)
+
+
+def _encode(labels: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Number the label levels from low to high."""
+    from leanrank._jit import kernel_view
+    from leanrank.metrics._kernels import encode_labels
+
+    codes = np.empty(len(labels), dtype=np.int64)
+    n_levels = encode_labels(kernel_view(labels), codes)
+    if n_levels:
+        return codes, np.arange(n_levels, dtype=np.float64)
+    levels, codes = np.unique(labels, return_inverse=True)
+    return codes.astype(np.int64, copy=False), levels
+
+
+def _id_ranks(query_ptr: IntArray, scores: FloatArray, doc_ids: AnyArray) -> IntArray:
+    """Number the document ids in order; only those of tied documents, as text sorts slowly."""
+    from leanrank.metrics._order import mark_ties
+
+    marked = np.zeros(len(scores), dtype=np.int64)
+    mark_ties(query_ptr, scores, marked)
+    tied = np.flatnonzero(marked)
+    marked[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
+    return marked
+
+
+def _tables(
+    measures: tuple[Measure, ...], convention: Convention, levels: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Spell each measure out for the kernel."""
+    table = np.zeros((len(measures), 5), dtype=np.int64)
+    figures = np.ones((len(measures), 2))
+    short = {"as_is": (), "ndcg_zero": (NDCG,), "zero": (NDCG, PRECISION)}[convention.short_lists]
+    top = float(levels[-1]) if len(levels) else 0.0
+    for m, measure in enumerate(measures):
+        rel = convention.rel if measure.rel is None else measure.rel
+        table[m] = (
+            measure.kind,
+            2**62 if measure.k is None else measure.k,
+            np.searchsorted(levels, rel),
+            measure.k is not None and measure.kind in short,
+            convention.ap_cut == "reachable",
+        )
+        figures[m, 0] = _value_without_relevant(measure, convention)
+        if measure.kind == ERR and measure.max_label is not None:
+            if measure.max_label < top:
+                raise InputError(
+                    f"the measure {measure.name!r} says that no label exceeds "
+                    f"{measure.max_label:g}, but y holds {top:g}"
+                )
+            figures[m, 1] = np.exp2(max(top, 0.0) - measure.max_label)
+    return table, figures
+
+
+def _value_without_relevant(measure: Measure, convention: Convention) -> float:
+    if convention.no_relevant == "skip" or measure.kind in (TOP_RANK, COVERAGE):
+        return math.nan
+    divides_by_zero = measure.kind in (NDCG, MEAN_NDCG, AP, RECALL)
+    return float(convention.no_relevant) if divides_by_zero else 0.0
+
+
+def _warn_about_ties(carried: int, informative: int) -> None:
+    if carried and 10 * carried >= informative:
+        warnings.warn(
+            f"in {carried} of {informative} queries at least half of the documents share the best "
+            "score and are ranked in input order, which may follow the labels: check the scores, "
+            "or use ties='average'",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def _summary(
+    measures: tuple[Measure, ...],
+    values: FloatArray,
+    query_ids: AnyArray,
+    convention: str,
+    settings: dict[str, Any],
+) -> Evaluation:
+    means: dict[str, float] = {}
+    undefined: dict[str, int] = {}
+    per_query: dict[str, FloatArray] = {}
+    for measure, row in zip(measures, values, strict=True):
+        defined = row[~np.isnan(row)]
+        means[measure.name] = float(defined.mean()) if len(defined) else math.nan
+        undefined[measure.name] = len(row) - len(defined)
+        per_query[measure.name] = row
+    return Evaluation(means, per_query, undefined, query_ids, convention, settings)
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,233 @@
+"""TREC run and qrels files."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import math
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from leanrank._files import atomic_write
+from leanrank._typing import AnyArray, FloatArray
+from leanrank.errors import FileError, InputError, ParseError
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a system retrieved: one row a document and query, in any order.
+
+    >>> Run(["q1", "q1"], ["d3", "d7"], [2.5, 1.0], tag="bm25")
+    Run: 1 query, 2 documents, tag bm25
+    """
+
+    qid: AnyArray
+    doc_id: AnyArray
+    score: FloatArray
+    tag: str = "leanrank"
+
+    def __post_init__(self) -> None:
+        _set_columns(self, "score")
+
+    def __repr__(self) -> str:
+        return f"Run: {_size(self)}, tag {self.tag}"
+
+
+@dataclass(frozen=True)
+class Qrels:
+    """What was judged: one row a document and query, in any order.
+
+    >>> Qrels(["q1", "q1"], ["d3", "d7"], [1, 0])
+    Qrels: 1 query, 2 documents
+    """
+
+    qid: AnyArray
+    doc_id: AnyArray
+    label: FloatArray
+
+    def __post_init__(self) -> None:
+        _set_columns(self, "label")
+
+    def __repr__(self) -> str:
+        return f"Qrels: {_size(self)}"
+
+
+def load_run(path: str | os.PathLike[str]) -> Run:
+    """Read a run: ``query Q0 document rank score tag``, one document a line.
+
+    The rank is not used, as in trec_eval: the scores decide. ``-`` reads standard input; a name
+    that ends in ``.gz`` is decompressed.
+    """
+    qids, docs, scores = [], [], []
+    seen: set[tuple[str, str]] = set()
+    tag = "leanrank"
+    for line, fields in _rows(path, 6, "query Q0 document rank score tag"):
+        _refuse_twice(fields[0], fields[2], seen, path, line)
+        qids.append(fields[0])
+        docs.append(fields[2])
+        scores.append(_number(fields[4], "score", path, line))
+        tag = fields[5]
+    return Run(np.array(qids, np.str_), np.array(docs, np.str_), np.array(scores, float), tag)
+
+
+def load_qrels(path: str | os.PathLike[str]) -> Qrels:
+    """Read judgements: ``query iteration document label``, one document a line."""
+    qids, docs, labels = [], [], []
+    seen: set[tuple[str, str]] = set()
+    for line, fields in _rows(path, 4, "query iteration document label"):
+        _refuse_twice(fields[0], fields[2], seen, path, line)
+        qids.append(fields[0])
+        docs.append(fields[2])
+        labels.append(_number(fields[3], "label", path, line))
+    return Qrels(np.array(qids, np.str_), np.array(docs, np.str_), np.array(labels, float))
+
+
+def dump_run(run: Run, path: str | os.PathLike[str]) -> None:
+    """Write a run, each query's documents by falling score, and by document id where scores tie.
+
+    Scores are written so that they read back to the same bits. The file appears whole or not at
+    all.
+    """
+    _check_tokens(run.qid, "query")
+    _check_tokens(run.doc_id, "document id")
+    _check_tokens(np.array([run.tag]), "tag")
+    first: dict[str, int] = {}
+    place = [first.setdefault(q, len(first)) for q in run.qid.tolist()]
+    by_id = np.argsort(run.doc_id, kind="stable")[::-1]
+    order = by_id[np.lexsort((-run.score[by_id], np.array(place, dtype=np.int64)[by_id]))]
+    with _text_file(path) as out:
+        rank, before = 0, -1
+        for row in order.tolist():
+            rank = rank + 1 if place[row] == before else 1
+            before = place[row]
+            score = float(run.score[row])
+            out.write(f"{run.qid[row]} Q0 {run.doc_id[row]} {rank} {score!r} {run.tag}\n")
+
+
+def dump_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
+    """Write judgements in the order given; whole labels are written without a decimal point."""
+    _check_tokens(qrels.qid, "query")
+    _check_tokens(qrels.doc_id, "document id")
+    with _text_file(path) as out:
+        for qid, doc, label in zip(
+            qrels.qid.tolist(), qrels.doc_id.tolist(), qrels.label.tolist(), strict=True
+        ):
+            out.write(f"{qid} 0 {doc} {int(label) if label.is_integer() else repr(label)}\n")
+
+
+def _set_columns(table: Run | Qrels, numeric: str) -> None:
+    """Check the columns against each other; identifiers become text."""
+    lengths = set()
+    for name in ("qid", "doc_id", numeric):
+        try:
+            dtype = np.float64 if name == numeric else np.str_
+            values = np.asarray(getattr(table, name)).astype(dtype)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name} holds something that is not a number ({error})") from error
+        if values.ndim != 1:
+            raise InputError(f"{name} has {values.ndim} dimensions: give one value a row")
+        lengths.add(len(values))
+        object.__setattr__(table, name, values)
+    if len(lengths) > 1:
+        raise InputError(f"qid, doc_id and {numeric} differ in length: give one value a row each")
+    wrong = np.flatnonzero(~np.isfinite(getattr(table, numeric)))
+    if len(wrong):
+        row = int(wrong[0])
+        value = getattr(table, numeric)[row]
+        raise InputError(f"{numeric} is {value} in row {row}: it must be a finite number")
+
+
+def _size(table: Run | Qrels) -> str:
+    queries, rows = len(set(table.qid.tolist())), len(table.qid)
+    return f"{queries:,} quer{'y' if queries == 1 else 'ies'}, {rows:,} document{'s' * (rows != 1)}"
+
+
+def _rows(
+    path: str | os.PathLike[str], n_fields: int, form: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Give line number and fields of every line that is not blank."""
+    name = _shown(path)
+    try:
+        with _opened(path) as stream:
+            for line, raw in enumerate(stream, start=1):
+                try:
+                    fields = raw.decode("utf-8").split()
+                except UnicodeDecodeError as error:
+                    raise ParseError(
+                        "the line is not UTF-8 text",
+                        path=name,
+                        line=line,
+                        column=error.start + 1,
+                    ) from None
+                if not fields:
+                    continue
+                if len(fields) != n_fields:
+                    raise ParseError(
+                        f"expected {n_fields} fields ({form}), found {len(fields)}",
+                        path=name,
+                        line=line,
+                    )
+                yield line, fields
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileError(f"{name}: cannot be read ({reason})") from error
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    if os.fspath(path) == "-":
+        return contextlib.nullcontext(sys.stdin.buffer)
+    return gzip.open(path, "rb") if os.fspath(path).endswith(".gz") else Path(path).open("rb")
+
+
+def _number(text: str, what: str, path: str | os.PathLike[str], line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ParseError(
+            f"the {what} {text!r} is not a finite number", path=_shown(path), line=line
+        )
+    return value
+
+
+def _refuse_twice(
+    qid: str, doc: str, seen: set[tuple[str, str]], path: str | os.PathLike[str], line: int
+) -> None:
+    if (qid, doc) in seen:
+        problem = f"document {doc!r} is listed a second time for query {qid!r}: keep one"
+        raise ParseError(problem, path=_shown(path), line=line)
+    seen.add((qid, doc))
+
+
+def _check_tokens(values: AnyArray, what: str) -> None:
+    for value in dict.fromkeys(values.tolist()):
+        if len(value.split()) != 1 or value != value.strip():
+            raise InputError(
+                f"the {what} {value!r} is empty or holds a blank, which TREC files use between fields"
+            )
+
+
+@contextlib.contextmanager
+def _text_file(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
+    if not os.fspath(path).endswith(".gz"):
+        with atomic_write(path) as out:
+            yield out
+        return
+    with (
+        atomic_write(path, "wb") as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as out,
+    ):
+        yield out
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    return "<stdin>" if os.fspath(path) == "-" else os.fspath(path)
