@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+
+from leanrank import errors
+
+
+def _examples() -> list[Exception]:
+    return [
+        errors.LeanrankError("plain"),
+        errors.InputError("alpha=-1 must be positive"),
+        errors.ParseError("label is not a number", path="train.txt", line=3, column=7),
+        errors.ParseError("empty file", path="<stdin>"),
+        errors.ModelError("unknown schema version 9"),
+        errors.FileError("m.json: cannot write here"),
+        errors.MissingDependencyError("polars", "frames", "reading data frames"),
+        errors.DataWarning("3 queries carry no information"),
+    ]
+
+
+@pytest.mark.parametrize("error", _examples(), ids=lambda e: type(e).__name__)
+def test_survives_pickling(error: Exception) -> None:
+    back = pickle.loads(pickle.dumps(error))
+    assert type(back) is type(error)
+    assert str(back) == str(error)
+    assert vars(back) == vars(error)
+
+
+def test_examples_cover_every_public_class() -> None:
+    covered = {type(e) for e in _examples()} | {errors.LeanrankWarning}
+    assert covered == {getattr(errors, name) for name in errors.__all__}
+
+
+def test_every_error_is_also_what_python_users_catch() -> None:
+    for name in errors.__all__:
+        kind = getattr(errors, name)
+        if issubclass(kind, Warning):
+            assert issubclass(kind, UserWarning)
+        elif kind is not errors.LeanrankError:
+            assert issubclass(kind, errors.LeanrankError)
+            assert issubclass(kind, (ValueError, OSError, ImportError)), name
+
+
+def test_all_lists_every_class() -> None:
+    defined = {n for n, v in vars(errors).items() if inspect.isclass(v)}
+    assert defined == set(errors.__all__)
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "text"),
+    [
+        (3, 7, "f.txt, line 3, column 7: bad"),
+        (3, None, "f.txt, line 3: bad"),
+        (None, None, "f.txt: bad"),
+    ],
+)
+def test_parse_error_says_where(line: int | None, column: int | None, text: str) -> None:
+    error = errors.ParseError("bad", path="f.txt", line=line, column=column)
+    assert str(error) == text
+    assert (error.path, error.line, error.column, error.problem) == ("f.txt", line, column, "bad")
+
+
+def test_missing_dependency_says_what_to_install() -> None:
+    error = errors.MissingDependencyError("polars", "frames", "Reading frames")
+    assert "pip install 'leanrank[frames]'" in str(error)
+    assert "polars" in str(error)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from leanrank._files import atomic_write
+from leanrank.errors import FileError
+
+
+def test_writes_text_and_bytes(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "t") as stream:
+        stream.write("ä\n")
+    with atomic_write(str(tmp_path / "b"), "wb") as stream:
+        stream.write(b"\x00\xff")
+    assert (tmp_path / "t").read_bytes() == "ä\n".encode()  # UTF-8 and \n whatever the locale
+    assert (tmp_path / "b").read_bytes() == b"\x00\xff"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "t"]
+
+
+def test_the_file_appears_only_when_whole(tmp_path: Path) -> None:
+    target = tmp_path / "model.json"
+    target.write_text("old")
+    with atomic_write(target) as stream:
+        stream.write("new")
+        stream.flush()
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+
+
+@pytest.mark.parametrize("interrupt", [ValueError, KeyboardInterrupt, SystemExit, OSError])
+@pytest.mark.parametrize("existed", [True, False])
+def test_nothing_is_left_of_a_failed_write(
+    tmp_path: Path, interrupt: type[BaseException], existed: bool
+) -> None:
+    target = tmp_path / "model.json"
+    if existed:
+        target.write_text("old")
+    with pytest.raises(interrupt, match="stop") as caught, atomic_write(target) as stream:
+        stream.write("half")
+        raise interrupt("stop")
+    assert type(caught.value) is interrupt  # the caller's own error, not a sentence about writing
+    assert [p.name for p in tmp_path.iterdir()] == (["model.json"] if existed else [])
+    if existed:
+        assert target.read_text() == "old"
+
+
+def test_modes_are_those_of_open(tmp_path: Path) -> None:
+    with open(tmp_path / "plain", "w"):
+        pass
+    with atomic_write(tmp_path / "new"):
+        pass
+    mode = stat.S_IMODE(os.stat(tmp_path / "plain").st_mode)
+    assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == mode
+    os.chmod(tmp_path / "new", 0o640)
+    with atomic_write(tmp_path / "new") as stream:
+        stream.write("again")
+    assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o640
+
+
+def test_a_missing_directory_is_one_sentence(tmp_path: Path) -> None:
+    target = tmp_path / "nowhere" / "m.json"
+    with (
+        pytest.raises(FileError, match=r"nowhere.m\.json: cannot write here .*directory"),
+        atomic_write(target),
+    ):
+        raise AssertionError("the block must not run")
+
+
+def test_a_directory_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="is a directory"), atomic_write(tmp_path):
+        raise AssertionError("the block must not run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_long_names_leave_room_for_the_temporary_one(tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 250)
+    with atomic_write(target) as stream:
+        stream.write("x")
+    assert target.read_text() == "x"
+
+
+def test_a_symbolic_link_keeps_pointing(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    real, link = tmp_path / "real" / "m.json", tmp_path / "link.json"
+    real.write_text("old")
+    link.symlink_to(real)
+    with atomic_write(link) as stream:
+        stream.write("new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    fifo = tmp_path / "pipe"
+    os.mkfifo(fifo)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(fifo.read_text()), daemon=True)
+    reader.start()
+    with atomic_write(fifo) as stream:
+        stream.write("through")
+    reader.join(10)
+    assert read == ["through"]
+    assert stat.S_ISFIFO(os.stat(fifo).st_mode)
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    if not os.path.exists(os.devnull):
+        pytest.skip("no null device")
+    with atomic_write(os.devnull) as stream:
+        stream.write("gone")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_dash_is_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with atomic_write("-") as stream:
+        stream.write("text\n")
+    with atomic_write("-", "wb") as stream:
+        stream.write(b"bytes\n")
+    assert capfdbinary.readouterr().out == b"text\nbytes\n"

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+from leanrank._lazy import attach
+
+HEAVY = ("numba", "scipy", "sklearn", "pandas", "polars", "pyarrow")
+
+
+def _loaded_after(code: str) -> str:
+    program = f"{code}\nimport sys\nprint(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import leanrank",
+        "import leanrank; dir(leanrank); leanrank.__version__",
+        "import leanrank.rankers; leanrank.rankers.RANKERS",
+        "import leanrank.errors, leanrank.execution, leanrank._files",
+    ],
+)
+def test_importing_stays_light(code: str) -> None:
+    assert _loaded_after(code) == "[]"
+
+
+def test_the_probe_can_fail() -> None:
+    assert "sklearn" in _loaded_after("from leanrank import RankRLS")
+
+
+def test_every_public_name_of_the_package_loads() -> None:
+    import leanrank
+
+    assert leanrank.__all__
+    for name in leanrank.__all__:
+        assert getattr(leanrank, name) is not None
+    assert set(leanrank.__all__) - {"__version__"} <= set(dir(leanrank))
+
+
+def test_names_load_once_and_from_where_they_are_defined(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ModuleType("lazy_example")
+    monkeypatch.setitem(sys.modules, "lazy_example", package)
+    load, listing, names = attach(
+        "lazy_example", {"sqrt": "math", "decoder": "json.decoder", "JSONDecoder": "json.decoder"}
+    )
+    import json.decoder
+    import math
+
+    assert load("sqrt") is math.sqrt
+    assert package.sqrt is math.sqrt  # kept: the next access does not come back here
+    assert load("JSONDecoder") is json.decoder.JSONDecoder
+    assert listing() == names == ["JSONDecoder", "decoder", "sqrt"]
+    with pytest.raises(AttributeError, match="'lazy_example' has no attribute 'cube'"):
+        load("cube")
+
+
+def test_a_name_that_is_a_module_of_the_package_is_that_module() -> None:
+    import leanrank
+    import leanrank.errors
+
+    load, _, _ = attach("leanrank", {"errors": "leanrank.errors"})
+    assert load("errors") is leanrank.errors
