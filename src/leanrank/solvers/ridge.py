@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -30,18 +31,24 @@ def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatA
     """
     require(problem.loss, "ridge", "curvature", "fold")
     n = problem.n_features
+    if n == 0:
+        return np.zeros(0)
     start = problem.scores(np.zeros(n))
-    gradient = problem.design.rmatvec(problem.evaluate(start)[1])
+    gradient = problem.gradient(problem.evaluate(start)[1])
     if n > LARGEST_FACTORISATION:
         return _conjugate_gradients(problem, alpha, gradient, tol)
     block = problem.design.take(np.arange(n))
     system = problem.hessian(block, start, exact=True)
     system[np.diag_indices(n)] += alpha
-    return _solve(system, -gradient)
+    solve = _factorise(system)
+    w = solve(-gradient)
+    # Forming H squares the condition of X; one step on the residual of the problem itself wins back
+    # most of what that costs.
+    return w - solve(problem.gradient(problem.evaluate(problem.scores(w))[1]) + alpha * w)
 
 
-def _solve(system: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve by Cholesky; where rounding leaves no unique solution, give the one of least norm."""
+def _factorise(system: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Give the solver of a system; where rounding leaves many solutions, the one of least norm."""
     from scipy.linalg import eigh, lapack
 
     factor, fault = lapack.dpotrf(system, lower=True)
@@ -49,11 +56,11 @@ def _solve(system: FloatArray, right: FloatArray) -> FloatArray:
         size = np.abs(system).sum(axis=0).max(initial=0.0)
         rcond = lapack.dpocon(factor, size, uplo="L")[0]
         if rcond > 10 * np.finfo(np.float64).eps:
-            return np.asarray(lapack.dpotrs(factor, right, lower=True)[0])
+            return lambda right: np.asarray(lapack.dpotrs(factor, right, lower=True)[0])
     values, vectors = eigh(system)
     sure = values > 10 * len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
     part = vectors[:, sure]
-    return np.asarray(part @ ((part.T @ right) / values[sure]))
+    return lambda right: np.asarray(part @ ((part.T @ right) / values[sure]))
 
 
 def _conjugate_gradients(
@@ -65,7 +72,7 @@ def _conjugate_gradients(
     n = problem.n_features
 
     def product(v: FloatArray) -> FloatArray:
-        moved = problem.design.rmatvec(problem.evaluate(problem.scores(np.ravel(v)))[1])
+        moved = problem.gradient(problem.evaluate(problem.scores(np.ravel(v)))[1])
         return moved - gradient + alpha * np.ravel(v)
 
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
