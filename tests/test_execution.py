@@ -59,7 +59,7 @@ def test_empty_single_and_failing_maps(executor: execution.Executor) -> None:
 
 @pytest.mark.parametrize("n_jobs", [0, True, 1.5, "2"])
 def test_senseless_n_jobs(n_jobs: object) -> None:
-    with pytest.raises(InputError, match="n_jobs=.* is not a number of threads"):
+    with pytest.raises(InputError, match=r"n_jobs=.* is not a number of threads"):
         count_workers(n_jobs)  # type: ignore[arg-type]
 
 

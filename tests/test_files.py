@@ -39,9 +39,14 @@ def test_nothing_is_left_of_a_failed_write(
     target = tmp_path / "model.json"
     if existed:
         target.write_text("old")
-    with pytest.raises(interrupt, match="stop") as caught, atomic_write(target) as stream:
-        stream.write("half")
-        raise interrupt("stop")
+
+    def half() -> None:
+        with atomic_write(target) as stream:
+            stream.write("half")
+            raise interrupt("stop")
+
+    with pytest.raises(interrupt, match="stop") as caught:
+        half()
     assert type(caught.value) is interrupt  # the caller's own error, not a sentence about writing
     assert [p.name for p in tmp_path.iterdir()] == (["model.json"] if existed else [])
     if existed:
