@@ -1,7 +1,7 @@
 """The commands, put together.
 
-Building a command costs milliseconds (its options are read from its signature), so only the one that
-was asked for is built; the others stand in the list of commands by their name and summary.
+Building a command costs milliseconds (its options are read from its signature), so only the one
+that was asked for is built; the others stand in the list of commands by name and summary.
 """
 
 from __future__ import annotations

@@ -28,13 +28,14 @@ def convert(
     """
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder, read_data
-    from leanrank.data import dump
     from leanrank.errors import InputError
 
     check_folder(target)
     if json and target == "-":
         raise InputError("--json and the data both go to standard output: give the data a file")
     with screen.progress() as say:
+        from leanrank.data import dump
+
         say(f"Reading {source}")
         data = read_data(source, format, read)
         say(f"Writing {target}")

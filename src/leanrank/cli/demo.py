@@ -31,7 +31,6 @@ def demo(
 
     from leanrank.cli.screen import progress
     from leanrank.cli.train import with_measures
-    from leanrank.data.sample import load_sample
     from leanrank.errors import FileError
 
     folder = Path(out)
@@ -41,6 +40,8 @@ def demo(
         raise FileError(f"{out}: cannot be made a directory ({error.strerror})") from error
     path = str(folder / "model.json")
     with progress() as say:
+        from leanrank.data.sample import load_sample
+
         say("Reading the sample set")
         train, vali, test = load_sample()
         say("Fitting RankRLS")

@@ -36,15 +36,16 @@ def evaluate(
     from leanrank.cli.screen import print_json, progress
     from leanrank.cli.train import check_measures
     from leanrank.errors import InputError
-    from leanrank.metrics import evaluate as measure
 
     stdin_once(data, scores)
     if per_query is not None:
         check_folder(per_query)
         if per_query == "-" and json:
             raise InputError("--json and --per-query - both go to standard output: give a file")
-    check_measures(measures, convention)
     with progress() as say:
+        from leanrank.metrics import evaluate as measure
+
+        check_measures(measures, convention)
         say(f"Reading {data}")
         judged = read_data(data, format, read)
         values = read_scores(scores, len(judged), shown(data))

@@ -27,7 +27,6 @@ def predict(
     from leanrank.cli.scores import write_scores
     from leanrank.cli.screen import print_json, progress
     from leanrank.errors import InputError
-    from leanrank.model import load_model
 
     stdin_once(model, data)
     check_folder(output)
@@ -36,6 +35,8 @@ def predict(
             "--json and the scores both go to standard output: give the scores -o FILE"
         )
     with progress() as say:
+        from leanrank.model import load_model
+
         ranker = load_model(model)
         say(f"Reading {data}")
         documents = read_data(data, format, read, n_features=ranker.n_features)

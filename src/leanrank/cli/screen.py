@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from leanrank.model import LinearModel
 
 MOST_FEATURES = 12
+_BLANKS = re.compile(r"[ ]+\n")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -33,7 +35,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
+        task = bar.add_task("Starting", total=None)
         yield lambda text: bar.update(task, description=text)
 
 
@@ -41,7 +43,23 @@ def screen(*, error: bool = False) -> Console:
     """Give the terminal or pipe to print on; names are printed as they are, never as markup."""
     from rich.console import Console
 
-    return Console(stderr=error, highlight=False, markup=False, emoji=False)
+    stream = Trimmed(sys.stderr if error else sys.stdout)
+    return Console(file=stream, highlight=False, markup=False, emoji=False)  # type: ignore[arg-type]
+
+
+class Trimmed:
+    """A text stream without blanks at the ends of lines, with which rich fills its tables."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write whole lines, as rich does."""
+        self.stream.write(_BLANKS.sub("\n", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def print_json(result: Mapping[str, Any]) -> None:
@@ -67,7 +85,8 @@ def weights_table(
 ) -> Table:
     """List the features with the largest weights; ``notes`` adds a column headed by ``title``."""
     table = _table()
-    table.add_column("feature", overflow="fold")
+    named = model.feature_names is not None
+    table.add_column("feature" if named else "feature (from 0)", overflow="fold")
     table.add_column("weight", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     if notes is not None:
@@ -75,9 +94,8 @@ def weights_table(
     shown = list(model.weights.items())[:MOST_FEATURES]
     largest = abs(shown[0][1]) if shown else 1.0
     for name, weight in shown:
-        label = name if isinstance(name, str) else f"feature {name}"
         note = [] if notes is None else [notes.get(name, "")]
-        table.add_row(label, f"{weight:+.4g}", _bar(weight, largest, console), *note)
+        table.add_row(str(name), signed(weight, largest), _bar(weight, largest, console), *note)
     return table
 
 
@@ -121,6 +139,16 @@ def number(value: float) -> str:
     ('0.2500', '–')
     """
     return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def signed(weight: float, largest: float) -> str:
+    """Write a weight so that a column of them lines up: four digits of the largest.
+
+    >>> signed(-0.25, 1.5), signed(0.5, 1234.0), signed(3e-9, 1e-7)
+    ('-0.250', '+0', '+3.00e-09')
+    """
+    size = math.floor(math.log10(largest))
+    return f"{weight:+.{max(0, 3 - size)}f}" if -5 < size < 9 else f"{weight:+.2e}"
 
 
 def listed(values: Mapping[str, Any]) -> str:

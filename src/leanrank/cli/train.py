@@ -58,15 +58,17 @@ def train(
     from leanrank.cli.datafiles import check_folder, read_data, stdin_once
     from leanrank.cli.screen import progress
     from leanrank.errors import InputError
-    from leanrank.metrics import evaluate
 
     stdin_once(data, vali)
     check_folder(model)
     if json and model == "-":
         raise InputError("--json and the model both go to standard output: give the model a file")
-    ranker = make_ranker(algorithm, parameter or [], seed=seed, jobs=jobs)
-    check_measures(measures, convention)
     with progress() as say:
+        from leanrank.metrics import evaluate
+
+        ranker = make_ranker(algorithm, parameter or [], seed=seed, jobs=jobs)
+        check_measures(measures, convention)
+        check_scale(scale)
         say(f"Reading {data}")
         training = read_data(data, format, read)
         held_out = None
@@ -118,6 +120,14 @@ def check_measures(measures: str, convention: str) -> None:
     evaluate([1.0, 0.0], [1.0, 0.0], measures=measures, convention=convention)
 
 
+def check_scale(scale: str | None) -> None:
+    """Find a misspelt normaliser before the work."""
+    if scale is not None:
+        from leanrank.data.normalize import make_normalizer
+
+        make_normalizer(scale)
+
+
 def fit_model(ranker: Any, training: RankingData, scale: str | None) -> LinearModel:
     """Fit, after normalising the features if asked, and give one model of both."""
     from leanrank.model.writing import as_model
@@ -128,7 +138,7 @@ def fit_model(ranker: Any, training: RankingData, scale: str | None) -> LinearMo
         from leanrank.data.normalize import make_normalizer
 
         normalizer = make_normalizer(scale)
-        scaled = training.replace(X=normalizer.fit_transform(training.X, qid=training.qid))
+        scaled = normalizer.fit_transform(training)
     ranker.fit(scaled)
     return described(as_model(ranker, normalizer), ranker, training)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data import RankingData
-from leanrank.errors import InputError, ModelError
+from leanrank.errors import InputError, LeanrankError, ModelError
 from leanrank.model.columns import Table
 from leanrank.model.fields import Field, is_utf8, shorten
 from leanrank.model.provenance import to_json_values
@@ -165,7 +165,7 @@ class LinearModel:
         else:
             matrix, columns = table.take(self, np.arange(self.n_features, dtype=np.int64))
             ordered = matrix if columns is None else matrix[:, columns]
-            matrix, columns = self._normalizer.transform(ordered, qid=qid), self.indices
+            matrix, columns = self._normalized(ordered, qid), self.indices
         scores = weighted_sums(matrix, self.values, columns)
         if not np.isfinite(scores).all():
             self._refuse(int(np.flatnonzero(~np.isfinite(scores))[0]), matrix, columns)
@@ -231,10 +231,13 @@ class LinearModel:
             normalizer=None if given is None else root["normalizer"].object().json(),
             provenance=(_read_provenance(root["provenance"]) if "provenance" in root.value else {}),
         )
-        try:
-            _ = model._normalizer  # built now, so that a wrong one fails when it is read
-        except InputError as error:
-            root["normalizer"].fail(f"cannot be used: {error}")
+        if given is not None:
+            try:  # built now, so that a wrong one fails when it is read
+                width = getattr(model._normalizer, "n_features_in_", n_features)
+            except InputError as error:
+                root["normalizer"].fail(f"cannot be used: {error}")
+            if width != n_features:
+                root["normalizer"].fail(f"is for {width} features but n_features is {n_features}")
         return model
 
     def save(self, path: str | Path) -> None:
@@ -282,6 +285,14 @@ class LinearModel:
                 name = at if self.feature_names is None else repr(self.feature_names[at])
                 raise InputError(f"feature {name} is {value} in row {row}: it must be finite")
         raise InputError(f"the score of row {row} is too large for a number")
+
+    def _normalized(self, X: Matrix, qid: Any) -> Matrix:
+        try:
+            return self._normalizer.transform(X, qid=qid)
+        except LeanrankError:
+            raise
+        except ValueError as error:  # scikit-learn's own checks
+            raise InputError(f"the features cannot be normalised: {error}") from error
 
     @cached_property
     def _normalizer(self) -> Any:
