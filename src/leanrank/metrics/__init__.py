@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from leanrank.metrics.measures import Measure as Measure
     from leanrank.metrics.measures import parse_measures as parse_measures
     from leanrank.metrics.runs import evaluate_run as evaluate_run
-    from leanrank.metrics.sparsity import percent_zero as percent_zero
-    from leanrank.metrics.sparsity import sparsity as sparsity
+    from leanrank.metrics.model_size import percent_zero as percent_zero
+    from leanrank.metrics.model_size import sparsity as sparsity
     from leanrank.metrics.trec import Qrels as Qrels
     from leanrank.metrics.trec import Run as Run
     from leanrank.metrics.trec import dump_qrels as dump_qrels
@@ -43,7 +43,7 @@ __getattr__, __dir__, __all__ = attach(
         "load_qrels": "leanrank.metrics.trec",
         "load_run": "leanrank.metrics.trec",
         "parse_measures": "leanrank.metrics.measures",
-        "percent_zero": "leanrank.metrics.sparsity",
-        "sparsity": "leanrank.metrics.sparsity",
+        "percent_zero": "leanrank.metrics.model_size",
+        "sparsity": "leanrank.metrics.model_size",
     },
 )

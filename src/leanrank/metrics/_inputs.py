@@ -38,14 +38,26 @@ def column(values: Any, name: str, length: int | None = None) -> AnyArray:
 def check_finite(array: FloatArray, name: str) -> None:
     """Name the first row that is not a finite number."""
     # a finite sum proves that all is finite, at a third of the cost of looking at each
-    if math.isfinite(float(array.sum())):
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(array.sum())):
+            return
     wrong = np.flatnonzero(~np.isfinite(array))
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
             f"{name} is {array[row]} in row {row}: every document needs a finite number"
         )
+
+
+def for_kernel(array: AnyArray) -> AnyArray:
+    """Give an array that is writeable in type, so that the kernels are compiled once.
+
+    Memory that is read-only itself is copied: one number a document is cheaper than compiling.
+    """
+    from leanrank._jit import kernel_view
+
+    view = kernel_view(array)
+    return view if view.flags.writeable else view.copy()
 
 
 def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray, IntArray | None]:

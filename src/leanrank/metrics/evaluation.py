@@ -15,7 +15,7 @@ from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor, query_ranges
-from leanrank.metrics._inputs import check_finite, column, find_queries, numbers
+from leanrank.metrics._inputs import check_finite, column, find_queries, for_kernel, numbers
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.measures import (
     AP,
@@ -227,15 +227,14 @@ def measure_lists(
     ``pool_labels`` are the labels of all documents that could have been listed; without them the
     lists hold every document.
     """
-    from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, measure_queries
     from leanrank.metrics._order import TIE_CODES
 
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
     codes, levels = _encode(everything)
     codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
-    query_ptr = kernel_view(query_ptr)
-    pool_ptr = query_ptr if pool_ptr is None else kernel_view(pool_ptr)
+    query_ptr = for_kernel(query_ptr)
+    pool_ptr = query_ptr if pool_ptr is None else for_kernel(pool_ptr)
     table, figures = _tables(measures, convention, levels)
     gains = np.zeros(len(levels))
     if any(measure.uses_gains for measure in measures):
@@ -246,7 +245,7 @@ def measure_lists(
     longest = 0
     if n_queries:
         longest = max(int(np.diff(query_ptr).max()), int(np.diff(pool_ptr).max()))
-    scores = kernel_view(scores)
+    scores = for_kernel(scores)
     breaker = codes  # not looked at, but of the right type
     if convention.ties == "docid":
         assert doc_ids is not None
@@ -276,11 +275,10 @@ def measure_lists(
 
 def _encode(labels: FloatArray) -> tuple[IntArray, FloatArray]:
     """Number the label levels from low to high."""
-    from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import encode_labels
 
     codes = np.empty(len(labels), dtype=np.int64)
-    n_levels = encode_labels(kernel_view(labels), codes)
+    n_levels = encode_labels(for_kernel(labels), codes)
     if n_levels:
         return codes, np.arange(n_levels, dtype=np.float64)
     levels, codes = np.unique(labels, return_inverse=True)

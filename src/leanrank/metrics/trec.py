@@ -211,7 +211,7 @@ def _check_tokens(values: AnyArray, what: str) -> None:
     for value in dict.fromkeys(values.tolist()):
         if len(value.split()) != 1 or value != value.strip():
             raise InputError(
-                f"the {what} {value!r} is empty or holds a blank, which TREC files use between fields"
+                f"the {what} {value!r} is empty or holds a blank, which separates fields"
             )
 
 
