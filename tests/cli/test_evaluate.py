@@ -37,6 +37,18 @@ def test_scores_belong_to_lines_of_the_file(run, files):
     assert json.loads(ran.out)["means"] == {"ndcg@10": 1.0, "map": 1.0}
 
 
+def test_ties_by_document_id_need_document_ids(run, files):
+    lines = ["1 qid:1 1:1 #docid = A", "0 qid:1 1:1 #docid = B"]
+    (files / "named.txt").write_text("\n".join(lines))
+    (files / "equal.txt").write_text("1\n1\n")
+    words = ("named.txt", "equal.txt", "--convention", "trec", "--measures", "mrr", "--json")
+    assert json.loads(run("evaluate", *words).out)["means"] == {"mrr": 0.5}  # B before A
+    (files / "named.txt").write_text("\n".join(line.split(" #")[0] for line in lines))
+    ran = run("evaluate", *words)
+    assert ran.code == 2
+    assert ran.err.startswith("leanrank: error: ties by document id need doc_ids")
+
+
 def test_json(run, scored):
     data, scores = scored
     ran = run("evaluate", "test.txt", "s.txt", "--measures", "mrr,err@5", "--json")

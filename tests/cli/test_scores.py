@@ -49,6 +49,8 @@ def test_wrong_number_of_scores(tmp_path):
     (tmp_path / "s.txt").write_text("1\n2\n3\n")
     with pytest.raises(InputError, match=r"s\.txt has 3 scores but d\.txt has 1,000 documents"):
         read_scores(str(tmp_path / "s.txt"), 1000, "d.txt")
+    with pytest.raises(InputError, match=r"has 3 scores but d\.txt has 1 document: give one score"):
+        read_scores(str(tmp_path / "s.txt"), 1, "d.txt")
 
 
 def test_no_such_file():

@@ -235,9 +235,14 @@ def _places(value, path=()):
         yield from _places(inner, (*path, key))
 
 
+NORMALISED = VALID | {
+    "normalizer": {"kind": "standard", "mean": [0.0, 1.0, 2.0], "scale": [1.0, 2.0, 0.5]}
+}
+
+
 @st.composite
 def mutated(draw):
-    document = copy.deepcopy(VALID)
+    document = copy.deepcopy(draw(st.sampled_from([VALID, NORMALISED])))
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(list(_places(document))[1:] or [()]))
         if not path:

@@ -54,6 +54,9 @@ def check_folder(path: str) -> None:
         raise FileError(f"{path}: the directory {folder} does not exist: create it first")
     if Path(path).is_dir():
         raise FileError(f"{path} is a directory: give the name of a file")
+    if Path(path).exists() and not Path(path).is_file():
+        # A finished file is renamed to its place, which would do away with the device or pipe.
+        raise FileError(f"{path} is not a regular file: give another, or - for standard output")
     if not os.access(folder, os.W_OK):
         raise FileError(f"{path}: the directory {folder} is not writable: choose another")
 

@@ -34,10 +34,14 @@ def read_scores(path: str, n_documents: int, described: str) -> FloatArray:
         scores = np.array([_number(line, name, at + 1) for at, line in enumerate(lines)])
     if len(scores) != n_documents:
         raise InputError(
-            f"{name} has {len(scores):,} scores but {described} has {n_documents:,} documents: "
-            "give one score a line, in the order of the documents"
+            f"{name} has {_count(len(scores), 'score')} but {described} has "
+            f"{_count(n_documents, 'document')}: give one score a line, in the order of the documents"
         )
     return scores
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def _read(path: str) -> tuple[str, bytes]:

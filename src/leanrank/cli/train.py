@@ -117,7 +117,7 @@ def check_measures(measures: str, convention: str) -> None:
     """Find a misspelt measure or convention before the work, not after it."""
     from leanrank.metrics import evaluate
 
-    evaluate([1.0, 0.0], [1.0, 0.0], measures=measures, convention=convention)
+    evaluate([1, 0], [1, 0], doc_ids=["a", "b"], measures=measures, convention=convention)
 
 
 def check_scale(scale: str | None) -> None:

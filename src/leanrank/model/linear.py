@@ -15,12 +15,11 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError, LeanrankError, ModelError
 from leanrank.model.columns import Table
 from leanrank.model.fields import Field, is_utf8, shorten
+from leanrank.model.parts import read_names, read_provenance, read_weights
 from leanrank.model.provenance import to_json_values
 from leanrank.model.scoring import rank_within_queries, weighted_sums
 
 MAX_FEATURES = 2**31 - 1
-_PROVENANCE_OBJECTS = ("data", "measures", "parameters", "training", "versions")
-_PROVENANCE_TEXTS = ("algorithm", "created")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +73,7 @@ class LinearModel:
         object.__setattr__(self, "feature_names", None if names is None else tuple(names))
         _check_names(self.feature_names, self.n_features)
         made = Field(to_json_values(self.provenance), "LinearModel", "provenance")
-        provenance = _read_provenance(made)
+        provenance = read_provenance(made)
         object.__setattr__(self, "provenance", provenance)
         if self.normalizer is not None:
             spec = Field(dict(self.normalizer), "LinearModel", "normalizer").json()
@@ -220,8 +219,8 @@ class LinearModel:
             ("feature_names", "normalizer", "provenance"),
         )
         n_features = root["n_features"].integer(0, MAX_FEATURES)
-        names = _read_names(root, n_features)
-        indices, values = _read_weights(root["weights"], n_features, names)
+        names = read_names(root, n_features)
+        indices, values = read_weights(root["weights"], n_features, names)
         given = root.value.get("normalizer")
         model = cls(
             n_features=n_features,
@@ -229,7 +228,7 @@ class LinearModel:
             values=values,
             feature_names=names,
             normalizer=None if given is None else root["normalizer"].object().json(),
-            provenance=(_read_provenance(root["provenance"]) if "provenance" in root.value else {}),
+            provenance=(read_provenance(root["provenance"]) if "provenance" in root.value else {}),
         )
         if given is not None:
             try:  # built now, so that a wrong one fails when it is read
@@ -340,57 +339,6 @@ def _first_repeated(names: Sequence[str]) -> str:
             break
         seen.add(name)
     return name
-
-
-def _read_names(root: Field, n_features: int) -> tuple[str, ...] | None:
-    if root.value.get("feature_names") is None:
-        return None
-    listed = root["feature_names"]
-    seen: dict[str, int] = {}
-    for at, item in enumerate(listed.array()):
-        name = item.string()
-        if seen.setdefault(name, at) != at:
-            item.fail(f"is {shorten(name)}, which feature_names[{seen[name]}] is already")
-    if len(seen) != n_features:
-        listed.fail(f"has {len(seen)} names but n_features is {n_features}")
-    return tuple(seen)
-
-
-def _read_weights(
-    listed: Field, n_features: int, names: tuple[str, ...] | None
-) -> tuple[IntArray, FloatArray]:
-    known = None if names is None else {name: at for at, name in enumerate(names)}
-    found: dict[int, float] = {}
-    for item in listed.array():
-        item.object(("feature", "value"), ())
-        feature = item["feature"]
-        if known is None:
-            at = feature.integer(0, n_features - 1)
-        else:
-            name = feature.string()
-            if name not in known:
-                feature.fail(f"is {shorten(name)}, which is not in feature_names")
-            at = known[name]
-        if at in found:
-            feature.fail(f"is {shorten(feature.value)}, which has a weight already")
-        value = item["value"].number()
-        if value == 0:
-            item["value"].fail("is zero: leave features without weight out")
-        found[at] = value
-    ordered = sorted(found)
-    return (
-        np.array(ordered, dtype=np.int64),
-        np.array([found[at] for at in ordered], dtype=np.float64),
-    )
-
-
-def _read_provenance(given: Field) -> dict[str, Any]:
-    given.object((), (*_PROVENANCE_TEXTS, *_PROVENANCE_OBJECTS))
-    read: dict[str, Any] = {}
-    for key in sorted(given.value):
-        entry = given[key]
-        read[key] = entry.string() if key in _PROVENANCE_TEXTS else entry.object().json()
-    return read
 
 
 def _copied(value: Any) -> Any:
