@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from leanrank.data.frames import to_frame as to_frame
     from leanrank.data.letor import dump_letor as dump_letor
     from leanrank.data.letor import load_letor as load_letor
+    from leanrank.data.normalize import GlobalMinMaxScaler as GlobalMinMaxScaler
+    from leanrank.data.normalize import GlobalStandardScaler as GlobalStandardScaler
+    from leanrank.data.normalize import QueryMinMaxScaler as QueryMinMaxScaler
+    from leanrank.data.normalize import QueryRankScaler as QueryRankScaler
+    from leanrank.data.normalize import QueryStandardScaler as QueryStandardScaler
+    from leanrank.data.normalize import make_normalizer as make_normalizer
+    from leanrank.data.normalize import normalizer_from_dict as normalizer_from_dict
     from leanrank.data.parquet import dump_parquet as dump_parquet
     from leanrank.data.parquet import load_parquet as load_parquet
     from leanrank.data.ranking_data import RankingData as RankingData
@@ -22,6 +29,11 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.data",
     {
+        "GlobalMinMaxScaler": "leanrank.data.normalize",
+        "GlobalStandardScaler": "leanrank.data.normalize",
+        "QueryMinMaxScaler": "leanrank.data.normalize",
+        "QueryRankScaler": "leanrank.data.normalize",
+        "QueryStandardScaler": "leanrank.data.normalize",
         "RankingData": "leanrank.data.ranking_data",
         "dump": "leanrank.data.formats",
         "dump_letor": "leanrank.data.letor",
@@ -31,7 +43,9 @@ __getattr__, __dir__, __all__ = attach(
         "load_letor": "leanrank.data.letor",
         "load_parquet": "leanrank.data.parquet",
         "load_sample": "leanrank.data.sample",
+        "make_normalizer": "leanrank.data.normalize",
         "make_ranking": "leanrank.data.synthetic",
+        "normalizer_from_dict": "leanrank.data.normalize",
         "sample_weights": "leanrank.data.sample",
         "stream_ranking": "leanrank.data.synthetic",
         "to_frame": "leanrank.data.frames",

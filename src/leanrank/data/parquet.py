@@ -15,7 +15,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import FileError, InputError
 from leanrank.execution import make_executor, row_blocks
 
-_CELLS_PER_GROUP = 1 << 22  # about 32 MB: several for each thread, and few enough to read fast
+_CELLS_PER_GROUP = 1 << 21  # about 16 MB: enough groups to share out, and few enough to read fast
 _MOST_ROWS_PER_GROUP = 1 << 17
 
 
@@ -134,6 +134,8 @@ def dump_parquet(
             schema,
             compression=compression,
             write_statistics=False,
+            # Features seldom repeat: a dictionary makes most files larger and slower to load.
+            use_dictionary=["label", "qid"],
         ) as writer,
     ):
         for part in chain([first], parts):
