@@ -35,7 +35,7 @@ def read_scores(path: str, n_documents: int, described: str) -> FloatArray:
     if len(scores) != n_documents:
         raise InputError(
             f"{name} has {_count(len(scores), 'score')} but {described} has "
-            f"{_count(n_documents, 'document')}: give one score a line, in the order of the documents"
+            f"{_count(n_documents, 'document')}: give one score a line, in the documents' order"
         )
     return scores
 

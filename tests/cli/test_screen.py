@@ -1,0 +1,106 @@
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from leanrank.cli import screen
+from leanrank.metrics import evaluate
+from leanrank.model import LinearModel
+
+
+def rendered(renderable, width=80, **options):
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, markup=False, **options)
+    console.print(renderable)
+    return stream.getvalue()
+
+
+def test_names_are_never_taken_for_markup(capsys):
+    model = LinearModel.from_coef([1.0, -0.5], feature_names=["[bold]a[/bold]", ":smile:"])
+    console = screen.screen()
+    console.print(screen.weights_table(model, console))
+    text = capsys.readouterr().out
+    assert "[bold]a[/bold]" in text
+    assert " \n" not in text
+    assert ":smile:" in text
+
+
+def test_bars_are_as_long_as_the_weights():
+    model = LinearModel.from_coef([2.0, -1.0, 1e-9])
+    utf8 = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    lines = rendered(screen.weights_table(model, utf8)).splitlines()[2:]
+    assert [line.count("█") for line in lines] == [20, 10, 0]
+    assert "▏" in lines[2]
+    ascii_only = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    lines = rendered(screen.weights_table(model, ascii_only)).splitlines()[2:]
+    assert [line.count("#") for line in lines] == [20, 10, 1]
+
+
+def test_long_names_fold_at_80_columns():
+    names = [f"{at}_" + "very_long_name_" * 12 for at in range(3)]
+    model = LinearModel.from_coef([1.0, 2.0, -3.0], feature_names=names)
+    text = rendered(screen.weights_table(model, screen.screen()))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "+2.000" in text
+
+
+def test_captions_count():
+    assert screen.weights_caption(LinearModel.from_coef([0.0])) == "0 of 1 feature with a weight"
+    assert screen.weights_caption(LinearModel.from_coef(np.ones(13))) == (
+        "13 of 13 features with a weight, the 12 largest shown"
+    )
+
+
+def test_queries_left_out_are_counted():
+    y, qid = [1, 0, 0, 0, 1, 1], [1, 1, 2, 2, 3, 3]
+    scores = np.arange(6.0)
+    note = screen.measures_note(evaluate(y, scores, qid, measures="auc"))
+    assert note == "convention standard; 2 of 3 queries left out"
+    note = screen.measures_note(evaluate(y, scores, qid, measures="auc,p@1"))
+    assert note.startswith("convention standard; ")
+    assert "left out for auc" in note or "up to 2 of 3 queries left out" in note
+
+
+def test_json_has_null_for_what_is_not_defined(capsys):
+    screen.print_json({"a": float("nan"), "b": [1, float("inf")], "c": {1: "é"}})
+    assert capsys.readouterr().out == '{"a": null, "b": [1, null], "c": {"1": "é"}}\n'
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX terminal")
+@pytest.mark.parametrize("colour", [True, False])
+def test_progress_is_on_the_terminal_only(tmp_path, colour):
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
+    environment.pop("NO_COLOR", None)
+    if not colour:
+        environment["NO_COLOR"] = "1"
+    code = (
+        "import time\n"
+        "from leanrank.cli.screen import progress, screen\n"
+        "with progress() as say:\n"
+        "    say('Reading [x]'); time.sleep(0.4)\n"
+        "screen().print('done', style='bold red')\n"
+    )
+    leader, follower = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=follower, env=environment
+    ) as process:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                part = os.read(leader, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        out = process.stdout.read()
+        assert process.wait(timeout=60) == 0
+    os.close(leader)
+    assert out == b"done\n"
+    assert b"Reading [x]" in shown
+    assert (b"\x1b[3" in shown) == colour
