@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from leanrank.metrics.evaluation import evaluate as evaluate
     from leanrank.metrics.measures import Measure as Measure
     from leanrank.metrics.measures import parse_measures as parse_measures
-    from leanrank.metrics.runs import evaluate_run as evaluate_run
     from leanrank.metrics.model_size import percent_zero as percent_zero
     from leanrank.metrics.model_size import sparsity as sparsity
+    from leanrank.metrics.runs import evaluate_run as evaluate_run
     from leanrank.metrics.trec import Qrels as Qrels
     from leanrank.metrics.trec import Run as Run
     from leanrank.metrics.trec import dump_qrels as dump_qrels

@@ -18,6 +18,7 @@ from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.metrics._order import (
     TIES_AVERAGE,
     TIES_INPUT,
+    find_ties,
     ideal_codes,
     order_ties,
     sort_descending,
@@ -109,13 +110,8 @@ def measure_queries(
         for i in range(n):
             keys[i] = scores[lo + i]
             order[i] = i
-        sort_descending(keys, order, 0, n, spare_keys, spare_order)
-        n_ties = 0
-        for i in range(n):
-            if i == 0 or keys[i] != keys[i - 1]:
-                tie_starts[n_ties] = i
-                n_ties += 1
-        tie_starts[n_ties] = n
+        sort_descending(keys, order, n, spare_keys, spare_order)
+        n_ties = find_ties(keys, n, tie_starts)
         if ties != TIES_INPUT and ties != TIES_AVERAGE and n_ties < n:
             order_ties(
                 ties, n_ties, tie_starts, order, own, breaker[lo:hi], keys, spare_keys, spare_order

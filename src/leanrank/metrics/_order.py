@@ -31,7 +31,7 @@ def mark_ties(query_ptr: IntArray, scores: FloatArray, marked: IntArray) -> None
         for i in range(n):
             keys[i] = scores[lo + i]
             order[i] = i
-        sort_descending(keys, order, 0, n, spare_keys, spare_order)
+        sort_descending(keys, order, n, spare_keys, spare_order)
         for i in range(n - 1):
             if keys[i] == keys[i + 1]:
                 marked[lo + order[i]] = 1
@@ -42,19 +42,18 @@ def mark_ties(query_ptr: IntArray, scores: FloatArray, marked: IntArray) -> None
 def sort_descending(
     keys: FloatArray,
     order: IntArray,
-    lo: int,
-    hi: int,
+    n: int,
     spare_keys: FloatArray,
     spare_order: IntArray,
 ) -> None:
-    """Sort ``keys[lo:hi]`` from high to low, equal ones in their order, ``order`` along with them.
+    """Sort ``keys[:n]`` from high to low, equal ones in their order, ``order`` along with them.
 
     Scores come in random order, which makes the processor guess every other branch wrong, so there
     are few: runs of four are placed by comparing all pairs, then merged from both ends at once,
     where as many steps as the shorter run is long need no check for its end.
     """
-    whole = lo + (hi - lo) // 4 * 4
-    for i in range(lo, whole, 4):
+    whole = n // 4 * 4
+    for i in range(0, whole, 4):
         a, b, c, d = keys[i], keys[i + 1], keys[i + 2], keys[i + 3]
         ab, ac, ad = int(b > a), int(c > a), int(d > a)
         bc, bd, cd = int(c > b), int(d > b), int(d > c)
@@ -64,7 +63,7 @@ def sort_descending(
         spare_keys[at_b], spare_order[at_b] = b, order[i + 1]
         spare_keys[at_c], spare_order[at_c] = c, order[i + 2]
         spare_keys[at_d], spare_order[at_d] = d, order[i + 3]
-    for i in range(whole, hi):
+    for i in range(whole, n):
         at = i
         while at > whole and spare_keys[at - 1] < keys[i]:
             spare_keys[at], spare_order[at] = spare_keys[at - 1], spare_order[at - 1]
@@ -74,16 +73,16 @@ def sort_descending(
     here_order, there_order = spare_order, order
     moved = True
     width = 4
-    while width < hi - lo:
-        for start in range(lo, hi, 2 * width):
-            middle, end = min(start + width, hi), min(start + 2 * width, hi)
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, end = min(start + width, n), min(start + 2 * width, n)
             _merge_runs(here, here_order, start, middle, end, there, there_order)
         here, there = there, here
         here_order, there_order = there_order, here_order
         moved = not moved
         width *= 2
     if moved:
-        for i in range(lo, hi):
+        for i in range(n):
             keys[i] = spare_keys[i]
             order[i] = spare_order[i]
 
@@ -127,13 +126,13 @@ def _merge_runs(
 
 
 @kernel
-def sort_codes(codes: IntArray, lo: int, hi: int, spare: IntArray) -> int:
-    """Sort ``codes[lo:hi]`` from high to low and count the pairs that stood in rising order."""
+def sort_codes(codes: IntArray, n: int, spare: IntArray) -> int:
+    """Sort ``codes[:n]`` from high to low and count the pairs that stood in rising order."""
     rising = 0
     width = 1
-    while width < hi - lo:
-        for start in range(lo, hi - width, 2 * width):
-            middle, end = start + width, min(start + 2 * width, hi)
+    while width < n:
+        for start in range(0, n - width, 2 * width):
+            middle, end = start + width, min(start + 2 * width, n)
             if codes[middle - 1] >= codes[middle]:
                 continue
             for i in range(start, middle):
@@ -150,6 +149,18 @@ def sort_codes(codes: IntArray, lo: int, hi: int, spare: IntArray) -> int:
                 out += 1
         width *= 2
     return rising
+
+
+@kernel
+def find_ties(keys: FloatArray, n: int, starts: IntArray) -> int:
+    """Write where each group of equal sorted keys starts, and ``n`` last; give their number."""
+    groups = 0
+    for i in range(n):
+        if i == 0 or keys[i] != keys[i - 1]:
+            starts[groups] = i
+            groups += 1
+    starts[groups] = n
+    return groups
 
 
 @kernel
@@ -177,7 +188,7 @@ def order_ties(
                 keys[i] = -codes[order[i]]
             else:
                 keys[i] = breaker[order[i]]
-        sort_descending(keys, order, lo, hi, spare_keys, spare_order)
+        sort_descending(keys[lo:hi], order[lo:hi], hi - lo, spare_keys, spare_order)
 
 
 @kernel
@@ -190,7 +201,7 @@ def ideal_codes(codes: IntArray, n_levels: int, ideal: IntArray, spare: IntArray
     if n_levels > 64 and n_levels > n:
         for i in range(n):
             ideal[i] = codes[i]
-        sort_codes(ideal, 0, n, spare)
+        sort_codes(ideal, n, spare)
         return
     for level in range(n_levels):
         spare[level] = 0

@@ -69,12 +69,12 @@ def count_pairs(
     for g in range(n_groups):
         a, end = starts[g], starts[g + 1]
         if end - a > 1:
-            sort_codes(ranked, a, end, spare)  # so that no tied pair stands in rising order
+            sort_codes(ranked[a:end], end - a, spare)  # so that no tied pair stands in rising order
             same_score += (end - a) * (end - a - 1) // 2
-            same_both += _equal_pairs(ranked, a, end)
-    discordant = sort_codes(ranked, 0, n, spare)
+            same_both += _equal_pairs(ranked[a:end], end - a)
+    discordant = sort_codes(ranked, n, spare)
     every = n * (n - 1) // 2
-    comparable = every - _equal_pairs(ranked, 0, n)
+    comparable = every - _equal_pairs(ranked, n)
     tied = same_score - same_both
     concordant = comparable - tied - discordant
     for m in range(len(table)):
@@ -96,10 +96,10 @@ def count_pairs(
 
 
 @kernel
-def _equal_pairs(codes: IntArray, lo: int, hi: int) -> int:
+def _equal_pairs(codes: IntArray, n: int) -> int:
     """Count the pairs of equal codes among sorted ones."""
     pairs = run = 0
-    for i in range(lo + 1, hi):
+    for i in range(1, n):
         run = run + 1 if codes[i] == codes[i - 1] else 0
         pairs += run
     return pairs
