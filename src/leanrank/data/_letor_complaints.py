@@ -9,7 +9,7 @@ _LONGEST = 40
 
 
 def describe(code: int, line: bytes, column: int, n_features: int | None, dtype: str) -> str:
-    """Say what is wrong with the token at ``column`` (zero-based) of a line, and what is expected."""
+    """Say what is wrong with the token at the zero-based ``column``, and what is expected."""
     token = _token(line, column)
     shown = _show(token)
     index = _show(token.partition(b":")[0])

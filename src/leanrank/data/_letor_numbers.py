@@ -3,17 +3,19 @@
 A decimal is w × 10^q with a whole number w. Three ways lead to the nearest double, tried in turn:
 
 1. w and 10^|q| are both exact doubles: one multiplication or division rounds once, hence correctly.
-2. w times a 128-bit approximation of 10^q, whose error is known: when both ends of the error interval
-   round to the same double, that is the answer.
-3. Anything else is *hard* and left to Python's ``float``; it is met about once in 2^60 tokens, and
-   near the ends of the range of a double.
+2. w times a 128-bit approximation of 10^q, whose error is known: when both ends of the error
+   interval round to the same double, that is the answer.
+3. Anything else is *hard* and left to Python's ``float``: exact ties between two doubles, the ends
+   of their range, and otherwise about one token in 2^60.
 """
 
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,7 @@ EXACT, ROUNDED, HARD, NOT_A_NUMBER = 0, 1, 2, 3
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 _KEPT = 100_000_000_000_000_000  # digits are taken while w is below: w stays under 10^18
 _EXPONENT_CAP = 100_000
+_HALF_WAY_TO_INFINITY = 2.0**128 - 2.0**103  # in single precision
 
 
 @lru_cache(maxsize=1)
@@ -48,37 +51,33 @@ def powers_of_ten() -> AnyArray:
 
 
 def read_hard(token: str, single: bool) -> float:
-    """Read a well-formed decimal of any length, correctly rounded to double or to single precision."""
+    """Read a well-formed decimal of any length, correctly rounded to double or single precision."""
     value = float(token)
     if not single or value == 0 or not math.isfinite(value):
-        # A double that underflows is far below the least float32, one that overflows far above.
+        # What underflows or overflows a double does so all the more in single precision.
         return value
-    with np.errstate(over="ignore"):
-        near = np.float32(value)
-    if not np.isfinite(near) or float(near) == value:
-        return float(near)
-    toward = np.float32(np.inf if value > near else -np.inf)
-    other = np.nextafter(near, toward)
-    if not np.isfinite(other) or value - float(near) != float(other) - value:
-        return float(near)
-    # The double is half-way between two singles: the digits it lost decide.
-    lost = _fraction(token) - Fraction(value)
-    if lost == 0:
-        return float(near)
-    return float(max(near, other) if lost > 0 else min(near, other))
+    with np.errstate(over="ignore", under="ignore"):
+        below = float(np.float32(np.nextafter(value, -np.inf)))
+        near = float(np.float32(value))
+        above = float(np.float32(np.nextafter(value, np.inf)))
+    half_way = below != above and (
+        value - below == above - value or abs(value) == _HALF_WAY_TO_INFINITY
+    )
+    if not half_way:
+        return near
+    lost = _exactly(token) - Fraction(value)  # the digits that the double lost decide
+    return near if lost == 0 else above if lost > 0 else below
 
 
-def _fraction(token: str) -> Fraction:
-    """Read a decimal exactly, however many digits it has."""
+def _exactly(token: str) -> Fraction:
+    """Read a decimal as a fraction; unlike Fraction itself, with any number of digits."""
     mantissa, _, exponent = token.lower().partition("e")
     whole, _, part = mantissa.partition(".")
-    from decimal import Decimal
-
     return Fraction(Decimal(whole + part)) * Fraction(10) ** (int(exponent or "0") - len(part))
 
 
 @kernel
-def read_decimal(text, at, powers):  # type: ignore[no-untyped-def]
+def read_decimal(text: AnyArray, at: int, powers: AnyArray) -> tuple[int, float, int]:
     """Read the number that starts at ``at``; return where it ends, its value and how it was got.
 
     The text must go on beyond the number (with a line break), so the end is never tested for.
@@ -86,8 +85,8 @@ def read_decimal(text, at, powers):  # type: ignore[no-untyped-def]
     negative = text[at] == 45
     if negative or text[at] == 43:
         at += 1
-    w = 0
-    q = 0
+    w: Any = 0
+    q: Any = 0
     lost = False
     start = at
     while True:
@@ -123,7 +122,7 @@ def read_decimal(text, at, powers):  # type: ignore[no-untyped-def]
         if below or text[at] == 43:
             at += 1
         start = at
-        power = 0
+        power: Any = 0
         while True:
             digit = np.int64(text[at]) - 48
             if digit < 0 or digit > 9:
@@ -162,13 +161,13 @@ def read_decimal(text, at, powers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scale_decimal(w, q, powers):  # type: ignore[no-untyped-def]
+def scale_decimal(w: Any, q: Any, powers: AnyArray) -> tuple[float, int]:
     """Round w × 10^q for 0 < w < 2^63; HARD when the error interval straddles a rounding point."""
     if q < LOWEST_POWER or q > HIGHEST_POWER:
         return 0.0, HARD
     one = np.uint64(1)
     factor = np.uint64(w)
-    shift = 0
+    shift: Any = 0
     while factor >> np.uint64(63) == 0:
         factor <<= one
         shift += 1
@@ -193,14 +192,14 @@ def scale_decimal(w, q, powers):  # type: ignore[no-untyped-def]
     elif rest == half - one and low >= np.uint64(0xFFFFFFFFFFFFFFFE):
         return 0.0, HARD
     # 10^q = power × 2^(floor(q log2 10) − 127); 217706 / 2^16 is log2 10 to enough digits.
-    exponent = ((q * 217706) >> 16) + 1 - shift + np.int64(dropped)
+    exponent: Any = ((q * 217706) >> 16) + 1 - shift + np.int64(dropped)
     if exponent < -1074 or exponent > 970:
         return 0.0, HARD
     return math.ldexp(float(mantissa), exponent), ROUNDED
 
 
 @kernel
-def round_to_single(value, how):  # type: ignore[no-untyped-def]
+def round_to_single(value: float, how: int) -> tuple[float, int]:
     """Round to float32; HARD where rounding the rounded double might not give the nearest."""
     if how != ROUNDED:
         return value, how
@@ -219,7 +218,7 @@ def round_to_single(value, how):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def multiply_high(a, b):  # type: ignore[no-untyped-def]
+def multiply_high(a: Any, b: Any) -> Any:
     """Give the upper 64 of the 128 bits of a product."""
     bits = np.uint64(32)
     mask = np.uint64(0xFFFFFFFF)

@@ -1,14 +1,17 @@
 """The compiled parser of LETOR lines: one function that reads a range of whole lines.
 
-The text it is given ends with a line break, so it looks for that byte and never for the end. It stops
-at the first thing that is wrong and says what and where; the sentence is made elsewhere.
+The text it is given ends with a line break, so it looks for that byte and never for the end. It
+stops at the first thing that is wrong and says what and where; the sentence is made elsewhere.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import AnyArray
 from leanrank.data._letor_numbers import EXACT, HARD, NOT_A_NUMBER, read_decimal, round_to_single
 
 MEASURE, DENSE, SPARSE = 0, 1, 2
@@ -34,37 +37,46 @@ ROWS, ENTRIES, NONZEROS, WIDTH, ZERO_SEEN, N_HARD, ERROR, PLACE, N_FIELDS = rang
     NOT_UTF8,
 ) = range(14)
 
+NOWHERE = 2**62  # the slot of a value that is read but not kept
 LARGEST_INDEX = 2_147_483_646  # so that indices and the number of features fit 32 bits
 
 # Columns of the spans: where the query's name (-1 when it is the name of the row before) and the
 # document's (-1 when there is none) start and stop.
 QUERY, QUERY_STOP, DOCUMENT, DOCUMENT_STOP = range(4)
 
+_DOCID = tuple(b"docid")
+
 
 @kernel
-def parse_lines(  # type: ignore[no-untyped-def]
-    text, start, stop, mode, first_index, any_base, width, n_features, single, powers,
-    labels, values, indices, row_stops, spans, hard, report,
-):  # fmt: skip
+def parse_lines(
+    text: AnyArray,
+    start: int,
+    stop: int,
+    mode: int,
+    first_index: int,
+    any_base: bool,
+    width: int,
+    n_features: int,
+    single: bool,
+    powers: AnyArray,
+    labels: AnyArray,
+    values: AnyArray,
+    indices: AnyArray,
+    row_stops: AnyArray,
+    spans: AnyArray,
+    hard: AnyArray,
+    report: AnyArray,
+) -> None:
     """Read the lines of ``text[start:stop]`` into arrays that begin with the range's first row.
 
-    Parameters
-    ----------
-    mode
-        MEASURE fills the report only.
-    first_index, any_base
-        The index of the first feature, 0 or 1; with ``any_base`` an index 0 is reported, not refused.
-    width
-        Values in a dense row; entries beyond are counted and not stored.
-    n_features
-        Refuse indices beyond; -1 for no bound.
-    single
-        Whether values are rounded to float32.
-    labels, values, indices, row_stops, spans
-        What is filled. Positive zeros are not listed in SPARSE.
-    hard
-        Rows of (place, slot in values or -1 - row for a label): numbers that Python has to read. When
-        there are more than fit, they are counted.
+    Indices start at ``first_index``, 0 or 1; with ``any_base`` an index 0 is reported, not refused.
+    Those beyond ``n_features`` are refused, unless it is negative. A dense row has ``width``
+    values, and what lies beyond is only counted. ``single`` rounds values to float32.
+
+    ``labels``, ``values``, ``indices``, ``row_stops`` and ``spans`` are filled, unless the mode is
+    MEASURE; SPARSE leaves positive zeros out. Numbers that Python has to read are noted in ``hard``
+    with their place and their slot in the values, -1 - row for a label; when they do not all fit,
+    their number in ``report`` says so.
     """
     row = 0
     entries = 0
@@ -94,18 +106,17 @@ def parse_lines(  # type: ignore[no-untyped-def]
 
         place = at
         at, value, how = read_decimal(text, at, powers)
-        if text[at] == 13 and text[at + 1] == 10:
-            at += 1
-        if how == NOT_A_NUMBER or not _ends_token(text[at]):
+        ends = _ends_token(text[at]) or (text[at] == 13 and text[at + 1] == 10)
+        if how == NOT_A_NUMBER or not ends:
             error = BAD_LABEL
             break
         if mode != MEASURE:
             labels[row] = value
-            if how == HARD:
-                if n_hard < len(hard):
-                    hard[n_hard, 0] = place
-                    hard[n_hard, 1] = -1 - row
-                n_hard += 1
+        if how == HARD:
+            if n_hard < len(hard):
+                hard[n_hard, 0] = place
+                hard[n_hard, 1] = -1 - row
+            n_hard += 1
 
         while text[at] == 32 or text[at] == 9:
             at += 1
@@ -148,7 +159,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
             if text[at] == 10 or text[at] == 35:
                 break
             place = at
-            index = 0
+            index: Any = 0
             while True:
                 digit = np.int64(text[at]) - 48
                 if digit < 0 or digit > 9:
@@ -188,23 +199,21 @@ def parse_lines(  # type: ignore[no-untyped-def]
             entries += 1
             if how == HARD or value != 0:
                 n_nonzero += 1
+            slot = NOWHERE
             if mode == DENSE:
                 if 0 <= column < width:
-                    values[row_start + column] = value
-                    if how == HARD:
-                        if n_hard < len(hard):
-                            hard[n_hard, 0] = place
-                            hard[n_hard, 1] = row_start + column
-                        n_hard += 1
+                    slot = row_start + column
+                    values[slot] = value
             elif mode == SPARSE and (how == HARD or value != 0 or np.signbit(value)):
-                values[stored] = value
-                indices[stored] = column
-                if how == HARD:
-                    if n_hard < len(hard):
-                        hard[n_hard, 0] = place
-                        hard[n_hard, 1] = stored
-                    n_hard += 1
+                slot = stored
+                values[slot] = value
+                indices[slot] = column
                 stored += 1
+            if how == HARD:
+                if n_hard < len(hard):
+                    hard[n_hard, 0] = place
+                    hard[n_hard, 1] = slot
+                n_hard += 1
         if error != FINE:
             break
         widest = max(widest, previous - first_index + 1)
@@ -235,7 +244,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def copy_tokens(text, starts, stops, out):  # type: ignore[no-untyped-def]
+def copy_tokens(text: AnyArray, starts: AnyArray, stops: AnyArray, out: AnyArray) -> bool:
     """Copy ASCII tokens into rows of UCS-4 characters; tell whether all were ASCII."""
     for i in range(len(starts)):
         if starts[i] >= 0:
@@ -248,12 +257,12 @@ def copy_tokens(text, starts, stops, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _ends_token(byte):  # type: ignore[no-untyped-def]
+def _ends_token(byte: int) -> bool:
     return byte == 32 or byte == 10 or byte == 9 or byte == 35
 
 
 @kernel
-def _skip_comment(text, at):  # type: ignore[no-untyped-def]
+def _skip_comment(text: AnyArray, at: int) -> tuple[int, int]:
     """Give the start of the next line, and the place of a NUL byte on the way or -1."""
     nul = -1
     while text[at] != 10:
@@ -264,19 +273,21 @@ def _skip_comment(text, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find_document(text, at):  # type: ignore[no-untyped-def]
+def _find_document(text: AnyArray, at: int) -> tuple[int, int]:
     """Find the document's name in a comment: ``docid = NAME ...`` or one word alone."""
     at = _skip_space(text, at)
     begin = at
-    if text[at] == 100 and text[at + 1] == 111 and text[at + 2] == 99:
-        if text[at + 3] == 105 and text[at + 4] == 100:
-            mark = _skip_space(text, at + 5)
-            if text[mark] == 61:
-                begin = _skip_space(text, mark + 1)
-                at = begin
-                while text[at] != 10 and not _is_space(text[at]):
-                    at += 1
-                return (begin, at) if at > begin else (-1, -1)
+    n_equal = 0
+    while n_equal < 5 and text[at + n_equal] == _DOCID[n_equal]:
+        n_equal += 1
+    if n_equal == 5:
+        mark = _skip_space(text, at + 5)
+        if text[mark] == 61:
+            begin = _skip_space(text, mark + 1)
+            at = begin
+            while text[at] != 10 and not _is_space(text[at]):
+                at += 1
+            return (begin, at) if at > begin else (-1, -1)
     while text[at] != 10 and not _is_space(text[at]):
         at += 1
     alone = at > begin and text[_skip_space(text, at)] == 10
@@ -284,12 +295,12 @@ def _find_document(text, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _skip_space(text, at):  # type: ignore[no-untyped-def]
+def _skip_space(text: AnyArray, at: int) -> int:
     while text[at] != 10 and _is_space(text[at]):
         at += 1
     return at
 
 
 @kernel
-def _is_space(byte):  # type: ignore[no-untyped-def]
+def _is_space(byte: int) -> bool:
     return byte == 32 or (9 <= byte <= 13)

@@ -1,9 +1,9 @@
 """Where the text of a LETOR file comes from: a file, a compressed file, standard input, a stream.
 
-Whatever it is, the parser gets one read-only buffer that it can enter anywhere. A plain file is mapped
-into memory. What can only be read once, front to back, is first unpacked: into memory when small, else
-into a nameless temporary file that is mapped, so that a large text never fills the memory beside the
-arrays made of it.
+Whatever it is, the parser gets one read-only buffer that it can enter anywhere. A plain file is
+mapped into memory. What can only be read once, front to back, is first unpacked: into memory when
+small, else into a nameless temporary file that is mapped, so that a large text never fills the
+memory beside the arrays made of it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,19 @@ import tempfile
 import zlib
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import IO, Any
 
+import numpy as np
+
+from leanrank._typing import AnyArray
 from leanrank.errors import FileError, InputError, ParseError
 
 IN_MEMORY = 32 * 2**20
 """Unpacked texts up to this size are kept in memory."""
+
+RANGE_BYTES = 2**20
+"""Text in one unit of work."""
 
 _BLOCK = 2**20
 _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
@@ -41,6 +48,24 @@ class Text:
         return len(_BOM) if self.buffer[: len(_BOM)] == _BOM else 0
 
 
+@dataclass(frozen=True)
+class Lines:
+    """A range of whole lines; the last may live in a buffer of its own, which ends it properly."""
+
+    buffer: Any
+    start: int
+    stop: int
+
+    @property
+    def array(self) -> AnyArray:
+        """The whole buffer as an array."""
+        return np.frombuffer(self.buffer, dtype=np.uint8)
+
+    def count(self, byte: bytes) -> int:
+        """Count a byte in the range."""
+        return int(np.count_nonzero(self.array[self.start : self.stop] == ord(byte)))
+
+
 def open_text(path: Any) -> Text:
     """Make the text of a path, ``"-"`` or a binary file object available.
 
@@ -52,7 +77,8 @@ def open_text(path: Any) -> Text:
         return _from_stream(path, name if isinstance(name, str) else "<stream>")
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(
-            f"path is {type(path).__name__}: give a file name, '-' for standard input or a binary file"
+            f"path is {type(path).__name__}: give a file name, '-' for standard input or "
+            "a binary file"
         )
     name = os.fsdecode(path)
     if name == "-":
@@ -77,6 +103,22 @@ def open_text(path: Any) -> Text:
         raise FileError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
+def cut_lines(text: Text) -> list[Lines]:
+    """Cut the text into ranges at line breaks; the cuts depend on the text only."""
+    buffer, size = text.buffer, len(text.buffer)
+    body = buffer.rfind(b"\n") + 1
+    cuts = [min(text.start, body)]
+    while cuts[-1] < body:
+        target = cuts[-1] + RANGE_BYTES
+        cuts.append(body if target >= body else buffer.find(b"\n", target - 1) + 1)
+    ranges = [Lines(buffer, a, b) for a, b in pairwise(cuts)]
+    rest = max(body, text.start)
+    if rest < size:
+        tail = buffer[rest:] + b"\n"
+        ranges.append(Lines(tail, 0, len(tail)))
+    return ranges
+
+
 def _from_stream(stream: IO[bytes], name: str) -> Text:
     head = stream.read(8)
     if isinstance(head, str):
@@ -88,7 +130,7 @@ def _from_stream(stream: IO[bytes], name: str) -> Text:
             source = stack.enter_context(_opener(kind)(source))
         try:
             return Text(_spool(source), name)
-        except (EOFError, zlib.error, *_damage()) as error:
+        except _damage() as error:
             raise ParseError(
                 f"the {kind} data is damaged or cut short ({error}): fetch or make the file again",
                 path=name,
@@ -127,7 +169,7 @@ def _damage() -> tuple[type[Exception], ...]:
     from gzip import BadGzipFile
     from lzma import LZMAError
 
-    return BadGzipFile, LZMAError, OSError
+    return EOFError, BadGzipFile, LZMAError, OSError, zlib.error
 
 
 class _Rejoined:

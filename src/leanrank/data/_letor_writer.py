@@ -1,9 +1,9 @@
 """Writing LETOR lines: blocks of rows become bytes in a compiled loop.
 
 A number is written with the fewest of 15, 16 or 17 significant digits (6 to 9 for float32) that are
-proven to read back to the same bits, trailing zeros left out: every decimal of up to 15 digits that was
-read is written as it was, but for its layout. A row with a number that cannot be proven is written by
-Python.
+proven to read back to the same bits, trailing zeros left out: every decimal of up to 15 digits that
+was read is written as it was, but for its layout. A row with a number for which there is no such
+proof is written by Python.
 """
 
 from __future__ import annotations
@@ -131,15 +131,26 @@ def _lines(
 
 
 @kernel
-def write_rows(  # type: ignore[no-untyped-def]
-    row, labels, names, name_ptr, row_ptr, indices, values, single, powers, out
-):
+def write_rows(
+    row: int,
+    labels: AnyArray,
+    names: AnyArray,
+    name_ptr: AnyArray,
+    row_ptr: AnyArray,
+    indices: AnyArray,
+    values: AnyArray,
+    single: bool,
+    powers: AnyArray,
+    out: AnyArray,
+) -> tuple[int, int]:
     """Write rows from ``row`` on; stop at one that is left to Python, and give it and the bytes."""
     digits = np.empty(20, dtype=np.uint8)
     at = 0
     while row < len(labels):
         begin = at
         at = _write_number(labels[row], False, powers, out, at, digits)
+        if at < 0:
+            return row, begin
         for i in range(name_ptr[2 * row], name_ptr[2 * row + 1]):
             out[at] = names[i]
             at += 1
@@ -148,10 +159,8 @@ def write_rows(  # type: ignore[no-untyped-def]
             at = _write_whole(indices[entry], out, at + 1, digits)
             out[at] = 58
             at = _write_number(np.float64(values[entry]), single, powers, out, at + 1, digits)
-            if at < begin:
-                break
-        if at < begin:
-            return row, begin
+            if at < 0:
+                return row, begin
         for i in range(name_ptr[2 * row + 1], name_ptr[2 * row + 2]):
             out[at] = names[i]
             at += 1
@@ -162,10 +171,10 @@ def write_rows(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_number(value, single, powers, out, at, digits):  # type: ignore[no-untyped-def]
-    """Write a finite number and give the end, or a negative place if it is left to Python."""
-    if at < 0:
-        return at
+def _write_number(
+    value: float, single: bool, powers: AnyArray, out: AnyArray, at: int, digits: AnyArray
+) -> int:
+    """Write a finite number and give the end, or -1 if it is left to Python."""
     if np.signbit(value):
         out[at] = 45
         at += 1
@@ -174,7 +183,7 @@ def _write_number(value, single, powers, out, at, digits):  # type: ignore[no-un
         return _write_whole(np.int64(value), out, at, digits)
     w, q = shortest_decimal(value, single, powers)
     if w == 0:
-        return np.int64(-(2**62))
+        return -1
     while w % 10 == 0:
         w //= 10
         q += 1
@@ -212,7 +221,7 @@ def _write_number(value, single, powers, out, at, digits):  # type: ignore[no-un
 
 
 @kernel
-def _write_whole(number, out, at, digits):  # type: ignore[no-untyped-def]
+def _write_whole(number: Any, out: AnyArray, at: int, digits: AnyArray) -> int:
     n = 0
     while number > 9:
         digits[n] = 48 + number % 10
@@ -228,11 +237,12 @@ def _write_whole(number, out, at, digits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def shortest_decimal(value, single, powers):  # type: ignore[no-untyped-def]
+def shortest_decimal(value: float, single: bool, powers: AnyArray) -> tuple[Any, Any]:
     """Find few digits w and a power q such that w × 10^q reads back as ``value`` > 0; w = 0: none.
 
-    The value is first taken to 17 digits with an error below one unit; a decimal of up to 15 digits
-    (6 for float32) is then its own rounding to 15 (6), so longer ones are tried only after that.
+    The value is first taken to 17 digits, with an error of about a unit; a decimal of up to 15
+    digits (6 for float32) is then its own rounding to 15 (6), so longer ones are tried only after that. Of
+    longer ones the second nearest may do where the nearest does not: beside a power of two.
     """
     q = np.int64(np.floor(math.log10(value))) - 16
     if -q > HIGHEST_POWER or -q < LOWEST_POWER:
@@ -247,16 +257,17 @@ def shortest_decimal(value, single, powers):  # type: ignore[no-untyped-def]
     longest = np.int64((scaled + (np.uint64(1) << np.uint64(shift - 1))) >> np.uint64(shift))
     unit = np.int64(100_000_000_000) if single else np.int64(100)
     while unit > 0:
-        w = (longest + unit // 2) // unit
         power = q
         size = unit
         while size > 1:
             size //= 10
             power += 1
-        back, how = scale_decimal(w, power, powers)
-        if single and how == ROUNDED:
-            back, how = round_to_single(back, how)
-        if how == ROUNDED and back == value:
-            return w, power
+        w = (longest + unit // 2) // unit
+        for candidate in (w, w - 1 if w * unit > longest else w + 1):
+            back, how = scale_decimal(candidate, power, powers)
+            if single and how == ROUNDED:
+                back, how = round_to_single(back, how)
+            if how == ROUNDED and back == value:
+                return candidate, power
         unit //= 10
     return np.int64(0), q

@@ -17,6 +17,8 @@ from leanrank._typing import AnyArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 
+_DTYPES = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64), "float32", "float64")
+
 
 def load_letor(
     path: str | os.PathLike[str] | IO[bytes],
@@ -27,7 +29,7 @@ def load_letor(
     storage: str = "auto",
     n_jobs: int | None = -1,
 ) -> RankingData:
-    """Read a LETOR (SVMlight with queries) text file.
+    r"""Read a LETOR (SVMlight with queries) text file.
 
     Parameters
     ----------
@@ -65,8 +67,8 @@ def load_letor(
       not list are zero; indices ascend within a line. A sparse X does not store zeros.
     - A query is any word without blanks or ``#``. Queries become integers when all of them are
       written as integers are (``7``, not ``07``) and fit 64 bits; otherwise all are text.
-    - A comment goes from the first ``#`` to the end of the line. It names the document when it reads
-      ``docid = NAME``, whatever follows, or is a single word. Documents without a name get an empty
+    - A comment goes from the first ``#`` to the end of the line. It names the document when it is
+      ``docid = NAME``, whatever follows, or a single word. Documents without a name get an empty
       one, and ``doc_ids`` is None when no line names any.
     - Blank lines and lines with nothing but a comment are passed over; Windows line ends, a byte
       order mark and a missing last line break are accepted. Names are UTF-8.
@@ -74,22 +76,26 @@ def load_letor(
     Examples
     --------
     >>> import io
-    >>> data = load_letor(io.BytesIO(b"2 qid:WT04-17 1:0.5 3:1 #docid = G21\\n0 qid:WT04-17 2:.25\\n"))
+    >>> text = b"2 qid:WT04-17 1:0.5 3:1 #docid = G21\n0 qid:WT04-17 2:.25\n"
+    >>> data = load_letor(io.BytesIO(text))
     >>> data.X.tolist(), data.y.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, 0.0])
     >>> data.query_ids.tolist(), data.doc_ids.tolist()
     (['WT04-17'], ['G21', ''])
     """
-    if n_features is not None and (isinstance(n_features, bool) or int(n_features) < 1):
+    if n_features is not None and not (
+        isinstance(n_features, (int, np.integer)) and n_features >= 1
+    ):
         raise InputError(f"n_features={n_features!r} is not a positive number of features")
     if not (isinstance(zero_based, bool) or zero_based == "auto"):
         raise InputError(f"zero_based={zero_based!r} is not one of True, False and 'auto'")
     if storage not in ("auto", "dense", "sparse"):
         raise InputError(f"storage={storage!r} is not one of 'auto', 'dense' and 'sparse'")
-    if np.dtype(dtype) not in (np.float32, np.float64):
+    if dtype not in _DTYPES:
         raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
-    from leanrank.data._letor_reader import Request, read_rows
+    from leanrank.data._letor_reader import read_rows
     from leanrank.data._letor_source import open_text
+    from leanrank.data._letor_store import Request
     from leanrank.execution import make_executor
 
     request = Request(
@@ -120,13 +126,14 @@ def dump_letor(
 ) -> None:
     """Write a LETOR text file; it appears under its name only when it is complete.
 
-    Documents are written in the order in which they were loaded. Numbers are short decimals that read
-    back to the same bits (in the type of X), zeros are left out, document ids become
+    Documents are written in the order in which they were loaded. Numbers are short decimals that
+    read back to the same bits (in the type of X), zeros are left out, document ids become
     ``#docid = NAME``. Weights, offsets and feature names have no place in the format.
 
     Parameters
     ----------
     data : RankingData
+        What to write; labels and values must be finite.
     path : str or path
         Compressed when it ends in ``.gz``, ``.xz`` or ``.bz2``; ``"-"`` is standard output.
     zero_based : bool
@@ -141,7 +148,8 @@ def dump_letor(
     wrong = np.flatnonzero(~np.isfinite(data.y))
     if len(wrong):
         raise InputError(
-            f"the label of document {wrong[0]} is {data.y[wrong[0]]}: a LETOR file needs finite labels"
+            f"the label of document {wrong[0]} is {data.y[wrong[0]]}: a LETOR file needs finite "
+            "labels"
         )
     if not np.isfinite(data.X.data if data.is_sparse else data.X).all():
         raise InputError("X holds NaN or infinity: a LETOR file needs finite values")
@@ -182,7 +190,7 @@ def _query_ids(names: list[bytes]) -> AnyArray:
     whole = re.compile(rb"0|-?[1-9][0-9]{0,18}")
     if all(whole.fullmatch(name) for name in names):
         ids = [int(name) for name in names]
-        if -(2**63) <= min(ids) and max(ids) < 2**63:
+        if min(ids) >= -(2**63) and max(ids) < 2**63:
             return np.array(ids, dtype=np.int64)
     return np.array([name.decode("utf-8") for name in names])
 
@@ -190,8 +198,8 @@ def _query_ids(names: list[bytes]) -> AnyArray:
 def _encode(name: str, kind: str, forbidden: str) -> bytes:
     if not name or name.endswith("\r") or any(character in name for character in forbidden):
         raise InputError(
-            f"the {kind} identifier {name!r} cannot stand in a LETOR file: it must be a word without "
-            f"blanks{' or #' if '#' in forbidden else ''}"
+            f"the {kind} identifier {name!r} cannot stand in a LETOR file: it must be a word "
+            f"without blanks{' or #' if '#' in forbidden else ''}"
         )
     try:
         return name.encode("utf-8")
