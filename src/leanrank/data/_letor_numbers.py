@@ -143,10 +143,10 @@ def read_decimal(text: AnyArray, at: int, powers: AnyArray) -> tuple[int, float,
             value = float(w)
             how = EXACT
         elif q < 0:
-            value = float(w) / _TENS[-q]
+            value = float(w) / TENS[-q]
             how = ROUNDED
         else:
-            value = float(w) * _TENS[q]
+            value = float(w) * TENS[q]
             how = ROUNDED
     else:
         value, how = scale_decimal(w, q, powers)
@@ -229,4 +229,4 @@ def multiply_high(a: Any, b: Any) -> Any:
     return a_high * b_high + (middle >> bits) + (other >> bits)
 
 
-_TENS = np.array([10.0**i for i in range(23)])
+TENS = np.array([10.0**i for i in range(23)])

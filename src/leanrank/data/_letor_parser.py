@@ -12,7 +12,15 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray
-from leanrank.data._letor_numbers import EXACT, HARD, NOT_A_NUMBER, read_decimal, round_to_single
+from leanrank.data._letor_numbers import (
+    EXACT,
+    HARD,
+    NOT_A_NUMBER,
+    ROUNDED,
+    TENS,
+    read_decimal,
+    round_to_single,
+)
 
 MEASURE, DENSE, SPARSE = 0, 1, 2
 """What becomes of the values: counted only, put in dense rows, or listed with their indices."""
@@ -188,12 +196,43 @@ def parse_lines(
                 break
             at += 1
             place = at
-            at, value, how = read_decimal(text, at, powers)
-            if text[at] == 13 and text[at + 1] == 10:
+            # Short plain decimals are read here: nearly all values are, and a call costs as much.
+            negative = text[at] == 45
+            if negative:
                 at += 1
-            if how == NOT_A_NUMBER or not _ends_token(text[at]):
-                error = BAD_VALUE
-                break
+            begin = at
+            w: Any = 0
+            while True:
+                digit = np.int64(text[at]) - 48
+                if digit < 0 or digit > 9:
+                    break
+                w = w * 10 + digit
+                at += 1
+            n_digits = at - begin
+            places = 0
+            if text[at] == 46:
+                at += 1
+                begin = at
+                while True:
+                    digit = np.int64(text[at]) - 48
+                    if digit < 0 or digit > 9:
+                        break
+                    w = w * 10 + digit
+                    at += 1
+                places = at - begin
+                n_digits += places
+            if 1 <= n_digits <= 15 and (text[at] == 32 or text[at] == 10):
+                how = EXACT if places == 0 else ROUNDED
+                value = float(w) if places == 0 else float(w) / TENS[places]
+                if negative:
+                    value = -value
+            else:
+                at, value, how = read_decimal(text, place, powers)
+                if text[at] == 13 and text[at + 1] == 10:
+                    at += 1
+                if how == NOT_A_NUMBER or not _ends_token(text[at]):
+                    error = BAD_VALUE
+                    break
             if single and how != EXACT:
                 value, how = round_to_single(value, how)
             entries += 1

@@ -241,8 +241,8 @@ def shortest_decimal(value: float, single: bool, powers: AnyArray) -> tuple[Any,
     """Find few digits w and a power q such that w × 10^q reads back as ``value`` > 0; w = 0: none.
 
     The value is first taken to 17 digits, with an error of about a unit; a decimal of up to 15
-    digits (6 for float32) is then its own rounding to 15 (6), so longer ones are tried only after that. Of
-    longer ones the second nearest may do where the nearest does not: beside a power of two.
+    digits (6 for float32) is then its own rounding to 15 (6), so longer ones are tried only after
+    that. Of those the second nearest may do where the nearest does not, beside a power of two.
     """
     q = np.int64(np.floor(math.log10(value))) - 16
     if -q > HIGHEST_POWER or -q < LOWEST_POWER:
