@@ -15,6 +15,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.metrics._graded import dcg, err, mean_ndcg
 from leanrank.metrics._order import (
     TIES_AVERAGE,
     TIES_INPUT,
@@ -47,8 +48,7 @@ EMPTY_VALUE, STOP_SCALE = range(2)
 
 ONE_LEVEL, INFORMATIVE, CARRIED_BY_TIES = range(3)
 
-_FEW_LEVELS = 64
-_NEGLIGIBLE = 42.0  # e^-42 is below the rounding of 1
+FEW_LEVELS = 64
 
 
 @kernel
@@ -57,7 +57,7 @@ def encode_labels(y: FloatArray, codes: IntArray) -> int:
     highest = 0
     for i in range(len(y)):
         label = y[i]
-        if not (0.0 <= label < _FEW_LEVELS) or label != math.floor(label):
+        if not (0.0 <= label < FEW_LEVELS) or label != math.floor(label):
             return 0
         codes[i] = int(label)
         highest = max(highest, codes[i])
@@ -83,12 +83,12 @@ def measure_queries(
     values: FloatArray,
     state: AnyArray,
 ) -> None:
-    """Fill ``values[:, first:last]`` and ``state[first:last]``.
+    """Fill ``values[:, first:last]``, and ``state[first:last]`` when ties keep the input order.
 
     ``codes`` number the label levels from low to high. The ideal list and the number of relevant
     documents are those of the pool, which is larger than the list when a run misses documents.
     """
-    longest = _FEW_LEVELS
+    longest = FEW_LEVELS
     for q in range(first, last):
         longest = max(longest, query_ptr[q + 1] - query_ptr[q], pool_ptr[q + 1] - pool_ptr[q])
     keys, spare_keys = np.empty(longest), np.empty(longest)
@@ -96,11 +96,10 @@ def measure_queries(
     ranked, ideal = np.empty(longest, np.int64), np.empty(longest, np.int64)
     tie_starts = np.empty(longest + 1, np.int64)
     singles = np.arange(longest + 1)
-    wants_ideal = wants_pairs = False
+    wants_pairs = False
     for m in range(len(table)):
-        kind = table[m, KIND]
-        wants_ideal |= kind in (NDCG, MEAN_NDCG)
-        wants_pairs |= kind in (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
+        wants_pairs |= table[m, KIND] in (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
+    depth = _ideal_depth(table)
 
     for q in range(first, last):
         lo, hi = query_ptr[q], query_ptr[q + 1]
@@ -118,7 +117,8 @@ def measure_queries(
             )
         for i in range(n):
             ranked[i] = own[order[i]]
-        state[q] = _tie_state(ranked, n, tie_starts, n_ties)
+        if ties == TIES_INPUT:
+            state[q] = _tie_state(ranked, n, tie_starts, n_ties)
         if ties == TIES_AVERAGE:
             groups, n_groups = tie_starts, n_ties
         else:
@@ -127,8 +127,9 @@ def measure_queries(
         for i in range(len(pool)):
             highest = max(highest, pool[i])
         any_gain = highest >= 0 and gains[highest] > 0.0
-        if wants_ideal and any_gain:
-            ideal_codes(pool, len(gains), ideal, spare_order)
+        if depth > 0 and any_gain:
+            ideal_codes(pool, len(gains), depth, ideal, spare_order)
+        relevant, counted = 0, -1  # relevant documents of the pool, by which threshold
 
         for m in range(len(table)):
             kind, cut, lowest = table[m, KIND], table[m, CUT], table[m, LOWEST]
@@ -138,11 +139,11 @@ def measure_queries(
                 if not any_gain or (n == 0 and kind == MEAN_NDCG):
                     value = empty
                 elif kind == MEAN_NDCG:
-                    value = _mean_ndcg(ranked, groups, n_groups, ideal, len(pool), gains, discounts)
+                    value = mean_ndcg(ranked, groups, n_groups, ideal, len(pool), gains, discounts)
                 elif n < cut and table[m, SHORT_IS_ZERO]:
                     value = 0.0
                 else:
-                    value = _dcg(ranked, groups, n_groups, cut, gains, discounts)
+                    value = dcg(ranked, groups, n_groups, cut, gains, discounts)
                     if kind == NDCG:
                         best = 0.0
                         for i in range(min(cut, len(pool))):
@@ -153,11 +154,12 @@ def measure_queries(
                     value = empty
                 else:
                     scale = numbers[m, STOP_SCALE]
-                    value = _err(ranked, groups, n_groups, cut, stops, scale, keys)
+                    value = err(ranked, groups, n_groups, cut, stops, scale, keys)
             elif kind < AUC:
-                relevant = 0
-                for i in range(len(pool)):
-                    relevant += pool[i] >= lowest
+                if counted != lowest:
+                    relevant, counted = 0, lowest
+                    for i in range(len(pool)):
+                        relevant += pool[i] >= lowest
                 if relevant == 0:
                     value = empty
                 elif kind == AP:
@@ -184,6 +186,16 @@ def measure_queries(
 
 
 @kernel
+def _ideal_depth(table: IntArray) -> int:
+    """Find how much of the ideal list is looked at; 0 if nobody does."""
+    depth = 0
+    for m in range(len(table)):
+        if table[m, KIND] in (NDCG, MEAN_NDCG):
+            depth = max(depth, table[m, CUT])
+    return depth
+
+
+@kernel
 def _tie_state(ranked: IntArray, n: int, starts: IntArray, n_groups: int) -> int:
     """Tell whether at least half of the documents, of several levels, share the highest score."""
     several = False
@@ -200,117 +212,6 @@ def _tie_state(ranked: IntArray, n: int, starts: IntArray, n_groups: int) -> int
 
 
 @kernel
-def _dcg(
-    ranked: IntArray,
-    starts: IntArray,
-    n_groups: int,
-    cut: int,
-    gains: FloatArray,
-    discounts: FloatArray,
-) -> float:
-    """Sum gain × discount to rank ``cut``; each position of a group earns its mean gain."""
-    total = 0.0
-    for g in range(n_groups):
-        a, end = starts[g], starts[g + 1]
-        if a >= cut:
-            break
-        gain = 0.0
-        for i in range(a, end):
-            gain += gains[ranked[i]]
-        if gain > 0.0:
-            discount = 0.0
-            for i in range(a, min(end, cut)):
-                discount += discounts[i]
-            total += gain / (end - a) * discount
-    return total
-
-
-@kernel
-def _mean_ndcg(
-    ranked: IntArray,
-    starts: IntArray,
-    n_groups: int,
-    ideal: IntArray,
-    n_ideal: int,
-    gains: FloatArray,
-    discounts: FloatArray,
-) -> float:
-    """Average NDCG@1 … NDCG@n over the length of the list."""
-    total = dcg = best = 0.0
-    for g in range(n_groups):
-        a, end = starts[g], starts[g + 1]
-        gain = 0.0
-        for i in range(a, end):
-            gain += gains[ranked[i]]
-        gain /= end - a
-        for i in range(a, end):
-            dcg += gain * discounts[i]
-            if i < n_ideal:
-                best += gains[ideal[i]] * discounts[i]
-            total += dcg / best
-    return total / starts[n_groups]
-
-
-@kernel
-def _err(
-    ranked: IntArray,
-    starts: IntArray,
-    n_groups: int,
-    cut: int,
-    stops: FloatArray,
-    scale: float,
-    passing: FloatArray,
-) -> float:
-    """Expected reciprocal rank at which a reader stops; each document has its stop probability.
-
-    In a group, let S_i be the expected probability to pass i of its documents drawn at random, so
-    that the reader stops at position i with probability S_{i−1} − S_i. When one more document
-    joins, S_i becomes a mixture of S_i (it is not among the i) and of its own pass probability ×
-    S_{i−1} (it is). S_i ≤ (S_1)^i, so positions beyond 42 / (1 − S_1) cannot be seen in the result.
-    """
-    total = 0.0
-    reading = 1.0  # probability that the reader comes this far
-    for g in range(n_groups):
-        a, size = starts[g], starts[g + 1] - starts[g]
-        if a >= cut:
-            break
-        if size == 1:
-            stop = stops[ranked[a]] * scale
-            total += reading * stop / (a + 1)
-            reading *= 1.0 - stop
-            continue
-        mass = 0.0
-        for i in range(a, a + size):
-            mass += stops[ranked[i]] * scale
-        if mass == 0.0:
-            continue
-        deep = min(size, cut - a)
-        if _NEGLIGIBLE * size < mass * deep:
-            deep = int(_NEGLIGIBLE * size / mass) + 1
-        joined = 0  # the irrelevant ones first: they are passed for certain
-        for i in range(a, a + size):
-            joined += stops[ranked[i]] == 0.0
-        for i in range(deep):
-            passing[i] = 1.0 if i < joined else 0.0
-        product = 1.0
-        for i in range(a, a + size):
-            stop = stops[ranked[i]] * scale
-            if stop == 0.0:
-                continue
-            joined += 1
-            product *= 1.0 - stop
-            for j in range(min(joined, deep), 0, -1):
-                before = passing[j - 2] if j > 1 else 1.0
-                passing[j - 1] += j / joined * (before * (1.0 - stop) - passing[j - 1])
-        before = 1.0
-        for i in range(deep):
-            total += reading * (before - passing[i]) / (a + i + 1)
-            before = passing[i]
-        reading *= product
-    return total
-
-
-@kernel
 def _precision_sum(
     ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int
 ) -> float:
@@ -322,12 +223,17 @@ def _precision_sum(
         if a >= cut:
             break
         size = end - a
+        if size == 1:
+            if ranked[a] >= lowest:
+                above += 1
+                total += above / end
+            continue
         r = 0
         for i in range(a, end):
             r += ranked[i] >= lowest
         if r > 0:
             # given a relevant one at position i, r − 1 others are spread over the size − 1 places
-            density = (r - 1) / (size - 1) if size > 1 else 0.0
+            density = (r - 1) / (size - 1)
             part = 0.0
             for i in range(a, min(end, cut)):
                 part += (above + 1 + (i - a) * density) / (i + 1)

@@ -192,8 +192,10 @@ def order_ties(
 
 
 @kernel
-def ideal_codes(codes: IntArray, n_levels: int, ideal: IntArray, spare: IntArray) -> None:
-    """Write the codes from high to low into ``ideal``: by counting unless there are many levels.
+def ideal_codes(
+    codes: IntArray, n_levels: int, depth: int, ideal: IntArray, spare: IntArray
+) -> None:
+    """Write the ``depth`` highest codes, from high to low: by counting unless levels are many.
 
     ``spare`` holds at least 64 numbers and one a document.
     """
@@ -209,6 +211,6 @@ def ideal_codes(codes: IntArray, n_levels: int, ideal: IntArray, spare: IntArray
         spare[codes[i]] += 1
     at = 0
     for level in range(n_levels - 1, -1, -1):
-        for _ in range(spare[level]):
+        for _ in range(min(spare[level], depth - at)):
             ideal[at] = level
             at += 1

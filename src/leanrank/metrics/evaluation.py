@@ -14,8 +14,15 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
-from leanrank.execution import make_executor, query_ranges
-from leanrank.metrics._inputs import check_finite, column, find_queries, for_kernel, numbers
+from leanrank.execution import Executor, make_executor, query_ranges, row_blocks
+from leanrank.metrics._inputs import (
+    check_finite,
+    column,
+    find_queries,
+    for_kernel,
+    numbers,
+    whole_or_real,
+)
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.measures import (
     AP,
@@ -178,10 +185,11 @@ def evaluate(
         if qid is not None or group is not None:
             raise InputError("the data set brings its own queries: leave qid and group out")
         doc_ids = y.doc_ids if doc_ids is None else doc_ids
-        labels, query_ids, query_ptr, order = y.y, y.query_ids, y.query_ptr, None
+        labels: AnyArray = y.y
+        query_ids, query_ptr, order = y.query_ids, y.query_ptr, None
         check_finite(labels, "y")
     else:
-        labels = numbers(y, "y")
+        labels = whole_or_real(y, "y")
         query_ids, query_ptr, order = find_queries(qid, group, len(labels))
     values = numbers(scores, "scores", len(labels))
     ids = None
@@ -208,6 +216,9 @@ def evaluate(
     )
 
 
+_LABELS_PER_BLOCK = 262_144  # looking at a label takes a nanosecond
+
+
 def measure_lists(
     measures: tuple[Measure, ...],
     convention: Convention,
@@ -215,7 +226,7 @@ def measure_lists(
     query_ids: AnyArray,
     query_ptr: IntArray,
     scores: FloatArray,
-    labels: FloatArray,
+    labels: AnyArray,
     doc_ids: AnyArray | None,
     changed: list[str],
     n_jobs: int | None,
@@ -231,7 +242,8 @@ def measure_lists(
     from leanrank.metrics._order import TIE_CODES
 
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
-    codes, levels = _encode(everything)
+    executor = make_executor(n_jobs)
+    codes, levels = _encode(everything, executor)
     codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
     query_ptr = for_kernel(query_ptr)
     pool_ptr = query_ptr if pool_ptr is None else for_kernel(pool_ptr)
@@ -254,7 +266,7 @@ def measure_lists(
         breaker = _id_ranks(query_ptr, scores, doc_ids)
     discounts = convention.discounts(longest)
     values = np.empty((len(measures), n_queries))
-    state = np.empty(n_queries, dtype=np.int8)
+    state = np.zeros(n_queries, dtype=np.int8)
 
     def run(part: tuple[int, int]) -> None:
         measure_queries(
@@ -262,7 +274,7 @@ def measure_lists(
             pool_codes, gains, stops, discounts, table, figures, values, state,
         )  # fmt: skip
 
-    make_executor(n_jobs).map(run, query_ranges(query_ptr))
+    executor.map(run, query_ranges(query_ptr))
 
     if convention.ties == "input" and any(measure.sees_tie_order for measure in measures):
         carried = int(np.count_nonzero(state == CARRIED_BY_TIES))
@@ -273,16 +285,27 @@ def measure_lists(
     return _summary(measures, values, query_ids, convention.name, settings)
 
 
-def _encode(labels: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Number the label levels from low to high."""
-    from leanrank.metrics._kernels import encode_labels
+def _encode(labels: AnyArray, executor: Executor) -> tuple[IntArray, FloatArray]:
+    """Number the label levels from low to high; small whole labels are their own numbers."""
+    from leanrank.metrics._kernels import FEW_LEVELS, encode_labels
 
-    codes = np.empty(len(labels), dtype=np.int64)
-    n_levels = encode_labels(for_kernel(labels), codes)
-    if n_levels:
-        return codes, np.arange(n_levels, dtype=np.float64)
+    if len(labels) == 0:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    codes: IntArray
+    if labels.dtype == np.int64:
+        if labels.min() >= 0 and labels.max() < FEW_LEVELS:
+            return for_kernel(labels), np.arange(labels.max() + 1, dtype=np.float64)
+    else:
+        labels = for_kernel(labels)
+        codes = np.empty(len(labels), dtype=np.int64)
+        counts = executor.map(
+            lambda rows: encode_labels(labels[slice(*rows)], codes[slice(*rows)]),
+            row_blocks(len(labels), _LABELS_PER_BLOCK),
+        )
+        if min(counts) > 0:
+            return codes, np.arange(max(counts), dtype=np.float64)
     levels, codes = np.unique(labels, return_inverse=True)
-    return codes.astype(np.int64, copy=False), levels
+    return codes.astype(np.int64, copy=False), levels.astype(np.float64)
 
 
 def _id_ranks(query_ptr: IntArray, scores: FloatArray, doc_ids: AnyArray) -> IntArray:
