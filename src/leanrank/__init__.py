@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from leanrank.data import load_letor as load_letor
     from leanrank.data import make_ranking as make_ranking
     from leanrank.model import load_model as load_model
+    from leanrank.rankers import DominationRanker as DominationRanker
     from leanrank.rankers import RankRLS as RankRLS
 
 __getattr__, __dir__, _names = attach(
     "leanrank",
     {
+        "DominationRanker": "leanrank.rankers",
         "RankRLS": "leanrank.rankers",
         "RankingData": "leanrank.data",
         "checks": "leanrank.checks",

@@ -110,9 +110,7 @@ def along(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, t):
 
 
 @kernel
-def curvature(
-    cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, diag, atoms, aux
-):
+def curvature(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, diag, atoms, aux):
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
     for q in range(r0, r1):
         first = cell_ptr[q]

@@ -14,7 +14,7 @@ vectors a level. Everything is kept in logarithms of level masses, which neither
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,6 +140,16 @@ class DominationLoss:
     def dual(self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         """Return the dual value at q = a·p + (1 − a)·e_i, which is feasible when |Xᵀ a g| ≤ λ."""
         return float(kernels.dual(*_arrays(plan), r0, r1, u, a, _offset(plan)))
+
+    def term_mass(self, plan: DominationPlan) -> FloatArray:
+        """Total factor of each query's terms; a term's curvature is at most a variance."""
+        n_queries = len(plan.query_ptr) - 1
+        query_of = np.repeat(np.arange(n_queries), np.diff(plan.query_ptr))
+        return np.bincount(query_of, plan.gain, minlength=n_queries)
+
+    def compiled(self, plan: DominationPlan) -> tuple[Any, tuple[AnyArray, ...]]:
+        """Give the compiled ``evaluate`` and its leading arguments, for solvers that loop inside."""
+        return kernels.evaluate, _arrays(plan)
 
     def _table(self, n_levels: int) -> FloatArray:
         if self.margin is None:

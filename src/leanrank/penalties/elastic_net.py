@@ -45,7 +45,7 @@ class ElasticNet:
         signs : array-like, optional
             +1 for weights that may not be negative, −1 for not positive, 0 for either.
         """
-        f = _factors(factors, n_features)
+        f = penalty_factors(factors, n_features)
         excluded = np.isinf(f)
         finite = np.where(excluded, 0.0, f)
         lasso = np.where(excluded, np.inf, alpha * l1_ratio * finite)
@@ -65,6 +65,10 @@ class ElasticNet:
     def free(self) -> BoolArray:
         """Features without any penalty: no dual scaling makes their gradient vanish."""
         return ((self.above == 0) | (self.below == 0)) & (self.ridge == 0)
+
+    def times(self, factor: float) -> ElasticNet:
+        """Give the same penalty, that many times as strong."""
+        return ElasticNet(self.above * factor, self.below * factor, self.ridge * factor)
 
     def restrict(self, features: IntArray) -> ElasticNet:
         """Give the penalty of some features only."""
@@ -107,10 +111,12 @@ class ElasticNet:
         return np.where(
             w > 0,
             np.abs(slope + np.where(w > 0, self.above, 0.0)),
-            np.where(
-                w < 0, np.abs(slope - np.where(w < 0, self.below, 0.0)), self.excess(slope)
-            ),
+            np.where(w < 0, np.abs(slope - np.where(w < 0, self.below, 0.0)), self.excess(slope)),
         )
+
+    def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+        """What a coordinate step needs: above, below, ridge, and no power."""
+        return self.above, self.below, self.ridge, np.zeros(len(self.ridge)), 0.0
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """How many times this penalty's ℓ1 part must grow for the empty model to be optimal."""
@@ -121,7 +127,8 @@ class ElasticNet:
         return float(np.max(np.abs(c[counted]) / threshold[counted], initial=0.0))
 
 
-def _factors(factors: Any, n_features: int) -> FloatArray:
+def penalty_factors(factors: Any, n_features: int) -> FloatArray:
+    """Check one factor a feature."""
     if factors is None:
         return np.ones(n_features)
     f = np.asarray(factors, dtype=np.float64)
@@ -139,5 +146,7 @@ def _signs(signs: Any, n_features: int) -> FloatArray:
     if s.ndim == 0:
         s = np.full(n_features, float(s))
     if s.shape != (n_features,) or not np.isin(s, (-1.0, 0.0, 1.0)).all():
-        raise InputError(f"signs must hold {n_features} of -1 (not positive), 0 (either), 1 (not negative)")
+        raise InputError(
+            f"signs must hold {n_features} of -1 (not positive), 0 (either), 1 (not negative)"
+        )
     return s

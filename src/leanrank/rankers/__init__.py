@@ -6,15 +6,18 @@ from leanrank._lazy import attach
 
 if TYPE_CHECKING:
     from leanrank.rankers.base import BaseRanker as BaseRanker
+    from leanrank.rankers.domination import DominationRanker as DominationRanker
     from leanrank.rankers.rankrls import RankRLS as RankRLS
 
 RANKERS: dict[str, str] = {
+    "domination": "DominationRanker",
     "rankrls": "RankRLS",
 }
 """The name of each ranker on the command line, and its class here."""
 
 _modules = {
     "BaseRanker": "leanrank.rankers.base",
+    "DominationRanker": "leanrank.rankers.domination",
     "RankRLS": "leanrank.rankers.rankrls",
 }
 __getattr__, __dir__, _names = attach("leanrank.rankers", _modules)

@@ -94,6 +94,34 @@ class BaseRanker(BaseEstimator):
         -------
         self
         """
+        data, labels = self._data_and_labels(
+            X,
+            y,
+            qid,
+            group=group,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            gain_weight=gain_weight,
+            offset=offset,
+        )
+        self.n_queries_ = data.n_queries
+        self.n_informative_queries_ = int(data.informative.sum())
+        self.coef_ = self._fit(data, labels)
+        return self
+
+    def _data_and_labels(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        group: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        gain_weight: Any = None,
+        offset: Any = None,
+    ) -> tuple[RankingData, Labels]:
+        """Check what ``fit`` was given, and learn the number and names of the features."""
         if isinstance(X, RankingData):
             _refuse_beside_data(
                 y=y,
@@ -122,7 +150,7 @@ class BaseRanker(BaseEstimator):
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
         gains = _gains(gain_weight, data, grouped=data is X)
-        labels = Labels(
+        return data, Labels(
             y=kernel_view(data.y),
             query_ptr=kernel_view(data.query_ptr),
             sample_weight=_view(data.sample_weight),
@@ -131,10 +159,6 @@ class BaseRanker(BaseEstimator):
             offset=_view(data.offset),
             normalize=getattr(self, "normalize", "query"),
         )
-        self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = int(data.informative.sum())
-        self.coef_ = self._fit(data, labels)
-        return self
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
         """Return the weights for validated data."""

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numba
 import numpy as np
 
@@ -91,11 +93,33 @@ def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, n_cells):
 
 
 @kernel
-def sparse_matvec(data, indices, indptr, features, weights, out):
-    for k in range(len(features)):
+def sparse_matvec(data, indices, starts, ends, weights, out):
+    for k in range(len(weights)):
         w = weights[k]
-        for at in range(indptr[features[k]], indptr[features[k] + 1]):
+        for at in range(starts[k], ends[k]):
             out[indices[at]] += data[at] * w
+
+
+@kernel
+def sparse_bands(indices, indptr, features, edges):
+    out = np.empty((len(edges), len(features)), dtype=np.int64)
+    for k in range(len(features)):
+        begin, end = indptr[features[k]], indptr[features[k] + 1]
+        column = indices[begin:end]
+        for b in range(len(edges)):
+            out[b, k] = begin + np.searchsorted(column, edges[b])
+    return out
+
+
+@kernel
+def sparse_norms(data, indptr, n_rows, out, begin, end):
+    for j in range(begin, end):
+        total = 0.0
+        squares = 0.0
+        for at in range(indptr[j], indptr[j + 1]):
+            total += data[at]
+            squares += np.float64(data[at]) * data[at]
+        out[j] = np.sqrt(max(0.0, squares - total * total / n_rows))
 
 
 @kernel
@@ -129,56 +153,63 @@ def _column_dot(data, indices, begin, end, g):
 
 
 @kernel
-def sparse_take_rows(data, indices, indptr, features, n_rows):
-    row_ptr = np.zeros(n_rows + 1, dtype=np.int64)
-    for k in range(len(features)):
-        for at in range(indptr[features[k]], indptr[features[k] + 1]):
-            row_ptr[indices[at] + 1] += 1
-    for i in range(n_rows):
-        row_ptr[i + 1] += row_ptr[i]
-    stored = row_ptr[n_rows]
-    columns = np.empty(stored, dtype=np.int32)
-    values = np.empty(stored, dtype=data.dtype)
-    fill = row_ptr[:-1].copy()
-    for k in range(len(features)):
-        for at in range(indptr[features[k]], indptr[features[k] + 1]):
-            i = indices[at]
-            columns[fill[i]] = k
-            values[fill[i]] = data[at]
-            fill[i] += 1
-    return row_ptr, columns, values
-
-
-@kernel
-def csr_matvec(data, indices, indptr, v, out, begin, end):
+def csr_pick(data, indices, indptr, position, begin, end):
+    """Copy the entries of a block's columns from some rows of the whole matrix."""
+    most = indptr[end] - indptr[begin]
+    row_ptr = np.zeros(end - begin + 1, dtype=np.int64)
+    places = np.empty(most + 1, dtype=np.int32)
+    values = np.empty(most + 1, dtype=data.dtype)
+    count = 0
     for i in range(begin, end):
-        total = 0.0
         for at in range(indptr[i], indptr[i + 1]):
-            total += data[at] * v[indices[at]]
-        out[i] = total
+            # written always, kept if wanted: a branch here would be mispredicted all the time
+            place = position[indices[at]]
+            places[count] = place
+            values[count] = data[at]
+            count += place >= 0
+        row_ptr[i - begin + 1] = count
+    return row_ptr, places[:count].copy(), values[:count].copy()
 
 
 @kernel
-def csr_gram(data, indices, indptr, diag, begin, end, lower):
-    for i in range(begin, end):
-        weight = diag[i]
-        if weight != 0.0:
-            for a in range(indptr[i], indptr[i + 1]):
-                scaled = weight * data[a]
-                row = lower[indices[a]]
-                for b in range(indptr[i], a + 1):
-                    row[indices[b]] += scaled * data[b]
+def csr_gram(row_ptr, places, values, diag, cut, begin, lower):
+    for i in range(len(row_ptr) - 1):
+        weight = diag[begin + i]
+        if weight >= cut:
+            for a in range(row_ptr[i], row_ptr[i + 1]):
+                scaled = weight * values[a]
+                row = lower[places[a]]
+                # features ascend in a row and in a block: this is the lower triangle
+                for b in range(row_ptr[i], a + 1):
+                    row[places[b]] += scaled * values[b]
+        elif weight > 0.0:
+            for a in range(row_ptr[i], row_ptr[i + 1]):
+                lower[places[a], places[a]] += weight * values[a] * values[a]
 
 
 @kernel
-def csr_cell_sums(data, indices, indptr, n_features, atoms, cell, begin, end, first, n_cells):
-    n_atoms = atoms.shape[1]
-    out = np.zeros((n_cells, n_atoms, n_features))
+def small_weights(weights, share):
+    """Give a value below which the weights add up to at most a share of their sum."""
+    total = 0.0
+    by_exponent = np.zeros(2200)
+    for i in range(len(weights)):
+        if weights[i] > 0.0:
+            total += weights[i]
+            by_exponent[1100 + math.frexp(weights[i])[1]] += weights[i]
+    below = 0.0
+    for at in range(len(by_exponent)):
+        below += by_exponent[at]
+        if below > share * total:
+            return math.ldexp(0.5, at - 1100)
+    return 0.0
+
+
+@kernel
+def csr_cell_sums(row_ptr, places, values, offset, begin, end, atoms, cell, first, out):
     for i in range(begin, end):
-        for a in range(n_atoms):
+        for a in range(atoms.shape[1]):
             weight = atoms[i, a]
             if weight != 0.0:
                 row = out[cell[i] - first, a]
-                for at in range(indptr[i], indptr[i + 1]):
-                    row[indices[at]] += weight * data[at]
-    return out
+                for at in range(row_ptr[i - offset], row_ptr[i - offset + 1]):
+                    row[places[at]] += weight * values[at]

@@ -13,14 +13,14 @@ within, would otherwise have to cancel.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.execution import Executor, add_up, query_ranges, row_blocks
+from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, query_ranges, row_blocks
 from leanrank.solvers import _products
 
 NONZEROS_PER_BLOCK = 1 << 19
@@ -132,6 +132,8 @@ class DenseBlock(DenseDesign):
     overflow.
     """
 
+    drops_rows = False
+
     def __init__(self, X: np.ndarray[Any, Any], executor: Executor) -> None:
         super().__init__(X, executor)
         count = max(1, self.n_rows)
@@ -145,8 +147,11 @@ class DenseBlock(DenseDesign):
         spread = np.sqrt(variance / count)
         self.spread = np.where(spread > 0, spread, 1.0)
 
-    def gram(self, diag: FloatArray, anchor: IntArray, *, exact: bool = False) -> FloatArray:
+    def gram(
+        self, diag: FloatArray, anchor: IntArray, *, exact: bool = False, cut: float = 0.0
+    ) -> FloatArray:
         """Compute (X − A)ᵀ diag (X − A) with BLAS on scaled blocks, in the precision of X."""
+        del cut
         root = np.sqrt(np.maximum(diag, 0.0))
         dtype = np.float64 if exact else self.X.dtype
 
@@ -174,29 +179,27 @@ class DenseBlock(DenseDesign):
 
 
 class SparseDesign:
-    """A sparse matrix in column form: a sparse weight vector touches only its own columns."""
+    """A sparse matrix by row and by column: a sparse weight vector touches only its own columns."""
 
     def __init__(self, X: Matrix, executor: Executor) -> None:
         self.n_rows, self.n_features = X.shape
         self.executor = executor
+        self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
         columns = X.tocsc()
-        self.data = columns.data
-        self.indices = columns.indices
-        self.indptr = columns.indptr
-        self.column_blocks = _column_blocks(np.diff(self.indptr))
+        self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
+        self.column_sizes = np.diff(self.indptr)
+        self.column_blocks = _column_blocks(self.column_sizes)
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw from the columns of non-zero weights."""
-        out = np.zeros(self.n_rows)
         support = np.flatnonzero(w)
-        _products.sparse_matvec(self.data, self.indices, self.indptr, support, w[support], out)
-        return out
+        return self.take(support).matvec(w[support])
 
     def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
         """Compute Xᵀg, one dot product a column."""
         if features is not None:
             out = np.empty(len(features))
-            blocks = _column_blocks(np.diff(self.indptr)[features])
+            blocks = _column_blocks(self.column_sizes[features])
             self.executor.map(
                 lambda at: _products.sparse_rmatvec_some(
                     self.data, self.indices, self.indptr, features, g, out, at[0], at[1]
@@ -213,13 +216,34 @@ class SparseDesign:
         )
         return out
 
+    @cached_property
+    def column_norms(self) -> FloatArray:
+        """Euclidean length of each column less its mean.
+
+        Score gradients add up to zero, so a shift of a column does not change its product.
+        """
+        out = np.zeros(self.n_features)
+        self.executor.map(
+            lambda at: _products.sparse_norms(
+                self.data, self.indptr, self.n_rows, out, at[0], at[1]
+            ),
+            self.column_blocks,
+        )
+        return out
+
     def take(self, features: IntArray) -> SparseBlock:
-        """Copy some columns, both by column and by row."""
+        """Single out some columns; nothing is copied."""
         return SparseBlock(self, features)
 
 
 class SparseBlock:
-    """Some columns of a sparse matrix, by row."""
+    """Some columns of a sparse matrix.
+
+    Products with a vector run over the columns. The Gram matrix runs over the rows of the whole
+    matrix, picking the entries of the block, and skips rows without curvature.
+    """
+
+    drops_rows = True
 
     def __init__(self, design: SparseDesign, features: IntArray) -> None:
         self.design = design
@@ -227,37 +251,60 @@ class SparseBlock:
         self.n_features = len(features)
         self.n_rows = design.n_rows
         self.executor = design.executor
-        self.indptr, self.indices, self.data = _products.sparse_take_rows(
-            design.data, design.indices, design.indptr, features, design.n_rows
-        )
+        self.position = np.full(design.n_features, -1, dtype=np.int32)
+        self.position[features] = np.arange(len(features), dtype=np.int32)
         self.blocks = row_blocks(self.n_rows)
+        self.bands = row_blocks(self.n_rows, 2 * ROWS_PER_RANGE)
+
+    @cached_property
+    def band_starts(self) -> IntArray:
+        """Where each column enters each band of rows: a band's scores fit the cache."""
+        edges = np.array([begin for begin, _ in self.bands] + [self.n_rows], dtype=np.int64)
+        starts: IntArray = _products.sparse_bands(
+            self.design.indices, self.design.indptr, self.features, edges
+        )
+        return starts
 
     def matvec(self, v: FloatArray) -> FloatArray:
-        """Compute X_W v, blocks of rows."""
-        out = np.empty(self.n_rows)
+        """Compute X_W v, column after column within a band of rows."""
+        out = np.zeros(self.n_rows)
+        starts = self.band_starts
         self.executor.map(
-            lambda at: _products.csr_matvec(
-                self.data, self.indices, self.indptr, v, out, at[0], at[1]
+            lambda b: _products.sparse_matvec(
+                self.design.data, self.design.indices, starts[b], starts[b + 1], v, out
             ),
-            self.blocks,
+            range(len(self.bands)),
         )
         return out
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
-        """Compute X_Wᵀ g from the columns of the whole matrix."""
+        """Compute X_Wᵀ g, one dot product a column."""
         return self.design.rmatvec(g, self.features)
 
-    def gram(self, diag: FloatArray, anchor: IntArray, *, exact: bool = False) -> FloatArray:
-        """Compute X_Wᵀ diag X_W, one outer product a row, in float64; anchors would fill it in."""
+    @cached_property
+    def by_row(self) -> list[tuple[Any, Any, Any]]:
+        """The entries of the block by row, one compact copy for each block of rows."""
+        return self.executor.map(
+            lambda at: _products.csr_pick(*self.design.rows, self.position, at[0], at[1]),
+            self.blocks,
+        )
+
+    def gram(
+        self, diag: FloatArray, anchor: IntArray, *, exact: bool = False, cut: float = 0.0
+    ) -> FloatArray:
+        """Compute X_Wᵀ diag X_W, one outer product a row, in float64.
+
+        Anchors are not subtracted, they would fill the rows in. Rows whose weight is below ``cut``
+        enter the diagonal only.
+        """
         del anchor, exact
         shape = (self.n_features, self.n_features)
-        lower = add_in_lanes(
-            self.executor,
-            partial(_gram_part, self, diag),
-            self.blocks,
-            shape,
-            in_place=True,
-        )
+        by_row = self.by_row
+
+        def part(b: int, total: FloatArray) -> None:
+            _products.csr_gram(*by_row[b], diag, cut, self.blocks[b][0], total)
+
+        lower = add_in_lanes(self.executor, part, list(range(len(by_row))), shape, in_place=True)
         return lower + np.tril(lower, -1).T
 
     def cell_sums(
@@ -272,18 +319,13 @@ class SparseBlock:
     ) -> FloatArray:
         """Sum atoms × row over each cell of the rows [begin, end)."""
         del anchor
-        return _products.csr_cell_sums(
-            self.data,
-            self.indices,
-            self.indptr,
-            self.n_features,
-            atoms,
-            cell,
-            begin,
-            end,
-            first,
-            n_cells,
-        )
+        out = np.zeros((n_cells, atoms.shape[1], self.n_features))
+        for rows, (low, high) in zip(self.by_row, self.blocks, strict=True):
+            if low < end and high > begin:
+                _products.csr_cell_sums(
+                    *rows, low, max(begin, low), min(end, high), atoms, cell, first, out
+                )
+        return out
 
 
 def _column_blocks(stored: IntArray) -> list[tuple[int, int]]:
@@ -316,12 +358,6 @@ def add_in_lanes(
         return total
 
     return _sum_or_zero(executor.map(run, range(min(lanes, len(items)))), shape)
-
-
-def _gram_part(
-    block: SparseBlock, diag: FloatArray, at: tuple[int, int], total: FloatArray
-) -> None:
-    _products.csr_gram(block.data, block.indices, block.indptr, diag, at[0], at[1], total)
 
 
 def _sum_or_zero(parts: list[Any], shape: Any) -> FloatArray:

@@ -17,7 +17,18 @@ import numpy as np
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.losses.base import require
 from leanrank.solvers._quadratic import minimise_quadratic
+from leanrank.solvers.lazy_gradient import LazyGradient
 from leanrank.solvers.problem import Problem
+
+DESCENT = 0.4
+"""A cold start first solves stronger penalties roughly, each this many times the one before: their
+supports are small, and where they end the gradient says which features to add."""
+
+NEARLY = 0.97
+"""A feature whose gradient is above this share of its threshold joins the working set."""
+
+GOOD_STEP = 0.1
+"""A Hessian is used again if the step it gave left at most this share of the gap."""
 
 INNER_SHARE = 0.3
 """The working set is solved until its own gap is this share of the whole gap."""
@@ -89,52 +100,92 @@ def solve_newton(
         Called with each entry of the history.
     """
     require(problem.loss, "newton", "evaluate", "curvature", "fold", "dual")
-    n = problem.n_features
-    w = np.zeros(n) if w is None else np.where(penalty.excluded, 0.0, w)
-    w = np.where(w > 0, np.where(np.isinf(penalty.above), 0, w), np.where(np.isinf(penalty.below), 0, w))
-    u = problem.scores(w)
-    state = _State(w, u, *problem.evaluate(u))
+    state = _start(problem, penalty, w)
+    gradient = LazyGradient(problem)
     alive = ~penalty.excluded
     free = penalty.free & alive
     best_dual = -np.inf
+    free_scale = 1.0
     history: list[dict[str, Any]] = []
-    working = np.flatnonzero(w)
-    block: Any = None
-    initial_free = 0.0
+    working = _WorkingSet(problem, np.flatnonzero(state.w))
+    strength = np.inf
     for n_iter in range(1, max_iter + 1):
-        c = problem.gradient(state.g, alive)
+        c = gradient(state.g, penalty, alive)
         objective = state.value + penalty.value(state.w)
         a = penalty.dual_scale(c)
         best_dual = max(best_dual, problem.dual(state.u, a) - penalty.conjugate(a * c))
         gap = max(0.0, objective - best_dual)
         free_residual = float(np.abs(c[free]).max(initial=0.0))
-        initial_free = max(initial_free, free_residual)
+        free_scale = max(free_scale, free_residual)
         entry = {
             "iteration": n_iter,
             "objective": objective,
             "gap": gap / objective if objective > 0 else 0.0,
             "support": int(np.count_nonzero(state.w)),
-            "working_set": len(working),
+            "working_set": len(working.features),
             "alive": int(np.count_nonzero(alive)),
         }
         history.append(entry)
         if callback is not None:
             callback(entry)
-        converged = gap <= tol * objective and free_residual <= tol * max(1.0, initial_free)
+        converged = gap <= tol * objective and free_residual <= tol * free_scale
         if converged or n_iter == max_iter:
             break
         if radius is not None:
             _screen(alive, penalty, a * c, np.sqrt(gap / 2.0) * radius, state.w)
-        chosen = _choose(penalty, c, state.w, alive, free, working)
-        if block is None or not np.array_equal(chosen, working):
-            working = chosen
-            block = problem.design.take(working)
-        floor = 0.5 * tol * objective
-        if not _minimise_over(problem, penalty, block, working, state, max(INNER_SHARE * gap, floor)):
+        strength = _next_strength(strength, penalty, c, state.w, alive)
+        stage = penalty if strength == 1.0 else penalty.times(strength)
+        working.choose(_choose(stage, c, state.w, alive, free, working.features))
+        target = max(INNER_SHARE * gap, 0.5 * tol * objective)
+        steps = 50 if strength == 1.0 else 1
+        moved = _minimise_over(problem, stage, working, state, target, steps)
+        if not moved and strength == 1.0:
             break
-    return Solution(
-        state.w, objective, entry["gap"], free_residual, n_iter, converged, history
-    )
+    return Solution(state.w, objective, entry["gap"], free_residual, n_iter, converged, history)
+
+
+class _WorkingSet:
+    """The features under work, the compact copy of their columns, and their latest Hessian."""
+
+    def __init__(self, problem: Problem, features: IntArray) -> None:
+        self.problem = problem
+        self.features = features
+        self.block: Any = None
+        self.hessian: FloatArray | None = None
+        self.gap = np.inf
+
+    def choose(self, features: IntArray) -> None:
+        """Change the features; nothing is lost if they are the same."""
+        if self.block is None or not np.array_equal(features, self.features):
+            self.features = features
+            self.block = self.problem.design.take(features)
+            self.hessian = None
+
+
+def _next_strength(
+    strength: float, penalty: Any, c: FloatArray, w: FloatArray, alive: BoolArray
+) -> float:
+    """Weaken the penalty towards its own strength, at once when few features want to enter."""
+    outside = np.where(alive & (w == 0), c, 0.0)
+    wanting = int(np.count_nonzero(penalty.excess(outside)))
+    if wanting <= _room(w):
+        return 1.0
+    return max(1.0, DESCENT * min(strength, penalty.alpha_max_ratio(outside)))
+
+
+def _room(w: FloatArray) -> int:
+    """How many features may enter at once."""
+    return max(64, 2 * int(np.count_nonzero(w)))
+
+
+def _start(problem: Problem, penalty: Any, w: FloatArray | None) -> _State:
+    """Evaluate the starting point, less the weights that the penalty forbids."""
+    if w is None:
+        w = np.zeros(problem.n_features)
+    forbidden = np.isinf(np.where(w > 0, penalty.above, penalty.below))
+    w = np.where(forbidden, 0.0, w)
+    u = problem.scores(w)
+    return _State(w, u, *problem.evaluate(u))
 
 
 def _screen(
@@ -153,53 +204,64 @@ def _choose(
     free: BoolArray,
     working: IntArray,
 ) -> IntArray:
-    """Choose the support, the free features and the strongest of those that want to enter."""
+    """Choose the support, the free features and the strongest of those that want to enter.
+
+    Once nothing outside wants to enter, the set stays as it is. Until then it takes in those that
+    are close to wanting, so that it need not change soon.
+    """
     support = (w != 0) | free
-    excess = np.where(alive & ~support, penalty.excess(c), 0.0)
-    wanting = np.flatnonzero(excess > 0)
-    if len(wanting) == 0 and support.any():
-        keep = np.zeros(len(w), dtype=bool)
-        keep[working] = True
-        return np.flatnonzero((keep & alive) | support)
-    room = max(64, 2 * int(np.count_nonzero(support)))
-    if len(wanting) > room:
-        order = np.argpartition(-excess[wanting], room)[:room]
-        wanting = wanting[order]
+    outside = np.where(alive & ~support, c, 0.0)
+    kept = np.zeros(len(w), dtype=bool)
+    kept[working] = True
+    if not np.any(penalty.excess(np.where(kept, 0.0, outside))):
+        return np.flatnonzero((kept & alive) | support)
+    ratio = np.abs(outside) / np.maximum(penalty.threshold(outside), np.finfo(float).tiny)
+    close = np.flatnonzero(ratio > NEARLY)
+    if len(close) > _room(w):
+        close = close[np.argpartition(-ratio[close], _room(w))[: _room(w)]]
     chosen = support.copy()
-    chosen[wanting] = True
+    chosen[close] = True
     return np.flatnonzero(chosen)
 
 
 def _minimise_over(
     problem: Problem,
     penalty: Any,
-    block: Any,
-    working: IntArray,
+    working: _WorkingSet,
     state: _State,
     target: float,
-    max_steps: int = 50,
+    max_steps: int,
 ) -> bool:
-    """Take Newton steps in the working set until its gap is below target; tell if any was taken."""
-    part = penalty.restrict(working)
+    """Take Newton steps in the working set until its gap is below target; tell if any was taken.
+
+    A Hessian serves again after a step that went very well.
+    """
+    features, block = working.features, working.block
+    part = penalty.restrict(features)
     moved = False
     best_dual = -np.inf
     for _ in range(max_steps):
-        w = state.w[working]
+        w = state.w[features]
         c = block.rmatvec(state.g)
         objective = state.value + part.value(w)
         a = part.dual_scale(c)
         best_dual = max(best_dual, problem.dual(state.u, a) - part.conjugate(a * c))
-        free = part.free
-        if moved and objective - best_dual <= target and np.abs(c[free]).max(initial=0.0) <= target:
+        gap = objective - best_dual
+        if moved and gap <= target and np.abs(c[part.free]).max(initial=0.0) <= target:
             break
-        hessian = problem.hessian(block, state.u)
-        step = minimise_quadratic(hessian, c, w, part.above, part.below, part.ridge)
+        fresh = working.hessian is None or not gap <= GOOD_STEP * working.gap
+        if fresh:
+            working.hessian = problem.hessian(block, state.u)
+        working.gap = gap
+        step = minimise_quadratic(working.hessian, c, w, part.above, part.below, part.ridge)
         promised = float(c @ step) + part.value(w + step) - part.value(w)
         if not promised < 0.0:
             break
         d = block.matvec(step)
-        if not _line_search(problem, part, working, state, w, step, d, objective, promised):
-            break
+        if not _line_search(problem, part, features, state, w, step, d, objective, promised):
+            if fresh:
+                break
+            working.hessian = None
         moved = True
     return moved
 

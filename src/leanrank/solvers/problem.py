@@ -12,13 +12,21 @@ from typing import Any
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import BoolArray, FloatArray, Matrix
+from leanrank._typing import FloatArray, Matrix
 from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges
 from leanrank.losses.base import Plan
+from leanrank.solvers import _products
 from leanrank.solvers.design import Block, Design, add_in_lanes, make_design
 
 CELL_SUM_BYTES = 32 << 20
 """Largest temporary array of cell sums; longer ranges of queries are cut."""
+
+DROPPED_CURVATURE = 1e-3
+"""Share of the curvature, in the rows that have least, that sparse Hessians see on their diagonal only.
+
+Most documents of a long list are far below the ones that matter; an outer product for each of them
+would cost most of the time and change the step by little.
+"""
 
 CELLS_PER_RANGE = 2_048
 """Cells in one unit of work on the low-rank part of a Hessian."""
@@ -67,15 +75,6 @@ class Problem:
         )
         return float(add_up(parts)), g
 
-    def gradient(self, g: FloatArray, alive: BoolArray | None = None) -> FloatArray:
-        """Compute Xᵀg; zero in features that are not alive."""
-        if alive is None or alive.all():
-            return self.design.rmatvec(g)
-        out = np.zeros(self.n_features)
-        features = np.flatnonzero(alive)
-        out[features] = self.design.rmatvec(g, features)
-        return out
-
     def along(self, u: FloatArray, d: FloatArray, t: float) -> FloatArray:
         """Compute value, slope and curvature of the loss at u + t·d."""
         parts = self.executor.map(
@@ -104,6 +103,10 @@ class Problem:
         self.executor.map(
             lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), self.ranges
         )
+        cut = 0.0
+        if block.drops_rows and not exact:
+            cut = _products.small_weights(diag, DROPPED_CURVATURE)
+            atoms[diag < cut] = 0.0
         shape = (block.n_features, block.n_features)
 
         def low_rank(r: tuple[int, int]) -> FloatArray:
@@ -117,4 +120,4 @@ class Problem:
         affordable = CELL_SUM_BYTES // (8 * loss.n_atoms * max(1, block.n_features))
         pieces = query_ranges(plan.cell_ptr, min(CELLS_PER_RANGE, max(1, affordable)))
         half = add_in_lanes(self.executor, low_rank, pieces, shape)
-        return block.gram(diag, anchor, exact=exact) - (half + half.T)
+        return block.gram(diag, anchor, exact=exact, cut=cut) - (half + half.T)
