@@ -57,6 +57,21 @@ def test_empty_single_and_failing_maps(executor: execution.Executor) -> None:
     assert executor.map(abs, [-1, -2]) == [1, 2]  # the pool is still of use
 
 
+def test_maps_inside_maps_do_not_wait_for_each_other() -> None:
+    done: list[list[list[int]]] = []
+    executor = ThreadExecutor(2)
+
+    def outer(i: int) -> list[int]:
+        return executor.map(lambda j: i * j, range(5))
+
+    thread = threading.Thread(
+        target=lambda: done.append(executor.map(outer, range(6))), daemon=True
+    )
+    thread.start()
+    thread.join(20)
+    assert done == [[[i * j for j in range(5)] for i in range(6)]]
+
+
 @pytest.mark.parametrize("n_jobs", [0, True, 1.5, "2"])
 def test_senseless_n_jobs(n_jobs: object) -> None:
     with pytest.raises(InputError, match=r"n_jobs=.* is not a number of threads"):

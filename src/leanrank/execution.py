@@ -53,7 +53,7 @@ class ThreadExecutor:
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Apply ``function`` to every item in the pool; results in the order of the items."""
         listed = list(items)
-        if len(listed) < 2:
+        if len(listed) < 2 or getattr(_worker, "busy", False):  # a worker must not wait for workers
             return [function(item) for item in listed]
         return list(_pool(self.n_workers, os.getpid()).map(function, listed))
 
@@ -166,4 +166,11 @@ def _blas_controller() -> Any:
 def _pool(n_workers: int, pid: int) -> ThreadPoolExecutor:
     """Keep one pool per size and process: a forked child must not wait for its parent's threads."""
     del pid
-    return ThreadPoolExecutor(n_workers, thread_name_prefix="leanrank")
+    return ThreadPoolExecutor(
+        n_workers,
+        thread_name_prefix="leanrank",
+        initializer=lambda: setattr(_worker, "busy", True),
+    )
+
+
+_worker = threading.local()
