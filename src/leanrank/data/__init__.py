@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leanrank.data.normalize import normalizer_from_dict as normalizer_from_dict
     from leanrank.data.parquet import dump_parquet as dump_parquet
     from leanrank.data.parquet import load_parquet as load_parquet
+    from leanrank.data.public_sets import fetch as fetch
     from leanrank.data.ranking_data import RankingData as RankingData
     from leanrank.data.sample import load_sample as load_sample
     from leanrank.data.sample import sample_weights as sample_weights
@@ -38,6 +39,7 @@ __getattr__, __dir__, __all__ = attach(
         "dump": "leanrank.data.formats",
         "dump_letor": "leanrank.data.letor",
         "dump_parquet": "leanrank.data.parquet",
+        "fetch": "leanrank.data.public_sets",
         "from_frame": "leanrank.data.frames",
         "load": "leanrank.data.formats",
         "load_letor": "leanrank.data.letor",
