@@ -205,12 +205,12 @@ def test_many_levels_and_long_lists_sort_the_ideal():
 
 def test_expected_err_of_a_long_tie_is_the_mean_over_random_orders():
     rng = np.random.default_rng(3)
-    y = rng.choice([0, 0, 0, 1, 2, 4], 400)
-    found = evaluate(y, np.zeros(400), measures="err,err@10,mrr,map")
+    y = rng.choice([0, 0, 0, 1, 2, 4], 150)
+    found = evaluate(y, np.zeros(150), measures="err,err@10,mrr,map")
     convention = CONVENTIONS["standard"]
     for measure in ("err", "err@10", "mrr", "map"):
         drawn = [
-            slow_list_measure(measure, rng.permutation(y[:400]).tolist(), convention, 4)
+            slow_list_measure(measure, rng.permutation(y).tolist(), convention, 4)
             for _ in range(300)
         ]
         assert abs(found[measure] - np.mean(drawn)) < 5 * np.std(drawn) / math.sqrt(300)

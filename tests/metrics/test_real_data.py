@@ -51,4 +51,4 @@ def test_ties_in_input_order_leak_on_ohsumed():
         found = evaluate(y, flat, qid, convention="letor3", ties="average")
         fair.append(list(found.means.values()))
     np.testing.assert_allclose(np.mean(leaked, axis=0), [0.399, 0.427], atol=5e-4)
-    assert (np.mean(fair, axis=0) < [0.2, 0.31]).all()
+    np.testing.assert_allclose(np.mean(fair, axis=0), [0.191, 0.307], atol=5e-4)
