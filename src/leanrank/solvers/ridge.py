@@ -34,7 +34,7 @@ def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatA
     if n == 0:
         return np.zeros(0)
     start = problem.scores(np.zeros(n))
-    gradient = problem.gradient(problem.evaluate(start)[1])
+    gradient = problem.design.rmatvec(problem.evaluate(start)[1])
     if n > LARGEST_FACTORISATION:
         return _conjugate_gradients(problem, alpha, gradient, tol)
     block = problem.design.take(np.arange(n))
@@ -44,7 +44,7 @@ def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatA
     w = solve(-gradient)
     # Forming H squares the condition of X; one step on the residual of the problem itself wins back
     # most of what that costs.
-    return w - solve(problem.gradient(problem.evaluate(problem.scores(w))[1]) + alpha * w)
+    return w - solve(problem.design.rmatvec(problem.evaluate(problem.scores(w))[1]) + alpha * w)
 
 
 def _factorise(system: FloatArray) -> Callable[[FloatArray], FloatArray]:
@@ -72,7 +72,7 @@ def _conjugate_gradients(
     n = problem.n_features
 
     def product(v: FloatArray) -> FloatArray:
-        moved = problem.gradient(problem.evaluate(problem.scores(np.ravel(v)))[1])
+        moved = problem.design.rmatvec(problem.evaluate(problem.scores(np.ravel(v)))[1])
         return moved - gradient + alpha * np.ravel(v)
 
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
