@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -247,10 +248,15 @@ def test_single_precision_is_rounded_once():
 
 
 @pytest.mark.parametrize(
-    ("suffix", "pack"), [("gz", gzip.compress), ("xz", lzma.compress), ("bz2", bz2.compress)]
+    ("suffix", "pack", "open_"),
+    [
+        ("gz", gzip.compress, gzip.open),
+        ("xz", lzma.compress, lzma.open),
+        ("bz2", bz2.compress, bz2.open),
+    ],
 )
 @pytest.mark.parametrize("in_memory", [10, 2**20])
-def test_compressed_files_and_streams(tmp_path, monkeypatch, suffix, pack, in_memory):
+def test_compressed_files_and_streams(tmp_path, monkeypatch, suffix, pack, open_, in_memory):
     monkeypatch.setattr(_letor_source, "IN_MEMORY", in_memory)
     monkeypatch.setattr(_letor_source, "_BLOCK", 64)
     packed = pack(SMALL)
@@ -260,6 +266,8 @@ def test_compressed_files_and_streams(tmp_path, monkeypatch, suffix, pack, in_me
     same(load_letor(str(path)), load(SMALL))
     same(load(packed), load(SMALL))
     with open(path, "rb") as stream:
+        same(load_letor(stream), load(SMALL))
+    with open_(path, "rb") as stream:  # unpacked already, though the name says otherwise
         same(load_letor(stream), load(SMALL))
     (tmp_path / "no_suffix").write_bytes(packed)
     same(load_letor(tmp_path / "no_suffix"), load(SMALL))
@@ -303,6 +311,65 @@ def test_named_pipe(tmp_path):
     writer.join()
 
 
+def test_one_very_long_query_does_not_widen_all():
+    content = b"".join(b"1 qid:q%d 1:1\n" % i for i in range(3000)) + b"1 qid:" + b"x" * 100_000
+    names = load(content).query_ids
+    assert names.nbytes < 10_000_000
+    assert names[0] == "q0"
+    assert len(names[-1]) == 100_000
+
+
+class Dripping(io.RawIOBase):
+    """A stream that gives three bytes at a time, as a pipe may."""
+
+    def __init__(self, content, error=None):
+        self._rest, self._error = content, error
+
+    def readable(self):
+        return True
+
+    def read(self, size=-1):
+        given, self._rest = self._rest[:3], self._rest[3:]
+        if not given and self._error is not None:
+            raise self._error
+        return given
+
+
+def test_a_stream_that_drips():
+    same(load_letor(Dripping(SMALL)), load(SMALL))
+    same(load_letor(Dripping(gzip.compress(SMALL))), load(SMALL))
+
+
+def test_a_stream_that_breaks():
+    with pytest.raises(FileError, match=r"<stream>: cannot be read .*broken"):
+        load_letor(Dripping(SMALL, OSError("broken")))
+
+
+def test_no_room_for_unpacking(monkeypatch):
+    def full():
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_letor_source, "IN_MEMORY", 10)
+    monkeypatch.setattr(_letor_source.tempfile, "TemporaryFile", full)
+    for content in (SMALL, gzip.compress(SMALL)):
+        with pytest.raises(FileError, match=r"no room to unpack the file .*set TMPDIR"):
+            load(content)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_damaged_archives_are_clean_errors(pack):
+    packed = pack(random_file(5, 60))
+    rng = np.random.default_rng(0)
+    for cut in rng.integers(8, len(packed) - 1, 60):
+        with pytest.raises(ParseError, match="damaged or cut short"):
+            load(packed[:cut])
+    for _ in range(200):
+        damaged = bytearray(packed)
+        damaged[rng.integers(len(packed))] ^= 1 << rng.integers(8)
+        with contextlib.suppress(LeanrankError):  # a header's time or name may change unnoticed
+            load(bytes(damaged))
+
+
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileError, match=r"nothing.txt: there is no such file"):
         load_letor(tmp_path / "nothing.txt")
@@ -317,6 +384,7 @@ def test_files_that_cannot_be_read(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"n_features": True}, "n_features=True is not a positive number"),
         ({"n_features": 0}, "n_features=0 is not a positive number"),
         ({"n_features": "7"}, "n_features='7' is not a positive number"),
         ({"zero_based": "yes"}, "zero_based='yes' is not one of"),

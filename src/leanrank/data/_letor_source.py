@@ -8,13 +8,16 @@ memory beside the arrays made of it.
 
 from __future__ import annotations
 
+import errno
+import io
 import mmap
 import os
 import stat
 import sys
 import tempfile
 import zlib
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO, Any
@@ -69,8 +72,8 @@ class Lines:
 def open_text(path: Any) -> Text:
     """Make the text of a path, ``"-"`` or a binary file object available.
 
-    Compression is recognised by its first bytes, so the suffix may be missing; a suffix without
-    those bytes is an error, because the file is then not what it says.
+    Compression is recognised by its first bytes, so the suffix may be missing; the suffix
+    of a file without those bytes is an error, because it is not what it says.
     """
     if hasattr(path, "read"):
         name = getattr(path, "name", None)
@@ -90,8 +93,15 @@ def open_text(path: Any) -> Text:
                 return _from_stream(stream, name)
             head = stream.read(8)
             stream.seek(0)
-            if _compression(head, name) is not None:
+            if _compression(head) is not None:
                 return _from_stream(stream, name)
+            for kind in _MAGIC.values():
+                if name.endswith(f".{kind}"):
+                    raise ParseError(
+                        f"the name says {kind} but the content is not: rename the file or make it "
+                        "again",
+                        path=name,
+                    )
             return Text(_map(stream, status.st_size), name)
     except FileNotFoundError:
         raise FileError(f"{name}: there is no such file") from None
@@ -123,31 +133,28 @@ def _from_stream(stream: IO[bytes], name: str) -> Text:
     head = stream.read(8)
     if isinstance(head, str):
         raise InputError(f"{name}: the file object gives text, open it in binary mode ('rb')")
-    kind = _compression(head, name)
-    source: Any = _Rejoined(head, stream)
+    while 0 < len(head) < 8 and (more := stream.read(8 - len(head))):  # a pipe may give less
+        head += more
+    kind = _compression(head)
+    source: Any = io.BufferedReader(_Rejoined(head, stream), _BLOCK)
     with ExitStack() as stack:
         if kind is not None:
             source = stack.enter_context(_opener(kind)(source))
         try:
             return Text(_spool(source), name)
+        except FileError:
+            raise
         except _damage() as error:
+            if kind is None:
+                raise FileError(f"{name}: cannot be read ({error})") from error
             raise ParseError(
                 f"the {kind} data is damaged or cut short ({error}): fetch or make the file again",
                 path=name,
             ) from error
 
 
-def _compression(head: bytes, name: str) -> str | None:
-    for magic, kind in _MAGIC.items():
-        if head.startswith(magic):
-            return kind
-    for kind in _MAGIC.values():
-        if name.endswith(f".{kind}"):
-            raise ParseError(
-                f"the name says {kind} but the content is not: rename the file or make it again",
-                path=name,
-            )
-    return None
+def _compression(head: bytes) -> str | None:
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
 def _opener(kind: str) -> Any:
@@ -172,27 +179,22 @@ def _damage() -> tuple[type[Exception], ...]:
     return EOFError, BadGzipFile, LZMAError, OSError, zlib.error
 
 
-class _Rejoined:
-    """A stream whose first bytes were read already; just enough of a file for a decompressor."""
+class _Rejoined(io.RawIOBase):
+    """A stream whose first bytes were read already."""
 
     def __init__(self, head: bytes, stream: IO[bytes]) -> None:
         self._head = head
         self._stream = stream
 
-    def read(self, size: int = -1) -> bytes:
-        if not self._head:
-            return self._stream.read(size)
-        if size < 0:
-            head, self._head = self._head, b""
-            return head + self._stream.read()
-        head, self._head = self._head[:size], self._head[size:]
-        return head
-
-    def seekable(self) -> bool:
-        return False
-
     def readable(self) -> bool:
         return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._head or self._stream.read(len(buffer))
+        self._head = block[len(buffer) :]
+        block = block[: len(buffer)]
+        buffer[: len(block)] = block
+        return len(block)
 
 
 def _spool(source: Any) -> bytes | mmap.mmap:
@@ -206,7 +208,7 @@ def _spool(source: Any) -> bytes | mmap.mmap:
             break
     else:
         return b"".join(blocks)
-    with tempfile.TemporaryFile() as file:
+    with _room_on_disk(), tempfile.TemporaryFile() as file:
         file.writelines(blocks)
         blocks.clear()
         while block := source.read(_BLOCK):
@@ -214,6 +216,19 @@ def _spool(source: Any) -> bytes | mmap.mmap:
             size += len(block)
         file.flush()
         return _map(file, size)
+
+
+@contextmanager
+def _room_on_disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+            raise
+        raise FileError(
+            f"{tempfile.gettempdir()}: no room to unpack the file ({error.strerror}): set TMPDIR "
+            "to a directory with more space"
+        ) from error
 
 
 def _map(stream: IO[bytes], size: int) -> bytes | mmap.mmap:

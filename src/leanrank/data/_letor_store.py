@@ -236,7 +236,7 @@ def _read_tokens(
         return None, None
     lengths = np.where(present, stops - starts, 0)
     longest = int(lengths.max())
-    if longest * len(starts) <= 8 * int(lengths.sum()) + 2**16:
+    if not _is_bloated(longest, int(lengths.sum()), len(starts)):
         characters = np.zeros((len(starts), longest), dtype=np.uint32)
         if parser.copy_tokens(lines.array, starts, stops, characters):
             return characters.view(f"U{longest}")[:, 0], None
@@ -261,11 +261,18 @@ def _join_ids(parts: list[AnyArray | None], n_rows: IntArray) -> AnyArray | None
         longest = max(part.dtype.itemsize for part in filled)
         if longest * n_rows.sum() <= 4 * sum(part.nbytes for part in filled):
             return np.concatenate(filled)
-    listed = np.concatenate([part.astype(object) for part in filled])
-    lengths = np.array([len(name) for name in listed])
-    if lengths.max() * len(listed) <= 8 * lengths.sum() + 2**16:
-        return listed.astype(str)
-    return listed
+    return text_array([name for part in filled for name in part.tolist()])
+
+
+def text_array(names: list[str]) -> AnyArray:
+    """Give an array of fixed-width text, or of objects where one long name would bloat it."""
+    if not _is_bloated(max(map(len, names)), sum(map(len, names)), len(names)):
+        return np.array(names, dtype=str)
+    return np.array(names, dtype=object)
+
+
+def _is_bloated(longest: int, total: int, n: int) -> bool:
+    return longest * n > 8 * total + 2**16
 
 
 def _is_utf8(token: bytes) -> bool:

@@ -84,7 +84,7 @@ def load_letor(
     (['WT04-17'], ['G21', ''])
     """
     if n_features is not None and not (
-        isinstance(n_features, (int, np.integer)) and n_features >= 1
+        isinstance(n_features, (int, np.integer)) and n_features >= 1 and n_features is not True
     ):
         raise InputError(f"n_features={n_features!r} is not a positive number of features")
     if not (isinstance(zero_based, bool) or zero_based == "auto"):
@@ -141,7 +141,12 @@ def dump_letor(
 
     Examples
     --------
-    >>> dump_letor(RankingData([[0.1, 0.0], [0.0, 2.0]], [1, 0], ["a", "a"]), "-")  # doctest: +SKIP
+    >>> import pathlib, tempfile
+    >>> data = RankingData([[0.1, 0.0], [0.0, 2.0]], [1, 0], ["a", "a"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     dump_letor(data, file)
+    ...     print(file.read_text())
     1 qid:a 1:0.1
     0 qid:a 2:2
     """
@@ -192,7 +197,9 @@ def _query_ids(names: list[bytes]) -> AnyArray:
         ids = [int(name) for name in names]
         if min(ids) >= -(2**63) and max(ids) < 2**63:
             return np.array(ids, dtype=np.int64)
-    return np.array([name.decode("utf-8") for name in names])
+    from leanrank.data._letor_store import text_array
+
+    return text_array([name.decode("utf-8") for name in names])
 
 
 def _encode(name: str, kind: str, forbidden: str) -> bytes:
