@@ -38,6 +38,13 @@ def test_is_immutable(model):
         model.values[0] = 1.0
 
 
+def test_numpy_sizes_can_be_written(tmp_path):
+    LinearModel(np.int64(3), np.array([1], dtype=np.int32), np.ones(1, np.float32)).save(
+        tmp_path / "m.json"
+    )
+    assert load_model(tmp_path / "m.json").coef.tolist() == [0.0, 1.0, 0.0]
+
+
 def test_construction_copies_what_the_caller_may_change():
     indices, values = np.array([0]), np.array([1.0])
     model = LinearModel(2, indices, values)
@@ -108,6 +115,16 @@ def test_a_frame_column_that_is_text_is_refused(model):
     frame = pandas.DataFrame({name: ["a", "b"] for name in NAMES})
     with pytest.raises(ModelError, match="the column 'bm25' holds something that is not a number"):
         model.predict(frame)
+
+
+def test_frames_that_cannot_be_scored(model):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.zeros((2, 5)), columns=[*NAMES, "bm25"])
+    with pytest.raises(ModelError, match="the column 'bm25' occurs twice"):
+        model.predict(frame)
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ModelError, match="LazyFrame holds no data yet: collect it first"):
+        model.predict(polars.LazyFrame({name: [1.0] for name in NAMES}))
 
 
 def test_missing_names_are_named(model, X):

@@ -49,6 +49,11 @@ class Table:
             columns = X.columns
         if columns is not None:
             names = tuple(columns)
+            if not hasattr(X, "shape"):
+                raise ModelError(f"{type(X).__name__} holds no data yet: collect it first")
+            if len(set(names)) != len(names):
+                twice = next(name for at, name in enumerate(names) if name in names[:at])
+                raise ModelError(f"the column {twice!r} occurs twice: names must be distinct")
             named = all(isinstance(name, str) for name in names)
             return cls(names if named else None, len(names), frame=X)
         data = RankingData(X)  # turns lists, integers and any sparse format into a float matrix

@@ -68,6 +68,7 @@ class LinearModel:
     def __post_init__(self) -> None:
         names = self.feature_names
         indices, values = _checked_weights(self.indices, self.values, self.n_features)
+        object.__setattr__(self, "n_features", int(self.n_features))
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "feature_names", None if names is None else tuple(names))
