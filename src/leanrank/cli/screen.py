@@ -172,9 +172,10 @@ def _table() -> Table:
     return Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
 
 
-def _bar(weight: float, largest: float, console: Console, width: int = 20) -> Text:
+def _bar(weight: float, largest: float, console: Console) -> Text:
     from rich.text import Text
 
+    width = min(20, console.width // 4)
     eighths = round(8 * width * abs(weight) / largest)
     if console.options.ascii_only:
         bar = "#" * max(1, round(eighths / 8))
