@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
-import contextlib
-import gzip
 import io
-import lzma
 import os
 import subprocess
 import sys
@@ -16,8 +12,8 @@ import numpy as np
 import pytest
 
 from leanrank.data import RankingData, _letor_reader, _letor_source
-from leanrank.data.letor import dump_letor, load_letor
-from leanrank.errors import FileError, InputError, LeanrankError, ParseError
+from leanrank.data.letor import load_letor
+from leanrank.errors import InputError
 from tests.data.reference_letor import parse
 from tests.data.test_letor_fuzz import to_dense
 
@@ -247,138 +243,12 @@ def test_single_precision_is_rounded_once():
     assert load(content, dtype=np.float32, storage="sparse").X.nnz == 4
 
 
-@pytest.mark.parametrize(
-    ("suffix", "pack", "open_"),
-    [
-        ("gz", gzip.compress, gzip.open),
-        ("xz", lzma.compress, lzma.open),
-        ("bz2", bz2.compress, bz2.open),
-    ],
-)
-@pytest.mark.parametrize("in_memory", [10, 2**20])
-def test_compressed_files_and_streams(tmp_path, monkeypatch, suffix, pack, open_, in_memory):
-    monkeypatch.setattr(_letor_source, "IN_MEMORY", in_memory)
-    monkeypatch.setattr(_letor_source, "_BLOCK", 64)
-    packed = pack(SMALL)
-    path = tmp_path / f"a.txt.{suffix}"
-    path.write_bytes(packed)
-    same(load_letor(path), load(SMALL))
-    same(load_letor(str(path)), load(SMALL))
-    same(load(packed), load(SMALL))
-    with open(path, "rb") as stream:
-        same(load_letor(stream), load(SMALL))
-    with open_(path, "rb") as stream:  # unpacked already, though the name says otherwise
-        same(load_letor(stream), load(SMALL))
-    (tmp_path / "no_suffix").write_bytes(packed)
-    same(load_letor(tmp_path / "no_suffix"), load(SMALL))
-    path.write_bytes(packed[:-12])
-    with pytest.raises(
-        ParseError, match=rf"a.txt.{suffix}: the {suffix} data is damaged or cut short"
-    ):
-        load_letor(path)
-    path.write_bytes(SMALL)
-    with pytest.raises(ParseError, match=rf"the name says {suffix} but the content is not"):
-        load_letor(path)
-
-
-def test_plain_file(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(SMALL)
-    same(load_letor(path), load(SMALL))
-
-
-def test_standard_input_and_output():
-    code = (
-        "import leanrank, sys; d = leanrank.load_letor('-'); assert len(d) == 3; "
-        "leanrank.dump_letor(d, '-')"
-    )
-    for content in (SMALL, gzip.compress(SMALL)):
-        done = subprocess.run(
-            [sys.executable, "-c", code], input=content, capture_output=True, check=True
-        )
-        same(load(done.stdout), load(SMALL.replace(b" # two words", b"")))
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_named_pipe(tmp_path):
-    import threading
-
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=lambda: path.write_bytes(SMALL))
-    writer.start()
-    same(load_letor(path), load(SMALL))
-    writer.join()
-
-
 def test_one_very_long_query_does_not_widen_all():
     content = b"".join(b"1 qid:q%d 1:1\n" % i for i in range(3000)) + b"1 qid:" + b"x" * 100_000
     names = load(content).query_ids
     assert names.nbytes < 10_000_000
     assert names[0] == "q0"
     assert len(names[-1]) == 100_000
-
-
-class Dripping(io.RawIOBase):
-    """A stream that gives three bytes at a time, as a pipe may."""
-
-    def __init__(self, content, error=None):
-        self._rest, self._error = content, error
-
-    def readable(self):
-        return True
-
-    def read(self, size=-1):
-        given, self._rest = self._rest[:3], self._rest[3:]
-        if not given and self._error is not None:
-            raise self._error
-        return given
-
-
-def test_a_stream_that_drips():
-    same(load_letor(Dripping(SMALL)), load(SMALL))
-    same(load_letor(Dripping(gzip.compress(SMALL))), load(SMALL))
-
-
-def test_a_stream_that_breaks():
-    with pytest.raises(FileError, match=r"<stream>: cannot be read .*broken"):
-        load_letor(Dripping(SMALL, OSError("broken")))
-
-
-def test_no_room_for_unpacking(monkeypatch):
-    def full():
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(_letor_source, "IN_MEMORY", 10)
-    monkeypatch.setattr(_letor_source.tempfile, "TemporaryFile", full)
-    for content in (SMALL, gzip.compress(SMALL)):
-        with pytest.raises(FileError, match=r"no room to unpack the file .*set TMPDIR"):
-            load(content)
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
-def test_damaged_archives_are_clean_errors(pack):
-    packed = pack(random_file(5, 60))
-    rng = np.random.default_rng(0)
-    for cut in rng.integers(8, len(packed) - 1, 60):
-        with pytest.raises(ParseError, match="damaged or cut short"):
-            load(packed[:cut])
-    for _ in range(200):
-        damaged = bytearray(packed)
-        damaged[rng.integers(len(packed))] ^= 1 << rng.integers(8)
-        with contextlib.suppress(LeanrankError):  # a header's time or name may change unnoticed
-            load(bytes(damaged))
-
-
-def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(FileError, match=r"nothing.txt: there is no such file"):
-        load_letor(tmp_path / "nothing.txt")
-    with pytest.raises(FileError, match="this is a directory, give one of its files"):
-        load_letor(tmp_path)
-    with pytest.raises(InputError, match="open it in binary mode"):
-        load_letor(io.StringIO("1 qid:1 1:1"))
-    with pytest.raises(InputError, match="path is int"):
-        load_letor(7)
 
 
 @pytest.mark.parametrize(
@@ -402,101 +272,6 @@ def test_wrong_parameters(options, message):
 def test_a_dense_matrix_that_cannot_be():
     with pytest.raises(InputError, match="does not fit in memory: use storage='sparse'"):
         load(b"1 qid:1 2147483646:1\n" * 500_000, storage="dense")
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("storage", ["dense", "sparse"])
-@pytest.mark.parametrize("zero_based", [False, True])
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
-def test_round_trip(tmp_path, dtype, storage, zero_based, suffix):
-    data = load(random_file(3, 200), dtype=dtype, storage=storage, n_features=12)
-    path = tmp_path / f"a.txt{suffix}"
-    dump_letor(data, path, zero_based=zero_based)
-    back = load_letor(path, dtype=dtype, storage=storage, zero_based=zero_based)
-    same(back, data)  # twelve features: the last three are zero everywhere
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_round_trip_of_any_bits(tmp_path, dtype):
-    rng = np.random.default_rng(0)
-    whole = np.int64 if dtype == np.float64 else np.int32
-    limits = np.iinfo(whole)
-    X = rng.integers(limits.min, limits.max, (500, 30), dtype=whole).view(dtype).copy()
-    X[~np.isfinite(X)] = 1
-    info = np.finfo(dtype)
-    X[0, :6] = [info.max, info.tiny, info.smallest_subnormal, -0.0, info.eps, -info.max]
-    y = rng.integers(-(2**63), 2**63 - 1, 500).view(np.float64).copy()
-    y[~np.isfinite(y)] = -0.0
-    data = RankingData(X, y, rng.integers(0, 9, 500))
-    dump_letor(data, tmp_path / "a.txt")
-    back = load_letor(tmp_path / "a.txt", dtype=dtype)
-    same(back, data)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_numbers_are_as_short_as_python_writes_them(tmp_path, dtype):
-    rng = np.random.default_rng(1)
-    values = np.concatenate(
-        [
-            rng.random(2000),
-            np.round(rng.normal(size=500) * 1000, 3),
-            10.0 ** rng.uniform(-30, 30, 2000),
-            [0.1, 1 / 3, 5e-7, 123456.5],
-        ]
-    ).astype(dtype)
-    dump_letor(RankingData(values[:, None], np.zeros(len(values))), tmp_path / "a.txt")
-    tokens = [line.split(":")[-1] for line in (tmp_path / "a.txt").read_text().splitlines()]
-    more = [
-        _n_digits(token) - _n_digits(str(value))
-        for token, value in zip(tokens, values, strict=True)
-        if float(token) != int(value)
-    ]
-    assert max(more) <= 2
-    assert np.mean(np.array(more) > 0) < 0.005  # rather one digit more than one not proven
-
-
-def _n_digits(token: str) -> int:
-    return len(token.lower().split("e")[0].replace(".", "").lstrip("-0").rstrip("0"))
-
-
-def test_what_is_written(tmp_path):
-    data = RankingData(
-        [[0.1, 0, -2.5], [1e-9, 3, 0], [0, 0, 1e22]],
-        [1, 0.5, -2],
-        ["b", "a", "b"],
-        doc_ids=["x", "", "y#1"],
-    )
-    dump_letor(data, tmp_path / "a.txt")
-    assert (tmp_path / "a.txt").read_text() == (
-        "1 qid:b 1:0.1 3:-2.5 #docid = x\n0.5 qid:a 1:1e-9 2:3\n-2 qid:b 3:1e22 #docid = y#1\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (RankingData([[1.0]]), "the label of document 0 is nan"),
-        (RankingData([[np.inf]], [1]), "X holds NaN or infinity"),
-        (RankingData([[1.0]], [1], ["a b"]), "the query identifier 'a b' cannot stand"),
-        (RankingData([[1.0]], [1], ["a#b"]), "the query identifier 'a#b' cannot stand"),
-        (RankingData([[1.0]], [1], doc_ids=["a b"]), "the document identifier 'a b' cannot stand"),
-        (RankingData([[1.0]], [1], ["\ud800"]), "cannot be written as UTF-8"),
-        (
-            RankingData([[1.0]] * 2, [1, 1], np.array([1, "1"], dtype=object)),
-            "two queries have the same name",
-        ),
-    ],
-)
-def test_data_that_has_no_place_in_a_file(tmp_path, data, message):
-    with pytest.raises(InputError, match=message):
-        dump_letor(data, tmp_path / "a.txt")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_writing_where_there_is_no_directory(tmp_path):
-    with pytest.raises(FileError, match="cannot write here"):
-        dump_letor(RankingData([[1.0]], [1]), tmp_path / "no" / "a.txt")
 
 
 def test_importing_the_reader_is_light():
@@ -524,9 +299,3 @@ def test_public_sets_against_scikit_learn(file):
     lines = path.read_text().splitlines()
     names = [line.partition("#docid = ")[2].split()[0] for line in lines]
     assert data.restore(data.doc_ids).tolist() == names
-
-
-def test_all_errors_are_leanrank_errors():
-    for content in (b"", b"x", b"1 qid:1 1:\xff", gzip.compress(b"x")[:-3]):
-        with pytest.raises(LeanrankError):
-            load(content)

@@ -25,7 +25,7 @@ from leanrank.data._letor_numbers import (
 MEASURE, DENSE, SPARSE = 0, 1, 2
 """What becomes of the values: counted only, put in dense rows, or listed with their indices."""
 
-# Fields of the report.
+# Fields of the report; the entries are those listed, the place is that of the error.
 ROWS, ENTRIES, NONZEROS, WIDTH, ZERO_SEEN, N_HARD, ERROR, PLACE, N_FIELDS = range(9)
 
 (
@@ -87,7 +87,6 @@ def parse_lines(
     their number in ``report`` says so.
     """
     row = 0
-    entries = 0
     stored = 0
     n_nonzero = 0
     widest = 0
@@ -235,7 +234,6 @@ def parse_lines(
                     break
             if single and how != EXACT:
                 value, how = round_to_single(value, how)
-            entries += 1
             if how == HARD or value != 0:
                 n_nonzero += 1
             slot = NOWHERE

@@ -75,17 +75,17 @@ class Store:
         self.first_row = np.concatenate(([0], np.cumsum(n_lines, dtype=np.int64)))
         room = int(self.first_row[-1])
         self.y = np.empty(room)
+        self.row_stops = np.empty(room, dtype=np.int64)
+        # Memory that is never written to is never taken: too much room costs nothing.
         if layout.dense:
             self.first_slot = self.first_row * layout.width
             self.values = _zeros(room, layout.width, request.dtype)
             self.indices = np.empty(0, dtype=np.int32)
-            self.row_stops = np.empty(room, dtype=np.int64)
         else:
             n_colons = executor.map(lambda lines: lines.count(b":"), ranges)
             self.first_slot = np.concatenate(([0], np.cumsum(n_colons, dtype=np.int64)))
             self.values = np.empty(int(self.first_slot[-1]), dtype=request.dtype)
             self.indices = np.empty(int(self.first_slot[-1]), dtype=np.int32)
-            self.row_stops = np.empty(room, dtype=np.int64)
 
     def parse(self, number: int) -> Part:
         """Parse one range into its place."""
@@ -113,15 +113,20 @@ class Store:
         if report[parser.ERROR] != parser.FINE:
             error = (int(report[parser.ERROR]), int(report[parser.PLACE]))
         if n_hard:
-            place = self._read_hard(lines, hard[:n_hard], self.y[rows], values)
+            place = self._read_hard(lines, hard[:n_hard], self.y[rows], values, report)
             if place is not None:
                 error = (parser.OVERFLOW, place)
             elif not layout.dense:
                 _drop_zeros(hard[:n_hard], values, indices, row_stops, report)
         spans = spans[: report[parser.ROWS]]
         heads = np.flatnonzero(spans[:, parser.QUERY] >= 0)
-        names = [lines.buffer[a:b] for a, b in spans[heads, :2].tolist()]
-        doc_ids, bad = _read_tokens(lines, spans[:, 2], spans[:, 3])
+        names = [
+            lines.buffer[start:stop]
+            for start, stop in spans[heads, parser.QUERY : parser.QUERY_STOP + 1].tolist()
+        ]
+        doc_ids, bad = _read_tokens(
+            lines, spans[:, parser.DOCUMENT], spans[:, parser.DOCUMENT_STOP]
+        )
         for head, name in zip(heads.tolist(), names, strict=True):
             if not name.isascii() and not _is_utf8(name):
                 place = int(spans[head, parser.QUERY])
@@ -133,18 +138,25 @@ class Store:
         return Part(report, heads, names, doc_ids, error)
 
     def _read_hard(
-        self, lines: Lines, hard: IntArray, labels: FloatArray, values: AnyArray
+        self,
+        lines: Lines,
+        hard: IntArray,
+        labels: FloatArray,
+        values: AnyArray,
+        report: IntArray,
     ) -> int | None:
         """Read what the kernel left to Python; give the place of a number that is too large."""
         for place, slot in hard.tolist():
-            end = token_stop_in(lines.buffer, place)
+            end = _number_stop(lines.buffer, place)
             single = slot >= 0 and self.request.dtype == np.float32
             value = read_hard(lines.buffer[place:end].decode("ascii"), single)
             if not np.isfinite(value):
                 return int(place)
             if slot < 0:
                 labels[-1 - slot] = value
-            elif slot != parser.NOWHERE:
+                continue
+            report[parser.NONZEROS] -= value == 0
+            if slot != parser.NOWHERE:
                 values[slot] = value
         return None
 
@@ -193,7 +205,7 @@ class Store:
         return matrix
 
 
-def token_stop_in(buffer: Any, place: int) -> int:
+def _number_stop(buffer: Any, place: int) -> int:
     """Find the end of the number at ``place``."""
     stop = place
     while buffer[stop] not in b" \t#\r\n":
