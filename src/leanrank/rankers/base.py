@@ -51,7 +51,11 @@ class BaseRanker(BaseEstimator):
         "offset": False,
         "group": False,
     }
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "group": False}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {
+        "qid": True,
+        "group": False,
+        "sample_weight": True,
+    }
 
     coef_: FloatArray
 
@@ -197,8 +201,21 @@ class BaseRanker(BaseEstimator):
             qid = group_sizes_to_qid(group, len(scores))
         return rank_within_queries(scores, qid)
 
-    def score(self, X: Any, y: Any = None, qid: Any = None, *, group: Any = None) -> float:
-        """Return NDCG@10 in the standard convention, the mean over queries where it is defined."""
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        group: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """Return NDCG@10 in the standard convention, the mean over queries where it is defined.
+
+        ``sample_weight`` is not used, since the measure counts queries; scikit-learn's pipelines
+        and searches pass it to every ``score``.
+        """
+        del sample_weight
         from leanrank.metrics import evaluate
 
         scores = self.predict(X)
