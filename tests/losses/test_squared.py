@@ -172,7 +172,7 @@ def test_levels_of_documents_without_weight_do_not_count():
 
 def test_refusals_are_sentences():
     y, ptr = np.array([0.0, 1.0]), np.array([0, 2])
-    with pytest.raises(InputError, match="gain_weight .* use sample_weight or query_weight"):
+    with pytest.raises(InputError, match=r"gain_weight .* use sample_weight or query_weight"):
         SquaredLoss().prepare(Labels(y, ptr, gain_weight=np.ones(2)))
     with pytest.raises(InputError, match="normalize='mean' is not known"):
         SquaredLoss().prepare(Labels(y, ptr, normalize="mean"))

@@ -93,8 +93,8 @@ def test_the_optimum_is_where_the_gradient_vanishes():
     X = np.random.default_rng(4).normal(size=(300, 12)).astype(np.float32)
     problem = problem_of(X, offset=True, normalize="query")
     w = solve_ridge(problem, 0.01)
-    gradient = problem.gradient(problem.evaluate(problem.scores(w))[1]) + 0.01 * w
-    start = problem.gradient(problem.evaluate(problem.scores(np.zeros(12)))[1])
+    gradient = problem.design.rmatvec(problem.evaluate(problem.scores(w))[1]) + 0.01 * w
+    start = problem.design.rmatvec(problem.evaluate(problem.scores(np.zeros(12)))[1])
     assert np.abs(gradient).max() < 1e-13 * np.abs(start).max() * 100
 
 
