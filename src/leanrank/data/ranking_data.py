@@ -10,111 +10,30 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from leanrank.data._checks import (
+    as_labels,
+    as_matrix,
+    check_names,
+    one_per_query,
+    one_per_row,
+)
+from leanrank.data.grouping import Grouping, group_rows, group_sizes_to_qid, one_dimensional
 from leanrank.errors import InputError
 
-
-@dataclass(frozen=True)
-class Grouping:
-    """Where each query's rows are.
-
-    Attributes
-    ----------
-    query_ids : array
-        One identifier a query, in order of first appearance.
-    query_ptr : array of int64
-        Query q owns the grouped rows ``query_ptr[q]:query_ptr[q + 1]``.
-    order : array of int64 or None
-        Grouped row i is the caller's row ``order[i]``; None when the caller's rows were grouped
-        already.
-    """
-
-    query_ids: AnyArray
-    query_ptr: IntArray
-    order: IntArray | None
-
-    def take(self, values: Any) -> Any:
-        """Put one value (or row) a document from the caller's order into the grouped order."""
-        return values if self.order is None else values[self.order]
-
-    def restore(self, values: AnyArray) -> AnyArray:
-        """Put one value (or row) a document from the grouped order back into the caller's."""
-        if self.order is None:
-            return values
-        out = np.empty_like(values)
-        out[self.order] = values
-        return out
-
-
-def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
-    """Find the queries of rows that may come in any order.
-
-    Parameters
-    ----------
-    qid : array-like or None
-        One identifier a row, any hashable type; None means that all rows are one query.
-    n_rows : int, optional
-        What the length must be.
-
-    Examples
-    --------
-    >>> grouping = group_rows(["b", "a", "b"])
-    >>> grouping.query_ids.tolist(), grouping.query_ptr.tolist(), grouping.order.tolist()
-    (['b', 'a'], [0, 2, 3], [0, 2, 1])
-    """
-    if qid is None:
-        if n_rows is None:
-            raise InputError("either qid or the number of rows must be given")
-        return Grouping(np.zeros(1, dtype=np.int64), np.array([0, n_rows], dtype=np.int64), None)
-    ids = _one_dimensional(qid, "qid")
-    if n_rows is not None and len(ids) != n_rows:
-        raise InputError(
-            f"qid has {len(ids)} values but there are {n_rows} documents: give one qid a document"
-        )
-    if _missing(ids).any():
-        row = int(np.flatnonzero(_missing(ids))[0])
-        raise InputError(f"qid is missing in row {row}: every document needs a query")
-    if len(ids) == 0:
-        return Grouping(ids, np.zeros(1, dtype=np.int64), None)
-    starts = np.flatnonzero(np.concatenate(([True], np.asarray(ids[1:] != ids[:-1], dtype=bool))))
-    heads = ids[starts]
-    codes: dict[Any, int] = {}
-    try:
-        run_codes = np.fromiter(
-            (codes.setdefault(head, len(codes)) for head in heads.tolist()), np.int64, len(heads)
-        )
-    except TypeError as error:
-        raise InputError(f"qid holds a value that cannot be hashed ({error})") from error
-    if len(codes) == len(heads):
-        return Grouping(heads, np.append(starts, len(ids)).astype(np.int64), None)
-    row_codes = np.repeat(run_codes, np.diff(np.append(starts, len(ids))))
-    order = np.argsort(row_codes, kind="stable").astype(np.int64)
-    sizes = np.bincount(row_codes, minlength=len(codes))
-    first = np.zeros(len(codes), dtype=np.int64)
-    first[run_codes[::-1]] = starts[::-1]
-    return Grouping(ids[first], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), order)
-
-
-def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:
-    """Turn LightGBM's group sizes into one query number a row.
-
-    >>> group_sizes_to_qid([2, 1], 3).tolist()
-    [0, 0, 1]
-    """
-    sizes = _one_dimensional(group, "group")
-    if sizes.dtype.kind not in "iu" or (len(sizes) and int(sizes.min()) < 0):
-        raise InputError("group must hold whole, non-negative query sizes; for one id a row use qid=")
-    if int(sizes.sum()) != n_rows:
-        raise InputError(
-            f"group sizes add up to {int(sizes.sum())} but there are {n_rows} documents; group holds "
-            "one size a query, qid holds one id a document"
-        )
-    return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+__all__ = [
+    "Grouping",
+    "QueryIndexer",
+    "RankingData",
+    "group_rows",
+    "group_sizes_to_qid",
+    "informative_queries",
+]
 
 
 class RankingData:
     """Documents with features and labels, grouped by query; immutable.
 
-    The rows of a query are contiguous in every attribute, in order of the queries' first appearance;
+    The rows of a query are contiguous in every attribute, queries in order of first appearance;
     :meth:`restore` puts a result back into the order in which the rows were given.
 
     Parameters
@@ -172,29 +91,41 @@ class RankingData:
         query_weight: Any = None,
         offset: Any = None,
     ) -> None:
-        X = _matrix(X)
-        n_rows = X.shape[0]
+        X = as_matrix(X)
         if qid is not None and group is not None:
             raise InputError("both qid and group were given: they say the same thing, give one")
         if group is not None:
-            qid = group_sizes_to_qid(group, n_rows)
-        grouping = group_rows(qid, n_rows)
-        names = None if feature_names is None else tuple(map(str, feature_names))
+            qid = group_sizes_to_qid(group, X.shape[0])
+        self._check_and_set(
+            X,
+            y,
+            group_rows(qid, X.shape[0]),
+            doc_ids=doc_ids,
+            feature_names=feature_names,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            offset=offset,
+        )
+
+    def _check_and_set(self, X: Matrix, y: Any, grouping: Grouping, **extras: Any) -> None:
+        n_rows = X.shape[0]
+        names, ids = extras["feature_names"], extras["doc_ids"]
         if names is not None:
-            _check_names(names, X.shape[1])
-        ids = None if doc_ids is None else _one_dimensional(doc_ids, "doc_ids", n_rows)
-        labels = np.full(n_rows, np.nan) if y is None else _numbers(y, "y", n_rows)
+            names = tuple(map(str, names))
+            check_names(names, X.shape[1])
         self._set(
             X=grouping.take(X),
-            y=grouping.take(labels),
+            y=grouping.take(as_labels(y, n_rows)),
             query_ids=grouping.query_ids,
             query_ptr=grouping.query_ptr,
             order=grouping.order,
-            doc_ids=None if ids is None else grouping.take(ids),
+            doc_ids=None if ids is None else grouping.take(one_dimensional(ids, "doc_ids", n_rows)),
             feature_names=names,
-            sample_weight=_per_row(sample_weight, "sample_weight", grouping, n_rows, low=0.0),
-            query_weight=_per_query(query_weight, grouping),
-            offset=_per_row(offset, "offset", grouping, n_rows),
+            sample_weight=one_per_row(
+                extras["sample_weight"], "sample_weight", grouping, n_rows, low=0.0
+            ),
+            query_weight=one_per_query(extras["query_weight"], grouping),
+            offset=one_per_row(extras["offset"], "offset", grouping, n_rows),
         )
 
     @classmethod
@@ -210,6 +141,9 @@ class RankingData:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"RankingData is immutable: use data.replace({name}=...) for a copy")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"RankingData is immutable: {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self._fields(),))
@@ -257,8 +191,8 @@ class RankingData:
         cells = self.X.shape[0] * self.X.shape[1]
         if cells == 0:
             return 0.0
-        stored = self.X.nnz if self.is_sparse else np.count_nonzero(self.X)
-        return float(stored) / cells
+        values = self.X.data if self.is_sparse else self.X
+        return float(np.count_nonzero(values)) / cells
 
     @property
     def queries(self) -> QueryIndexer:
@@ -280,18 +214,20 @@ class RankingData:
         """
         unknown = set(fields) - _REPLACEABLE
         if unknown:
-            raise InputError(f"cannot replace {sorted(unknown)}: choose from {sorted(_REPLACEABLE)}")
-        checked = RankingData(
-            fields.get("X", self.X),
-            fields.get("y", self.y),
-            group=np.diff(self.query_ptr),
-            **{
-                name: fields.get(name, getattr(self, name))
-                for name in _REPLACEABLE - {"X", "y"}
-            },
+            raise InputError(
+                f"cannot replace {sorted(unknown)}: choose from {sorted(_REPLACEABLE)}"
+            )
+        X = as_matrix(fields.pop("X", self.X))
+        if X.shape[0] != len(self):
+            raise InputError(f"X has {X.shape[0]} rows but there are {len(self)} documents")
+        kept = {name: getattr(self, name) for name in _REPLACEABLE - {"X", "y"}}
+        y = fields.pop("y", self.y)
+        copy = RankingData.__new__(RankingData)
+        copy._check_and_set(
+            X, y, Grouping(self.query_ids, self.query_ptr, None), **{**kept, **fields}
         )
-        merged = checked._fields() | {"query_ids": self.query_ids, "order": self.order}
-        return RankingData._of(**merged)
+        copy._set(order=self.order)
+        return copy
 
     def __repr__(self) -> str:
         import textwrap
@@ -313,7 +249,11 @@ class RankingData:
         idle = self.n_queries - int(self.informative.sum())
         if idle:
             parts.append(f"{_count(idle, 'query', 'queries')} without information")
-        extras = [n for n in ("doc_ids", "sample_weight", "query_weight", "offset") if getattr(self, n) is not None]
+        extras = [
+            n
+            for n in ("doc_ids", "sample_weight", "query_weight", "offset")
+            if getattr(self, n) is not None
+        ]
         if extras:
             parts.append("with " + ", ".join(extras))
         return textwrap.fill("RankingData: " + ", ".join(parts), 88, break_on_hyphens=False)
@@ -336,6 +276,8 @@ class QueryIndexer:
             chosen = np.arange(data.n_queries)[key]
         except IndexError as error:
             raise IndexError(f"{error} (the data has {data.n_queries} queries)") from None
+        if chosen.ndim != 1:
+            raise IndexError("queries are selected by a number, a slice, a list or a mask")
         contiguous = len(chosen) > 0 and bool(np.all(np.diff(chosen) == 1))
         sizes = np.diff(data.query_ptr)[chosen]
         rows: Any
@@ -397,106 +339,6 @@ _REPLACEABLE = frozenset(_FIELDS) - {"query_ids", "query_ptr", "order"}
 
 def _rebuild(fields: dict[str, Any]) -> RankingData:
     return RankingData._of(**fields)
-
-
-def _matrix(X: Any) -> Matrix:
-    if hasattr(X, "tocsr"):
-        from scipy.sparse import csr_array
-
-        matrix = csr_array(X)
-        if matrix.dtype not in (np.float32, np.float64):
-            matrix = matrix.astype(np.float64)
-        if not matrix.has_canonical_format:
-            if matrix is X or np.shares_memory(matrix.data, getattr(X, "data", matrix.data)):
-                matrix = matrix.copy()
-            matrix.sum_duplicates()
-        return matrix
-    try:
-        dense = np.asarray(X)
-        if dense.dtype not in (np.float32, np.float64):
-            dense = dense.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"X holds something that is not a number ({error})") from error
-    if dense.ndim != 2:
-        raise InputError(
-            f"X has {dense.ndim} dimension{'s' * (dense.ndim != 1)}: give a table of documents × features"
-        )
-    return np.ascontiguousarray(dense)
-
-
-def _one_dimensional(values: Any, name: str, n_rows: int | None = None) -> AnyArray:
-    array = np.asarray(values)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array.ravel()
-    if array.ndim != 1:
-        raise InputError(f"{name} has {array.ndim} dimensions: give one value a document")
-    if n_rows is not None and len(array) != n_rows:
-        raise InputError(f"{name} has {len(array)} values but there are {n_rows} documents")
-    return array
-
-
-def _numbers(values: Any, name: str, n_rows: int) -> FloatArray:
-    array = _one_dimensional(values, name, n_rows)
-    try:
-        return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} holds something that is not a number ({error})") from error
-
-
-def _per_row(
-    values: Any, name: str, grouping: Grouping, n_rows: int, low: float = -np.inf
-) -> FloatArray | None:
-    if values is None:
-        return None
-    array = _numbers(values, name, n_rows)
-    wrong = ~(np.isfinite(array) & (array >= low))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        kind = "finite and not negative" if low == 0 else "finite"
-        raise InputError(f"{name} is {array[row]} in row {row}: it must be {kind}")
-    taken: FloatArray = grouping.take(array)
-    return taken
-
-
-def _per_query(values: Any, grouping: Grouping) -> FloatArray | None:
-    if values is None:
-        return None
-    if hasattr(values, "keys"):
-        missing = [q for q in grouping.query_ids.tolist() if q not in values]
-        if missing:
-            raise InputError(f"query_weight has no weight for query {missing[0]!r}")
-        values = [values[q] for q in grouping.query_ids.tolist()]
-    array = _numbers_per_query(values, len(grouping.query_ids))
-    if not (np.isfinite(array) & (array >= 0)).all():
-        raise InputError("query_weight must be finite and not negative")
-    return array
-
-
-def _numbers_per_query(values: Any, n_queries: int) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (n_queries,):
-        raise InputError(
-            f"query_weight has shape {array.shape} but there are {n_queries} queries: give one weight "
-            "a query in order of first appearance, or a mapping from qid"
-        )
-    return array
-
-
-def _check_names(names: tuple[str, ...], n_features: int) -> None:
-    if len(names) != n_features:
-        raise InputError(f"{len(names)} feature names were given for {n_features} features")
-    if len(set(names)) != len(names):
-        seen: set[str] = set()
-        twice = next(n for n in names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
-        raise InputError(f"the feature name {twice!r} occurs twice: names must be distinct")
-
-
-def _missing(ids: AnyArray) -> BoolArray:
-    if ids.dtype.kind == "f":
-        return np.asarray(np.isnan(ids))
-    if ids.dtype.kind == "O":
-        return np.fromiter((v is None or v != v for v in ids.tolist()), bool, len(ids))
-    return np.zeros(len(ids), dtype=bool)
 
 
 def _frozen(value: Any) -> Any:

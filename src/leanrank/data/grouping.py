@@ -1,0 +1,154 @@
+"""Finding the queries in rows that come in any order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, BoolArray, IntArray
+from leanrank.errors import InputError
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Where each query's rows are.
+
+    Attributes
+    ----------
+    query_ids : array
+        One identifier a query, in order of first appearance.
+    query_ptr : array of int64
+        Query q owns the grouped rows ``query_ptr[q]:query_ptr[q + 1]``.
+    order : array of int64 or None
+        Grouped row i is the caller's row ``order[i]``; None when the caller's rows were grouped
+        already.
+    """
+
+    query_ids: AnyArray
+    query_ptr: IntArray
+    order: IntArray | None
+
+    def take(self, values: Any) -> Any:
+        """Put one value (or row) a document from the caller's order into the grouped order."""
+        return values if self.order is None else values[self.order]
+
+    def restore(self, values: AnyArray) -> AnyArray:
+        """Put one value (or row) a document from the grouped order back into the caller's."""
+        if self.order is None:
+            return values
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+
+def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
+    """Find the queries of rows that may come in any order.
+
+    Parameters
+    ----------
+    qid : array-like or None
+        One identifier a row, any hashable type; None means that all rows are one query.
+    n_rows : int, optional
+        What the length must be.
+
+    Examples
+    --------
+    >>> grouping = group_rows(["b", "a", "b"])
+    >>> grouping.query_ids.tolist(), grouping.query_ptr.tolist(), grouping.order.tolist()
+    (['b', 'a'], [0, 2, 3], [0, 2, 1])
+    """
+    if qid is None:
+        if n_rows is None:
+            raise InputError("either qid or the number of rows must be given")
+        n_queries = min(n_rows, 1)  # no documents, no query
+        ptr = np.array([0, n_rows][: n_queries + 1], dtype=np.int64)
+        return Grouping(np.zeros(n_queries, dtype=np.int64), ptr, None)
+    ids = _identifiers(qid)
+    if n_rows is not None and len(ids) != n_rows:
+        raise InputError(
+            f"qid has {len(ids)} values but there are {n_rows} documents: give one qid a document"
+        )
+    missing = np.flatnonzero(_missing(ids))
+    if len(missing):
+        row = int(missing[0])
+        raise InputError(f"qid is missing in row {row}: every document needs a query")
+    if len(ids) == 0:
+        return Grouping(ids, np.zeros(1, dtype=np.int64), None)
+    starts = np.flatnonzero(np.concatenate(([True], np.asarray(ids[1:] != ids[:-1], dtype=bool))))
+    heads = ids[starts]
+    codes: dict[Any, int] = {}
+    try:
+        run_codes = np.fromiter(
+            (codes.setdefault(head, len(codes)) for head in heads.tolist()), np.int64, len(heads)
+        )
+    except TypeError as error:
+        raise InputError(f"qid holds a value that cannot be hashed ({error})") from error
+    if len(codes) == len(heads):
+        return Grouping(heads, np.append(starts, len(ids)).astype(np.int64), None)
+    row_codes = np.repeat(run_codes, np.diff(np.append(starts, len(ids))))
+    order = np.argsort(row_codes, kind="stable").astype(np.int64)
+    sizes = np.bincount(row_codes, minlength=len(codes))
+    first = np.zeros(len(codes), dtype=np.int64)
+    first[run_codes[::-1]] = starts[::-1]
+    return Grouping(ids[first], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), order)
+
+
+def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:
+    """Turn LightGBM's group sizes into one query number a row.
+
+    >>> group_sizes_to_qid([2, 1], 3).tolist()
+    [0, 0, 1]
+    """
+    sizes = one_dimensional(group, "group")
+    if sizes.dtype.kind not in "iu" or (len(sizes) and int(sizes.min()) < 0):
+        raise InputError(
+            "group must hold whole, non-negative query sizes; for one id a row use qid="
+        )
+    if int(sizes.sum()) != n_rows:
+        raise InputError(
+            f"group sizes add up to {int(sizes.sum())} but there are {n_rows} documents; group "
+            "holds one size a query, qid holds one id a document"
+        )
+    return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+
+
+def one_dimensional(values: Any, name: str, n_rows: int | None = None) -> AnyArray:
+    """Make an array of one value a document, or say what is wrong with it."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    if array.ndim != 1:
+        raise InputError(f"{name} has {array.ndim} dimensions: give one value a document")
+    if n_rows is not None and len(array) != n_rows:
+        raise InputError(f"{name} has {len(array)} values but there are {n_rows} documents")
+    return array
+
+
+def _identifiers(qid: Any) -> AnyArray:
+    """Keep identifiers as they are: NumPy would turn 1 and "1" into one, and tuples into rows."""
+    if isinstance(qid, (list, tuple)):
+        kinds = set(map(type, qid))
+        if tuple in kinds or (len(kinds) > 1 and any(issubclass(k, (str, bytes)) for k in kinds)):
+            ids = np.empty(len(qid), dtype=object)
+            ids[:] = qid
+            return ids
+    return one_dimensional(qid, "qid")
+
+
+def _missing(ids: AnyArray) -> BoolArray:
+    if ids.dtype.kind == "f":
+        return np.asarray(np.isnan(ids))
+    if ids.dtype.kind in "mM":
+        return np.asarray(np.isnat(ids))
+    if ids.dtype.kind == "O":
+        return np.fromiter(map(_is_missing, ids.tolist()), bool, len(ids))
+    return np.zeros(len(ids), dtype=bool)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas' NA is neither equal nor unequal to itself
+        return True
