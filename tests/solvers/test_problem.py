@@ -182,3 +182,26 @@ def test_a_design_can_be_shared_between_problems():
     assert second.design is first.design
     assert np.allclose(second.scores(np.ones(2)), X.sum(axis=1))
     assert second.n_features == 2
+
+
+@pytest.mark.parametrize("form", ["dense64", "dense32", "sparse64", "sparse32"])
+def test_a_query_longer_than_several_blocks(form):
+    sizes = [3, 2 * execution.ROWS_PER_RANGE + 9_000, 5]
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(sum(sizes), 3)).astype(np.float32)
+    X[X < 0.2] = 0.0
+    storage = X.astype(np.float64 if form.endswith("64") else np.float32)
+    matrix = csr_array(storage) if form.startswith("sparse") else storage
+    problem = make_problem(matrix, labels_of(sizes), workers=2)
+    plan = problem.plan
+    expected = np.zeros((3, 3))
+    for q in range(3):
+        rows = slice(plan.query_ptr[q], plan.query_ptr[q + 1])
+        m, A = plan.weight[rows], X[rows].astype(np.float64)
+        A = A - (m @ A) / m.sum()
+        expected += plan.scale[q] * A.T @ (m[:, None] * A)
+    u = problem.scores(np.zeros(3))
+    block = problem.design.take(np.arange(3))
+    assert np.allclose(problem.hessian(block, u, exact=True), expected, rtol=1e-10, atol=1e-12)
+    rough = problem.hessian(block, u)
+    assert np.allclose(rough, expected, atol=5e-3 * np.abs(expected).max())
