@@ -132,6 +132,19 @@ def test_a_file_without_documents(content):
     )
 
 
+@pytest.mark.parametrize(
+    ("byte", "storage"), [(b"\n", "dense"), (b"\n", "sparse"), (b":", "sparse")]
+)
+def test_a_file_that_grows_while_it_is_read(monkeypatch, byte, storage):
+    """The counts of the first pass are too small for what the second finds."""
+    count = _letor_source.Lines.count
+    monkeypatch.setattr(
+        _letor_source.Lines, "count", lambda lines, b: count(lines, b) // (4 if b == byte else 1)
+    )
+    with pytest.raises(ParseError, match="the file changed while it was read"):
+        load_letor(io.BytesIO(GOOD * 40), storage=storage)
+
+
 def test_the_first_error_is_told_whatever_the_threads(monkeypatch):
     lines = [GOOD.strip()] * 300
     lines[211] = b"1 qid:1 1:1e999"  # found after parsing, by Python

@@ -41,6 +41,8 @@ def describe(code: int, line: bytes, column: int, n_features: int | None, dtype:
     if code == parser.OVERFLOW:
         remedy = "use dtype=numpy.float64 or rescale" if dtype == "float32" else "rescale"
         return f"the value {shown} is beyond the range of {dtype}: {remedy}"
+    if code == parser.CHANGED:
+        return "the file changed while it was read: load it again when it is complete"
     if code == parser.NUL_BYTE:
         return "a NUL byte: expected text (is the file binary, or damaged?)"
     return f"{shown} is not UTF-8: expected identifiers in UTF-8"

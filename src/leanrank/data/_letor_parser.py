@@ -43,7 +43,8 @@ ROWS, ENTRIES, NONZEROS, WIDTH, ZERO_SEEN, N_HARD, ERROR, PLACE, N_FIELDS = rang
     OVERFLOW,
     NUL_BYTE,
     NOT_UTF8,
-) = range(14)
+    CHANGED,
+) = range(15)
 
 NOWHERE = 2**62  # the slot of a value that is read but not kept
 LARGEST_INDEX = 2_147_483_646  # so that indices and the number of features fit 32 bits
@@ -112,6 +113,9 @@ def parse_lines(
             continue
 
         place = at
+        if mode != MEASURE and row == len(labels):
+            error = CHANGED  # more lines than were counted: somebody writes to the file
+            break
         at, value, how = read_decimal(text, at, powers)
         ends = _ends_token(text[at]) or (text[at] == 13 and text[at + 1] == 10)
         if how == NOT_A_NUMBER or not ends:
@@ -242,6 +246,9 @@ def parse_lines(
                     slot = row_start + column
                     values[slot] = value
             elif mode == SPARSE and (how == HARD or value != 0 or np.signbit(value)):
+                if stored == len(values):
+                    error = CHANGED
+                    break
                 slot = stored
                 values[slot] = value
                 indices[slot] = column
