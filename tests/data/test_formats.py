@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow")
 
 from leanrank.data import dump, load, make_ranking
 from leanrank.data.formats import FORMATS
-from leanrank.errors import FileError, InputError
+from leanrank.errors import FileError, InputError, MissingDependencyError
 
 from .test_frames import full, same
 
@@ -93,6 +93,18 @@ def test_damaged_tables(tmp_path):
     (tmp_path / "c.csv").write_text("label,qid,x\n0,1,high\n")
     with pytest.raises(InputError, match=r"column 'x' .* string"):
         load(tmp_path / "c.csv")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.arrow"])
+def test_without_arrow_the_extra_is_named(tmp_path, monkeypatch, name):
+    dump(make_ranking(3), tmp_path / name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "leanrank.data._arrow")
+    monkeypatch.delattr("leanrank.data._arrow")
+    with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[frames\]'"):
+        load(tmp_path / name)
+    with pytest.raises(MissingDependencyError):
+        dump(make_ranking(3), tmp_path / name)
 
 
 def test_compressed_csv_is_the_same_every_time(tmp_path):

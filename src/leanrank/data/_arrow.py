@@ -17,12 +17,14 @@ from leanrank.execution import Executor
 try:
     import pyarrow as pa
     import pyarrow.compute as pc
+    import pyarrow.parquet as pq
 except ImportError as error:
     raise MissingDependencyError("pyarrow", "frames", "reading and writing tables") from error
 
 INDICES, VALUES = "indices", "values"
 """The two list columns that hold a document's features when the data are sparse."""
 
+__all__ = ["INDICES", "VALUES", "Layout", "build", "fill_rows", "find_layout", "pa", "pq"]
 _KEY = b"leanrank"
 _VERSION = 1
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it

@@ -135,7 +135,7 @@ def to_frame(
 
 
 def _as_table(frame: Any) -> Any:
-    import pyarrow as pa
+    from leanrank.data._arrow import pa
 
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
         remedy = " (collect it first)" if hasattr(frame, "collect") else ""

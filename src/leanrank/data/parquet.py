@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
-from leanrank.data import _arrow
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import FileError, InputError
 from leanrank.execution import make_executor, row_blocks
+
+if TYPE_CHECKING:
+    from leanrank.data._arrow import Layout
 
 _CELLS_PER_GROUP = 1 << 21  # about 16 MB: enough groups to share out, and few enough to read fast
 _MOST_ROWS_PER_GROUP = 1 << 17
@@ -57,8 +59,9 @@ def load_parquet(
     ...     load_parquet(f"{folder}/small.parquet").feature_names
     ('bm25',)
     """
-    import pyarrow.parquet as pq
+    from leanrank.data import _arrow
 
+    pq = _arrow.pq
     roles = {
         "label": label,
         "qid": qid,
@@ -68,7 +71,7 @@ def load_parquet(
         "offset": offset,
     }
     files = _part_files(Path(path))
-    layout: _arrow.Layout | None = None
+    layout: Layout | None = None
     groups: list[tuple[Path, Any, int]] = []
     sizes: list[int] = []
     for file in files:
@@ -115,8 +118,7 @@ def dump_parquet(
     compression : {"lz4", "zstd", "snappy", "none"}, default="lz4"
         "lz4" loads about as fast as no compression; "zstd" is smaller.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from leanrank.data import _arrow
 
     if compression not in ("lz4", "zstd", "snappy", "none"):
         raise InputError(
@@ -129,8 +131,8 @@ def dump_parquet(
     schema = _arrow.table_schema(first)
     with (
         atomic_write(path, "wb") as stream,
-        pq.ParquetWriter(
-            pa.PythonFile(stream, mode="w"),
+        _arrow.pq.ParquetWriter(
+            _arrow.pa.PythonFile(stream, mode="w"),
             schema,
             compression=compression,
             write_statistics=False,
@@ -168,9 +170,7 @@ def _part_files(path: Path) -> list[Path]:
     return files
 
 
-def _agree(
-    first: _arrow.Layout, other: _arrow.Layout, first_file: Path, file: Path
-) -> _arrow.Layout:
+def _agree(first: Layout, other: Layout, first_file: Path, file: Path) -> Layout:
     """Check that two parts have the same columns, and take the wider number type."""
     if first.needed != other.needed or first.n_features != other.n_features:
         odd = sorted(set(first.needed) ^ set(other.needed))
@@ -182,7 +182,7 @@ def _agree(
 @contextmanager
 def reading(file: Path, kind: str = "Parquet") -> Iterator[None]:
     """Turn what Arrow says of a bad file into one sentence."""
-    import pyarrow as pa
+    from leanrank.data._arrow import pa
 
     try:
         yield
