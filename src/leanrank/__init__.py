@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from leanrank.model import load_model as load_model
     from leanrank.rankers import DominationRanker as DominationRanker
     from leanrank.rankers import RankRLS as RankRLS
+    from leanrank.rankers import RankRLSCV as RankRLSCV
 
 __getattr__, __dir__, _names = attach(
     "leanrank",
     {
         "DominationRanker": "leanrank.rankers",
         "RankRLS": "leanrank.rankers",
+        "RankRLSCV": "leanrank.rankers",
         "RankingData": "leanrank.data",
         "checks": "leanrank.checks",
         "data": "leanrank.data",

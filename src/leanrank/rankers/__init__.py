@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from leanrank.rankers.base import BaseRanker as BaseRanker
     from leanrank.rankers.domination import DominationRanker as DominationRanker
     from leanrank.rankers.rankrls import RankRLS as RankRLS
+    from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
 
 RANKERS: dict[str, str] = {
     "domination": "DominationRanker",
     "rankrls": "RankRLS",
+    "rankrlscv": "RankRLSCV",
 }
 """The name of each ranker on the command line, and its class here."""
 
@@ -19,6 +21,7 @@ _modules = {
     "BaseRanker": "leanrank.rankers.base",
     "DominationRanker": "leanrank.rankers.domination",
     "RankRLS": "leanrank.rankers.rankrls",
+    "RankRLSCV": "leanrank.rankers.rankrls_cv",
 }
 __getattr__, __dir__, _names = attach("leanrank.rankers", _modules)
 __all__ = [*_names, "RANKERS", "get_ranker"]  # noqa: PLE0604

@@ -9,10 +9,11 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.losses.base import require
+from leanrank.solvers.centred import Centred
 from leanrank.solvers.problem import Problem
 
 LARGEST_FACTORISATION = 8_192
-"""Features up to which the normal equations are formed; beyond, conjugate gradients."""
+"""Features (or, in the dual, documents) up to which a system is formed and factorised."""
 
 
 def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatArray:
@@ -45,6 +46,20 @@ def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatA
     # Forming H squares the condition of X; one step on the residual of the problem itself wins back
     # most of what that costs.
     return w - solve(problem.design.rmatvec(problem.evaluate(problem.scores(w))[1]) + alpha * w)
+
+
+def solve_ridge_dual(centred: Centred, alpha: float) -> FloatArray:
+    """Minimise ½‖Aw − b‖² + alpha/2 · ‖w‖² for few documents and many features.
+
+    w = Aᵀ a with (AAᵀ + alpha·I) a = b; at alpha 0 the solution of least norm.
+    """
+    gram = centred.project(centred.root[:, None] * centred.products())
+    system = 0.5 * (gram + gram.T)
+    system[np.diag_indices(len(system))] += alpha
+    dual = centred.project(_factorise(system)(centred.target))
+    if centred.is_sparse:
+        return np.asarray(centred.X.T @ (centred.root * dual))
+    return centred.rows(0, len(centred.query_ptr) - 1).T @ dual
 
 
 def _factorise(system: FloatArray) -> Callable[[FloatArray], FloatArray]:

@@ -1,0 +1,201 @@
+"""RankRLS as an ordinary ridge regression: ½‖Aw − b‖² + alpha/2 · ‖w‖².
+
+A row of A is a document less the weighted mean of its query, times the root of the document's
+weight in the objective; b is the same of the labels. In the paper's notation A = X̂ᵀ, b = ŷ. The
+centring is a projection within each query, so leaving out a query is leaving out its rows.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from leanrank._jit import kernel, kernel_view
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.losses.squared import SquaredPlan
+
+
+@dataclass(frozen=True)
+class Centred:
+    """The rows A and the target b, computed from X where they are asked for.
+
+    Attributes
+    ----------
+    X : C-contiguous float array or SciPy CSR array
+        Rows grouped by query.
+    query_ptr : array of int64
+    root : array
+        The root of each document's weight in the objective; 0 if it does not take part.
+    target : array
+        b.
+    """
+
+    X: Matrix
+    query_ptr: IntArray
+    root: FloatArray
+    target: FloatArray
+
+    @classmethod
+    def from_plan(cls, X: Matrix, plan: SquaredPlan) -> Centred:
+        """Centre the data of a prepared squared loss."""
+        root = np.sqrt(plan.scale[plan.cell] * plan.weight)
+        wanted = plan.y if plan.offset is None else plan.y + plan.offset
+        target = np.empty((1, plan.n_rows))
+        column = np.ascontiguousarray(wanted, dtype=np.float64)[:, None]
+        _dense_features(column, np.zeros(1, np.int64), kernel_view(plan.query_ptr), root, target)
+        return cls(X, kernel_view(plan.query_ptr), root, target[0])
+
+    @property
+    def n_rows(self) -> int:
+        """How many documents there are."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return int(self.X.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a SciPy CSR array."""
+        return not isinstance(self.X, np.ndarray)
+
+    @cached_property
+    def query_of(self) -> IntArray:
+        """The query of each document."""
+        return np.repeat(np.arange(len(self.query_ptr) - 1), np.diff(self.query_ptr))
+
+    @cached_property
+    def only_query(self) -> int:
+        """The only query that takes part; −1 if there are several."""
+        taking_part = np.unique(self.query_of[self.root > 0])
+        return int(taking_part[0]) if len(taking_part) == 1 else -1
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """The direction within each query that centring removes, of length 1; 0 if none."""
+        length = np.sqrt(np.bincount(self.query_of, self.root**2, len(self.query_ptr) - 1))
+        return np.divide(
+            self.root, length[self.query_of], out=np.zeros(self.n_rows), where=self.root > 0
+        )
+
+    def rows(self, r0: int, r1: int) -> FloatArray:
+        """Compute the rows of A of the queries [r0, r1)."""
+        begin, end = int(self.query_ptr[r0]), int(self.query_ptr[r1])
+        part = self.X[begin:end]
+        dense = kernel_view(part) if isinstance(part, np.ndarray) else part.toarray()
+        out = np.empty((end - begin, self.n_features))
+        _dense_rows(dense, self.query_ptr[r0 : r1 + 1] - begin, self.root[begin:end], out)
+        return out
+
+    def features(self, chosen: IntArray, out: Any = None) -> Any:
+        """Compute some columns of A, one a row of the result."""
+        if out is None:
+            out = np.empty((len(chosen), self.n_rows))
+        if self.is_sparse:
+            _sparse_features(*self.columns, chosen, self.query_ptr, self.root, self.unit, out)
+        else:
+            _dense_features(kernel_view(self.X), chosen, self.query_ptr, self.root, out)
+        return out
+
+    @cached_property
+    def columns(self) -> tuple[Any, Any, Any]:
+        """A sparse X by column: values, rows, starts."""
+        by_column = self.X.tocsc()
+        return by_column.data, by_column.indices, by_column.indptr
+
+    def products(self) -> FloatArray:
+        """Compute X Aᵀ: the inner products of each document with each centred one."""
+        if self.is_sparse:
+            scaled = self.X.multiply(self.root[:, None]).tocsr()
+            return self.project((scaled @ self.X.T).toarray()).T
+        rows = self.rows(0, len(self.query_ptr) - 1)
+        products: FloatArray = self.X.astype(np.float64) @ rows.T
+        return products
+
+    def project(self, values: FloatArray) -> FloatArray:
+        """Take each query's mean off a scaled vector, or off the columns of a matrix."""
+        unit = self.unit if values.ndim == 1 else self.unit[:, None]
+        filled = np.flatnonzero(np.diff(self.query_ptr))
+        sums = np.zeros((len(self.query_ptr) - 1, *values.shape[1:]))
+        if len(filled):
+            sums[filled] = np.add.reduceat(unit * values, self.query_ptr[filled], axis=0)
+        centred: FloatArray = values - unit * sums[self.query_of]
+        return centred
+
+
+# Rows are taken less the first one of their query before the mean: a constant column comes out as
+# zeros, not as rounding errors, and a large constant costs no digits.
+
+
+@kernel
+def _dense_rows(X, query_ptr, root, out):
+    n = X.shape[1]
+    mean = np.empty(n)
+    for q in range(len(query_ptr) - 1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        mean[:] = 0.0
+        mass = 0.0
+        for i in range(begin, end):
+            weight = root[i] * root[i]
+            mass += weight
+            for j in range(n):
+                out[i, j] = np.float64(X[i, j]) - X[begin, j]
+                mean[j] += weight * out[i, j]
+        if mass > 0.0:
+            mean /= mass
+        for i in range(begin, end):
+            for j in range(n):
+                out[i, j] = root[i] * (out[i, j] - mean[j])
+
+
+@kernel
+def _dense_features(X, chosen, query_ptr, root, out):
+    for q in range(len(query_ptr) - 1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        mass = 0.0
+        for i in range(begin, end):
+            mass += root[i] * root[i]
+        for k in range(len(chosen)):
+            j = chosen[k]
+            mean = 0.0
+            for i in range(begin, end):
+                mean += root[i] * root[i] * (np.float64(X[i, j]) - X[begin, j])
+            if mass > 0.0:
+                mean /= mass
+            for i in range(begin, end):
+                out[k, i] = root[i] * ((np.float64(X[i, j]) - X[begin, j]) - mean)
+
+
+@kernel
+def _sparse_features(data, indices, indptr, chosen, query_ptr, root, unit, out):
+    for k in range(len(chosen)):
+        row = out[k]
+        row[:] = 0.0
+        at, last = indptr[chosen[k]], indptr[chosen[k] + 1]
+        q = 0
+        while at < last:
+            while query_ptr[q + 1] <= indices[at]:
+                q += 1
+            begin, end = query_ptr[q], query_ptr[q + 1]
+            # less the first document of the query, as for dense features
+            anchor = np.float64(data[at]) if indices[at] == begin else 0.0
+            mass = 0.0
+            mean = 0.0
+            for i in range(begin, end):
+                row[i] = -anchor
+            while at < last and indices[at] < end:
+                row[indices[at]] += data[at]
+                at += 1
+            for i in range(begin, end):
+                mass += root[i] * root[i]
+                mean += root[i] * root[i] * row[i]
+            if mass > 0.0:
+                mean /= mass
+            for i in range(begin, end):
+                row[i] = root[i] * (row[i] - mean)
