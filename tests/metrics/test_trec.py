@@ -126,6 +126,9 @@ def test_runs_by_hand():
     assert found.means == pytest.approx(expected)
     both = evaluate_run(qrels, run, ["map"], complete=True)
     assert both.per_query["map"].tolist() == [0.25, 0]
+    every = ["ndcg", "dcg", "mean_ndcg", "map", "p@2", "r@2", "mrr", "err"]
+    missed = evaluate_run(qrels, run, every, complete=True, convention="standard")
+    assert [values[1] for values in missed.per_query.values()] == [0] * len(every)
     assert evaluate_run(qrels, run, "map", rel=2).means["map"] == 0
     assert len(evaluate_run(qrels, Run([], [], [])).query_ids) == 0
 

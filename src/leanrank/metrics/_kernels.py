@@ -136,8 +136,10 @@ def measure_queries(
             empty = numbers[m, EMPTY_VALUE]
             value = math.nan
             if kind in (NDCG, MEAN_NDCG, DCG):
-                if not any_gain or (n == 0 and kind == MEAN_NDCG):
+                if not any_gain:
                     value = empty
+                elif n == 0:  # a run that found nothing
+                    value = 0.0
                 elif kind == MEAN_NDCG:
                     value = mean_ndcg(ranked, groups, n_groups, ideal, len(pool), gains, discounts)
                 elif n < cut and table[m, SHORT_IS_ZERO]:
