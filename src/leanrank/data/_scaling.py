@@ -33,7 +33,7 @@ def minmax_sparse(X: Matrix, query_ptr: IntArray) -> Matrix:
     query_of_row = np.repeat(np.arange(len(sizes)), sizes)
     stored = np.diff(X.indptr)
     cells = np.repeat(query_of_row, stored) * n_features + X.indices
-    order = np.argsort(cells, kind="stable")
+    order = np.argsort(cells)
     by_cell, values = cells[order], X.data[order].astype(np.float64)
     if len(cells) == 0:
         return X
