@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from leanrank.data import make_ranking as make_ranking
     from leanrank.model import load_model as load_model
     from leanrank.rankers import DominationRanker as DominationRanker
+    from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers import RankRLS as RankRLS
     from leanrank.rankers import RankRLSCV as RankRLSCV
 
@@ -19,6 +20,7 @@ __getattr__, __dir__, _names = attach(
     "leanrank",
     {
         "DominationRanker": "leanrank.rankers",
+        "GreedyRankRLS": "leanrank.rankers",
         "RankRLS": "leanrank.rankers",
         "RankRLSCV": "leanrank.rankers",
         "RankingData": "leanrank.data",

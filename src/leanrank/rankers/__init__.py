@@ -7,11 +7,13 @@ from leanrank._lazy import attach
 if TYPE_CHECKING:
     from leanrank.rankers.base import BaseRanker as BaseRanker
     from leanrank.rankers.domination import DominationRanker as DominationRanker
+    from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.rankrls import RankRLS as RankRLS
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
 
 RANKERS: dict[str, str] = {
     "domination": "DominationRanker",
+    "greedyrankrls": "GreedyRankRLS",
     "rankrls": "RankRLS",
     "rankrlscv": "RankRLSCV",
 }
@@ -20,6 +22,7 @@ RANKERS: dict[str, str] = {
 _modules = {
     "BaseRanker": "leanrank.rankers.base",
     "DominationRanker": "leanrank.rankers.domination",
+    "GreedyRankRLS": "leanrank.rankers.greedy_rankrls",
     "RankRLS": "leanrank.rankers.rankrls",
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
 }

@@ -105,8 +105,10 @@ class Centred:
 
     @cached_property
     def columns(self) -> tuple[Any, Any, Any]:
-        """A sparse X by column: values, rows, starts."""
-        by_column = self.X.tocsc()
+        """X by column without its zeros: values, rows, starts."""
+        from scipy.sparse import csc_array
+
+        by_column = self.X.tocsc() if self.is_sparse else csc_array(self.X)
         return by_column.data, by_column.indices, by_column.indptr
 
     def products(self) -> FloatArray:
