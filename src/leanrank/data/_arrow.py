@@ -28,6 +28,7 @@ __all__ = ["INDICES", "VALUES", "Layout", "build", "fill_rows", "find_layout", "
 _KEY = b"leanrank"
 _VERSION = 1
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it
+_COMPILED_FROM = 1 << 18  # cells: for less, a compiled kernel is not worth loading
 _SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
 
 
@@ -206,6 +207,12 @@ def fill_rows(out: AnyArray, columns: Sequence[Sequence[AnyArray]]) -> None:
         whole = [chunks[0] for chunks in columns]
     else:
         whole = [np.concatenate(chunks) if chunks else np.empty(0) for chunks in columns]
+    if out.size >= _COMPILED_FROM:
+        from leanrank.data._gather import can_gather, gather_rows
+
+        if can_gather(out, whole):
+            gather_rows(out, whole)
+            return
     for at in range(0, len(out), _ROWS_PER_FILL):
         strip = out[at : at + _ROWS_PER_FILL]
         for j, column in enumerate(whole):
