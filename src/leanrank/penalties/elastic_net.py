@@ -62,9 +62,14 @@ class ElasticNet:
         return np.isinf(self.above) & np.isinf(self.below)
 
     @property
+    def always(self) -> BoolArray:
+        """Features that no gradient is too small for: they are part of every model."""
+        return (self.above == 0) | (self.below == 0)
+
+    @property
     def free(self) -> BoolArray:
         """Features without any penalty: no dual scaling makes their gradient vanish."""
-        return ((self.above == 0) | (self.below == 0)) & (self.ridge == 0)
+        return self.always & (self.ridge == 0)
 
     def times(self, factor: float) -> ElasticNet:
         """Give the same penalty, that many times as strong."""
@@ -91,6 +96,23 @@ class ElasticNet:
         """The threshold on the side to which a gradient c pulls."""
         return np.where(c > 0, self.below, self.above)
 
+    def ratio(self, c: FloatArray) -> FloatArray:
+        """A gradient relative to its threshold; above one, a zero weight is not optimal."""
+        threshold = self.threshold(c)
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.where(c == 0, 0.0, np.abs(c) / np.where(c == 0, 1.0, threshold))
+
+    def change(self, w: FloatArray, step: FloatArray) -> FloatArray:
+        """How much the penalty of each weight grows by a step, without cancellation."""
+        moved = w + step
+        new = np.where(moved == 0, 0.0, np.where(moved > 0, self.above, self.below))
+        old = np.where(w == 0, 0.0, np.where(w > 0, self.above, self.below))
+        crossing = np.sign(moved) * np.sign(w) < 0
+        with np.errstate(invalid="ignore"):
+            along = np.where(w == 0, new * np.abs(step), old * np.sign(w) * step)
+            across = new * np.abs(moved) - old * np.abs(w)
+        return np.where(crossing, across, along) + self.ridge * (w + 0.5 * step) * step
+
     def dual_scale(self, c: FloatArray) -> float:
         """Largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
         hard = (self.ridge == 0) & ~self.free & (c != 0)
@@ -114,17 +136,36 @@ class ElasticNet:
             np.where(w < 0, np.abs(slope - np.where(w < 0, self.below, 0.0)), self.excess(slope)),
         )
 
+    def free_residual(self, w: FloatArray, c: FloatArray) -> float:
+        """The largest residual of a free feature, which a duality gap does not see."""
+        return float(self.residual(w, c)[self.free].max(initial=0.0))
+
+    def permitted(self, w: FloatArray) -> FloatArray:
+        """Give w with zeros for the weights that are forbidden."""
+        return np.where(np.isinf(np.where(w > 0, self.above, self.below)), 0.0, w)
+
     def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
         """What a coordinate step needs: above, below, ridge, and no power."""
         return self.above, self.below, self.ridge, np.zeros(len(self.ridge)), 0.0
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
-        """How many times this penalty's ℓ1 part must grow for the empty model to be optimal."""
+        """How many times this penalty's ℓ1 part must grow for the empty model to be optimal.
+
+        Infinite if a feature has ℓ2² only; features without any penalty do not count.
+        """
         threshold = self.threshold(c)
-        counted = np.isfinite(threshold) & (threshold > 0)
-        if not counted.any():
+        if np.any((threshold == 0) & (self.ridge > 0) & (c != 0)):
             return np.inf
+        counted = np.isfinite(threshold) & (threshold > 0)
         return float(np.max(np.abs(c[counted]) / threshold[counted], initial=0.0))
+
+    def only_free(self) -> ElasticNet:
+        """Give the penalty that shuts out every feature but the free ones."""
+        return ElasticNet(
+            np.where(self.free, self.above, np.inf),
+            np.where(self.free, self.below, np.inf),
+            np.zeros(len(self.ridge)),
+        )
 
 
 def penalty_factors(factors: Any, n_features: int) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
 from leanrank.errors import InputError
-from leanrank.penalties.elastic_net import penalty_factors
+from leanrank.penalties.elastic_net import ElasticNet, penalty_factors
 
 POWERS = (4 / 3, 3 / 2, 3.0, 4.0)
 
@@ -66,6 +66,24 @@ class PowerPenalty:
         return float(
             np.sum((self.power - 1.0) * rate * (np.abs(c[counted]) / (self.power * rate)) ** dual_power)
         )
+
+    def alpha_max_ratio(self, c: FloatArray) -> float:
+        """Infinite: a power above one lets every feature in that has a slope."""
+        return np.inf if np.any(c[~self.free & ~self.excluded]) else 0.0
+
+    def only_free(self) -> ElasticNet:
+        """Give the penalty that shuts out every feature but the free ones."""
+        shut = np.where(self.free, 0.0, np.inf)
+        return ElasticNet(shut, shut, np.zeros(len(shut)))
+
+    def free_residual(self, w: FloatArray, c: FloatArray) -> float:
+        """The largest gradient in a free feature, which a duality gap does not see."""
+        del w
+        return float(np.abs(c[self.free]).max(initial=0.0))
+
+    def permitted(self, w: FloatArray) -> FloatArray:
+        """Give w with zeros for the weights that are forbidden."""
+        return np.where(self.excluded, 0.0, w)
 
     def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
         """What the coordinate step needs: above, below, ridge, rate and power."""

@@ -66,30 +66,27 @@ def dense_variance(X, centre, begin, end):
 
 
 @kernel
-def dense_scaled(X, anchor, spread, root, begin, end, out):
+def dense_scaled(X, anchor, spread, diag, begin, end, out):
     n = X.shape[1]
     inverse = 1.0 / spread
     for i in range(begin, end):
-        factor = root[i]
+        factor = np.sqrt(max(diag[i], 0.0))
         at = anchor[i]
         for j in range(n):
             out[i - begin, j] = factor * ((np.float64(X[i, j]) - X[at, j]) * inverse[j])
 
 
 @kernel
-def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, n_cells):
+def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, out):
     n = X.shape[1]
-    n_atoms = atoms.shape[1]
-    out = np.zeros((n_cells, n_atoms, n))
     for i in range(begin, end):
-        for a in range(n_atoms):
+        for a in range(atoms.shape[1]):
             weight = atoms[i, a]
             if weight != 0.0:
                 row = out[cell[i] - first, a]
                 at = anchor[i]
                 for j in range(n):
                     row[j] += weight * (np.float64(X[i, j]) - X[at, j])
-    return out
 
 
 @kernel
@@ -153,38 +150,47 @@ def _column_dot(data, indices, begin, end, g):
 
 
 @kernel
-def csr_pick(data, indices, indptr, position, begin, end):
-    """Copy the entries of a block's columns from some rows of the whole matrix."""
-    most = indptr[end] - indptr[begin]
-    row_ptr = np.zeros(end - begin + 1, dtype=np.int64)
-    places = np.empty(most + 1, dtype=np.int32)
-    values = np.empty(most + 1, dtype=data.dtype)
-    count = 0
+def csr_curvature(
+    data, indices, indptr, position, diag, cut, atoms, cell, first, begin, end, lower, sums
+):
+    """Add the outer products of some rows to a Gram matrix, and atoms × rows to their cells' sums.
+
+    Only the entries of a block's columns are looked at, wherever ``position`` puts them. Rows whose
+    weight is below ``cut`` enter the diagonal only.
+    """
+    n_atoms = atoms.shape[1]
+    most = 1
     for i in range(begin, end):
+        most = max(most, indptr[i + 1] - indptr[i])
+    places = np.empty(most + 1, dtype=np.int64)
+    values = np.empty(most + 1)
+    for i in range(begin, end):
+        weight = diag[i]
+        if weight <= 0.0:
+            continue
+        count = 0
         for at in range(indptr[i], indptr[i + 1]):
             # written always, kept if wanted: a branch here would be mispredicted all the time
             place = position[indices[at]]
             places[count] = place
             values[count] = data[at]
             count += place >= 0
-        row_ptr[i - begin + 1] = count
-    return row_ptr, places[:count].copy(), values[:count].copy()
-
-
-@kernel
-def csr_gram(row_ptr, places, values, diag, cut, begin, lower):
-    for i in range(len(row_ptr) - 1):
-        weight = diag[begin + i]
-        if weight >= cut:
-            for a in range(row_ptr[i], row_ptr[i + 1]):
-                scaled = weight * values[a]
-                row = lower[places[a]]
-                # features ascend in a row and in a block: this is the lower triangle
-                for b in range(row_ptr[i], a + 1):
-                    row[places[b]] += scaled * values[b]
-        elif weight > 0.0:
-            for a in range(row_ptr[i], row_ptr[i + 1]):
+        if weight < cut:
+            for a in range(count):
                 lower[places[a], places[a]] += weight * values[a] * values[a]
+            continue
+        for a in range(count):
+            scaled = weight * values[a]
+            for b in range(a + 1):
+                high = max(places[a], places[b])
+                low = min(places[a], places[b])
+                lower[high, low] += scaled * values[b]
+        for t in range(n_atoms):
+            atom = atoms[i, t]
+            if atom != 0.0:
+                row = sums[cell[i] - first, t]
+                for a in range(count):
+                    row[places[a]] += atom * values[a]
 
 
 @kernel
@@ -202,14 +208,3 @@ def small_weights(weights, share):
         if below > share * total:
             return math.ldexp(0.5, at - 1100)
     return 0.0
-
-
-@kernel
-def csr_cell_sums(row_ptr, places, values, offset, begin, end, atoms, cell, first, out):
-    for i in range(begin, end):
-        for a in range(atoms.shape[1]):
-            weight = atoms[i, a]
-            if weight != 0.0:
-                row = out[cell[i] - first, a]
-                for at in range(row_ptr[i - offset], row_ptr[i - offset + 1]):
-                    row[places[at]] += weight * values[at]

@@ -56,7 +56,7 @@ def solve_bound_cd(
         raise InputError(f"bound={bound!r} is not known: use 'range' or 'paper'")
     require(problem.loss, "bound-cd", "term_mass", "compiled", "dual")
     require(penalty, "bound-cd", "coordinate_table", "conjugate")
-    w = np.zeros(problem.n_features) if w is None else w.copy()
+    w = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
     columns = _columns(problem)
     n_queries = len(problem.plan.query_ptr) - 1
     query_of = np.repeat(np.arange(n_queries), np.diff(problem.plan.query_ptr))
@@ -64,7 +64,7 @@ def solve_bound_cd(
     beta = _bounds(*columns, query_of, problem.plan.query_ptr, mass, bound == "paper")
     evaluate, arrays = problem.loss.compiled(problem.plan)
     table = penalty.coordinate_table()
-    free = penalty.free & ~penalty.excluded
+    w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not see them
     u = problem.scores(w)
     best_dual, n_iter, history = -np.inf, 0, []
     while True:
@@ -74,7 +74,7 @@ def solve_bound_cd(
         a = penalty.dual_scale(c)
         best_dual = max(best_dual, problem.dual(u, a) - penalty.conjugate(a * c))
         gap = max(0.0, objective - best_dual)
-        free_residual = float(np.abs(c[free]).max(initial=0.0))
+        free_residual = penalty.free_residual(w, c)
         entry = {
             "iteration": n_iter,
             "objective": objective,

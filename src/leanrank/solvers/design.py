@@ -13,6 +13,7 @@ within, would otherwise have to cancel.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -27,10 +28,39 @@ NONZEROS_PER_BLOCK = 1 << 19
 """Non-zeros in one unit of work over the columns of a sparse matrix."""
 
 
+@dataclass(frozen=True)
+class Curvature:
+    """A score Hessian in parts: what rows weigh, and what of them is summed over cells.
+
+    Attributes
+    ----------
+    diag : array
+        Weight of each row's outer product.
+    atoms : array of shape (n_rows, n_atoms)
+        Weights of each row in the sums of its cell.
+    cell : array of int64
+    anchor : array of int64
+        A row of the same query: dense rows enter less their anchor, which ranking losses do not see,
+        so that a large mean does not drown a small variance.
+    cut : float
+        Rows of smaller weight enter the diagonal only, where a block can profit from it.
+    exact : bool
+        Whether to work in float64 even if X is float32.
+    """
+
+    diag: FloatArray
+    atoms: FloatArray
+    cell: IntArray
+    anchor: IntArray
+    cut: float
+    exact: bool
+
+
 class Block(Protocol):
-    """A compact copy of some columns."""
+    """Some columns, as a working set needs them."""
 
     n_features: int
+    sparse: bool
 
     def matvec(self, v: FloatArray) -> FloatArray:
         """Compute X_W v."""
@@ -38,20 +68,18 @@ class Block(Protocol):
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute X_Wᵀ g."""
 
-    def gram(self, diag: FloatArray, anchor: IntArray, *, exact: bool = False) -> FloatArray:
-        """Compute X_Wᵀ diag X_W of rows less their anchors; ``exact`` in float64."""
-
-    def cell_sums(
+    def add_rows(
         self,
-        begin: int,
-        end: int,
-        atoms: FloatArray,
-        cell: IntArray,
-        first: int,
-        n_cells: int,
-        anchor: IntArray,
-    ) -> FloatArray:
-        """Sum atoms × rows over each cell of the rows [begin, end), less anchors as in ``gram``."""
+        curvature: Curvature,
+        rows: tuple[int, int],
+        first_cell: int,
+        gram: FloatArray,
+        sums: FloatArray,
+    ) -> None:
+        """Add some rows' outer products to ``gram`` and their atoms × rows to their cells' sums."""
+
+    def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
+        """Turn what rows added up to into X_Wᵀ diag X_W − low_rank."""
 
 
 class Design(Protocol):
@@ -132,7 +160,7 @@ class DenseBlock(DenseDesign):
     overflow.
     """
 
-    drops_rows = False
+    sparse = False
 
     def __init__(self, X: np.ndarray[Any, Any], executor: Executor) -> None:
         super().__init__(X, executor)
@@ -147,35 +175,27 @@ class DenseBlock(DenseDesign):
         spread = np.sqrt(variance / count)
         self.spread = np.where(spread > 0, spread, 1.0)
 
-    def gram(
-        self, diag: FloatArray, anchor: IntArray, *, exact: bool = False, cut: float = 0.0
-    ) -> FloatArray:
-        """Compute (X − A)ᵀ diag (X − A) with BLAS on scaled blocks, in the precision of X."""
-        del cut
-        root = np.sqrt(np.maximum(diag, 0.0))
-        dtype = np.float64 if exact else self.X.dtype
-
-        def part(at: tuple[int, int]) -> FloatArray:
-            scaled = np.empty((at[1] - at[0], self.n_features), dtype=dtype)
-            _products.dense_scaled(self.X, anchor, self.spread, root, at[0], at[1], scaled)
-            return (scaled.T @ scaled).astype(np.float64)
-
-        shape = (self.n_features, self.n_features)
-        total = add_in_lanes(self.executor, part, self.blocks, shape)
-        return total * np.outer(self.spread, self.spread)
-
-    def cell_sums(
+    def add_rows(
         self,
-        begin: int,
-        end: int,
-        atoms: FloatArray,
-        cell: IntArray,
-        first: int,
-        n_cells: int,
-        anchor: IntArray,
-    ) -> FloatArray:
-        """Sum atoms × (row − anchor) over each cell of the rows [begin, end)."""
-        return _products.dense_cell_sums(self.X, anchor, atoms, cell, begin, end, first, n_cells)
+        curvature: Curvature,
+        rows: tuple[int, int],
+        first_cell: int,
+        gram: FloatArray,
+        sums: FloatArray,
+    ) -> None:
+        """Add scaled rows with BLAS, in the precision of X unless the curvature is exact."""
+        dtype = np.float64 if curvature.exact else self.X.dtype
+        scaled = np.empty((rows[1] - rows[0], self.n_features), dtype=dtype)
+        diag, anchor = curvature.diag, curvature.anchor
+        _products.dense_scaled(self.X, anchor, self.spread, diag, rows[0], rows[1], scaled)
+        gram += scaled.T @ scaled
+        _products.dense_cell_sums(
+            self.X, anchor, curvature.atoms, curvature.cell, rows[0], rows[1], first_cell, sums
+        )
+
+    def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
+        """Undo the scaling."""
+        return gram * np.outer(self.spread, self.spread) - low_rank
 
 
 class SparseDesign:
@@ -237,13 +257,13 @@ class SparseDesign:
 
 
 class SparseBlock:
-    """Some columns of a sparse matrix.
+    """Some columns of a sparse matrix; nothing is copied.
 
-    Products with a vector run over the columns. The Gram matrix runs over the rows of the whole
-    matrix, picking the entries of the block, and skips rows without curvature.
+    Products with a vector run over the columns. Outer products run over the rows of the whole matrix,
+    picking the entries of the block, and skip rows without curvature.
     """
 
-    drops_rows = True
+    sparse = True
 
     def __init__(self, design: SparseDesign, features: IntArray) -> None:
         self.design = design
@@ -251,9 +271,11 @@ class SparseBlock:
         self.n_features = len(features)
         self.n_rows = design.n_rows
         self.executor = design.executor
+        # frequent features first: their products share a corner of the Gram matrix that fits a cache
+        self.place = np.empty(len(features), dtype=np.int64)
+        self.place[np.argsort(-design.column_sizes[features], kind="stable")] = np.arange(len(features))
         self.position = np.full(design.n_features, -1, dtype=np.int32)
-        self.position[features] = np.arange(len(features), dtype=np.int32)
-        self.blocks = row_blocks(self.n_rows)
+        self.position[features] = self.place
         self.bands = row_blocks(self.n_rows, 2 * ROWS_PER_RANGE)
 
     @cached_property
@@ -281,83 +303,39 @@ class SparseBlock:
         """Compute X_Wᵀ g, one dot product a column."""
         return self.design.rmatvec(g, self.features)
 
-    @cached_property
-    def by_row(self) -> list[tuple[Any, Any, Any]]:
-        """The entries of the block by row, one compact copy for each block of rows."""
-        return self.executor.map(
-            lambda at: _products.csr_pick(*self.design.rows, self.position, at[0], at[1]),
-            self.blocks,
+    def add_rows(
+        self,
+        curvature: Curvature,
+        rows: tuple[int, int],
+        first_cell: int,
+        gram: FloatArray,
+        sums: FloatArray,
+    ) -> None:
+        """Add rows entry by entry, in float64; anchors would fill them in and are left out."""
+        _products.csr_curvature(
+            *self.design.rows,
+            self.position,
+            curvature.diag,
+            curvature.cut,
+            curvature.atoms,
+            curvature.cell,
+            first_cell,
+            rows[0],
+            rows[1],
+            gram,
+            sums,
         )
 
-    def gram(
-        self, diag: FloatArray, anchor: IntArray, *, exact: bool = False, cut: float = 0.0
-    ) -> FloatArray:
-        """Compute X_Wᵀ diag X_W, one outer product a row, in float64.
-
-        Anchors are not subtracted, they would fill the rows in. Rows whose weight is below ``cut``
-        enter the diagonal only.
-        """
-        del anchor, exact
-        shape = (self.n_features, self.n_features)
-        by_row = self.by_row
-
-        def part(b: int, total: FloatArray) -> None:
-            _products.csr_gram(*by_row[b], diag, cut, self.blocks[b][0], total)
-
-        lower = add_in_lanes(self.executor, part, list(range(len(by_row))), shape, in_place=True)
-        return lower + np.tril(lower, -1).T
-
-    def cell_sums(
-        self,
-        begin: int,
-        end: int,
-        atoms: FloatArray,
-        cell: IntArray,
-        first: int,
-        n_cells: int,
-        anchor: IntArray,
-    ) -> FloatArray:
-        """Sum atoms × row over each cell of the rows [begin, end)."""
-        del anchor
-        out = np.zeros((n_cells, atoms.shape[1], self.n_features))
-        for rows, (low, high) in zip(self.by_row, self.blocks, strict=True):
-            if low < end and high > begin:
-                _products.csr_cell_sums(
-                    *rows, low, max(begin, low), min(end, high), atoms, cell, first, out
-                )
-        return out
+    def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
+        """Mirror the lower triangle and put the features back into their order."""
+        whole = gram + np.tril(gram, -1).T - low_rank
+        return np.ascontiguousarray(whole[np.ix_(self.place, self.place)])
 
 
 def _column_blocks(stored: IntArray) -> list[tuple[int, int]]:
     """Cut columns with so many non-zeros each into consecutive blocks of about equal work."""
     ptr = np.concatenate(([0], np.cumsum(stored, dtype=np.int64)))
     return query_ranges(ptr, NONZEROS_PER_BLOCK)
-
-
-def add_in_lanes(
-    executor: Executor,
-    part: Any,
-    items: list[Any],
-    shape: tuple[int, int],
-    *,
-    in_place: bool = False,
-    lanes: int = 4,
-) -> FloatArray:
-    """Add up matrices over items in a fixed number of lanes: few partial sums, fixed order.
-
-    ``part(item)`` returns a matrix, or with ``in_place`` adds into ``part(item, total)``.
-    """
-
-    def run(lane: int) -> FloatArray:
-        total = np.zeros(shape)
-        for item in items[lane::lanes]:
-            if in_place:
-                part(item, total)
-            else:
-                total += part(item)
-        return total
-
-    return _sum_or_zero(executor.map(run, range(min(lanes, len(items)))), shape)
 
 
 def _sum_or_zero(parts: list[Any], shape: Any) -> FloatArray:

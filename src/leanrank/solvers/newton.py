@@ -24,6 +24,15 @@ DESCENT = 0.4
 """A cold start first solves stronger penalties roughly, each this many times the one before: their
 supports are small, and where they end the gradient says which features to add."""
 
+SAMPLE_PER_FEATURE = 400
+"""Documents of a long list that stand for all of it in a rough step, for each feature."""
+
+ROUNDING = 1e-13
+"""Relative change of the objective that its sums cannot tell from none."""
+
+MOST_STEPS = 50
+"""Newton steps in one working set."""
+
 NEARLY = 0.97
 """A feature whose gradient is above this share of its threshold joins the working set."""
 
@@ -100,6 +109,7 @@ def solve_newton(
         Called with each entry of the history.
     """
     require(problem.loss, "newton", "evaluate", "curvature", "fold", "dual")
+    require(penalty, "newton", "excess", "ratio", "threshold", "times")
     state = _start(problem, penalty, w)
     gradient = LazyGradient(problem)
     alive = ~penalty.excluded
@@ -107,8 +117,8 @@ def solve_newton(
     best_dual = -np.inf
     free_scale = 1.0
     history: list[dict[str, Any]] = []
-    working = _WorkingSet(problem, np.flatnonzero(state.w))
     strength = np.inf
+    working = _WorkingSet(problem, np.flatnonzero(state.w))
     for n_iter in range(1, max_iter + 1):
         c = gradient(state.g, penalty, alive)
         objective = state.value + penalty.value(state.w)
@@ -133,12 +143,11 @@ def solve_newton(
             break
         if radius is not None:
             _screen(alive, penalty, a * c, np.sqrt(gap / 2.0) * radius, state.w)
-        strength = _next_strength(strength, penalty, c, state.w, alive)
+        strength = _strength(strength, penalty, c, state.w, alive)
         stage = penalty if strength == 1.0 else penalty.times(strength)
-        working.choose(_choose(stage, c, state.w, alive, free, working.features))
+        working.choose(_choose(stage, c, state.w, alive, working.features))
         target = max(INNER_SHARE * gap, 0.5 * tol * objective)
-        steps = 50 if strength == 1.0 else 1
-        moved = _minimise_over(problem, stage, working, state, target, steps)
+        moved = _minimise_over(problem, stage, working, state, target, rough=strength > 1.0)
         if not moved and strength == 1.0:
             break
     return Solution(state.w, objective, entry["gap"], free_residual, n_iter, converged, history)
@@ -162,15 +171,14 @@ class _WorkingSet:
             self.hessian = None
 
 
-def _next_strength(
+def _strength(
     strength: float, penalty: Any, c: FloatArray, w: FloatArray, alive: BoolArray
 ) -> float:
-    """Weaken the penalty towards its own strength, at once when few features want to enter."""
-    outside = np.where(alive & (w == 0), c, 0.0)
-    wanting = int(np.count_nonzero(penalty.excess(outside)))
-    if wanting <= _room(w):
+    """How many times stronger the penalty should be for now, so that not too many features enter."""
+    ratio = penalty.ratio(np.where(alive & (w == 0) & ~penalty.always, c, 0.0))
+    if np.count_nonzero(ratio > 1.0) <= _room(w):
         return 1.0
-    return max(1.0, DESCENT * min(strength, penalty.alpha_max_ratio(outside)))
+    return max(1.0, DESCENT * min(strength, float(ratio.max())))
 
 
 def _room(w: FloatArray) -> int:
@@ -201,21 +209,20 @@ def _choose(
     c: FloatArray,
     w: FloatArray,
     alive: BoolArray,
-    free: BoolArray,
     working: IntArray,
 ) -> IntArray:
-    """Choose the support, the free features and the strongest of those that want to enter.
+    """Choose the support, what is always in, and the strongest of those that want to enter.
 
     Once nothing outside wants to enter, the set stays as it is. Until then it takes in those that
     are close to wanting, so that it need not change soon.
     """
-    support = (w != 0) | free
+    support = (w != 0) | (penalty.always & alive)
     outside = np.where(alive & ~support, c, 0.0)
     kept = np.zeros(len(w), dtype=bool)
     kept[working] = True
     if not np.any(penalty.excess(np.where(kept, 0.0, outside))):
         return np.flatnonzero((kept & alive) | support)
-    ratio = np.abs(outside) / np.maximum(penalty.threshold(outside), np.finfo(float).tiny)
+    ratio = penalty.ratio(outside)
     close = np.flatnonzero(ratio > NEARLY)
     if len(close) > _room(w):
         close = close[np.argpartition(-ratio[close], _room(w))[: _room(w)]]
@@ -230,7 +237,8 @@ def _minimise_over(
     working: _WorkingSet,
     state: _State,
     target: float,
-    max_steps: int,
+    *,
+    rough: bool,
 ) -> bool:
     """Take Newton steps in the working set until its gap is below target; tell if any was taken.
 
@@ -239,30 +247,35 @@ def _minimise_over(
     features, block = working.features, working.block
     part = penalty.restrict(features)
     moved = False
+    promised = -np.inf
     best_dual = -np.inf
-    for _ in range(max_steps):
+    for _ in range(1 if rough else MOST_STEPS):
         w = state.w[features]
         c = block.rmatvec(state.g)
         objective = state.value + part.value(w)
         a = part.dual_scale(c)
         best_dual = max(best_dual, problem.dual(state.u, a) - part.conjugate(a * c))
         gap = objective - best_dual
+        stalled = moved and promised > -ROUNDING * objective and gap > 0.5 * working.gap
+        if stalled:
+            break
         if moved and gap <= target and np.abs(c[part.free]).max(initial=0.0) <= target:
             break
         fresh = working.hessian is None or not gap <= GOOD_STEP * working.gap
         if fresh:
-            working.hessian = problem.hessian(block, state.u)
+            sample = SAMPLE_PER_FEATURE * max(64, block.n_features) if rough else None
+            working.hessian = problem.hessian(block, state.u, thin=sample)
         working.gap = gap
         step = minimise_quadratic(working.hessian, c, w, part.above, part.below, part.ridge)
-        promised = float(c @ step) + part.value(w + step) - part.value(w)
-        if not promised < 0.0:
+        promised = float(np.sum(c * step + part.change(w, step)))
+        if promised < 0.0 and _line_search(
+            problem, part, features, state, w, step, block.matvec(step), objective, promised
+        ):
+            moved = True
+        elif fresh:
             break
-        d = block.matvec(step)
-        if not _line_search(problem, part, features, state, w, step, d, objective, promised):
-            if fresh:
-                break
+        else:
             working.hessian = None
-        moved = True
     return moved
 
 
@@ -279,7 +292,7 @@ def _line_search(
 ) -> bool:
     """Shorten the step until the objective falls by a share of what the model promised."""
     t = 1.0
-    slack = 1e-15 * abs(objective)
+    slack = ROUNDING * abs(objective)
     for _ in range(60):
         u = state.u + t * d
         value, g = problem.evaluate(u)

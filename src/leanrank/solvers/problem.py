@@ -7,16 +7,20 @@ the same to the last bit for any number of threads.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import FloatArray, Matrix
-from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges, row_blocks
 from leanrank.losses.base import Plan
 from leanrank.solvers import _products
-from leanrank.solvers.design import Block, Design, add_in_lanes, make_design
+from leanrank.solvers.design import Block, Curvature, Design, make_design
+
+_Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 CELL_SUM_BYTES = 32 << 20
 """Largest temporary array of cell sums; longer ranges of queries are cut."""
@@ -27,6 +31,9 @@ DROPPED_CURVATURE = 1e-3
 Most documents of a long list are far below the ones that matter; an outer product for each of them
 would cost most of the time and change the step by little.
 """
+
+LANE_CELLS = 1 << 22
+"""Cells of all the Gram matrices that are added up side by side."""
 
 CELLS_PER_RANGE = 2_048
 """Cells in one unit of work on the low-rank part of a Hessian."""
@@ -53,6 +60,7 @@ class Problem:
         self.loss = loss
         self.plan = plan
         self.ranges = query_ranges(plan.query_ptr)
+        self._thin_plans: dict[int, Any] = {}
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
     @property
@@ -90,13 +98,41 @@ class Problem:
         )
         return float(add_up(parts))
 
-    def hessian(self, block: Block, u: FloatArray, *, exact: bool = False) -> FloatArray:
+    def hessian(
+        self, block: Block, u: FloatArray, *, exact: bool = False, thin: int | None = None
+    ) -> FloatArray:
         """Compute the Hessian with respect to the weights of a block's features.
 
-        In the precision of X, which is enough to steer; with ``exact`` in float64.
+        Parameters
+        ----------
+        block : Block
+        u : array
+            The scores.
+        exact : bool
+            Whether to use every row and float64; otherwise what is enough to steer.
+        thin : int, optional
+            Let a sample of about so many documents stand for each larger cell, if the loss can: a
+            rough Hessian for a rough step.
         """
-        plan, loss = self.plan, self.loss
-        anchor = np.repeat(plan.query_ptr[:-1], np.diff(plan.query_ptr))
+        plan = self.plan if thin is None else self._thinned(thin)
+        curvature, aux = self._curvature(plan, block, u, exact)
+        parts = self.executor.map(
+            lambda lane: self._add_pieces(plan, block, curvature, aux, lane),
+            _lanes(self._pieces(plan, block), block.n_features),
+        )
+        gram, half = add_up([p[0] for p in parts]), add_up([p[1] for p in parts])
+        shared: dict[tuple[int, int], FloatArray] = {}
+        for _, _, open_sums in parts:  # queries so long that lanes share them
+            for r, sums in open_sums.items():
+                shared[r] = shared[r] + sums if r in shared else sums
+        for r, sums in shared.items():
+            half += self._low_rank(plan, r, aux, sums)
+        return block.finish(gram, half + half.T)
+
+    def _curvature(
+        self, plan: Any, block: Block, u: FloatArray, exact: bool
+    ) -> tuple[Curvature, FloatArray]:
+        loss = self.loss
         diag = np.zeros(plan.n_rows)
         atoms = np.zeros((plan.n_rows, loss.n_atoms))
         aux = np.zeros((int(plan.cell_ptr[-1]), loss.n_aux))
@@ -104,20 +140,68 @@ class Problem:
             lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), self.ranges
         )
         cut = 0.0
-        if block.drops_rows and not exact:
+        if block.sparse and not exact:
             cut = _products.small_weights(diag, DROPPED_CURVATURE)
-            atoms[diag < cut] = 0.0
-        shape = (block.n_features, block.n_features)
+        return Curvature(diag, atoms, plan.cell, self._anchor, cut, exact), aux
 
-        def low_rank(r: tuple[int, int]) -> FloatArray:
-            rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
+    def _pieces(self, plan: Plan, block: Block) -> list[_Piece]:
+        """Cut the rows into ranges of whole queries with not too many cells, and those into blocks."""
+        affordable = CELL_SUM_BYTES // (8 * self.loss.n_atoms * max(1, block.n_features))
+        pieces = []
+        for r in query_ranges(plan.cell_ptr, min(CELLS_PER_RANGE, max(1, affordable))):
+            begin, end = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
+            pieces += [(r, (begin + low, begin + high)) for low, high in row_blocks(end - begin)]
+        return pieces
+
+    def _add_pieces(
+        self,
+        plan: Plan,
+        block: Block,
+        curvature: Curvature,
+        aux: FloatArray,
+        pieces: list[_Piece],
+    ) -> tuple[FloatArray, FloatArray, dict[tuple[int, int], FloatArray]]:
+        """Add up consecutive pieces; sums of queries that are not all here are handed on."""
+        n = block.n_features
+        gram, half = np.zeros((n, n)), np.zeros((n, n))
+        handed_on: dict[tuple[int, int], FloatArray] = {}
+        for r, group in groupby(pieces, key=lambda piece: piece[0]):
             first, last = int(plan.cell_ptr[r[0]]), int(plan.cell_ptr[r[1]])
-            sums = block.cell_sums(*rows, atoms, plan.cell, first, last - first, anchor)
-            left, right = loss.fold(plan, r[0], r[1], aux, sums)
-            product: FloatArray = left.T @ right
-            return product
+            sums = np.zeros((last - first, self.loss.n_atoms, n))
+            begin = end = -1
+            for _, rows in group:
+                block.add_rows(curvature, rows, first, gram, sums)
+                begin, end = rows[0] if begin < 0 else begin, rows[1]
+            if (begin, end) == (int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])):
+                half += self._low_rank(plan, r, aux, sums)
+            else:
+                handed_on[r] = sums
+        return gram, half, handed_on
 
-        affordable = CELL_SUM_BYTES // (8 * loss.n_atoms * max(1, block.n_features))
-        pieces = query_ranges(plan.cell_ptr, min(CELLS_PER_RANGE, max(1, affordable)))
-        half = add_in_lanes(self.executor, low_rank, pieces, shape)
-        return block.gram(diag, anchor, exact=exact, cut=cut) - (half + half.T)
+    def _low_rank(
+        self, plan: Any, r: tuple[int, int], aux: FloatArray, sums: FloatArray
+    ) -> FloatArray:
+        left, right = self.loss.fold(plan, r[0], r[1], aux, sums)
+        product: FloatArray = left.T @ right
+        return product
+
+    def _thinned(self, most: int) -> Any:
+        """Give a plan in which each cell has about so many documents at most; keep it for next time."""
+        if not hasattr(self.loss, "thin"):
+            return self.plan
+        if most not in self._thin_plans:
+            self._thin_plans[most] = self.loss.thin(self.plan, most)
+        return self._thin_plans[most]
+
+    @cached_property
+    def _anchor(self) -> IntArray:
+        """The first row of each row's query."""
+        ptr = self.plan.query_ptr
+        return np.repeat(ptr[:-1], np.diff(ptr))
+
+
+def _lanes(pieces: list[_Piece], n_features: int) -> list[list[_Piece]]:
+    """Share consecutive pieces among a few lanes, fewer when each costs a large matrix."""
+    n_lanes = min(len(pieces), max(2, min(8, LANE_CELLS // max(1, n_features * n_features))))
+    cuts = [len(pieces) * lane // n_lanes for lane in range(n_lanes + 1)]
+    return [pieces[low:high] for low, high in pairwise(cuts)]
