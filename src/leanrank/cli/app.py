@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "Score documents with a model, one number a line.",
     "evaluate": "Measure how well scores rank judged documents.",
     "convert": "Write data in another format.",
+    "reproduce": "Run a published experiment again, and compare.",
 }
 """Each command is the function of its name in the module of its name, here."""
 

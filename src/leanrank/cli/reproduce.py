@@ -1,0 +1,81 @@
+"""``leanrank reproduce``: run a published experiment, and compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leanrank.cli import options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from leanrank.reproduce.report import ComparedTable
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Which: pahikkala2010.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Where to write; by default reproduce-PAPER."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Threads; the result does not depend on it.")
+    ] = -1,
+    json: options.Json = False,
+) -> None:
+    """Run a published experiment again, and show what was printed beside what comes out.
+
+    Writes report.md, report.json and the plots. For example: leanrank reproduce pahikkala2010
+    """
+    from pathlib import Path
+
+    from leanrank.cli import screen
+    from leanrank.reproduce import get_paper
+
+    module = get_paper(paper)
+    folder = Path(f"reproduce-{paper}" if out is None else out)
+    with screen.progress() as say:
+        report = module.run(data, folder, say=say, n_jobs=jobs)
+    if json:
+        screen.print_json(report.to_dict())
+        return
+    console = screen.screen()
+    for table in report.tables:
+        console.print(f"\n{table.title}")
+        console.print(_table(table))
+    console.print()
+    for note in report.notes:
+        console.print(note, style="dim", soft_wrap=True)
+    console.print(report.summary, style="bold green" if not report.n_different else "bold red")
+    console.print(f"Written to {folder}", soft_wrap=True)
+
+
+def _table(table: ComparedTable) -> Table:
+    """Lay out a table; what differs is red."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    grid.add_column("", no_wrap=True)
+    for at, name in enumerate(table.columns):
+        grid.add_column(name, justify="right", style="dim", no_wrap=True)
+        if table.has_ours(at):
+            grid.add_column("ours", justify="right", no_wrap=True)
+    for label, cells in table.rows:
+        texts: list[Text] = [Text(label)]
+        for at, cell in enumerate(cells):
+            published, ours = cell.texts()
+            texts.append(Text(published))
+            if table.has_ours(at):
+                texts.append(Text(ours, style="bold red" if cell.differs else ""))
+        grid.add_row(*texts)
+    return grid

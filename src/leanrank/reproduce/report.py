@@ -1,0 +1,176 @@
+"""What a reproduction yields: tables of published and obtained figures, and plots."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from leanrank._files import atomic_write
+from leanrank.errors import FileError
+from leanrank.reproduce.plots import Plot
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as printed and as it comes out here; None where there is none."""
+
+    published: str | None = None
+    ours: str | None = None
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether there are two figures to compare."""
+        return self.published is not None and self.ours is not None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two figures are not the same to the last digit."""
+        return self.is_compared and self.published != self.ours
+
+    def texts(self) -> tuple[str, str]:
+        """Give both as text, ours with the difference if there is one.
+
+        >>> Cell("0.4524", "0.4531").texts(), Cell("39", "39").texts(), Cell("0.45").texts()
+        (('0.4524', '0.4531 (+0.0007)'), ('39', '39'), ('0.45', ''))
+        """
+        ours = self.ours or ""
+        if self.differs:
+            ours += f" ({_difference(self.published or '', ours)})"
+        return self.published or "", ours
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """A published table; each column is shown twice, as published and as obtained."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+    @property
+    def n_compared(self) -> int:
+        """How many figures could be compared."""
+        return sum(cell.is_compared for _, cells in self.rows for cell in cells)
+
+    @property
+    def n_different(self) -> int:
+        """How many of them are not the same."""
+        return sum(cell.differs for _, cells in self.rows for cell in cells)
+
+    def has_ours(self, column: int) -> bool:
+        """Whether a column was obtained here, not only published."""
+        return any(cells[column].ours is not None for _, cells in self.rows)
+
+    def markdown(self) -> str:
+        """Write the table; figures that differ are bold."""
+        heads = [""]
+        for at, name in enumerate(self.columns):
+            heads += [f"{name}, published", "ours"] if self.has_ours(at) else [f"{name}, published"]
+        lines = [f"### {self.title}", "", _row(heads), _row(["---"] * len(heads))]
+        for label, cells in self.rows:
+            out = [label]
+            for at, cell in enumerate(cells):
+                published, ours = cell.texts()
+                out += [published, f"**{ours}**" if cell.differs else ours][: 1 + self.has_ours(at)]
+            lines.append(_row(out))
+        lines += ["", f"{self.n_compared - self.n_different} of {self.n_compared} figures agree."]
+        return "\n".join(lines)
+
+
+@dataclass
+class Report:
+    """All that a reproduction found.
+
+    Attributes
+    ----------
+    paper, title : str
+    tables : list of ComparedTable
+    plots : dict of str to Plot
+        By the name of the file, without its suffix.
+    notes : list of str
+        What was left out, and why.
+    """
+
+    paper: str
+    title: str
+    tables: list[ComparedTable] = field(default_factory=list)
+    plots: dict[str, Plot] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def n_compared(self) -> int:
+        """How many figures could be compared."""
+        return sum(table.n_compared for table in self.tables)
+
+    @property
+    def n_different(self) -> int:
+        """How many of them are not the same."""
+        return sum(table.n_different for table in self.tables)
+
+    @property
+    def summary(self) -> str:
+        """Say in a sentence how much agrees."""
+        same = self.n_compared - self.n_different
+        return f"{same} of {self.n_compared} published figures come out to the last printed digit."
+
+    def markdown(self) -> str:
+        """Write everything as one page."""
+        parts = [f"# {self.title}", self.summary, *self.notes]
+        parts += [table.markdown() for table in self.tables]
+        parts += [f"### {plot.title}\n\n![{plot.title}]({n}.svg)" for n, plot in self.plots.items()]
+        return "\n\n".join(parts) + "\n"
+
+    def to_dict(self) -> dict[str, object]:
+        """Give plain values, ready for JSON."""
+        return {
+            "paper": self.paper,
+            "title": self.title,
+            "compared": self.n_compared,
+            "different": self.n_different,
+            "notes": self.notes,
+            "tables": [
+                {
+                    "title": table.title,
+                    "columns": list(table.columns),
+                    "rows": [
+                        {
+                            "row": label,
+                            "published": [cell.published for cell in cells],
+                            "ours": [cell.ours for cell in cells],
+                        }
+                        for label, cells in table.rows
+                    ],
+                }
+                for table in self.tables
+            ],
+            "plots": {name: plot.to_dict() for name, plot in self.plots.items()},
+        }
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write report.md, report.json and the plots; returns the files."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"{folder}: cannot be made a directory ({error.strerror})") from error
+        texts = {f"{name}.svg": plot.svg() for name, plot in self.plots.items()}
+        texts["report.md"] = self.markdown()
+        texts["report.json"] = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+        for name, text in texts.items():
+            with atomic_write(folder / name) as stream:
+                stream.write(text)
+        return [folder / name for name in texts]
+
+
+def _difference(published: str, ours: str) -> str:
+    try:
+        away = float(ours) - float(published)
+    except ValueError:
+        return "differs"
+    digits = len(published.partition(".")[2])
+    return f"{away:+.{digits}f}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
