@@ -64,7 +64,9 @@ class PowerPenalty:
         counted = ~self.free & ~self.excluded
         rate, dual_power = self.rate[counted], self.power / (self.power - 1.0)
         return float(
-            np.sum((self.power - 1.0) * rate * (np.abs(c[counted]) / (self.power * rate)) ** dual_power)
+            np.sum(
+                (self.power - 1.0) * rate * (np.abs(c[counted]) / (self.power * rate)) ** dual_power
+            )
         )
 
     def alpha_max_ratio(self, c: FloatArray) -> float:

@@ -35,8 +35,8 @@ class DominationRanker(PenalizedRanker):
         "newton": working-set proximal Newton, certified. "bound-cd": the paper's coordinate descent
         on a quadratic bound, faithful and slow.
     margin : None, "scaled" or array of shape (levels, levels), default=None
-        By how much a document should win. "scaled": ``margin_scale`` times the difference of labels.
-        An array: by pair of levels, lowest first, row the winner.
+        By how much a document should win. "scaled": ``margin_scale`` times the difference of
+        labels. An array: by pair of levels, lowest first, row the winner.
     margin_scale : float, default=1.0
     bound : {"range", "paper"}, default="range"
         For "bound-cd": (max − min)²/4 of a feature over a query, or the printed max x².

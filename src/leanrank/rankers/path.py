@@ -53,11 +53,14 @@ class Path:
             raise InputError("the path was not measured: give validation= to path()")
         name = next(iter(self.measures)) if measure is None else measure
         if name not in self.measures:
-            raise InputError(f"the path was not measured by {name!r}, only by {list(self.measures)}")
+            raise InputError(
+                f"the path was not measured by {name!r}, only by {list(self.measures)}"
+            )
         usable = (self.n_selected > 0) & np.isfinite(self.measures[name])
         if not usable.any():
             raise InputError("no model of the path uses a feature: let it reach a smaller alpha")
-        return int(np.argmax(np.where(usable, self.measures[name], -np.inf)))
+        top = usable & (self.measures[name] == self.measures[name][usable].max())
+        return int(np.argmin(np.where(top, self.n_selected, self.coefs.shape[1] + 1)))
 
 
 def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:
@@ -86,8 +89,10 @@ def measure_models(
 
     if data.n_features != coefs.shape[1]:
         raise InputError(
-            f"the validation data has {data.n_features} features, the training data {coefs.shape[1]}"
+            f"the validation data has {data.n_features} features, the training data "
+            f"{coefs.shape[1]}: give both the same columns"
         )
+    measures = [measures] if isinstance(measures, str) else list(measures)
     used = np.flatnonzero(np.any(coefs, axis=0))
     scores = np.asarray(data.X[:, used] @ coefs[:, used].T)
     results = []

@@ -92,7 +92,7 @@ class PenalizedRanker(BaseRanker):
     def _fit_problem(self, problem: Problem, w: FloatArray | None = None) -> FloatArray:
         """Solve one problem at the ranker's own alpha and keep the certificate."""
         alpha = check_number("alpha", self.alpha)
-        check_number("tol", self.tol, open_low=True)
+        self._check_stopping()
         penalty = self._penalty(alpha, problem.n_features)
         solution = self._solve(problem, penalty, w, self._progress())
         self.dual_gap_ = solution.gap
@@ -100,14 +100,22 @@ class PenalizedRanker(BaseRanker):
         self.n_iter_ = solution.n_iter
         self.history_ = solution.history
         if not solution.converged:
+            where = f"a relative duality gap of {solution.gap:.2g}"
+            if solution.gap <= self.tol:
+                where = f"a gradient of {solution.free_residual:.2g} in an unpenalised feature"
             warnings.warn(
-                f"{type(self).__name__} stopped after {solution.n_iter} iterations at a relative "
-                f"duality gap of {solution.gap:.2g}, above tol={self.tol:g}: raise max_iter or tol, "
-                "or bring the features to one scale",
+                f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
+                f"above tol={self.tol:g}: raise max_iter or tol, or bring the features to one scale",
                 ConvergenceWarning,
                 stacklevel=4,
             )
         return solution.w
+
+    def _check_stopping(self) -> None:
+        check_number("tol", self.tol, open_low=True)
+        whole = isinstance(self.max_iter, (int, np.integer)) and not isinstance(self.max_iter, bool)
+        if not whole or self.max_iter < 1:
+            raise InputError(f"max_iter={self.max_iter!r} must be a positive whole number")
 
     def _starting_point(self, data: RankingData) -> FloatArray | None:
         old = getattr(self, "coef_", None)
@@ -121,7 +129,9 @@ class PenalizedRanker(BaseRanker):
             return self.callback
 
         def report(entry: dict[str, Any]) -> None:
-            text = "  ".join(f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items())
+            text = "  ".join(
+                f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()
+            )
             print(f"[{type(self).__name__}] {text}", file=sys.stderr)
             if self.callback is not None:
                 self.callback(entry)
@@ -131,8 +141,8 @@ class PenalizedRanker(BaseRanker):
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
         """Give the smallest alpha at which no penalised feature enters.
 
-        Takes what ``fit`` takes. With unpenalised features it is computed at their own optimum; with
-        ``l1_ratio=0`` it is infinite.
+        Takes what ``fit`` takes. With unpenalised features it is computed at their own optimum;
+        with ``l1_ratio=0`` it is infinite.
         """
         data, labels = clone(self)._data_and_labels(X, y, qid, **options)
         with single_threaded_blas():
@@ -144,10 +154,7 @@ class PenalizedRanker(BaseRanker):
         free = unit.free & ~unit.excluded
         w = np.zeros(problem.n_features)
         if free.any():
-            only_free = ElasticNet(
-                np.where(free, unit.above, np.inf), np.where(free, unit.below, np.inf), unit.ridge
-            )
-            w = solve_newton(problem, only_free, tol=min(self.tol, 1e-8)).w
+            w = solve_newton(problem, unit.only_free(), tol=min(self.tol, 1e-8)).w
         gradient = problem.design.rmatvec(problem.evaluate(problem.scores(w))[1])
         gradient[free] = 0.0
         return unit.alpha_max_ratio(gradient), w
@@ -188,6 +195,7 @@ class PenalizedRanker(BaseRanker):
         """
         from leanrank.rankers.path import Path, alpha_grid, measure_models
 
+        self._check_stopping()
         data, labels = clone(self)._data_and_labels(X, y, qid, **options)
         held_out = _as_data(validation)
         with single_threaded_blas():
@@ -195,16 +203,32 @@ class PenalizedRanker(BaseRanker):
             if alphas is None:
                 top, w = self._alpha_max(problem)
                 if not np.isfinite(top):
-                    raise InputError("l1_ratio=0 has no alpha_max: give the alphas of the path")
+                    raise InputError(
+                        "no alpha empties a model without an ℓ1 penalty: give the path its alphas"
+                    )
+                if top == 0.0:
+                    raise InputError(
+                        "no penalised feature enters at any alpha: give the path its alphas"
+                    )
                 grid = alpha_grid(top, n_alphas, alpha_min_ratio)
             else:
-                grid = np.sort(np.array([check_number("alphas", a) for a in alphas]))[::-1]
+                grid = np.sort([check_number("alphas", a) for a in alphas])[::-1]
+                if len(grid) == 0:
+                    raise InputError("alphas is empty: give at least one")
                 w = np.zeros(problem.n_features)
             solutions = []
             for alpha in grid:
                 penalty = self._penalty(float(alpha), problem.n_features)
                 solutions.append(self._solve(problem, penalty, w.copy(), self._progress()))
                 w = solutions[-1].w
+        short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
+        if short:
+            warnings.warn(
+                f"{len(short)} of {len(grid)} models, the first at alpha={short[0]:.3g}, stopped "
+                f"above a relative duality gap of tol={self.tol:g}: raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         coefs = np.array([s.w for s in solutions])
         return Path(
             alphas=grid,
