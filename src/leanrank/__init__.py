@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from leanrank.rankers import DominationRanker as DominationRanker
     from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers import RankRLS as RankRLS
+    from leanrank.rankers import TopicRanker as TopicRanker
     from leanrank.rankers import RankRLSCV as RankRLSCV
 
 __getattr__, __dir__, _names = attach(
@@ -24,6 +25,7 @@ __getattr__, __dir__, _names = attach(
         "RankRLS": "leanrank.rankers",
         "RankRLSCV": "leanrank.rankers",
         "RankingData": "leanrank.data",
+        "TopicRanker": "leanrank.rankers",
         "checks": "leanrank.checks",
         "data": "leanrank.data",
         "dump_letor": "leanrank.data",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.domination import DominationRanker as DominationRanker
     from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.rankrls import RankRLS as RankRLS
+    from leanrank.rankers.topics import TopicRanker as TopicRanker
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
 
 RANKERS: dict[str, str] = {
@@ -24,6 +25,7 @@ _modules = {
     "DominationRanker": "leanrank.rankers.domination",
     "GreedyRankRLS": "leanrank.rankers.greedy_rankrls",
     "RankRLS": "leanrank.rankers.rankrls",
+    "TopicRanker": "leanrank.rankers.topics",
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
 }
 __getattr__, __dir__, _names = attach("leanrank.rankers", _modules)

@@ -273,7 +273,9 @@ class SparseBlock:
         self.executor = design.executor
         # frequent features first: their products share a corner of the Gram matrix that fits a cache
         self.place = np.empty(len(features), dtype=np.int64)
-        self.place[np.argsort(-design.column_sizes[features], kind="stable")] = np.arange(len(features))
+        self.place[np.argsort(-design.column_sizes[features], kind="stable")] = np.arange(
+            len(features)
+        )
         self.position = np.full(design.n_features, -1, dtype=np.int32)
         self.position[features] = self.place
         self.bands = row_blocks(self.n_rows, 2 * ROWS_PER_RANGE)

@@ -113,7 +113,9 @@ def floating(
     one costs O(mk² + |Q|k³) a step.
     """
     best = forward(start(), n_steps, choice, record)
-    seen: dict[int, float] = {}  # by the floating run alone: it must be free to leave forward's path
+    seen: dict[
+        int, float
+    ] = {}  # by the floating run alone: it must be free to leave forward's path
     state = start()
     while len(state.chosen) < min(n_steps, len(best)):
         candidates = choice.candidates(state.chosen)

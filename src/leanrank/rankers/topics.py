@@ -1,0 +1,291 @@
+"""Many ranking functions over one collection: a sparse weight vector for each topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from leanrank._jit import kernel_view
+from leanrank._typing import FloatArray, Matrix
+from leanrank.errors import InputError
+from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
+from leanrank.losses.base import Labels
+from leanrank.rankers.base import check_finite
+from leanrank.rankers.path import alpha_grid
+from leanrank.rankers.penalized import PenalizedRanker
+from leanrank.solvers.design import make_design
+from leanrank.solvers.problem import Problem
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MEASURES = ("map", "p@10", "domination_error", "all_pairs_error")
+
+
+class TopicRanker(BaseEstimator):
+    """Fit one ranking function a topic on documents that all topics share.
+
+    Each topic is a ranking task over the whole collection: its documents against all the others. X and
+    its column form are held once, whatever the number of topics.
+
+    Parameters
+    ----------
+    ranker : PenalizedRanker
+        What to fit; its alpha is used where none is chosen.
+    n_alphas : int, default=20
+        With validation data: how many alphas to try, from the smallest that leaves the model empty
+        down to ``alpha_min_ratio`` times it.
+    alpha_min_ratio : float, default=0.01
+    alphas : iterable of float, optional
+        Try these instead.
+    per_topic : bool, default=True
+        Whether each topic gets its own alpha, or all the one that is best on average.
+    measure : str, default="map"
+        What validation data choose by.
+    n_jobs : int, optional
+        Threads: over topics, or within the topic when there is only one.
+
+    Attributes
+    ----------
+    coef_ : CSR array of shape (topics, features)
+    alphas_ : array of shape (topics,)
+    dual_gaps_ : array of shape (topics,)
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leanrank import DominationRanker, TopicRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 6))
+    >>> Y = np.column_stack([X[:, 0] > 1, X[:, 3] - X[:, 4] > 1.5])
+    >>> topics = TopicRanker(DominationRanker(alpha=0.1)).fit(X, Y)
+    >>> topics.coef_.shape, topics.predict(X).shape
+    ((2, 6), (200, 2))
+    >>> bool(topics.evaluate(X, Y).means["map"] > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        ranker: PenalizedRanker,
+        *,
+        n_alphas: int = 20,
+        alpha_min_ratio: float = 0.01,
+        alphas: Iterable[float] | None = None,
+        per_topic: bool = True,
+        measure: str = "map",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.ranker = ranker
+        self.n_alphas = n_alphas
+        self.alpha_min_ratio = alpha_min_ratio
+        self.alphas = alphas
+        self.per_topic = per_topic
+        self.measure = measure
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, Y: Any, *, validation: tuple[Any, Any] | None = None) -> Self:
+        """Learn a weight vector for each column of Y.
+
+        Parameters
+        ----------
+        X : array or SciPy sparse matrix of shape (documents, features)
+        Y : array or SciPy sparse matrix of shape (documents, topics)
+            0/1 or graded.
+        validation : (X, Y), optional
+            Other documents of the same topics, on which alpha is chosen.
+        """
+        from scipy.sparse import csr_array
+
+        matrix = self._matrix(X, reset=True)
+        labels = _label_columns(Y, matrix.shape[0])
+        held_out = None
+        if validation is not None:
+            held_out = self._matrix(validation[0], reset=False)
+            held_labels = _label_columns(validation[1], held_out.shape[0])
+            if held_labels.shape[1] != labels.shape[1]:
+                raise InputError(
+                    f"validation has {held_labels.shape[1]} topics, training {labels.shape[1]}"
+                )
+        n_topics = labels.shape[1]
+        outer = make_executor(self.n_jobs if n_topics > 1 else None)
+        inner = SerialExecutor() if n_topics > 1 else make_executor(self.n_jobs)
+        with single_threaded_blas():
+            design = make_design(matrix, inner)
+            problems = [self._problem(design, labels, t, inner) for t in range(n_topics)]
+            if held_out is None:
+                fits = outer.map(self._fit_topic, problems)
+            else:
+                grids = self._grids(problems)
+                paths = outer.map(
+                    lambda t: self._path_topic(
+                        problems[t], grids[t], held_out, _column(held_labels, t)
+                    ),
+                    range(n_topics),
+                )
+                fits = self._chosen(paths)
+        self.coef_ = csr_array(np.array([f.w for f in fits]))
+        self.alphas_ = np.array([f.alpha for f in fits])
+        self.dual_gaps_ = np.array([f.gap for f in fits])
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Score documents for every topic: an array of shape (documents, topics)."""
+        check_is_fitted(self)
+        scores = self._matrix(X, reset=False) @ self.coef_.T
+        return np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
+
+    def evaluate(
+        self, X: Any, Y: Any, *, measures: Sequence[str] = MEASURES, convention: str = "standard"
+    ) -> TopicEvaluation:
+        """Measure each topic on documents, and average over the topics where a measure is defined."""
+        from leanrank.metrics import evaluate, percent_zero
+
+        scores = self.predict(X)
+        labels = _label_columns(Y, scores.shape[0])
+        if labels.shape[1] != scores.shape[1]:
+            raise InputError(f"Y has {labels.shape[1]} topics, the model {scores.shape[1]}")
+        per_topic: dict[str, list[float]] = {name: [] for name in measures}
+        for t in range(scores.shape[1]):
+            result = evaluate(
+                _column(labels, t), scores[:, t], measures=list(measures), convention=convention
+            )
+            for name in measures:
+                per_topic[name].append(result.means[name])
+        values = {name: np.array(column) for name, column in per_topic.items()}
+        values["percent_zero"] = np.array([percent_zero(w) for w in self.coef_.toarray()])
+        return TopicEvaluation(values)
+
+    def _matrix(self, X: Any, *, reset: bool) -> Matrix:
+        matrix = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+        )
+        check_finite(matrix, matrix.shape[1], getattr(self, "feature_names_in_", None))
+        return matrix
+
+    def _problem(self, design: Any, labels: Matrix, topic: int, inner: Any) -> Problem:
+        y = _column(labels, topic)
+        if y.min() == y.max():
+            raise InputError(f"topic {topic} has all documents at one level: leave it out")
+        given = Labels(
+            y=y,
+            query_ptr=np.array([0, len(y)], dtype=np.int64),
+            normalize=getattr(self.ranker, "normalize", "query"),
+        )
+        loss, plan = self.ranker._prepare(given)
+        return Problem(design, loss, plan, inner)
+
+    def _fit_topic(self, problem: Problem) -> _Fit:
+        ranker = clone(self.ranker)
+        w = ranker._fit_problem(problem)
+        return _Fit(w, float(ranker.alpha), ranker.dual_gap_, np.nan)
+
+    def _grids(self, problems: list[Problem]) -> list[FloatArray]:
+        if self.alphas is not None:
+            grid = np.sort(np.array(list(self.alphas), dtype=np.float64))[::-1]
+            return [grid] * len(problems)
+        tops = [self.ranker._alpha_max(problem)[0] for problem in problems]
+        if not np.isfinite(tops).all():
+            raise InputError("no alpha empties a model without an ℓ1 penalty: give alphas")
+        if not self.per_topic:
+            tops = [max(tops)] * len(tops)
+        return [alpha_grid(top, self.n_alphas, self.alpha_min_ratio) for top in tops]
+
+    def _path_topic(
+        self, problem: Problem, grid: FloatArray, X: Matrix, y: FloatArray
+    ) -> list[_Fit]:
+        from leanrank.metrics import evaluate
+
+        w: FloatArray | None = None
+        fits = []
+        for alpha in grid:
+            penalty = self.ranker._penalty(float(alpha), problem.n_features)
+            start = None if w is None else w.copy()
+            solution = self.ranker._solve(problem, penalty, start, None)
+            w = solution.w
+            quality = -np.inf
+            if w.any():  # an empty model is never chosen
+                support = np.flatnonzero(w)
+                scores = np.asarray(X[:, support] @ w[support])
+                quality = evaluate(y, scores, measures=[self.measure], n_jobs=1).means[self.measure]
+            fits.append(_Fit(w, float(alpha), solution.gap, quality))
+        return fits
+
+    def _chosen(self, paths: list[list[_Fit]]) -> list[_Fit]:
+        quality = np.array([[fit.quality for fit in path] for path in paths])
+        if self.per_topic:
+            best = np.argmax(np.where(np.isnan(quality), -np.inf, quality), axis=1)
+        else:
+            filled = np.where(np.isfinite(quality), quality, 0.0)
+            best = np.full(len(paths), int(np.argmax(filled.mean(axis=0))))
+        return [path[int(at)] for path, at in zip(paths, best, strict=True)]
+
+
+@dataclass(frozen=True)
+class TopicEvaluation:
+    """Measures of each topic.
+
+    Attributes
+    ----------
+    per_topic : dict of str to array
+        NaN where a measure is not defined.
+    """
+
+    per_topic: dict[str, FloatArray]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Averages over the topics where a measure is defined."""
+        return {
+            name: float(np.nanmean(v)) if np.isfinite(v).any() else float("nan")
+            for name, v in self.per_topic.items()
+        }
+
+    @property
+    def undefined(self) -> dict[str, int]:
+        """How many topics each average leaves out."""
+        return {name: int(np.isnan(v).sum()) for name, v in self.per_topic.items()}
+
+
+@dataclass(frozen=True)
+class _Fit:
+    w: FloatArray
+    alpha: float
+    gap: float
+    quality: float
+
+
+def _label_columns(Y: Any, n_rows: int) -> Matrix:
+    """Check a label matrix; sparse becomes CSC."""
+    if hasattr(Y, "tocsc"):
+        labels = Y.tocsc()
+    else:
+        labels = np.asarray(Y)
+        if labels.ndim == 1:
+            labels = labels[:, None]
+    if labels.ndim != 2 or labels.shape[0] != n_rows:
+        raise InputError(
+            f"Y has shape {labels.shape} but there are {n_rows} documents: give documents × topics"
+        )
+    return labels
+
+
+def _column(labels: Matrix, topic: int) -> FloatArray:
+    if isinstance(labels, np.ndarray):
+        return np.ascontiguousarray(labels[:, topic], dtype=np.float64)
+    begin, end = labels.indptr[topic], labels.indptr[topic + 1]
+    out = np.zeros(labels.shape[0])
+    out[kernel_view(labels.indices)[begin:end]] = labels.data[begin:end]
+    return out
