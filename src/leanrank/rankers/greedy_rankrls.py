@@ -49,8 +49,9 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         ``select_by`` and ``rule`` say.
     alpha : float, default=1e-3
         Strength of the ℓ2² penalty, above 0. With ``normalize="none"`` it is the paper's λ.
-    criterion : {"lqo"}, default="lqo"
-        What features are chosen by: the leave-query-out squared error.
+    criterion : {"lqo", "training"}, default="lqo"
+        What features are chosen by: the leave-query-out squared error, or that of training with
+        its penalty. With a single query the latter is used, as nothing is left without it.
     normalize : {"query", "term", "none"}, default="query"
         As for RankRLS.
     max_features : int, optional
@@ -173,18 +174,20 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         executor = make_executor(self.n_jobs)
         with single_threaded_blas():
             centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
+            warn_of_single_query(centred, "features are chosen by the training error")
+            criterion = "training" if centred.only_query >= 0 else self.criterion
             kind = "frozen" if self.fitting == "back" else self.memory
             states: list[GreedyState] = []
 
             def start() -> GreedyState:
                 states[:] = []  # of two states at once, one would be memory wasted
-                states.append(make_state(kind, centred, alpha, executor, self.storage))
+                states.append(make_state(kind, centred, alpha, executor, self.storage, criterion))
                 return states[0]
 
             def record(residual: FloatArray) -> FloatArray:
                 return self._on_left_out(residual, centred, data)
 
-            if self.search == "floating":
+            if self.search == "floating" and criterion == "lqo":
                 subsets = floating(start, centred, alpha, n_steps, choice, record)
             else:
                 subsets = forward(start(), n_steps, choice, record)
@@ -197,7 +200,6 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
             self._weights = _weights(centred, subsets, alpha, self.search == "floating")
         self._keep_path(subsets, data.n_features)
         if self.n_features_to_select == "auto":
-            warn_of_single_query(centred, "one feature is kept")
             kept = choose_size(self.select_path_, self.rule) + 1
         else:
             kept = len(subsets)
@@ -281,7 +283,7 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
 
     def _check_words(self) -> None:
         for name, known in {
-            "criterion": ("lqo",),
+            "criterion": ("lqo", "training"),
             "memory": ("standard", "low"),
             "fitting": ("pre", "back"),
             "search": ("forward", "floating"),
@@ -294,6 +296,8 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
             raise InputError("storage='float32' is of what memory='standard' holds: leave it out")
         if self.search == "floating" and self.costs is not None:
             raise InputError("search='floating' compares subsets by size: leave costs out")
+        if self.search == "floating" and self.criterion != "lqo":
+            raise InputError("search='floating' compares subsets by criterion='lqo' only")
         if self.budget is not None and self.costs is None:
             raise InputError("budget needs costs: give what each feature costs")
 

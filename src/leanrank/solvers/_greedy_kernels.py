@@ -1,4 +1,4 @@
-"""Compiled parts of Greedy RankRLS, for one feature at a time.
+"""Compiled parts of Greedy RankRLS.
 
 Write x for a candidate, S for the features chosen so far. Everything needed is two residuals of x:
 
@@ -14,6 +14,10 @@ and the residual p_q − theta_q u_q. These are lines 14, 15, 24 and 25 of Algor
 out: numerator and denominator are sums over the other queries, so nothing cancels that a training
 without q would have kept. A feature that lives in query q only is the exception (both are then rounding
 errors): its theta_q is 0.
+
+Features lie side by side in a row, so that one instruction works on several; the sums over a query's
+rows are kept for WIDTH features at a time in one small buffer (one, because the compiler must prove that
+arrays do not overlap, and gives up if there are many).
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -25,57 +29,98 @@ import numpy as np
 
 from leanrank._jit import kernel
 
-# Lets the compiler split sums over vector lanes. A feature's numbers come from one call on its own
-# arrays, so they are the same on any number of threads.
+# Lets the compiler split a sum over vector lanes; the split is the same in every thread.
 _sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+
+WIDTH = 256
+# regions of the buffer, WIDTH numbers each
+_TAU, _CP, _CU, _PU, _UU, _KAPPA, _Z, _ENERGY, _GAIN, _NEXT_Z = (WIDTH * at for at in range(10))
 
 
 @kernel
 def step_and_measure(
-    C, U, features, wanted, query_ptr, p, b, alpha, energy, only, step_x, step_c, step_u,
-    total, rest, decrease,
+    C, U, query_ptr, r0, r1, p, b, alpha, step_c, step_u, inverse_rest, t, kappa, z, energy,
+    lone_ptr, lone, stepping, out,
 ):  # fmt: skip
-    """Bring features up to date with the last chosen one, and measure those wanted.
+    """Bring the rows of queries [r0, r1) up to date with the last chosen feature, and measure.
 
-    ``total`` is alpha + x·c of the chosen feature (0: none was chosen yet), ``rest`` the same
-    without each query (inf: the chosen feature lives in that query only).
+    ``t`` is x·c of the chosen and each other feature, ``kappa`` that over alpha + x·c of the chosen
+    one, ``inverse_rest`` the inverse of the latter without each query (0: it lives in that query
+    only). ``z`` (c·b) and ``energy`` (x·c) are of each feature after the step. ``out`` gets the sums
+    over these queries of the decrease and of c·b, which is more exact than the z carried along.
     """
-    n_queries = len(query_ptr) - 1
-    sums = np.empty((n_queries, 4))
-    for k in range(len(features)):
-        i = features[k]
-        c, u = C[i], U[i]
-        if total > 0.0:
-            t = _dot(step_x, c)
-            energy[i] = max(0.0, energy[i] - t * (t / total))
-            _subtract(c, step_c, t / total)
-            for q in range(n_queries):
-                begin, end = query_ptr[q], query_ptr[q + 1]
-                if q != only[i]:
-                    tau = (t - _dot(step_c[begin:end], u[begin:end])) / rest[q]
-                    if tau != 0.0:
-                        _subtract(u[begin:end], step_u[begin:end], tau)
-        if wanted[k]:
-            decrease[k] = _measure(c, u, query_ptr, p, b, alpha, energy[i], only[i], sums)
+    n = C.shape[1]
+    work = np.zeros(10 * WIDTH)
+    for f0 in range(0, n, WIDTH):
+        w = min(WIDTH, n - f0)
+        for k in range(w):
+            work[_KAPPA + k] = kappa[f0 + k]
+            work[_Z + k] = z[f0 + k]
+            work[_ENERGY + k] = energy[f0 + k]
+            work[_GAIN + k] = 0.0
+            work[_NEXT_Z + k] = 0.0
+        for q in range(r0, r1):
+            begin, end = query_ptr[q], query_ptr[q + 1]
+            if stepping:
+                _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest[q], work)
+                for at in range(lone_ptr[q], lone_ptr[q + 1]):
+                    if f0 <= lone[at] < f0 + w:
+                        work[_TAU + lone[at] - f0] = 0.0
+            _clear_sums(w, work)
+            if stepping:
+                _step_and_sum(C, U, begin, end, f0, w, step_c, step_u, p, b, work)
+            else:
+                _sum(C, U, begin, end, f0, w, p, b, work)
+            for at in range(lone_ptr[q], lone_ptr[q + 1]):
+                if f0 <= lone[at] < f0 + w:
+                    work[_CP + lone[at] - f0] = work[_Z + lone[at] - f0]  # theta is 0
+            _add_gain(w, alpha, work)
+        for k in range(w):
+            out[0, f0 + k] += work[_GAIN + k]
+            out[1, f0 + k] += work[_NEXT_Z + k]
 
 
 @kernel
 def replay_and_measure(
-    columns, query_ptr, p, b, alpha, energy, only, steps_c, steps_u, totals, rests, n_steps,
-    decrease,
+    C, query_ptr, p, b, alpha, steps_c, steps_u, inverse_rests, t, kappa, z, energy, only, n_steps,
+    gain,
 ):  # fmt: skip
-    """Measure features given as plain columns, repeating every step for them; columns are spent."""
-    n_queries = len(query_ptr) - 1
-    sums = np.empty((n_queries, 4))
-    u = np.empty(columns.shape[1])
-    for k in range(len(columns)):
-        c = columns[k]
-        left = replay(c, u, query_ptr, only[k], energy[k], steps_c, steps_u, totals, rests, n_steps)
-        decrease[k] = _measure(c, u, query_ptr, p, b, alpha, left, only[k], sums)
+    """Measure features given as plain columns, repeating every step for them; C is spent."""
+    w = C.shape[1]
+    work = np.zeros(10 * WIDTH)
+    longest = 0
+    for q in range(len(query_ptr) - 1):
+        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
+    U = np.empty((longest, w), dtype=C.dtype)
+    for k in range(w):
+        work[_Z + k] = z[k]
+        work[_ENERGY + k] = energy[k]
+    for q in range(len(query_ptr) - 1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        for i in range(begin, end):
+            for k in range(w):
+                U[i - begin, k] = C[i, k]
+        for j in range(n_steps):
+            step_c, step_u = steps_c[j, begin:end], steps_u[j, begin:end]
+            _left_out_weights(U, 0, end - begin, 0, w, step_c, t[j], inverse_rests[j, q], work)
+            for k in range(w):
+                work[_KAPPA + k] = kappa[j, k]
+                if only[k] == q:
+                    work[_TAU + k] = 0.0
+            for i in range(end - begin):
+                _step_row(C[begin + i], U[i], step_c[i], step_u[i], work)
+        _clear_sums(w, work)
+        _sum(C[begin:end], U, 0, end - begin, 0, w, p[begin:end], b[begin:end], work)
+        for k in range(w):
+            if only[k] == q:
+                work[_CP + k] = work[_Z + k]
+        _add_gain(w, alpha, work)
+    for k in range(w):
+        gain[k] = work[_GAIN + k]
 
 
 @kernel
-def replay(c, u, query_ptr, only, energy, steps_c, steps_u, totals, rests, n_steps):
+def replay(c, u, query_ptr, only, energy, steps_c, steps_u, totals, inverse_rests, n_steps):
     """Turn a column into its residual c, fill u, and return x·c; all steps of a query at once."""
     t = np.empty(n_steps)
     for j in range(n_steps):
@@ -86,10 +131,9 @@ def replay(c, u, query_ptr, only, energy, steps_c, steps_u, totals, rests, n_ste
         for i in range(begin, end):
             u[i] = c[i]
         for j in range(n_steps):
-            if q != only:
-                tau = (t[j] - _dot(steps_c[j, begin:end], u[begin:end])) / rests[j, q]
-                if tau != 0.0:
-                    _subtract(u[begin:end], steps_u[j, begin:end], tau)
+            tau = (t[j] - _dot(steps_c[j, begin:end], u[begin:end])) * inverse_rests[j, q]
+            if q != only and tau != 0.0:
+                _subtract(u[begin:end], steps_u[j, begin:end], tau)
             _subtract(c[begin:end], steps_c[j, begin:end], t[j] / totals[j])
     return energy
 
@@ -194,19 +238,22 @@ def sparse_energy(data, indices, indptr, query_ptr, root, features, energy, only
 
 
 @kernel
-def dense_energy(columns, query_ptr, energy, only):
-    """Compute ‖x‖² of centred columns, and the only query that each lives in (or −1)."""
-    for k in range(len(columns)):
-        lives = -1
-        total = 0.0
-        for q in range(len(query_ptr) - 1):
-            part = columns[k, query_ptr[q] : query_ptr[q + 1]]
-            squares = _dot(part, part)
-            if squares > 0.0:
-                lives = q if lives == -1 else -2
-            total += squares
-        energy[k] = total
-        only[k] = lives if lives >= 0 else -1
+def row_energy(rows, query_ptr, first, total, lives):
+    """Add up ‖x‖² over the rows of some queries; ``lives`` is the only query a feature is seen in.
+
+    −1: none so far, −2: several.
+    """
+    n = rows.shape[1]
+    squares = np.empty(n)
+    for q in range(len(query_ptr) - 1):
+        squares[:] = 0.0
+        for i in range(query_ptr[q], query_ptr[q + 1]):
+            for k in range(n):
+                squares[k] += np.float64(rows[i, k]) * np.float64(rows[i, k])
+        for k in range(n):
+            total[k] += squares[k]
+            if squares[k] > 0.0:
+                lives[k] = first + q if lives[k] == -1 else -2
 
 
 @kernel
@@ -220,32 +267,73 @@ def query_sums(left, right, query_ptr):
 
 
 @kernel
-def _measure(c, u, query_ptr, p, b, alpha, energy, only, sums):
-    """Compute by how much the leave-query-out error falls if the feature is added."""
-    n_queries = len(query_ptr) - 1
-    for q in range(n_queries):
-        begin, end = query_ptr[q], query_ptr[q + 1]
-        sums[q] = _four_sums(c[begin:end], u[begin:end], p[begin:end])
-    z = _dot(c, b)
-    gain = 0.0
-    for q in range(n_queries):
-        if q != only:
-            theta = (z - sums[q, 0]) / (alpha + max(0.0, energy - sums[q, 1]))
-            # the decrease itself, not a difference of two nearly equal errors
-            gain += theta * (2.0 * sums[q, 2] - theta * sums[q, 3])
-    return gain
+def _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest, work):
+    """Compute the weight that the chosen feature gets in each other one, without one query."""
+    for k in range(w):
+        work[_TAU + k] = 0.0
+    for i in range(begin, end):
+        factor = step_c[i]
+        row = U[i, f0 : f0 + w]
+        for k in range(w):
+            work[_TAU + k] += factor * row[k]
+    for k in range(w):
+        work[_TAU + k] = (t[f0 + k] - work[_TAU + k]) * inverse_rest
 
 
-@_sums
-def _four_sums(c, u, p):
-    cp, cu, pu, uu = 0.0, 0.0, 0.0, 0.0
-    for i in range(len(c)):
-        ci, ui = np.float64(c[i]), np.float64(u[i])
-        cp += ci * p[i]
-        cu += ci * ui
-        pu += p[i] * ui
-        uu += ui * ui
-    return cp, cu, pu, uu
+@kernel
+def _step_row(c, u, step_c, step_u, work):
+    for k in range(len(c)):
+        c[k] -= work[_KAPPA + k] * step_c
+        u[k] -= work[_TAU + k] * step_u
+
+
+@kernel
+def _clear_sums(w, work):
+    for k in range(w):
+        work[_CP + k] = 0.0
+        work[_CU + k] = 0.0
+        work[_PU + k] = 0.0
+        work[_UU + k] = 0.0
+
+
+@kernel
+def _step_and_sum(C, U, begin, end, f0, w, step_c, step_u, p, b, work):
+    for i in range(begin, end):
+        c, u = C[i, f0 : f0 + w], U[i, f0 : f0 + w]
+        sc, su, pi, bi = step_c[i], step_u[i], p[i], b[i]
+        for k in range(w):
+            ck = np.float64(c[k]) - work[_KAPPA + k] * sc
+            uk = np.float64(u[k]) - work[_TAU + k] * su
+            c[k] = ck
+            u[k] = uk
+            work[_CP + k] += ck * pi
+            work[_CU + k] += ck * uk
+            work[_PU + k] += uk * pi
+            work[_UU + k] += uk * uk
+            work[_NEXT_Z + k] += ck * bi
+
+
+@kernel
+def _sum(C, U, begin, end, f0, w, p, b, work):
+    for i in range(begin, end):
+        c, u = C[i, f0 : f0 + w], U[i, f0 : f0 + w]
+        pi, bi = p[i], b[i]
+        for k in range(w):
+            ck, uk = np.float64(c[k]), np.float64(u[k])
+            work[_CP + k] += ck * pi
+            work[_CU + k] += ck * uk
+            work[_PU + k] += uk * pi
+            work[_UU + k] += uk * uk
+            work[_NEXT_Z + k] += ck * bi
+
+
+@kernel
+def _add_gain(w, alpha, work):
+    for k in range(w):
+        rest = alpha + max(0.0, work[_ENERGY + k] - work[_CU + k])
+        theta = (work[_Z + k] - work[_CP + k]) / rest
+        # the decrease itself, not a difference of two nearly equal errors
+        work[_GAIN + k] += theta * (2.0 * work[_PU + k] - theta * work[_UU + k])
 
 
 @_sums

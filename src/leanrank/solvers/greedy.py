@@ -17,18 +17,23 @@ Measuring only κ candidates a step puts κ for n in the last two rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.execution import Executor
+from leanrank.execution import Executor, add_up, query_ranges
 from leanrank.solvers import _greedy_kernels as kernels
+from leanrank.solvers._products import dense_rmatvec
 from leanrank.solvers.centred import Centred
 
-COLUMNS_AT_ONCE = 8
-"""Features in one unit of work: neighbours in a dense row share a cache line."""
+COLUMNS_AT_ONCE = 16
+"""Features in one unit of work where they are independent of each other."""
+
+NUMBERS_PER_RANGE = 1 << 17
+"""Size of the rows in one unit of work over queries."""
 
 
 class GreedyState(Protocol):
@@ -37,25 +42,38 @@ class GreedyState(Protocol):
     chosen: list[int]
     residual: FloatArray
     start_energy: FloatArray
+    by_training: bool
 
     def decreases(self, candidates: IntArray) -> FloatArray:
-        """Compute by how much the leave-query-out error falls with each candidate."""
+        """Compute by how much the leave-query-out error falls with each candidate.
+
+        With ``by_training``, by how much the error of training with the penalty does.
+        """
 
     def add(self, feature: int) -> None:
         """Choose a feature."""
 
 
 def make_state(
-    kind: str, centred: Centred, alpha: float, executor: Executor, storage: str = "float64"
+    kind: str,
+    centred: Centred,
+    alpha: float,
+    executor: Executor,
+    storage: str = "float64",
+    criterion: str = "lqo",
 ) -> GreedyState:
     """Start with no feature chosen; ``kind`` is "standard", "low" or "frozen"."""
+    state: GreedyState
     if kind == "standard":
-        return HeldColumns(centred, alpha, executor, storage)
-    if kind == "low":
-        return Replayed(centred, alpha, executor)
-    if kind == "frozen":
-        return Frozen(centred, alpha, executor)
-    raise InputError(f"there is no greedy state {kind!r}")
+        state = HeldColumns(centred, alpha, executor, storage)
+    elif kind == "low":
+        state = Replayed(centred, alpha, executor)
+    elif kind == "frozen":
+        state = Frozen(centred, alpha, executor)
+    else:
+        raise InputError(f"there is no greedy state {kind!r}")
+    state.by_training = criterion == "training"
+    return state
 
 
 class _Steps:
@@ -78,6 +96,7 @@ class _Steps:
         self.centred = centred
         self.alpha = alpha
         self.executor = executor
+        self.by_training = False
         self.chosen: list[int] = []
         self.residual = centred.target.copy()
         self.trained = centred.target.copy()
@@ -87,21 +106,19 @@ class _Steps:
         # one row a step, grown by doubling
         self.steps_c, self.steps_u = np.empty((0, m)), np.empty((0, m))
         self.totals = np.empty(0)
-        self.rests = np.empty((0, len(centred.query_ptr) - 1))
+        self.inverse_rests = np.empty((0, len(centred.query_ptr) - 1))
 
     def add(self, feature: int) -> None:
         """Choose a feature: update the residuals of the labels and remember the step."""
         c, u, energy = self._residuals(feature)
         ptr, p = self.centred.query_ptr, self.residual
         total = self.alpha + energy
-        rest = self.alpha + np.maximum(0.0, energy - kernels.query_sums(c, u, ptr))
-        if self.only[feature] >= 0:
-            rest[self.only[feature]] = np.inf
+        inverse = 1.0 / (self.alpha + np.maximum(0.0, energy - kernels.query_sums(c, u, ptr)))
+        if self.only[feature] >= 0:  # without its only query, the feature has no weight
+            inverse[self.only[feature]] = 0.0
         z = float(c @ self.centred.target)
-        theta = (z - kernels.query_sums(c, p, ptr)) / rest
-        if self.only[feature] >= 0:
-            theta[self.only[feature]] = 0.0
-        self._remember(c, u, total, rest)
+        theta = (z - kernels.query_sums(c, p, ptr)) * inverse
+        self._remember(c, u, total, inverse)
         self.residual = p - theta[self.centred.query_of] * u
         self.trained = self.trained - (z / total) * c
         self.chosen.append(feature)
@@ -114,102 +131,133 @@ class _Steps:
         energy, only = float(self.start_energy[feature]), int(self.only[feature])
         left = kernels.replay(
             c, u, self.centred.query_ptr, only, energy, self.steps_c, self.steps_u, self.totals,
-            self.rests, k,
+            self.inverse_rests, k,
         )  # fmt: skip
         return c, u, float(left)
 
-    def _remember(self, c: FloatArray, u: FloatArray, total: float, rest: FloatArray) -> None:
+    def _remember(self, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray) -> None:
         k = len(self.chosen)
         if k == len(self.totals):
             size = max(8, 2 * k)
             self.steps_c, self.steps_u = _grown(self.steps_c, size), _grown(self.steps_u, size)
-            self.totals, self.rests = _grown(self.totals, size), _grown(self.rests, size)
+            self.totals = _grown(self.totals, size)
+            self.inverse_rests = _grown(self.inverse_rests, size)
         self.steps_c[k], self.steps_u[k] = c, u
-        self.totals[k], self.rests[k] = total, rest
+        self.totals[k], self.inverse_rests[k] = total, inverse
 
-    def _find_energy(self) -> None:
+    def _find_energy(self, rows_of: Callable[[int, int], AnyArray]) -> None:
         """Compute ‖x‖² of every feature, and the only query that it lives in."""
-        centred = self.centred
+        n, ptr = self.centred.n_features, self.centred.query_ptr
 
-        def part(features: IntArray) -> None:
-            energy, only = np.empty(len(features)), np.empty(len(features), np.int64)
-            if centred.is_sparse:
-                kernels.sparse_energy(
-                    *centred.columns, centred.query_ptr, centred.root, features, energy, only
-                )
-            else:
-                columns = centred.features(features)
-                kernels.dense_energy(columns, centred.query_ptr, energy, only)
-            self.start_energy[features], self.only[features] = energy, only
+        def part(r: tuple[int, int]) -> tuple[FloatArray, IntArray]:
+            total, lives = np.zeros(n), np.full(n, -1)
+            kernels.row_energy(rows_of(*r), ptr[r[0] : r[1] + 1] - ptr[r[0]], r[0], total, lives)
+            return total, lives
 
-        self.executor.map(part, _groups(np.arange(centred.n_features)))
+        for total, lives in self.executor.map(part, self._ranges()):
+            self.start_energy += total
+            both = (lives != -1) & (self.only != -1)
+            self.only = np.where(both, -2, np.maximum(self.only, lives))
+            self.only[lives == -2] = -2
+        self.only = np.maximum(self.only, -1)
+
+    def _training_gain(self, z: FloatArray, energy: FloatArray) -> FloatArray:
+        return z**2 / (self.alpha + energy)
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        per_range = max(1, NUMBERS_PER_RANGE // max(1, self.centred.n_features))
+        return query_ranges(self.centred.query_ptr, per_range)
 
 
 class HeldColumns(_Steps):
-    """Algorithm 1: both residuals of every feature, in float64 or float32."""
+    """Algorithm 1: both residuals of every feature, in float64 or float32, one row a document."""
 
     def __init__(
         self, centred: Centred, alpha: float, executor: Executor, storage: str = "float64"
     ) -> None:
         super().__init__(centred, alpha, executor)
-        shape = (centred.n_features, centred.n_rows)
+        shape = (centred.n_rows, centred.n_features)
         self.exact = storage == "float64"
-        self.C = np.empty(shape, dtype=storage)
-        self.U = np.empty(shape, dtype=storage)
-        self.up_to_date = 0
+        self.C, self.U = np.empty(shape, dtype=storage), np.empty(shape, dtype=storage)
+        ptr = centred.query_ptr
 
-        def fill(features: IntArray) -> None:
-            columns = centred.features(features)
-            energy, only = np.empty(len(features)), np.empty(len(features), np.int64)
-            kernels.dense_energy(columns, centred.query_ptr, energy, only)
-            self.start_energy[features], self.only[features] = energy, only
-            self.C[features] = columns
-            self.U[features] = columns
+        def fill(r0: int, r1: int) -> AnyArray:
+            rows = slice(int(ptr[r0]), int(ptr[r1]))
+            values = centred.rows(r0, r1)
+            self.C[rows] = values
+            self.U[rows] = values
+            return values
 
-        executor.map(fill, _groups(np.arange(centred.n_features)))
+        self._find_energy(fill)
         self.energy = self.start_energy.copy()
+        self.z = np.zeros(centred.n_features)
+        self.pending: tuple[Any, ...] | None = None
+        self.gains: FloatArray | None = None
+        lonely = np.flatnonzero(self.only >= 0)
+        self.lone = lonely[np.argsort(self.only[lonely], kind="stable")]
+        self.lone_ptr = np.searchsorted(self.only[self.lone], np.arange(len(ptr)))
 
     def decreases(self, candidates: IntArray) -> FloatArray:
-        """Update all features not yet chosen with the last choice, and measure the candidates."""
-        centred, k = self.centred, len(self.chosen)
-        open_ = np.ones(centred.n_features, dtype=bool)
-        open_[self.chosen] = False
-        wanted = np.zeros(centred.n_features, dtype=bool)
-        wanted[candidates] = True
-        gains = np.full(centred.n_features, -np.inf)
-        total, rest = 0.0, np.empty(0)
-        x = c = u = np.empty(0)
-        if k > self.up_to_date:
-            x = centred.features(np.array(self.chosen[-1:]))[0]
-            c, u, total, rest = self.last
-        self.up_to_date = k
+        """Update the residuals of all features with the last choice, and measure them."""
+        if self.gains is None:
+            self.gains = self._step()
+        return self.gains[candidates]
 
-        def part(features: IntArray) -> None:
-            gain = np.full(len(features), -np.inf)
+    def _step(self) -> FloatArray:
+        centred, n = self.centred, self.centred.n_features
+        ptr, ranges = centred.query_ptr, self._ranges()
+        t = kappa = np.zeros(n)
+        c = u = inverse = np.zeros(1)
+        stepping = self.pending is not None
+        if self.pending is not None:
+            x, c, u, total, inverse = self.pending
+            t = self._products(x)
+            kappa = t / total
+            self.energy = np.maximum(0.0, self.energy - t * kappa)
+            z = self.z - kappa * float(c @ centred.target)
+            self.pending = None
+        else:
+            z = self._products(centred.target)
+
+        def part(r: tuple[int, int]) -> FloatArray:
+            out = np.zeros((2, n))
             kernels.step_and_measure(
-                self.C, self.U, features, wanted[features], centred.query_ptr, self.residual,
-                centred.target, self.alpha, self.energy, self.only, x, c, u, total, rest, gain,
+                self.C, self.U, ptr, r[0], r[1], self.residual, centred.target, self.alpha, c, u,
+                inverse, t, kappa, z, self.energy, self.lone_ptr, self.lone, stepping, out,
             )  # fmt: skip
-            gains[features] = gain
+            return out
 
-        self.executor.map(part, _groups(np.flatnonzero(open_)))
-        return gains[candidates]
+        gains, self.z = add_up(self.executor.map(part, ranges))
+        return self._training_gain(self.z, self.energy) if self.by_training else gains
+
+    def _products(self, vector: FloatArray) -> FloatArray:
+        """Compute the products of a vector with every column of C."""
+        ptr = self.centred.query_ptr
+        total: FloatArray = add_up(
+            self.executor.map(
+                lambda r: dense_rmatvec(self.C, vector, int(ptr[r[0]]), int(ptr[r[1]])),
+                self._ranges(),
+            )
+        )
+        return total
 
     def add(self, feature: int) -> None:
-        """Choose a feature that the last call of ``decreases`` brought up to date."""
-        if self.up_to_date < len(self.chosen):
-            self.decreases(np.empty(0, dtype=np.int64))
+        """Choose a feature; the others learn of it when they are measured next."""
+        if self.gains is None:
+            self._step()
         super().add(feature)
+        self.pending = (self.centred.features(np.array([feature]))[0], *self.last)
+        self.gains = None
 
     def _residuals(self, feature: int) -> tuple[FloatArray, FloatArray, float]:
         if not self.exact:  # rounded columns are good enough to choose by, not to compute with
             return super()._residuals(feature)
-        return self.C[feature].copy(), self.U[feature].copy(), float(self.energy[feature])
+        return self.C[:, feature].copy(), self.U[:, feature].copy(), float(self.energy[feature])
 
-    def _remember(self, c: FloatArray, u: FloatArray, total: float, rest: FloatArray) -> None:
-        self.last = c, u, total, rest
+    def _remember(self, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray) -> None:
+        self.last = c, u, total, inverse
         if not self.exact:
-            super()._remember(c, u, total, rest)
+            super()._remember(c, u, total, inverse)
 
 
 class Replayed(_Steps):
@@ -217,18 +265,31 @@ class Replayed(_Steps):
 
     def __init__(self, centred: Centred, alpha: float, executor: Executor) -> None:
         super().__init__(centred, alpha, executor)
-        self._find_energy()
+        if centred.is_sparse:
+            kernels.sparse_energy(
+                *centred.columns, centred.query_ptr, centred.root,
+                np.arange(centred.n_features), self.start_energy, self.only,
+            )  # fmt: skip
+        else:
+            self._find_energy(centred.rows)
 
     def decreases(self, candidates: IntArray) -> FloatArray:
         """Repeat every step for each candidate."""
         centred, k = self.centred, len(self.chosen)
+        steps_c, totals = self.steps_c[:k], self.totals[:k, None]
 
         def part(features: IntArray) -> FloatArray:
+            columns = np.ascontiguousarray(centred.features(features).T)
+            t = steps_c @ columns
+            kappa = t / totals
+            energy = np.maximum(0.0, self.start_energy[features] - np.sum(t * kappa, axis=0))
+            z = self.trained @ columns
+            if self.by_training:
+                return self._training_gain(z, energy)
             gain = np.empty(len(features))
             kernels.replay_and_measure(
-                centred.features(features), centred.query_ptr, self.residual, centred.target,
-                self.alpha, self.start_energy[features], self.only[features], self.steps_c, self.steps_u,
-                self.totals, self.rests, k, gain,
+                columns, centred.query_ptr, self.residual, centred.target, self.alpha, self.steps_c,
+                self.steps_u, self.inverse_rests, t, kappa, z, energy, self.only[features], k, gain,
             )  # fmt: skip
             return gain
 
@@ -248,6 +309,9 @@ class Frozen(Replayed):
         """Measure each candidate from its own non-zeros."""
         centred, k = self.centred, len(self.chosen)
         ptr = centred.query_ptr
+        if self.by_training:
+            z = np.asarray(centred.X.T @ (centred.root * self.trained))[candidates]
+            return self._training_gain(z, self.start_energy[candidates])
         held = np.array([kernels.query_sums(c, self.residual, ptr) for c in self.steps_c[:k]])
         held = held.reshape(k, len(ptr) - 1)
 
