@@ -222,6 +222,21 @@ def test_signs_and_factors_are_obeyed_and_optimal():
         assert solution.objective == pytest.approx(newton.objective, rel=1e-7)
 
 
+def test_a_dual_value_does_not_count_before_the_free_features_are_optimal():
+    rng = np.random.default_rng(3)
+    labels = random_labels(rng, n_queries=20)
+    X = random_features(rng, len(labels.y), 6)
+    problem, reference = make_problem(X, labels), Reference(X, labels)
+    factors = np.array([0.0, 0, 1, 1, 1, 1])
+    free = ElasticNet.build(1.0, 1.0, 6, factors).only_free()
+    c = reference.loss(reference.optimum(free)[0])[1]
+    penalty = ElasticNet.build(0.99 * np.abs(c[2:]).max(), 1.0, 6, factors)
+    solution = solve_bound_cd(problem, penalty, tol=1e-9, max_iter=20_000)
+    assert solution.converged
+    assert np.any(solution.w[2:] != 0)
+    assert solution.objective <= reference.optimum(penalty)[1] * (1 + 1e-8)
+
+
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_an_unpenalised_feature_held_at_zero_by_its_sign_is_no_obstacle(sign):
     rng = np.random.default_rng(1)
