@@ -105,7 +105,7 @@ class PenalizedRanker(BaseRanker):
                 where = f"a gradient of {solution.free_residual:.2g} in an unpenalised feature"
             warnings.warn(
                 f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
-                f"above tol={self.tol:g}: raise max_iter or tol, or bring the features to one scale",
+                f"above tol={self.tol:g}: raise max_iter or tol, or bring features to one scale",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -72,8 +72,10 @@ def solve_bound_cd(
         c = problem.design.rmatvec(g)
         objective = value + penalty.value(w)
         a = penalty.dual_scale(c)
-        best_dual = max(best_dual, problem.dual(u, a) - penalty.conjugate(a * c))
-        gap = max(0.0, objective - best_dual)
+        dual = problem.dual(u, a) - penalty.conjugate(a * c)
+        # where a free feature has a slope the dual value bounds nothing: do not keep it
+        best_dual = dual if penalty.free.any() else max(best_dual, dual)
+        gap = abs(objective - best_dual)
         free_residual = penalty.free_residual(w, c)
         entry = {
             "iteration": n_iter,
