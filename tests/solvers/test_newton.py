@@ -285,6 +285,33 @@ def test_a_feature_with_a_mean_far_above_its_spread(form, mean, dtype):
     assert solution.objective == pytest.approx(best, rel=2e-6)
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "dense",
+        pytest.param(
+            "sparse",
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="rows left out of a sparse Hessian stay on its diagonal with their mean",
+            ),
+        ),
+    ],
+)
+def test_features_that_differ_far_more_between_queries_than_within(form):
+    rng = np.random.default_rng(16)
+    labels = random_labels(rng, n_queries=40, most=12)
+    X = rng.normal(size=(len(labels.y), 6))
+    X[:, 5] += 2 * labels.y
+    far = X + 1e4 * np.repeat(rng.normal(size=(40, 6)), np.diff(labels.query_ptr), axis=0)
+    penalty = ElasticNet.build(0.01, 1.0, 6)
+    near = solve_newton(make_problem(X, labels), penalty)
+    problem = make_problem(csr_array(far) if form == "sparse" else far, labels)
+    solution = solve_newton(problem, penalty, max_iter=30)
+    assert solution.converged
+    assert solution.objective == pytest.approx(near.objective, rel=1e-5)
+
+
 @pytest.mark.parametrize("share", [1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_separable_data_with_a_tiny_strength(form, share):
