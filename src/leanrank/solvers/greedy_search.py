@@ -127,11 +127,10 @@ def floating(
             size = len(state.chosen) - 1
             if errors[worst] >= seen[size] * (1 - WORTH_A_DROP):
                 break
-            kept = [f for at, f in enumerate(state.chosen) if at != worst]
-            state = start()
-            for feature in kept:
-                state.add(feature)
-            if not _keep(state, best, seen, record):
+            before = state.chosen
+            state = _built(start, [f for at, f in enumerate(before) if at != worst])
+            if not _keep(state, best, seen, record):  # it only looked better, by rounding
+                state = _built(start, before)
                 break
     return best
 
@@ -176,6 +175,13 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
         np.asarray(solve_triangular(triangle[:size, :size], triangle[:size, k]))
         for size in range(1, k + 1)
     ]
+
+
+def _built(start: Callable[[], GreedyState], features: list[int]) -> GreedyState:
+    state = start()
+    for feature in features:
+        state.add(feature)
+    return state
 
 
 def _subset(state: GreedyState, record: Record) -> Subset:

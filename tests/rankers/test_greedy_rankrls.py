@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import contextlib
+from unittest import SkipTest
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from leanrank import GreedyRankRLS, RankRLS, make_ranking
+from leanrank.checks import ranker_checks
+from leanrank.errors import DataWarning, InputError
+from leanrank.metrics import evaluate
+
+VARIANTS = [
+    GreedyRankRLS(),
+    GreedyRankRLS(4),
+    GreedyRankRLS(3, memory="low"),
+    GreedyRankRLS(3, fitting="back"),
+    GreedyRankRLS(3, search="floating"),
+    GreedyRankRLS(3, storage="float32"),
+    GreedyRankRLS(select_by="map", rule="1se"),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(n_queries=30, n_features=12, n_informative=4, random_state=5)
+
+
+@pytest.mark.parametrize("ranker", VARIANTS, ids=str)
+def test_the_battery(ranker):
+    for check in ranker_checks():
+        check(clone(ranker))
+
+
+@pytest.mark.filterwarnings("ignore::leanrank.errors.DataWarning")  # these data have one query
+@pytest.mark.parametrize("ranker", [GreedyRankRLS(), GreedyRankRLS(1)], ids=str)
+def test_scikit_learns_battery(ranker):
+    for estimator, check in estimator_checks_generator(ranker):
+        with contextlib.suppress(SkipTest):
+            check(estimator)
+
+
+def test_every_size_from_one_fit(data):
+    ranker = GreedyRankRLS(6, alpha=0.02).fit(data)
+    assert ranker.coef_path_.shape == (6, 12)
+    for k in range(1, 7):
+        coef = ranker.coef_path_[k - 1]
+        assert set(np.flatnonzero(coef)) == set(ranker.selected_[:k])
+        alone = RankRLS(0.02).fit(data.X[:, ranker.selected_[:k]], data.y, data.qid)
+        assert np.allclose(coef[ranker.selected_[:k]], alone.coef_)
+    assert np.array_equal(ranker.coef_, ranker.coef_path_[-1])
+    ranker.resize(2)
+    assert ranker.selected_.tolist() == ranker.subsets_[1].tolist()
+    assert np.count_nonzero(ranker.coef_) == 2
+    assert ranker.transform(data.X).shape[1] == 2
+
+
+@pytest.mark.parametrize("options", [{"memory": "low"}, {"storage": "float32"}, {"n_jobs": 2}])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_variants_choose_the_same(data, options, sparse):
+    plain = GreedyRankRLS(8, alpha=0.01).fit(data)
+    X = csr_array(data.X) if sparse else data.X
+    other = GreedyRankRLS(8, alpha=0.01, **options).fit(X, data.y, data.qid)
+    assert other.selected_.tolist() == plain.selected_.tolist()
+    assert np.allclose(other.criterion_path_, plain.criterion_path_, rtol=1e-9)
+    assert np.allclose(other.coef_path_, plain.coef_path_, atol=1e-10)
+
+
+def test_the_criterion_is_that_of_the_leave_query_out_scores(data):
+    for options in ({}, {"fitting": "back"}, {"search": "floating"}):
+        ranker = GreedyRankRLS(5, alpha=2.0, normalize="none", **options).fit(data)
+        for row, criterion in zip(
+            ranker.leave_query_out(data), ranker.criterion_path_, strict=True
+        ):
+            away = row - data.y
+            away = away - np.array([away[data.qid == q].mean() for q in data.qid])
+            assert away @ away == pytest.approx(criterion, rel=1e-9)
+
+
+def test_auto_by_a_measure(data):
+    ranker = GreedyRankRLS(alpha=0.01, select_by="ndcg@10").fit(data)
+    scores = ranker.leave_query_out(data)
+    means = [evaluate(data, s, measures="ndcg@10").means["ndcg@10"] for s in scores]
+    assert np.allclose(np.nanmean(ranker.select_path_, axis=1), means)
+    assert ranker.n_features_to_select_ == int(np.argmax(means)) + 1 == len(ranker.selected_)
+    fewer = GreedyRankRLS(alpha=0.01, select_by="ndcg@10", rule="1se").fit(data)
+    assert len(fewer.selected_) <= len(ranker.selected_)
+
+
+def test_auto_by_the_criterion(data):
+    ranker = GreedyRankRLS(alpha=0.01, max_features=9).fit(data)
+    assert len(ranker.subsets_) == 9
+    assert len(ranker.selected_) == int(np.argmin(ranker.criterion_path_)) + 1
+
+
+def test_a_size_by_validation(data):
+    held_out = make_ranking(n_queries=30, n_features=12, n_informative=4, random_state=6)
+    ranker = GreedyRankRLS(12, alpha=0.01).fit(data)
+    values = ranker.measure_path(held_out, measure="ndcg@10")
+    assert values[4] == pytest.approx(ranker.resize(5).score(held_out))
+    assert np.array_equal(
+        values, ranker.measure_path(held_out.X, held_out.y, held_out.qid, measure="ndcg@10")
+    )
+
+
+def test_before_another_ranker(data):
+    with config_context(enable_metadata_routing=True):
+        line = make_pipeline(GreedyRankRLS(3, alpha=0.01), RankRLS(0.5))
+        line.fit(data.X, data.y, qid=data.qid)
+        chosen = line[0].get_support(indices=True)
+        alone = RankRLS(0.5).fit(data.X[:, chosen], data.y, data.qid)
+        assert np.allclose(line[-1].coef_, alone.coef_)
+        assert line.score(data.X, data.y, qid=data.qid) > 0.5
+    names = line[0].get_feature_names_out()
+    assert names.tolist() == [f"x{i}" for i in chosen]
+
+
+def test_costs_and_budget(data):
+    free = GreedyRankRLS(1, alpha=0.01).fit(data).selected_[0]
+    costs = np.ones(12)
+    costs[free] = 1e6
+    assert GreedyRankRLS(1, alpha=0.01, costs=costs).fit(data).selected_[0] != free
+    bought = GreedyRankRLS(alpha=0.01, costs=costs, budget=4).fit(data)
+    assert len(bought.subsets_) == 4
+    with pytest.raises(InputError, match="buys no feature"):
+        GreedyRankRLS(costs=costs, budget=0.5).fit(data)
+
+
+def test_random_candidates_are_repeatable(data):
+    runs = [
+        GreedyRankRLS(5, candidates=3, random_state=seed).fit(data).selected_.tolist()
+        for seed in (0, 0, 1)
+    ]
+    assert runs[0] == runs[1] != runs[2]
+    low = GreedyRankRLS(5, candidates=3, random_state=0, memory="low").fit(data)
+    assert low.selected_.tolist() == runs[0]
+
+
+def test_constant_features_are_named_when_they_are_taken(data):
+    X = np.column_stack([np.full(len(data), 0.3), data.X[:, :2], data.qid % 5])
+    with pytest.warns(DataWarning, match="2 of the 4 selected features are constant"):
+        ranker = GreedyRankRLS(4).fit(X, data.y, data.qid)
+    assert ranker.coef_[0] == ranker.coef_[3] == 0
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1.0, 1e12])
+@pytest.mark.parametrize("options", [{}, {"memory": "low"}, {"fitting": "back"}])
+def test_weights_as_exact_as_a_direct_solution(data, alpha, options):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([data.X, data.X[:, 0], data.X[:, 1] + data.X[:, 2], rng.random(len(data))])
+    ranker = GreedyRankRLS(15, alpha=alpha, normalize="none", **options).fit(X, data.y, data.qid)
+    centred = X - np.array([X[data.qid == q].mean(axis=0) for q in data.qid])
+    target = data.y - np.array([data.y[data.qid == q].mean() for q in data.qid])
+    U, s, Vt = np.linalg.svd(centred, full_matrices=False)
+    real = s > 1e-10 * s[0]
+    exact = Vt[real].T @ (s[real] / (s[real] ** 2 + alpha) * (U[:, real].T @ target))
+    # what the data say nothing about is decided by rounding where alpha is as small as that
+    fitted = centred @ ranker.coef_
+    assert np.allclose(fitted, centred @ exact, rtol=1e-8, atol=1e-10 * np.abs(fitted).max())
+    if alpha >= 1e-6:
+        assert np.allclose(ranker.coef_, exact, rtol=1e-5, atol=1e-6 * np.abs(exact).max())
+
+
+def test_one_query_is_chosen_for_by_training(data):
+    with pytest.warns(DataWarning, match="training error"):
+        ranker = GreedyRankRLS(3, alpha=0.01).fit(data.X, data.y)
+    correlation = [abs(np.corrcoef(data.X[:, i], data.y)[0, 1]) for i in range(12)]
+    assert ranker.selected_[0] == int(np.argmax(correlation))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_features_to_select": 13}, "more than the 12 features"),
+        ({"n_features_to_select": 0}, "positive whole number or 'auto'"),
+        ({"n_features_to_select": 2.5}, "positive whole number"),
+        ({"alpha": 0}, "above 0"),
+        ({"criterion": "aic"}, "criterion='aic'"),
+        ({"memory": "none"}, "memory='none'"),
+        ({"fitting": "both"}, "fitting='both'"),
+        ({"search": "all"}, "search='all'"),
+        ({"storage": "float16"}, "storage='float16'"),
+        ({"rule": "2se"}, "rule='2se'"),
+        ({"candidates": 0}, "candidates=0"),
+        ({"costs": [1.0]}, "costs must be 12"),
+        ({"costs": -np.ones(12)}, "none negative"),
+        ({"budget": 3}, "budget needs costs"),
+        ({"costs": np.ones(12), "search": "floating"}, "leave costs out"),
+        ({"storage": "float32", "memory": "low"}, "float32"),
+        ({"search": "floating", "criterion": "training"}, "criterion='lqo' only"),
+        ({"select_by": "mapp"}, "mapp"),
+    ],
+)
+def test_bad_parameters(data, options, words):
+    with pytest.raises(InputError, match=words):
+        GreedyRankRLS(**options).fit(data)
+
+
+def test_bad_sizes(data):
+    ranker = GreedyRankRLS(3).fit(data)
+    for size in (0, 4, True, 1.5):
+        with pytest.raises(InputError, match="sizes from 1 to 3"):
+            ranker.resize(size)
