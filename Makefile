@@ -1,32 +1,49 @@
 # Each target sets up all it needs; running it again is quick.
 PYTHON ?= python3
 VENV ?= .venv
+LOWEST ?= $(VENV)-lowest
 BIN := $(VENV)/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint types layers check clean
+.PHONY: help demo test test-lowest lint types layers check clean
 
 help:
-	@echo "make demo    train on the embedded sample set and look at the result"
-	@echo "make test    run the tests"
-	@echo "make check   lint, types, layers and tests: what decides whether a change lands"
-	@echo "make clean   remove environments and caches"
+	@echo "make demo          train on the embedded sample set and look at the result"
+	@echo "make test          run the tests"
+	@echo "make test-lowest   run the tests with the oldest dependencies that are allowed"
+	@echo "make check         lint, types, layers and tests: what decides whether a change lands"
+	@echo "make clean         remove environments and caches"
 
-# The stamp changes with the dependencies only, so that nothing is installed twice.
+# A half-made environment, from a run that was interrupted, is made again.
+define make_venv
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "leanrank needs Python 3.10 or later, and $(PYTHON) is older: make PYTHON=/path/to/python3")'
+@$(1)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(1)
+endef
+
+# The stamps change with the dependencies only, so that nothing is installed twice.
 $(VENV)/.core: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(call make_venv,$(VENV))
+	$(BIN)/python $(PIP_INSTALL) -e .
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $@ $(VENV)/.core
+	$(call make_venv,$(VENV))
+	$(BIN)/python $(PIP_INSTALL) -e '.[dev]'
+	@touch $(VENV)/.core $@
+
+$(LOWEST)/.dev: pyproject.toml constraints-lowest.txt
+	$(call make_venv,$(LOWEST))
+	$(LOWEST)/bin/python $(PIP_INSTALL) -e '.[dev]' -c constraints-lowest.txt
+	@touch $@
 
 demo: $(VENV)/.core
 	$(BIN)/leanrank demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto
+
+test-lowest: $(LOWEST)/.dev
+	$(LOWEST)/bin/python -m pytest -q -n auto
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks scripts
@@ -41,5 +58,5 @@ layers: $(VENV)/.dev
 check: lint types layers test
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-output build dist
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo-output build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
