@@ -34,15 +34,9 @@ RANKERS = {
 }
 
 
-DUAL_OF_FREE = pytest.mark.xfail(
-    strict=True,
-    reason="a dual value from before the free features were optimal is kept as the best",
-)
-
-
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=DUAL_OF_FREE if "free" in name else ()) for name in RANKERS],
+    list(RANKERS),
 )
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.filterwarnings("ignore:DominationRanker stopped after")

@@ -145,9 +145,6 @@ def test_signs_and_factors_are_obeyed_and_optimal(form):
         assert solution.objective <= reference.optimum(penalty)[1] * (1 + 1e-7)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the residual of a free feature ignores that its sign may hold it at zero"
-)
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_an_unpenalised_feature_held_at_zero_by_its_sign_is_no_obstacle(sign):
     rng = np.random.default_rng(1)
@@ -163,10 +160,6 @@ def test_an_unpenalised_feature_held_at_zero_by_its_sign_is_no_obstacle(sign):
     assert solution.free_residual == 0
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a dual value from before the free features were optimal is kept as the best",
-)
 def test_a_dual_value_does_not_count_before_the_free_features_are_optimal():
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -258,14 +251,7 @@ def test_constant_and_duplicate_features():
         ("dense", 1e2),
         ("dense", 1e4),
         ("sparse", 1e1),
-        pytest.param(
-            "sparse",
-            1e3,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="rows left out of a sparse Hessian stay on its diagonal with their mean",
-            ),
-        ),
+        pytest.param("sparse", 1e3),
     ],
 )
 def test_a_feature_with_a_mean_far_above_its_spread(form, mean, dtype):
@@ -289,13 +275,7 @@ def test_a_feature_with_a_mean_far_above_its_spread(form, mean, dtype):
     "form",
     [
         "dense",
-        pytest.param(
-            "sparse",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="rows left out of a sparse Hessian stay on its diagonal with their mean",
-            ),
-        ),
+        pytest.param("sparse"),
     ],
 )
 def test_features_that_differ_far_more_between_queries_than_within(form):

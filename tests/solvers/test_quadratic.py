@@ -94,9 +94,6 @@ def test_a_weight_that_changes_its_sign_passes_through_zero_exactly():
     assert np.abs((w + step)[w + step != 0]).min() > 1e-6
 
 
-@pytest.mark.xfail(
-    strict=True, reason="weights without a kink at zero are stopped there as if they had one"
-)
 def test_a_pure_ridge_is_one_linear_system():
     rng = np.random.default_rng(1)
     H = random_hessian(rng, 60, rank=20)

@@ -156,7 +156,8 @@ class DominationLoss:
         """Total factor of each query's terms; a term's curvature is at most a variance."""
         n_queries = len(plan.query_ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(plan.query_ptr))
-        return np.bincount(query_of, plan.gain, minlength=n_queries)
+        mass: FloatArray = np.bincount(query_of, plan.gain, minlength=n_queries)
+        return mass
 
     def compiled(self, plan: DominationPlan) -> tuple[Any, tuple[AnyArray, ...]]:
         """Give the compiled ``evaluate`` and its leading arguments, for solvers that loop inside."""

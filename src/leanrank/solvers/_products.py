@@ -112,11 +112,14 @@ def sparse_bands(indices, indptr, features, edges):
 def sparse_norms(data, indptr, n_rows, out, begin, end):
     for j in range(begin, end):
         total = 0.0
-        squares = 0.0
         for at in range(indptr[j], indptr[j + 1]):
             total += data[at]
-            squares += np.float64(data[at]) * data[at]
-        out[j] = np.sqrt(max(0.0, squares - total * total / n_rows))
+        mean = total / n_rows
+        stored = indptr[j + 1] - indptr[j]
+        squares = (n_rows - stored) * mean * mean
+        for at in range(indptr[j], indptr[j + 1]):
+            squares += (data[at] - mean) ** 2
+        out[j] = np.sqrt(squares)
 
 
 @kernel
@@ -150,47 +153,70 @@ def _column_dot(data, indices, begin, end, g):
 
 
 @kernel
+def csr_pick(data, indices, indptr, position, wanted, begin, end):
+    """Copy the entries of a block's columns from some rows; rows of no weight come out empty."""
+    most = 0
+    for i in range(begin, end):
+        if wanted[i] > 0.0:
+            most += indptr[i + 1] - indptr[i]
+    row_ptr = np.zeros(end - begin + 1, dtype=np.int64)
+    places = np.empty(most + 1, dtype=np.int32)
+    values = np.empty(most + 1, dtype=data.dtype)
+    count = 0
+    for i in range(begin, end):
+        if wanted[i] > 0.0:
+            for at in range(indptr[i], indptr[i + 1]):
+                # written always, kept if wanted: a branch here would be mispredicted all the time
+                place = position[indices[at]]
+                places[count] = place
+                values[count] = data[at]
+                count += place >= 0
+        row_ptr[i - begin + 1] = count
+    return row_ptr, places[:count].copy(), values[:count].copy()
+
+
+@kernel
 def csr_curvature(
-    data, indices, indptr, position, diag, cut, atoms, cell, first, begin, end, lower, sums
+    row_ptr, places, values, start, diag, cut, atoms, cell, first, begin, end, gram, sums
 ):
     """Add the outer products of some rows to a Gram matrix, and atoms × rows to their cells' sums.
 
-    Only the entries of a block's columns are looked at, wherever ``position`` puts them. Rows whose
-    weight is below ``cut`` enter the diagonal only.
+    Row ``start`` is the first of ``row_ptr``. Rows whose weight is below ``cut`` enter the diagonal
+    only. The Gram matrix gets its lower triangle.
     """
-    n_atoms = atoms.shape[1]
-    most = 1
-    for i in range(begin, end):
-        most = max(most, indptr[i + 1] - indptr[i])
-    places = np.empty(most + 1, dtype=np.int64)
-    values = np.empty(most + 1)
     for i in range(begin, end):
         weight = diag[i]
         if weight <= 0.0:
             continue
-        count = 0
-        for at in range(indptr[i], indptr[i + 1]):
-            # written always, kept if wanted: a branch here would be mispredicted all the time
-            place = position[indices[at]]
-            places[count] = place
-            values[count] = data[at]
-            count += place >= 0
+        low, high = row_ptr[i - start], row_ptr[i - start + 1]
         if weight < cut:
-            for a in range(count):
-                lower[places[a], places[a]] += weight * values[a] * values[a]
+            for a in range(low, high):
+                gram[places[a], places[a]] += weight * values[a] * values[a]
             continue
-        for a in range(count):
+        for a in range(low, high):
             scaled = weight * values[a]
-            for b in range(a + 1):
-                high = max(places[a], places[b])
-                low = min(places[a], places[b])
-                lower[high, low] += scaled * values[b]
-        for t in range(n_atoms):
+            for b in range(low, a + 1):
+                p, q = max(places[a], places[b]), min(places[a], places[b])
+                gram[p, q] += scaled * values[b]
+        for t in range(atoms.shape[1]):
             atom = atoms[i, t]
             if atom != 0.0:
                 row = sums[cell[i] - first, t]
-                for a in range(count):
+                for a in range(low, high):
                     row[places[a]] += atom * values[a]
+
+
+@kernel
+def mirrored(lower, low_rank, place):
+    """Complete a lower triangle, subtract, and put rows and columns where they belong."""
+    n = len(place)
+    out = np.empty((n, n))
+    for i in range(n):
+        p = place[i]
+        for j in range(n):
+            q = place[j]
+            out[i, j] = (lower[p, q] if q <= p else lower[q, p]) - low_rank[p, q]
+    return out
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray
 
-SWEEPS_BEFORE_SOLVE = 8
+FEWEST_SWEEPS = 10
 LARGEST_SOLVE = 1_024
 
 
@@ -38,9 +38,8 @@ def minimise_quadratic(
     slope = c.copy()
     target = -1.0
     for _ in range(max_rounds):
-        target, done = _sweeps(
-            hessian, slope, x, above, below, ridge, target, accuracy, SWEEPS_BEFORE_SOLVE
-        )
+        n_sweeps = max(FEWEST_SWEEPS, np.count_nonzero(x) // 3)  # about the cost of a solution
+        target, done = _sweeps(hessian, slope, x, above, below, ridge, target, accuracy, n_sweeps)
         if done:
             break
         _solve_on_support(hessian, slope, x, above, below, ridge)
@@ -56,24 +55,25 @@ def _solve_on_support(
     ridge: FloatArray,
 ) -> None:
     """Move to the minimum for the present signs, dropping weights that reach zero on the way."""
-    from scipy import linalg
+    from scipy.linalg import lapack
 
     for _ in range(8):
-        support = np.flatnonzero(x)
+        kink = above + below > 0
+        support = np.flatnonzero((x != 0) | ~kink)
         if len(support) == 0 or len(support) > LARGEST_SOLVE:
             return
         now = x[support]
         force = slope[support] + ridge[support] * now
         force += np.where(now > 0, above[support], -below[support])
-        system = hessian[np.ix_(support, support)] + np.diag(ridge[support])
+        system = hessian[np.ix_(support, support)]
+        system[np.diag_indices(len(support))] += ridge[support]
         system[np.diag_indices(len(support))] *= 1.0 + 1e-12
-        try:
-            direction = linalg.solve(system, -force, assume_a="pos")
-        except (linalg.LinAlgError, ValueError):
+        _, direction, fault = lapack.dposv(system, -force, lower=True, overwrite_a=True)
+        if fault:
             return
         if not force @ direction < 0.0:
             return
-        crossing = now * (now + direction) < 0.0
+        crossing = kink[support] & (now * (now + direction) < 0.0)
         reach = np.where(crossing, -now / np.where(crossing, direction, 1.0), 1.0)
         t = float(reach.min())
         moved = now + t * direction
@@ -86,10 +86,14 @@ def _solve_on_support(
 
 @kernel
 def _sweeps(hessian, slope, x, above, below, ridge, target, accuracy, n_sweeps):
-    """Sweep over the weights; return the move to stop at and whether it was reached."""
+    """Sweep over the weights; return the move to stop at and whether it was reached.
+
+    Most sweeps visit only weights that are not zero; every tenth, and those that might be the last,
+    visit all.
+    """
     active = np.ones(len(x), dtype=np.bool_)
+    everything = True
     for sweep in range(n_sweeps):
-        everything = sweep == 0 or sweep == n_sweeps - 1
         largest = 0.0
         for j in range(len(x)):
             if everything or active[j]:
@@ -99,6 +103,7 @@ def _sweeps(hessian, slope, x, above, below, ridge, target, accuracy, n_sweeps):
             target = accuracy * largest
         if largest <= target and everything:
             return target, True
+        everything = largest <= target or sweep % 10 == 9
     return target, False
 
 

@@ -46,6 +46,8 @@ class Curvature:
         Rows of smaller weight enter the diagonal only, where a block can profit from it.
     exact : bool
         Whether to work in float64 even if X is float32.
+    thinned : bool
+        Whether a sample of the rows stands for all.
     """
 
     diag: FloatArray
@@ -54,6 +56,7 @@ class Curvature:
     anchor: IntArray
     cut: float
     exact: bool
+    thinned: bool
 
 
 class Block(Protocol):
@@ -257,10 +260,10 @@ class SparseDesign:
 
 
 class SparseBlock:
-    """Some columns of a sparse matrix; nothing is copied.
+    """Some columns of a sparse matrix.
 
-    Products with a vector run over the columns. Outer products run over the rows of the whole matrix,
-    picking the entries of the block, and skip rows without curvature.
+    Products with a vector run over the columns. Outer products run over the rows, in a copy of the
+    block's entries that is made for the first exact Hessian.
     """
 
     sparse = True
@@ -279,6 +282,7 @@ class SparseBlock:
         self.position = np.full(design.n_features, -1, dtype=np.int32)
         self.position[features] = self.place
         self.bands = row_blocks(self.n_rows, 2 * ROWS_PER_RANGE)
+        self._picked: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
     @cached_property
     def band_starts(self) -> IntArray:
@@ -315,8 +319,8 @@ class SparseBlock:
     ) -> None:
         """Add rows entry by entry, in float64; anchors would fill them in and are left out."""
         _products.csr_curvature(
-            *self.design.rows,
-            self.position,
+            *self._by_row(curvature, rows),
+            rows[0],
             curvature.diag,
             curvature.cut,
             curvature.atoms,
@@ -328,10 +332,21 @@ class SparseBlock:
             sums,
         )
 
+    def _by_row(self, curvature: Curvature, rows: tuple[int, int]) -> tuple[Any, Any, Any]:
+        """Give the block's entries in some rows; all rows are kept for the next Hessian."""
+        if curvature.thinned:
+            return _products.csr_pick(*self.design.rows, self.position, curvature.diag, *rows)
+        if rows not in self._picked:
+            everything = np.broadcast_to(1.0, self.n_rows)
+            self._picked[rows] = _products.csr_pick(
+                *self.design.rows, self.position, everything, *rows
+            )
+        return self._picked[rows]
+
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Mirror the lower triangle and put the features back into their order."""
-        whole = gram + np.tril(gram, -1).T - low_rank
-        return np.ascontiguousarray(whole[np.ix_(self.place, self.place)])
+        whole: FloatArray = _products.mirrored(gram, low_rank, self.place)
+        return whole
 
 
 def _column_blocks(stored: IntArray) -> list[tuple[int, int]]:

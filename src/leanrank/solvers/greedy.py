@@ -18,6 +18,7 @@ Measuring only κ candidates a step puts κ for n in the last two rows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -154,7 +155,7 @@ class _Steps:
             kernels.row_energy(rows_of(*r), ptr[r[0] : r[1] + 1] - ptr[r[0]], r[0], total, lives)
             return total, lives
 
-        for total, lives in self.executor.map(part, self._ranges()):
+        for total, lives in self.executor.map(part, self._ranges):
             self.start_energy += total
             both = (lives != -1) & (self.only != -1)
             self.only = np.where(both, -2, np.maximum(self.only, lives))
@@ -164,7 +165,9 @@ class _Steps:
     def _training_gain(self, z: FloatArray, energy: FloatArray) -> FloatArray:
         return z**2 / (self.alpha + energy)
 
+    @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
+        """Ranges of queries whose rows are one unit of work."""
         per_range = max(1, NUMBERS_PER_RANGE // max(1, self.centred.n_features))
         return query_ranges(self.centred.query_ptr, per_range)
 
@@ -205,7 +208,7 @@ class HeldColumns(_Steps):
 
     def _step(self) -> FloatArray:
         centred, n = self.centred, self.centred.n_features
-        ptr, ranges = centred.query_ptr, self._ranges()
+        ptr, ranges = centred.query_ptr, self._ranges
         t = kappa = np.zeros(n)
         c = u = inverse = np.zeros(1)
         stepping = self.pending is not None
@@ -236,7 +239,7 @@ class HeldColumns(_Steps):
         total: FloatArray = add_up(
             self.executor.map(
                 lambda r: dense_rmatvec(self.C, vector, int(ptr[r[0]]), int(ptr[r[1]])),
-                self._ranges(),
+                self._ranges,
             )
         )
         return total

@@ -162,7 +162,8 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
     One QR of the regression with the penalty as further rows serves all: its leading triangles are
     those of the smaller subsets. The system is never squared, so a tiny alpha costs no digits.
     """
-    from scipy.linalg import qr, solve_triangular
+    from scipy.linalg import qr
+    from scipy.linalg.lapack import dtrtrs
 
     k = len(chosen)
     triangle = np.hstack([np.sqrt(alpha) * np.eye(k), np.zeros((k, 1))])
@@ -172,7 +173,7 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
         stacked = np.vstack([triangle, rows[:, at : at + block].T])
         triangle = qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][: k + 1]
     return [
-        np.asarray(solve_triangular(triangle[:size, :size], triangle[:size, k]))
+        np.asarray(dtrtrs(triangle[:size, :size], triangle[:size, k])[0])
         for size in range(1, k + 1)
     ]
 

@@ -32,9 +32,13 @@ class LazyGradient:
         self.norms: FloatArray | None = getattr(self.design, "column_norms", None)
         self.reference: FloatArray | None = None
         self.at_reference: FloatArray | None = None
+        self.slack: FloatArray = np.zeros(0)
 
     def __call__(self, g: FloatArray, penalty: Any, alive: BoolArray) -> FloatArray:
-        """Give Xᵀg, or for a feature that provably stays within its threshold a bound on it."""
+        """Give Xᵀg; for a feature that provably stays within its threshold, an old value.
+
+        ``slack`` then says by how much each value may be off.
+        """
         if self.norms is None or self.reference is None or self.at_reference is None:
             return self._anew(g)
         reach = self.norms * float(np.linalg.norm(g - self.reference))
@@ -44,11 +48,14 @@ class LazyGradient:
         sizes = self.design.column_sizes  # type: ignore[attr-defined]
         if sizes[needed].sum() > WORTH_IT * sizes.sum():
             return self._anew(g)
-        c = known + np.where(known < 0, -reach, reach)
+        c = known.copy()
         c[~alive] = 0.0
         c[needed] = self.design.rmatvec(g, needed)
+        self.slack = reach
+        self.slack[needed] = 0.0
         return c
 
     def _anew(self, g: FloatArray) -> FloatArray:
         self.reference, self.at_reference = g, self.design.rmatvec(g)
+        self.slack = np.zeros(len(self.at_reference))
         return self.at_reference.copy()

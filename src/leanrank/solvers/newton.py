@@ -24,7 +24,10 @@ DESCENT = 0.4
 """A cold start first solves stronger penalties roughly, each this many times the one before: their
 supports are small, and where they end the gradient says which features to add."""
 
-SAMPLE_PER_FEATURE = 400
+FAR, DROPPED_FAR, DROPPED_NEAR = 1e-2, 1e-2, 1e-3
+"""What a sparse Hessian may drop while the relative gap is above ``FAR``, and after."""
+
+SAMPLE_PER_FEATURE = 100
 """Documents of a long list that stand for all of it in a rough step, for each feature."""
 
 ROUNDING = 1e-13
@@ -33,13 +36,14 @@ ROUNDING = 1e-13
 MOST_STEPS = 50
 """Newton steps in one working set."""
 
-NEARLY = 0.97
-"""A feature whose gradient is above this share of its threshold joins the working set."""
+NEARLY = 0.8
+"""Features whose gradient is above this share of their threshold may join the working set, up to a
+tenth of it, so that it need not change soon."""
 
 GOOD_STEP = 0.1
 """A Hessian is used again if the step it gave left at most this share of the gap."""
 
-INNER_SHARE = 0.3
+INNER_SHARE = 0.1
 """The working set is solved until its own gap is this share of the whole gap."""
 
 
@@ -113,7 +117,7 @@ def solve_newton(
     state = _start(problem, penalty, w)
     gradient = LazyGradient(problem)
     alive = ~penalty.excluded
-    free = penalty.free & alive
+    any_free = bool(np.any(penalty.free & alive))
     best_dual = -np.inf
     free_scale = 1.0
     history: list[dict[str, Any]] = []
@@ -123,9 +127,11 @@ def solve_newton(
         c = gradient(state.g, penalty, alive)
         objective = state.value + penalty.value(state.w)
         a = penalty.dual_scale(c)
-        best_dual = max(best_dual, problem.dual(state.u, a) - penalty.conjugate(a * c))
-        gap = max(0.0, objective - best_dual)
-        free_residual = float(np.abs(c[free]).max(initial=0.0))
+        dual = problem.dual(state.u, a) - penalty.conjugate(a * c)
+        # while free features are not at their optimum, a dual value bounds nothing that lasts
+        best_dual = dual if any_free else max(best_dual, dual)
+        gap = abs(objective - best_dual) if any_free else max(0.0, objective - best_dual)
+        free_residual = penalty.free_residual(state.w, c)
         free_scale = max(free_scale, free_residual)
         entry = {
             "iteration": n_iter,
@@ -142,7 +148,8 @@ def solve_newton(
         if converged or n_iter == max_iter:
             break
         if radius is not None:
-            _screen(alive, penalty, a * c, np.sqrt(gap / 2.0) * radius, state.w)
+            reach = np.sqrt(max(0.0, objective - dual) / 2.0) * radius + a * gradient.slack
+            _screen(alive, penalty, a * c, reach, state.w)
         strength = _strength(strength, penalty, c, state.w, alive)
         stage = penalty if strength == 1.0 else penalty.times(strength)
         working.choose(_choose(stage, c, state.w, alive, working.features))
@@ -190,8 +197,7 @@ def _start(problem: Problem, penalty: Any, w: FloatArray | None) -> _State:
     """Evaluate the starting point, less the weights that the penalty forbids."""
     if w is None:
         w = np.zeros(problem.n_features)
-    forbidden = np.isinf(np.where(w > 0, penalty.above, penalty.below))
-    w = np.where(forbidden, 0.0, w)
+    w = penalty.permitted(w)
     u = problem.scores(w)
     return _State(w, u, *problem.evaluate(u))
 
@@ -223,11 +229,11 @@ def _choose(
     if not np.any(penalty.excess(np.where(kept, 0.0, outside))):
         return np.flatnonzero((kept & alive) | support)
     ratio = penalty.ratio(outside)
-    close = np.flatnonzero(ratio > NEARLY)
-    if len(close) > _room(w):
-        close = close[np.argpartition(-ratio[close], _room(w))[: _room(w)]]
+    wanting, nearly = (int(np.count_nonzero(ratio > share)) for share in (1.0, NEARLY))
+    reserve = (wanting + int(np.count_nonzero(support))) // 10
+    room = min(wanting + reserve, nearly, _room(w))
     chosen = support.copy()
-    chosen[close] = True
+    chosen[np.argsort(-ratio, kind="stable")[:room]] = True
     return np.flatnonzero(chosen)
 
 
@@ -246,6 +252,7 @@ def _minimise_over(
     """
     features, block = working.features, working.block
     part = penalty.restrict(features)
+    any_free = bool(part.free.any())
     moved = False
     promised = -np.inf
     best_dual = -np.inf
@@ -254,18 +261,21 @@ def _minimise_over(
         c = block.rmatvec(state.g)
         objective = state.value + part.value(w)
         a = part.dual_scale(c)
-        best_dual = max(best_dual, problem.dual(state.u, a) - part.conjugate(a * c))
-        gap = objective - best_dual
+        dual = problem.dual(state.u, a) - part.conjugate(a * c)
+        best_dual = dual if any_free else max(best_dual, dual)
+        gap = abs(objective - best_dual)
         stalled = moved and promised > -ROUNDING * objective and gap > 0.5 * working.gap
         if stalled:
             break
-        if moved and gap <= target and np.abs(c[part.free]).max(initial=0.0) <= target:
+        if moved and gap <= target and part.free_residual(w, c) <= target:
             break
         fresh = working.hessian is None or not gap <= GOOD_STEP * working.gap
         if fresh:
-            sample = SAMPLE_PER_FEATURE * max(64, block.n_features) if rough else None
-            working.hessian = problem.hessian(block, state.u, thin=sample)
+            sample = SAMPLE_PER_FEATURE * max(256, block.n_features) if rough else None
+            dropped = DROPPED_FAR if gap > FAR * objective else DROPPED_NEAR
+            working.hessian = problem.hessian(block, state.u, dropped=dropped, thin=sample)
         working.gap = gap
+        assert working.hessian is not None
         step = minimise_quadratic(working.hessian, c, w, part.above, part.below, part.ridge)
         promised = float(np.sum(c * step + part.change(w, step)))
         if promised < 0.0 and _line_search(

@@ -25,15 +25,11 @@ _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 CELL_SUM_BYTES = 32 << 20
 """Largest temporary array of cell sums; longer ranges of queries are cut."""
 
-DROPPED_CURVATURE = 1e-3
-"""Share of the curvature, in the rows that have least, that sparse Hessians see on their diagonal only.
-
-Most documents of a long list are far below the ones that matter; an outer product for each of them
-would cost most of the time and change the step by little.
-"""
-
 LANE_CELLS = 1 << 22
 """Cells of all the Gram matrices that are added up side by side."""
+
+LONG_LIST = 4_096
+"""Documents a query, on average, from which the least of them may be dropped from a Hessian."""
 
 CELLS_PER_RANGE = 2_048
 """Cells in one unit of work on the low-rank part of a Hessian."""
@@ -99,7 +95,13 @@ class Problem:
         return float(add_up(parts))
 
     def hessian(
-        self, block: Block, u: FloatArray, *, exact: bool = False, thin: int | None = None
+        self,
+        block: Block,
+        u: FloatArray,
+        *,
+        exact: bool = False,
+        dropped: float = 0.0,
+        thin: int | None = None,
     ) -> FloatArray:
         """Compute the Hessian with respect to the weights of a block's features.
 
@@ -109,13 +111,19 @@ class Problem:
         u : array
             The scores.
         exact : bool
-            Whether to use every row and float64; otherwise what is enough to steer.
+            Whether to use float64 even if X is float32.
+        dropped : float
+            Share of the curvature, in the rows that have least, that a sparse block may see on the
+            diagonal only. Most documents of a long list are far below the ones that matter; an
+            outer product for each would cost most of the time and change a step by little.
         thin : int, optional
             Let a sample of about so many documents stand for each larger cell, if the loss can: a
             rough Hessian for a rough step.
         """
         plan = self.plan if thin is None else self._thinned(thin)
-        curvature, aux = self._curvature(plan, block, u, exact)
+        if not block.sparse or plan.n_rows < LONG_LIST * (len(plan.query_ptr) - 1):
+            dropped = 0.0
+        curvature, aux = self._curvature(plan, u, exact, dropped)
         parts = self.executor.map(
             lambda lane: self._add_pieces(plan, block, curvature, aux, lane),
             _lanes(self._pieces(plan, block), block.n_features),
@@ -127,10 +135,16 @@ class Problem:
                 shared[r] = shared[r] + sums if r in shared else sums
         for r, sums in shared.items():
             half += self._low_rank(plan, r, aux, sums)
-        return block.finish(gram, half + half.T)
+        hessian = block.finish(gram, half + half.T)
+        if curvature.cut > 0.0:  # what is on the diagonal only is a variance, not a square
+            small = np.where(curvature.diag < curvature.cut, curvature.diag, 0.0)
+            total = float(small.sum())
+            if total > 0.0:
+                hessian[np.diag_indices(len(hessian))] -= block.rmatvec(small) ** 2 / total
+        return hessian
 
     def _curvature(
-        self, plan: Any, block: Block, u: FloatArray, exact: bool
+        self, plan: Any, u: FloatArray, exact: bool, dropped: float
     ) -> tuple[Curvature, FloatArray]:
         loss = self.loss
         diag = np.zeros(plan.n_rows)
@@ -139,10 +153,9 @@ class Problem:
         self.executor.map(
             lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), self.ranges
         )
-        cut = 0.0
-        if block.sparse and not exact:
-            cut = _products.small_weights(diag, DROPPED_CURVATURE)
-        return Curvature(diag, atoms, plan.cell, self._anchor, cut, exact), aux
+        cut = _products.small_weights(diag, dropped) if dropped > 0 else 0.0
+        thinned = plan is not self.plan
+        return Curvature(diag, atoms, plan.cell, self._anchor, cut, exact, thinned), aux
 
     def _pieces(self, plan: Plan, block: Block) -> list[_Piece]:
         """Cut the rows into ranges of whole queries with not too many cells, and those into blocks."""
