@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from leanrank.model import load_model as load_model
     from leanrank.rankers import DominationRanker as DominationRanker
     from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
+    from leanrank.rankers import KernelRankRLS as KernelRankRLS
     from leanrank.rankers import RankRLS as RankRLS
     from leanrank.rankers import TopicRanker as TopicRanker
     from leanrank.rankers import RankRLSCV as RankRLSCV
@@ -22,6 +23,7 @@ __getattr__, __dir__, _names = attach(
     {
         "DominationRanker": "leanrank.rankers",
         "GreedyRankRLS": "leanrank.rankers",
+        "KernelRankRLS": "leanrank.rankers",
         "RankRLS": "leanrank.rankers",
         "RankRLSCV": "leanrank.rankers",
         "RankingData": "leanrank.data",

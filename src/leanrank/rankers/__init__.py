@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.base import BaseRanker as BaseRanker
     from leanrank.rankers.domination import DominationRanker as DominationRanker
     from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
+    from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
     from leanrank.rankers.rankrls import RankRLS as RankRLS
     from leanrank.rankers.topics import TopicRanker as TopicRanker
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
@@ -24,6 +25,7 @@ _modules = {
     "BaseRanker": "leanrank.rankers.base",
     "DominationRanker": "leanrank.rankers.domination",
     "GreedyRankRLS": "leanrank.rankers.greedy_rankrls",
+    "KernelRankRLS": "leanrank.rankers.kernel_rankrls",
     "RankRLS": "leanrank.rankers.rankrls",
     "TopicRanker": "leanrank.rankers.topics",
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
