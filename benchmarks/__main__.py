@@ -15,7 +15,9 @@ _TOOLS = {"__main__", "harness"}
 
 
 def main() -> None:
-    names = sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in _TOOLS)
+    names = sorted(
+        m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in _TOOLS
+    )
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=benchmarks.__doc__)
     parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument(

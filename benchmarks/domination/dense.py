@@ -1,9 +1,9 @@
 """Judged web searches of MSLR-WEB10K's size, against LightGBM building 100 trees.
 
-Each contestant runs in its own process on the same made-up documents and the same cores, so that its
-peak memory is its own. The time is that of the whole ``fit``; LightGBM's binning is shown apart. The
-truth behind the labels is linear, which favours a linear model: the NDCG beside the times only shows
-that both have learnt.
+Each contestant runs in its own process on the same made-up documents and the same cores, so that
+its peak memory is its own. The time is that of the whole ``fit``; LightGBM's binning is shown
+apart. The truth behind the labels is linear, which favours a linear model: the NDCG beside the
+times only shows that both have learnt.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def run(options: Options) -> list[Table]:
             for ratio in RATIOS:
                 _compare(table, name, problem, ratio, ratio * top, patience, options.repeat)
     table.note = (
-        "Newton: to its own duality gap of 1e-6. bound-cd: until its objective is within 1e-6 of the "
-        f"optimum, at most {patience:.0f} s; ≥ where it was not there by then. {load()}"
+        "Newton: to its own duality gap of 1e-6. bound-cd: until its objective is within 1e-6 of "
+        f"the optimum, at most {patience:.0f} s; ≥ where it was not there by then. {load()}"
     )
     return [table]
 

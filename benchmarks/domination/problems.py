@@ -21,7 +21,9 @@ LOSS = DominationLoss()
 def make_problem(data: RankingData, executor: Executor, design: Any = None) -> Problem:
     """Prepare the loss on a data set; with a design, its column form is not made again."""
     plan = LOSS.prepare(Labels(data.y, data.query_ptr))
-    return Problem(make_design(data.X, executor) if design is None else design, LOSS, plan, executor)
+    return Problem(
+        make_design(data.X, executor) if design is None else design, LOSS, plan, executor
+    )
 
 
 def alpha_max(problem: Problem) -> float:

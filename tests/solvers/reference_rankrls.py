@@ -10,7 +10,9 @@ from leanrank.solvers.centred import Centred
 
 
 def random_problem(rng, *, n=7, sizes=None, weights=False, offset=False, normalize="none"):
-    """Draw X, its queries and its prepared loss: empty queries, lone documents and ties included."""
+    """Draw X, its queries and its prepared loss: empty queries,
+    lone documents and ties included.
+    """
     if sizes is None:
         sizes = [*rng.integers(0, 9, 6), 1, 0, 12]
     ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

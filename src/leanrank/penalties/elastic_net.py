@@ -175,7 +175,8 @@ def penalty_factors(factors: Any, n_features: int) -> FloatArray:
     f = np.asarray(factors, dtype=np.float64)
     if f.shape != (n_features,) or np.isnan(f).any() or (f < 0).any():
         raise InputError(
-            f"penalty_factors must hold {n_features} numbers, at least 0 (0 = always in, inf = never)"
+            f"penalty_factors must hold {n_features} numbers, at least 0 (0 = always in, "
+            "inf = never)"
         )
     return f
 

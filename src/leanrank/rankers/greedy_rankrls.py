@@ -38,9 +38,9 @@ MOST_FEATURES = 50
 class GreedyRankRLS(SelectorMixin, BaseRanker):
     """RankRLS on few features, added one by one (Pahikkala et al. 2010).
 
-    Each step adds the feature with which the leave-query-out error of RankRLS is least; the error is
-    exact, and all steps together take time linear in documents, features and steps. One fit gives
-    the model of every size up to the last.
+    Each step adds the feature with which the leave-query-out error of RankRLS is least; the error
+    is exact, and all steps together take time linear in documents, features and steps. One fit
+    gives the model of every size up to the last.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
 
     Notes
     -----
-    The leave-query-out error of a size is exact for its subset of features, but the subset was chosen
-    with all queries at hand: as an estimate of the error on new queries it is optimistic. Validation
-    data has no such bias: see :meth:`choose_size`.
+    The leave-query-out error of a size is exact for its subset of features, but the subset was
+    chosen with all queries at hand: as an estimate of the error on new queries it is optimistic.
+    Validation data has no such bias: see :meth:`choose_size`.
 
     Examples
     --------
@@ -237,7 +237,9 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         return np.array([self._dense(size) for size in range(1, len(self.subsets_) + 1)])
 
     def resize(self, size: int) -> GreedyRankRLS:
-        """Keep another size of the path: changes ``coef_`` and ``selected_``; nothing is refitted."""
+        """Keep another size of the path: changes ``coef_`` and ``selected_``;
+        nothing is refitted.
+        """
         check_is_fitted(self, "subsets_")
         if isinstance(size, bool) or size not in range(1, len(self.subsets_) + 1):
             raise InputError(f"size={size!r}: sizes from 1 to {len(self.subsets_)} were fitted")

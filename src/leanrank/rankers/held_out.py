@@ -59,8 +59,8 @@ def warn_of_single_query(centred: Centred, what: str) -> None:
     """Say that leave-query-out has nothing to go by."""
     if centred.only_query >= 0:
         warnings.warn(
-            f"only one query takes part in training, and without it there is no model: {what}; give "
-            "qid, or choose by validation",
+            f"only one query takes part in training, and without it there is no model: {what}; "
+            "give qid, or choose by validation",
             DataWarning,
             stacklevel=5,
         )

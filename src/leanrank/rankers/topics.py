@@ -30,8 +30,8 @@ MEASURES = ("map", "p@10", "domination_error", "all_pairs_error")
 class TopicRanker(BaseEstimator):
     """Fit one ranking function a topic on documents that all topics share.
 
-    Each topic is a ranking task over the whole collection: its documents against all the others. X and
-    its column form are held once, whatever the number of topics.
+    Each topic is a ranking task over the whole collection: its documents against all the others. X
+    and its column form are held once, whatever the number of topics.
 
     Parameters
     ----------
@@ -144,7 +144,9 @@ class TopicRanker(BaseEstimator):
     def evaluate(
         self, X: Any, Y: Any, *, measures: Sequence[str] = MEASURES, convention: str = "standard"
     ) -> TopicEvaluation:
-        """Measure each topic on documents, and average over the topics where a measure is defined."""
+        """Measure each topic on documents,
+        and average over the topics where a measure is defined.
+        """
         from leanrank.metrics import evaluate, percent_zero
 
         scores = self.predict(X)

@@ -1,7 +1,7 @@
 """Published experiments, run again: what was printed beside what comes out here.
 
-Each paper is a module with ``run(data_dir, out_dir, *, say, n_jobs) -> Report``; the module is loaded
-when it is asked for.
+Each paper is a module with ``run(data_dir, out_dir, *, say, n_jobs) -> Report``; the module is
+loaded when it is asked for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pahikkala, Airola, Naula & Salakoski 2010, Section 4: Greedy RankRLS on LETOR 4.0.
 
-On each fold the strength λ, and for Greedy RankRLS also the number k of features, are those with the
-best MAP on the validation part, to four decimals; among equals the smaller λ, then the smaller k.
-The measures are LETOR 4.0's.
+On each fold the strength λ, and for Greedy RankRLS also the number k of features, are those with
+the best MAP on the validation part, to four decimals; among equals the smaller λ, then the smaller
+k. The measures are LETOR 4.0's.
 """
 
 from __future__ import annotations

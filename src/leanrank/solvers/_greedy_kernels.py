@@ -10,14 +10,14 @@ a subscript, adding x to S gives it, when q is left out, the weight
 
     theta_q = (c·b − c_q·p_q) / (alpha + x·c − c_q·u_q)
 
-and the residual p_q − theta_q u_q. These are lines 14, 15, 24 and 25 of Algorithm 1 with γ and d worked
-out: numerator and denominator are sums over the other queries, so nothing cancels that a training
-without q would have kept. A feature that lives in query q only is the exception (both are then rounding
-errors): its theta_q is 0.
+and the residual p_q − theta_q u_q. These are lines 14, 15, 24 and 25 of Algorithm 1 with γ and d
+worked out: numerator and denominator are sums over the other queries, so nothing cancels that a
+training without q would have kept. A feature that lives in query q only is the exception (both are
+then rounding errors): its theta_q is 0.
 
-Features lie side by side in a row, so that one instruction works on several; the sums over a query's
-rows are kept for WIDTH features at a time in one small buffer (one, because the compiler must prove that
-arrays do not overlap, and gives up if there are many).
+Features lie side by side in a row, so that one instruction works on several; the sums over a
+query's rows are kept for WIDTH features at a time in one small buffer (one, because the compiler
+must prove that arrays do not overlap, and gives up if there are many).
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -46,8 +46,9 @@ def step_and_measure(
 
     ``t`` is x·c of the chosen and each other feature, ``kappa`` that over alpha + x·c of the chosen
     one, ``inverse_rest`` the inverse of the latter without each query (0: it lives in that query
-    only). ``z`` (c·b) and ``energy`` (x·c) are of each feature after the step. ``out`` gets the sums
-    over these queries of the decrease and of c·b, which is more exact than the z carried along.
+    only). ``z`` (c·b) and ``energy`` (x·c) are of each feature after the step. ``out`` gets the
+    sums over these queries of the decrease and of c·b, which is more exact than the z carried
+    along.
     """
     n = C.shape[1]
     work = np.zeros(10 * WIDTH)

@@ -1,8 +1,8 @@
 """A quadratic in the weights of a working set plus an elastic net.
 
-Coordinate descent finds the support and its signs quickly but crawls where features are collinear; given
-support and signs, the minimum is one linear system. So the two alternate: sweeps, then an exact step on
-the support, cut where a weight would change its sign.
+Coordinate descent finds the support and its signs quickly but crawls where features are collinear;
+given support and signs, the minimum is one linear system. So the two alternate: sweeps, then an
+exact step on the support, cut where a weight would change its sign.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"

@@ -1,8 +1,9 @@
 """Coordinate descent on a quadratic bound (Fig. 1.1 of Stevens et al. 2013), for many queries.
 
-For each feature in turn: the gradient of the loss, a bound β on its curvature that holds everywhere, the
-minimum of the bound plus the penalty, and the scores moved accordingly. Linear in the documents per
-feature, monotone, and slow: it is kept as the published algorithm and as a reference.
+For each feature in turn: the gradient of the loss, a bound β on its curvature that holds
+everywhere, the minimum of the bound plus the penalty, and the scores moved accordingly. Linear in
+the documents per feature, monotone, and slow: it is kept as the published algorithm and as a
+reference.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"

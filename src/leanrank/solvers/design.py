@@ -40,8 +40,8 @@ class Curvature:
         Weights of each row in the sums of its cell.
     cell : array of int64
     anchor : array of int64
-        A row of the same query: dense rows enter less their anchor, which ranking losses do not see,
-        so that a large mean does not drown a small variance.
+        A row of the same query: dense rows enter less their anchor, which ranking losses do not
+        see, so that a large mean does not drown a small variance.
     cut : float
         Rows of smaller weight enter the diagonal only, where a block can profit from it.
     exact : bool
@@ -274,7 +274,8 @@ class SparseBlock:
         self.n_features = len(features)
         self.n_rows = design.n_rows
         self.executor = design.executor
-        # frequent features first: their products share a corner of the Gram matrix that fits a cache
+        # frequent features first: their products share a corner of the Gram matrix that fits a
+        # cache
         self.place = np.empty(len(features), dtype=np.int64)
         self.place[np.argsort(-design.column_sizes[features], kind="stable")] = np.arange(
             len(features)

@@ -1,7 +1,7 @@
 """Which feature next: forward selection, feature costs, and floating search.
 
-Every search yields, for each size, the best subset it has seen, the leave-query-out residual of that
-subset, and so the criterion.
+Every search yields, for each size, the best subset it has seen, the leave-query-out residual of
+that subset, and so the criterion.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def floating(
 ) -> list[Subset]:
     """Forward selection that also drops features, as long as that beats every subset of that size.
 
-    Plain forward selection is run as well, and the better subset of each size is kept: the result is
-    nowhere worse. A drop costs O(kmn), as the state of the smaller subset is built anew; looking for
-    one costs O(mk² + |Q|k³) a step.
+    Plain forward selection is run as well, and the better subset of each size is kept: the result
+    is nowhere worse. A drop costs O(kmn), as the state of the smaller subset is built anew; looking
+    for one costs O(mk² + |Q|k³) a step.
     """
     best = forward(start(), n_steps, choice, record)
     seen: dict[

@@ -1,8 +1,8 @@
 """Gradients of only those features that may matter, without losing the certificate.
 
-Between two score gradients g and g₀ a feature's gradient moves by at most ‖x_j‖·‖g − g₀‖. Where that
-cannot carry it past its threshold, its product need not be computed: the bound itself shows that the
-feature neither enters the working set nor limits the dual point.
+Between two score gradients g and g₀ a feature's gradient moves by at most ‖x_j‖·‖g − g₀‖. Where
+that cannot carry it past its threshold, its product need not be computed: the bound itself shows
+that the feature neither enters the working set nor limits the dual point.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Exact leave-query-out scores of RankRLS for every alpha, without training again.
 
-Let e be the residual b − Aw of the model trained on everything. The residual on query q of the model
-trained without q is p_q = M_q⁻¹ e_q, where M_q is the block of I − A(AᵀA + alpha·I)⁻¹Aᵀ that belongs
-to q (the paper's G scaled by alpha): Theorem 3.1 of Pahikkala et al. 2010.
+Let e be the residual b − Aw of the model trained on everything. The residual on query q of the
+model trained without q is p_q = M_q⁻¹ e_q, where M_q is the block of I − A(AᵀA + alpha·I)⁻¹Aᵀ that
+belongs to q (the paper's G scaled by alpha): Theorem 3.1 of Pahikkala et al. 2010.
 
 Leaving a query out takes its loss out of the objective and changes nothing else: with
-``normalize="none"`` that is training on the other queries; otherwise the normaliser of the objective
-stays that of all queries.
+``normalize="none"`` that is training on the other queries; otherwise the normaliser of the
+objective stays that of all queries.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Working-set proximal Newton, stopped by a duality gap.
 
-Outer iterations read all of X once: they compute the gap, discard features that provably stay at zero,
-and choose a working set. Inner iterations minimise over the working set alone, on a compact copy of its
-columns: the exact Hessian, a quadratic problem solved by coordinate descent on its Gram form, a line
-search on the scores. Nearly all work is on the few columns that matter.
+Outer iterations read all of X once: they compute the gap, discard features that provably stay at
+zero, and choose a working set. Inner iterations minimise over the working set alone, on a compact
+copy of its columns: the exact Hessian, a quadratic problem solved by coordinate descent on its Gram
+form, a line search on the scores. Nearly all work is on the few columns that matter.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def solve_newton(
     max_iter : int
         Most outer iterations.
     radius : array, optional
-        For each feature, the factor by which √gap bounds how far its gradient can still move; enables
-        safe screening.
+        For each feature, the factor by which √gap bounds how far its gradient can still move;
+        enables safe screening.
     callback : callable, optional
         Called with each entry of the history.
     """
@@ -181,7 +181,9 @@ class _WorkingSet:
 def _strength(
     strength: float, penalty: Any, c: FloatArray, w: FloatArray, alive: BoolArray
 ) -> float:
-    """How many times stronger the penalty should be for now, so that not too many features enter."""
+    """How many times stronger the penalty should be for now,
+    so that not too many features enter.
+    """
     ratio = penalty.ratio(np.where(alive & (w == 0) & ~penalty.always, c, 0.0))
     if np.count_nonzero(ratio > 1.0) <= _room(w):
         return 1.0
