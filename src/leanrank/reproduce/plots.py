@@ -90,7 +90,8 @@ def _axis(values: list[float]) -> tuple[float, float, float]:
     span = (high - low) or abs(high) or 1.0
     step = 10.0 ** math.floor(math.log10(span / 4))
     step *= next(f for f in (1, 2, 5, 10) if span / (step * f) <= 6)
-    return math.floor(low / step) * step, math.ceil(high / step) * step, step
+    bottom, top = math.floor(low / step), math.ceil(high / step)
+    return bottom * step, max(top, bottom + 1) * step, step
 
 
 def _ticks(left: float, right: float) -> list[float]:

@@ -1,0 +1,55 @@
+"""Stevens, Bengio & Singer 2013, Section 1.5: Domination Rank on LETOR, pictures and news.
+
+None of the paper's data can be had as it was: its LETOR sets are not named, its pictures are not
+public and its news need an agreement. What is public, or made up in the same shape, stands in; so the
+published figures are beside ours for orientation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from leanrank.reproduce.report import Report
+from leanrank.reproduce.side_by_side import SideBySideReport
+from leanrank.reproduce.stevens2013_images import image_table
+from leanrank.reproduce.stevens2013_letor import letor_table
+from leanrank.reproduce.stevens2013_text import text_table
+
+TITLE = "Efficient Learning of Sparse Ranking Functions"
+
+
+def run(
+    data_dir: str | os.PathLike[str] | None = None,
+    out_dir: str | os.PathLike[str] | None = None,
+    *,
+    say: Callable[[str], None] = lambda text: None,
+    n_jobs: int | None = None,
+) -> Report:
+    """Run the paper's experiments on what there is of their data.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Where the LETOR sets and Reuters-21578 are; by default ``$LEANRANK_DATA``. Tables whose data
+        are missing are left out, with a note.
+    out_dir : path, optional
+        Where to write report.md and report.json; by default nothing is written.
+    say : callable
+        Told what is being done.
+    n_jobs : int, optional
+        Threads; the result does not depend on it, but for the times in the notes.
+    """
+    report = SideBySideReport("stevens2013", TITLE)
+    for table, notes in (
+        letor_table(data_dir, say=say, n_jobs=n_jobs),
+        image_table(say=say, n_jobs=n_jobs),
+        text_table(data_dir, say=say, n_jobs=n_jobs),
+    ):
+        if table is not None:
+            report.tables.append(table)
+        report.notes.extend(notes)
+    if out_dir is not None:
+        report.write(Path(out_dir))
+    return report

@@ -1,0 +1,84 @@
+"""What the two large experiments of Stevens, Bengio & Singer 2013 share: topics over one collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.metrics import evaluate, percent_zero
+from leanrank.reproduce.side_by_side import Beside
+
+MEASURES = {
+    "map": "Avg. precision",
+    "p@10": "Precision @ 10",
+    "domination_error": "Domination error",
+    "all_pairs_error": "All pairs error",
+    "percent_zero": "% zero weights",
+}
+"""The measures of Tables 1.2 and 1.3 and their printed names."""
+
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A collection cut at random: half for training, a quarter each for validation and test."""
+
+    train: tuple[Matrix, Matrix]
+    vali: tuple[Matrix, Matrix]
+    test: tuple[Matrix, Matrix]
+
+
+def cut(X: Matrix, Y: Matrix, least: int, seed: int = SEED) -> tuple[Parts, IntArray]:
+    """Cut a collection, keeping the topics with enough positives in every part; say which.
+
+    Parameters
+    ----------
+    X, Y : CSR arrays
+        Documents × features, and documents × topics.
+    least : int
+        Fewest positives of a topic in a part.
+    seed : int
+    """
+    order = np.random.default_rng(seed).permutation(X.shape[0])
+    half, three_quarters = len(order) // 2, 3 * len(order) // 4
+    rows = [np.sort(r) for r in np.split(order, [half, three_quarters])]
+    positives = np.array([np.asarray((Y[r] > 0).sum(axis=0)).ravel() for r in rows])
+    kept = np.flatnonzero((positives >= least).all(axis=0))
+    train, vali, test = ((X[r], Y[r][:, kept]) for r in rows)
+    return Parts(train, vali, test), kept
+
+
+def measure(coef: FloatArray, X: Matrix, Y: Matrix) -> dict[str, float]:
+    """Average the measures of the tables over topics; what is above zero counts as relevant."""
+    scores = np.asarray(X @ coef.T)
+    found: dict[str, list[float]] = {name: [] for name in MEASURES}
+    for t, w in enumerate(coef):
+        relevant = _column(Y, t) > 0
+        result = evaluate(relevant.astype(np.float64), scores[:, t], measures=list(MEASURES)[:4])
+        for name, value in result.means.items():
+            found[name].append(value)
+        found["percent_zero"].append(percent_zero(w))
+    return {name: float(np.nanmean(values)) for name, values in found.items()}
+
+
+def cells(published: tuple[str, ...] | None, ours: dict[str, float] | None) -> tuple[Beside, ...]:
+    """Put published and obtained figures of one system side by side, to the printed digits."""
+    out = []
+    for at, name in enumerate(MEASURES):
+        digits = 1 if name == "percent_zero" else 3
+        out.append(
+            Beside(
+                None if published is None else published[at],
+                None if ours is None else f"{ours[name]:.{digits}f}",
+            )
+        )
+    return tuple(out)
+
+
+def _column(Y: Matrix, topic: int) -> FloatArray:
+    column: Any = Y[:, [topic]]
+    return np.asarray(column.toarray() if hasattr(column, "toarray") else column).ravel()

@@ -1,0 +1,57 @@
+import json
+
+import pytest
+
+from leanrank.reproduce import pahikkala2010
+from leanrank.reproduce.plots import Plot
+from leanrank.reproduce.report import Cell, ComparedTable, Report
+
+
+@pytest.fixture
+def small_paper(monkeypatch):
+    """The paper with one small table: what is tested here is what people see."""
+
+    def fake(data_dir, out_dir, *, say, n_jobs):
+        say("working")
+        rows = (
+            ("1", (Cell("0.4311", "0.4311"), Cell("0.45"))),
+            ("2", (Cell("0.5", "0.6"), Cell("1"))),
+        )
+        report = Report("pahikkala2010", "T", [ComparedTable("Table 7: MAP", ("G", "SVM"), rows)])
+        report.plots["figure3"] = Plot("F", "k", "MAP", [1.0, 2.0], {"a": [0.1, 0.2]})
+        report.notes.append(f"Data from {data_dir}.")
+        report.write(out_dir)
+        return report
+
+    monkeypatch.setattr(pahikkala2010, "run", fake)
+
+
+def test_tables_and_files(run, small_paper, tmp_path):
+    done = run("reproduce", "pahikkala2010", "--data", "here", "--out", tmp_path / "out")
+    assert done.code == 0
+    assert "Table 7: MAP" in done.out
+    assert done.out.split("\n")[4].split() == ["1", "0.4311", "0.4311", "0.45"]
+    assert "0.6 (+0.1)" in done.out
+    assert "1 of 2 published figures" in done.out
+    assert "Data from here." in done.out
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "figure3.svg",
+        "report.json",
+        "report.md",
+    ]
+
+
+def test_json(run, small_paper, tmp_path):
+    done = run("reproduce", "pahikkala2010", "--json", "--out", tmp_path)
+    kept = json.loads(done.out)
+    assert (kept["compared"], kept["different"]) == (2, 1)
+
+
+def test_unknown_papers_and_missing_data(run, tmp_path):
+    done = run("reproduce", "knuth1968")
+    assert done.code == 2
+    assert "no paper 'knuth1968'" in done.err
+    done = run("reproduce", "pahikkala2010", "--data", tmp_path, "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "neither MQ2008 nor MQ2007" in done.err
+    assert not (tmp_path / "out").exists()
