@@ -101,7 +101,8 @@ def left_out_residual(scores: FloatArray, centred: Centred) -> FloatArray:
 
 def squared_by_query(residual: FloatArray, centred: Centred) -> FloatArray:
     """Sum the squares of a residual over each query."""
-    return np.bincount(centred.query_of, residual**2, len(centred.query_ptr) - 1)
+    n_queries = len(centred.query_ptr) - 1
+    return np.asarray(np.bincount(centred.query_of, residual**2, n_queries), dtype=np.float64)
 
 
 def _counts(weights: FloatArray) -> IntArray:

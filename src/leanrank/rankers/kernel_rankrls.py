@@ -162,8 +162,8 @@ class KernelRankRLS(BaseRanker):
         data, labels = self._data_and_labels(X, y, qid, **options)
         if len(data) > LARGEST_FACTORISATION:
             raise InputError(
-                f"the kernel matrix of {len(data):,} documents is too large: at most "
-                f"{LARGEST_FACTORISATION:,}, so take a sample, or scikit-learn's Nystroem and RankRLS"
+                f"the kernel matrix of {len(data):,} documents is too large, at most "
+                f"{LARGEST_FACTORISATION:,}: take a sample, or scikit-learn's Nystroem and RankRLS"
             )
         columns: Any = slice(None)
         if self.kernel == "precomputed":

@@ -103,7 +103,8 @@ def _left_out_many(
 def _solve(blocks: FloatArray, right: FloatArray) -> FloatArray:
     """Solve one positive definite system an alpha; numerically singular ones by least squares."""
     try:
-        return np.linalg.solve(blocks, right[..., None])[..., 0]
+        solved: FloatArray = np.linalg.solve(blocks, right[..., None])[..., 0].astype(np.float64)
+        return solved
     except np.linalg.LinAlgError:
         return np.stack(
             [

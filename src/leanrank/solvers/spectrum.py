@@ -15,8 +15,9 @@ target c    Bᵀ b                  Bᵀ b
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -33,10 +34,19 @@ NUMBERS_PER_BLOCK = 1 << 22
 class Spectrum(Protocol):
     """A factorised problem; see the table of the module."""
 
-    centred: Centred
-    values: FloatArray
-    target: FloatArray
-    is_dual: bool
+    is_dual: ClassVar[bool]
+
+    @property
+    def centred(self) -> Centred:
+        """The regression."""
+
+    @property
+    def values(self) -> FloatArray:
+        """The eigenvalues s."""
+
+    @property
+    def target(self) -> FloatArray:
+        """The target c in the basis."""
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
         """Give B and T of the documents of the queries [r0, r1)."""
@@ -75,7 +85,7 @@ def factorise_kernel(centred: Centred, outer: FloatArray) -> DualSpectrum:
     # others instead of 0, it does not spoil the condition of the left-out systems at a tiny alpha.
     usual = float(np.trace(gram)) / max(1, len(gram))
     ptr, unit = centred.query_ptr, centred.unit
-    for begin, end in zip(ptr[:-1], ptr[1:], strict=True):
+    for begin, end in itertools.pairwise(ptr.tolist()):
         gram[begin:end, begin:end] += usual * np.outer(unit[begin:end], unit[begin:end])
     values, vectors = eigh(gram)
     noise = len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
@@ -91,7 +101,7 @@ class PrimalSpectrum:
     values: FloatArray
     vectors: FloatArray
     target: FloatArray
-    is_dual = False
+    is_dual: ClassVar[bool] = False
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
         """Give B and T of the documents of the queries [r0, r1)."""
@@ -114,7 +124,7 @@ class DualSpectrum:
     vectors: FloatArray
     outer: FloatArray
     target: FloatArray
-    is_dual = True
+    is_dual: ClassVar[bool] = True
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
         """Give B and T of the documents of the queries [r0, r1)."""
