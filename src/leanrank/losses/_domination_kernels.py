@@ -1,9 +1,9 @@
 """Kernels of the domination loss over a range of queries.
 
 Shared arguments: query q owns cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c holds
-``rows[row_ptr[c]:row_ptr[c+1]]``. In each query E_l is the log mass of level l, Z_k the log mass of all
-levels below k, A_k the total probability of being dominated in level k, and D_l the total gradient
-that the documents of level l receive from above.
+``rows[row_ptr[c]:row_ptr[c+1]]``. In each query E_l is the log mass of level l, Z_k the log mass of
+all levels below k, A_k the total probability of being dominated in level k, and D_l the total
+gradient that the documents of level l receive from above.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -137,6 +137,48 @@ def curvature(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, dia
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
                 diag[i] = atoms[i, 1] + D[k] * atoms[i, 0]
+
+
+@kernel
+def product(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, out):
+    """Fill the product of the score Hessian with a vector d."""
+    E, Z, A, D = _scratch(cell_ptr, r0, r1)
+    mean, pull, D2 = np.empty(len(E)), np.empty(len(E)), np.empty(len(E))
+    for q in range(r0, r1):
+        first = cell_ptr[q]
+        n_levels = cell_ptr[q + 1] - first
+        for k in range(n_levels):
+            E[k] = _level_mass(row_ptr, rows, mass, first + k, u, out)
+            mean[k] = 0.0
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                mean[k] += out[rows[at]] * d[rows[at]]
+        _below(E, Z, n_levels, level, margin, first)
+        centre = 0.0  # the mean of d under the softmax of the levels below
+        for k in range(n_levels):
+            A[k] = 0.0
+            pull[k] = 0.0
+            if Z[k] == -math.inf:
+                continue
+            centre = _mean_below(E, Z, mean, centre, k, level, margin, first)
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                if gain[i] > 0.0:
+                    dominated = gain[i] * _sigmoid(Z[k] - u[i])
+                    A[k] += dominated
+                    pull[k] += dominated * _sigmoid(u[i] - Z[k]) * (d[i] - centre)
+            pull[k] += A[k] * centre
+        _from_above(E, Z, A, D, n_levels, level, margin, first)
+        _from_above(E, Z, pull, D2, n_levels, level, margin, first)
+        centre = 0.0
+        for k in range(n_levels):
+            if Z[k] > -math.inf:
+                centre = _mean_below(E, Z, mean, centre, k, level, margin, first)
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                out[i] *= D[k] * d[i] - D2[k]
+                if Z[k] > -math.inf and gain[i] > 0.0:
+                    z = Z[k] - u[i]
+                    out[i] += gain[i] * _sigmoid(z) * _sigmoid(-z) * (d[i] - centre)
 
 
 @kernel
@@ -291,6 +333,17 @@ def _from_above(E, Z, A, D, n_levels, level, margin, first):
             D[j] = 0.0
             for k in range(j + 1, n_levels):
                 D[j] += A[k] * _share(E, Z, k, j, level, margin, first)
+
+
+@kernel
+def _mean_below(E, Z, mean, before, k, level, margin, first):
+    """Mix the levels' means under the softmax of those below k; ``before`` is that of level k − 1."""
+    if margin.shape[0] == 0:
+        return before + math.exp(E[k - 1] - Z[k]) * (mean[k - 1] - before)
+    total = 0.0
+    for j in range(k):
+        total += _share(E, Z, k, j, level, margin, first) * mean[j]
+    return total
 
 
 @kernel

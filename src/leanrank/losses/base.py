@@ -15,6 +15,7 @@ curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``
            the low-rank part; ``aux`` carries ``n_aux`` numbers a cell from
            here to fold
 fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
+product    the score Hessian times a vector, for working sets too large for a matrix
 dual       the dual value at the point that the scaled score gradient a·g defines
 ========== ===================================================================================
 """

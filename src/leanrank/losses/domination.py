@@ -1,14 +1,16 @@
-"""The domination loss (Stevens, Bengio & Singer 2013): each document should beat all below its level.
+"""The domination loss (Stevens, Bengio & Singer 2013): each document should beat all below its
+level.
 
-For a document i at level k of its query, with Z_k the mass Σ_j m_j e^{u_j} of the documents j of lower
-levels,
+For a document i at level k of its query, with Z_k the mass Σ_j m_j e^{u_j} of the documents j of
+lower levels,
 
     ℓ_i(u) = log(1 + Z_k e^{−u_i}),
 
-so a query costs one pass: the mass of each level, then one logarithm a document. With softmax weights
-r over the lower levels and π_i the probability that i is dominated, the Hessian of level k is
-A Cov_r + Σ_i b_i (e_i − r)(e_i − r)ᵀ, A = Σ c_i π_i and b_i = c_i π_i (1 − π_i): a diagonal less two
-vectors a level. Everything is kept in logarithms of level masses, which neither overflow nor cancel.
+so a query costs one pass: the mass of each level, then one logarithm a document. With softmax
+weights r over the lower levels and π_i the probability that i is dominated, the Hessian of level k
+is A Cov_r + Σ_i b_i (e_i − r)(e_i − r)ᵀ, A = Σ c_i π_i and b_i = c_i π_i (1 − π_i): a diagonal less
+two vectors a level. Everything is kept in logarithms of level masses, which neither overflow nor
+cancel.
 """
 
 from __future__ import annotations
@@ -60,8 +62,8 @@ class DominationLoss:
     Parameters
     ----------
     margin : array of shape (levels, levels), optional
-        Margin by pair of levels: row the higher level, column the lower. A margin that is separable,
-        Δ = s(i) − s(j), is the offset s instead.
+        Margin by pair of levels: row the higher level, column the lower. A margin that is
+        separable, Δ = s(i) − s(j), is the offset s instead.
     """
 
     name: ClassVar[str] = "domination"
@@ -130,6 +132,18 @@ class DominationLoss:
         """Fill the diagonal, the atoms (share of its level's mass, b_i) and what fold needs."""
         kernels.curvature(*_arrays(plan), r0, r1, u, diag, atoms, aux)
 
+    def product(
+        self,
+        plan: DominationPlan,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        d: FloatArray,
+        out: FloatArray,
+    ) -> None:
+        """Fill the rows of queries [r0, r1) of the score Hessian times d."""
+        kernels.product(*_arrays(plan), r0, r1, u, d, out)
+
     def fold(
         self, plan: DominationPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -160,7 +174,9 @@ class DominationLoss:
         return mass
 
     def compiled(self, plan: DominationPlan) -> tuple[Any, tuple[AnyArray, ...]]:
-        """Give the compiled ``evaluate`` and its leading arguments, for solvers that loop inside."""
+        """Give the compiled ``evaluate`` and its leading arguments,
+        for solvers that loop inside.
+        """
         return kernels.evaluate, _arrays(plan)
 
     def _table(self, n_levels: int) -> FloatArray:
@@ -199,7 +215,9 @@ def _offset(plan: DominationPlan) -> FloatArray:
 def _cells(
     query_of: IntArray, level_of: IntArray, n_levels: int, n_rows: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Sort rows by query and level; give rows, where each cell begins, each row's cell, its query."""
+    """Sort rows by query and level; give rows, where each cell begins, each row's cell,
+    its query.
+    """
     key = query_of * n_levels + level_of
     rows = np.argsort(key, kind="stable").astype(np.int64)
     sorted_key = key[rows]

@@ -83,6 +83,19 @@ class SquaredLoss:
         atoms[rows, 0] = diag[rows]
         aux[r0:r1, 0] = np.bincount(plan.cell[rows] - r0, diag[rows], minlength=r1 - r0)
 
+    def product(
+        self,
+        plan: SquaredPlan,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        d: FloatArray,
+        out: FloatArray,
+    ) -> None:
+        """Fill the rows of queries [r0, r1) of the score Hessian times d: d, centred."""
+        del u
+        _evaluate(plan.query_ptr, plan.scale, np.zeros(len(d)), plan.weight, r0, r1, d, out)
+
     def fold(
         self, plan: SquaredPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
     ) -> tuple[FloatArray, FloatArray]:

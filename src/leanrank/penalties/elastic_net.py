@@ -71,6 +71,11 @@ class ElasticNet:
         """Features without any penalty: no dual scaling makes their gradient vanish."""
         return self.always & (self.ridge == 0)
 
+    @property
+    def kinked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The three arrays: above, below, ridge."""
+        return self.above, self.below, self.ridge
+
     def times(self, factor: float) -> ElasticNet:
         """Give the same penalty, that many times as strong."""
         return ElasticNet(self.above * factor, self.below * factor, self.ridge * factor)

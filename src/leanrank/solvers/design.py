@@ -90,6 +90,7 @@ class Design(Protocol):
 
     n_rows: int
     n_features: int
+    n_bytes: int
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw; only the columns of non-zero weights are read."""
@@ -114,6 +115,7 @@ class DenseDesign:
     def __init__(self, X: np.ndarray[Any, Any], executor: Executor) -> None:
         self.X = kernel_view(X)
         self.n_rows, self.n_features = X.shape
+        self.n_bytes = X.nbytes
         self.executor = executor
         self.blocks = row_blocks(self.n_rows)
 
@@ -207,6 +209,7 @@ class SparseDesign:
     def __init__(self, X: Matrix, executor: Executor) -> None:
         self.n_rows, self.n_features = X.shape
         self.executor = executor
+        self.n_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
         self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
         columns = X.tocsc()
         self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr

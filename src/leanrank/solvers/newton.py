@@ -17,6 +17,7 @@ import numpy as np
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.losses.base import require
 from leanrank.solvers._quadratic import minimise_quadratic
+from leanrank.solvers._quadratic_products import minimise_by_products
 from leanrank.solvers.lazy_gradient import LazyGradient
 from leanrank.solvers.problem import Problem
 
@@ -32,6 +33,9 @@ SAMPLE_PER_FEATURE = 100
 
 ROUNDING = 1e-13
 """Relative change of the objective that its sums cannot tell from none."""
+
+FEW_FEATURES = 512
+"""Up to so many features, a cold start may take in all that want to enter."""
 
 MOST_STEPS = 50
 """Newton steps in one working set."""
@@ -191,7 +195,9 @@ def _strength(
 
 
 def _room(w: FloatArray) -> int:
-    """How many features may enter at once."""
+    """How many features may enter at once: any number if there are few."""
+    if len(w) <= FEW_FEATURES:
+        return len(w)
     return max(64, 2 * int(np.count_nonzero(w)))
 
 
@@ -271,14 +277,21 @@ def _minimise_over(
             break
         if moved and gap <= target and part.free_residual(w, c) <= target:
             break
-        fresh = working.hessian is None or not gap <= GOOD_STEP * working.gap
-        if fresh:
-            sample = SAMPLE_PER_FEATURE * max(256, block.n_features) if rough else None
-            dropped = DROPPED_FAR if gap > FAR * objective else DROPPED_NEAR
-            working.hessian = problem.hessian(block, state.u, dropped=dropped, thin=sample)
+        if block.n_features > problem.largest_gram:
+            fresh, step = (
+                True,
+                minimise_by_products(
+                    lambda v: problem.product(block, state.u, v), c, w, *part.kinked
+                ),
+            )
+        else:
+            fresh = working.hessian is None or not gap <= GOOD_STEP * working.gap
+            if fresh:
+                sample = SAMPLE_PER_FEATURE * max(256, block.n_features) if rough else None
+                dropped = DROPPED_FAR if gap > FAR * objective else DROPPED_NEAR
+                working.hessian = problem.hessian(block, state.u, dropped=dropped, thin=sample)
+            step = minimise_quadratic(working.hessian, c, w, *part.kinked)
         working.gap = gap
-        assert working.hessian is not None
-        step = minimise_quadratic(working.hessian, c, w, part.above, part.below, part.ridge)
         promised = float(np.sum(c * step + part.change(w, step)))
         if promised < 0.0 and _line_search(
             problem, part, features, state, w, step, block.matvec(step), objective, promised

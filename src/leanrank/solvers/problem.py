@@ -25,6 +25,9 @@ _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 CELL_SUM_BYTES = 32 << 20
 """Largest temporary array of cell sums; longer ranges of queries are cut."""
 
+GRAM_COPIES, FEWEST_GRAM = 3, 1_024
+"""Matrices alive at once while a Hessian is added up, and features for which it is always formed."""
+
 LANE_CELLS = 1 << 22
 """Cells of all the Gram matrices that are added up side by side."""
 
@@ -64,6 +67,11 @@ class Problem:
         """How many features there are."""
         return self.design.n_features
 
+    @property
+    def largest_gram(self) -> int:
+        """Features up to which a Hessian is formed; its copies then take no more memory than X."""
+        return max(FEWEST_GRAM, int(np.sqrt(self.design.n_bytes / (8 * GRAM_COPIES))))
+
     def scores(self, w: FloatArray) -> FloatArray:
         """Compute u = Xw − offset."""
         u = self.design.matvec(w)
@@ -86,6 +94,14 @@ class Problem:
         )
         total: FloatArray = add_up(parts)
         return total
+
+    def product(self, block: Block, u: FloatArray, v: FloatArray) -> FloatArray:
+        """Compute the Hessian of a block's features times v, without forming it."""
+        d, out = block.matvec(v), np.zeros(self.plan.n_rows)
+        self.executor.map(
+            lambda r: self.loss.product(self.plan, r[0], r[1], u, d, out), self.ranges
+        )
+        return block.rmatvec(out)
 
     def dual(self, u: FloatArray, a: float) -> float:
         """Compute the dual value at the feasible point that a·g defines."""
@@ -158,7 +174,9 @@ class Problem:
         return Curvature(diag, atoms, plan.cell, self._anchor, cut, exact, thinned), aux
 
     def _pieces(self, plan: Plan, block: Block) -> list[_Piece]:
-        """Cut the rows into ranges of whole queries with not too many cells, and those into blocks."""
+        """Cut the rows into ranges of whole queries with not too many cells,
+        and those into blocks.
+        """
         affordable = CELL_SUM_BYTES // (8 * self.loss.n_atoms * max(1, block.n_features))
         pieces = []
         for r in query_ranges(plan.cell_ptr, min(CELLS_PER_RANGE, max(1, affordable))):
@@ -199,7 +217,9 @@ class Problem:
         return product
 
     def _thinned(self, most: int) -> Any:
-        """Give a plan in which each cell has about so many documents at most; keep it for next time."""
+        """Give a plan in which each cell has about so many documents at most;
+        keep it for next time.
+        """
         if not hasattr(self.loss, "thin"):
             return self.plan
         if most not in self._thin_plans:
