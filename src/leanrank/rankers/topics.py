@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leanrank._jit import kernel_view
@@ -15,7 +17,7 @@ from leanrank._typing import FloatArray, Matrix
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.rankers.base import check_finite
+from leanrank.rankers.base import check_finite, check_number
 from leanrank.rankers.path import alpha_grid
 from leanrank.rankers.penalized import PenalizedRanker
 from leanrank.solvers.design import make_design
@@ -46,7 +48,8 @@ class TopicRanker(BaseEstimator):
     per_topic : bool, default=True
         Whether each topic gets its own alpha, or all the one that is best on average.
     measure : str, default="map"
-        What validation data choose by.
+        What validation data choose by: its highest value, or its lowest if it is an error. Models
+        without features are not chosen; a topic on which it is not defined goes with the others.
     n_jobs : int, optional
         Threads: over topics, or within the topic when there is only one.
 
@@ -101,19 +104,20 @@ class TopicRanker(BaseEstimator):
         validation : (X, Y), optional
             Other documents of the same topics, on which alpha is chosen.
         """
-        from scipy.sparse import csr_array
+        from scipy.sparse import vstack
 
+        if not isinstance(self.ranker, PenalizedRanker):
+            raise InputError(
+                f"ranker={self.ranker!r} has no penalty to choose: give a ranker such as "
+                "DominationRanker"
+            )
+        self.ranker._check_stopping()
         matrix = self._matrix(X, reset=True)
         labels = _label_columns(Y, matrix.shape[0])
+        n_topics = labels.shape[1]
         held_out = None
         if validation is not None:
-            held_out = self._matrix(validation[0], reset=False)
-            held_labels = _label_columns(validation[1], held_out.shape[0])
-            if held_labels.shape[1] != labels.shape[1]:
-                raise InputError(
-                    f"validation has {held_labels.shape[1]} topics, training {labels.shape[1]}"
-                )
-        n_topics = labels.shape[1]
+            held_out, held_labels = self._held_out(validation, n_topics)
         outer = make_executor(self.n_jobs if n_topics > 1 else None)
         inner = SerialExecutor() if n_topics > 1 else make_executor(self.n_jobs)
         with single_threaded_blas():
@@ -130,7 +134,7 @@ class TopicRanker(BaseEstimator):
                     range(n_topics),
                 )
                 fits = self._chosen(paths)
-        self.coef_ = csr_array(np.array([f.w for f in fits]))
+        self.coef_ = vstack([f.coef for f in fits], format="csr")
         self.alphas_ = np.array([f.alpha for f in fits])
         self.dual_gaps_ = np.array([f.gap for f in fits])
         return self
@@ -144,9 +148,7 @@ class TopicRanker(BaseEstimator):
     def evaluate(
         self, X: Any, Y: Any, *, measures: Sequence[str] = MEASURES, convention: str = "standard"
     ) -> TopicEvaluation:
-        """Measure each topic on documents,
-        and average over the topics where a measure is defined.
-        """
+        """Measure each topic on documents, and average where a measure is defined."""
         from leanrank.metrics import evaluate, percent_zero
 
         scores = self.predict(X)
@@ -163,6 +165,15 @@ class TopicRanker(BaseEstimator):
         values = {name: np.array(column) for name, column in per_topic.items()}
         values["percent_zero"] = np.array([percent_zero(w) for w in self.coef_.toarray()])
         return TopicEvaluation(values)
+
+    def _held_out(self, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise InputError("validation must be a pair (X, Y)")
+        matrix = self._matrix(validation[0], reset=False)
+        labels = _label_columns(validation[1], matrix.shape[0])
+        if labels.shape[1] != n_topics:
+            raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
+        return matrix, labels
 
     def _matrix(self, X: Any, *, reset: bool) -> Matrix:
         matrix = validate_data(
@@ -192,11 +203,13 @@ class TopicRanker(BaseEstimator):
     def _fit_topic(self, problem: Problem) -> _Fit:
         ranker = clone(self.ranker)
         w = ranker._fit_problem(problem)
-        return _Fit(w, float(ranker.alpha), ranker.dual_gap_, np.nan)
+        return _Fit(_as_row(w), float(ranker.alpha), ranker.dual_gap_, np.nan)
 
     def _grids(self, problems: list[Problem]) -> list[FloatArray]:
         if self.alphas is not None:
-            grid = np.sort(np.array(list(self.alphas), dtype=np.float64))[::-1]
+            grid = np.sort([check_number("alphas", a) for a in self.alphas])[::-1]
+            if len(grid) == 0:
+                raise InputError("alphas is empty: give at least one")
             return [grid] * len(problems)
         tops = [self.ranker._alpha_max(problem)[0] for problem in problems]
         if not np.isfinite(tops).all():
@@ -209,7 +222,9 @@ class TopicRanker(BaseEstimator):
         self, problem: Problem, grid: FloatArray, X: Matrix, y: FloatArray
     ) -> list[_Fit]:
         from leanrank.metrics import evaluate
+        from leanrank.metrics.measures import Measure
 
+        sign = 1.0 if Measure.parse(self.measure).higher_is_better else -1.0
         w: FloatArray | None = None
         fits = []
         for alpha in grid:
@@ -221,17 +236,35 @@ class TopicRanker(BaseEstimator):
             if w.any():  # an empty model is never chosen
                 support = np.flatnonzero(w)
                 scores = np.asarray(X[:, support] @ w[support])
-                quality = evaluate(y, scores, measures=[self.measure], n_jobs=1).means[self.measure]
-            fits.append(_Fit(w, float(alpha), solution.gap, quality))
+                found = evaluate(y, scores, measures=[self.measure], n_jobs=1)
+                quality = sign * next(iter(found.means.values()))
+            fits.append(_Fit(_as_row(w), float(alpha), solution.gap, quality, solution.converged))
         return fits
 
     def _chosen(self, paths: list[list[_Fit]]) -> list[_Fit]:
+        """Choose by quality on validation data; a topic without any there goes with the others."""
+        short = sum(not fit.converged for path in paths for fit in path)
+        if short:
+            warnings.warn(
+                f"{short} of {sum(map(len, paths))} models stopped above a relative duality gap of "
+                f"tol={self.ranker.tol:g}: raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         quality = np.array([[fit.quality for fit in path] for path in paths])
+        known = np.isfinite(quality).any(axis=1)
+        if not known.any():
+            raise InputError(
+                f"{self.measure} cannot choose an alpha: no topic has a model with features and "
+                "validation documents on which the measure is defined"
+            )
+        worst = np.min(quality, axis=1, initial=np.inf, where=np.isfinite(quality))
+        filled = np.where(np.isfinite(quality), quality, worst[:, None])  # empty models earn least
+        shared = int(np.argmax(filled[known].mean(axis=0)))
+        best = np.full(len(paths), shared)
         if self.per_topic:
-            best = np.argmax(np.where(np.isnan(quality), -np.inf, quality), axis=1)
-        else:
-            filled = np.where(np.isfinite(quality), quality, 0.0)
-            best = np.full(len(paths), int(np.argmax(filled.mean(axis=0))))
+            own = np.argmax(np.where(np.isfinite(quality), quality, -np.inf), axis=1)
+            best[known] = own[known]
         return [path[int(at)] for path, at in zip(paths, best, strict=True)]
 
 
@@ -263,16 +296,24 @@ class TopicEvaluation:
 
 @dataclass(frozen=True)
 class _Fit:
-    w: FloatArray
+    coef: Any  # one sparse row: whole paths of wide models are kept
     alpha: float
     gap: float
     quality: float
+    converged: bool = True
+
+
+def _as_row(w: FloatArray) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array(w[None, :])
 
 
 def _label_columns(Y: Any, n_rows: int) -> Matrix:
     """Check a label matrix; sparse becomes CSC."""
     if hasattr(Y, "tocsc"):
-        labels = Y.tocsc()
+        labels = Y.tocsc(copy=True)  # made canonical, which must not show outside
+        labels.sum_duplicates()
     else:
         labels = np.asarray(Y)
         if labels.ndim == 1:
@@ -281,7 +322,29 @@ def _label_columns(Y: Any, n_rows: int) -> Matrix:
         raise InputError(
             f"Y has shape {labels.shape} but there are {n_rows} documents: give documents × topics"
         )
+    if labels.shape[1] == 0:
+        raise InputError("Y has no topic: give at least one column")
+    _check_labels(labels)
     return labels
+
+
+def _check_labels(labels: Matrix) -> None:
+    stored = labels if isinstance(labels, np.ndarray) else labels.data
+    if stored.dtype.kind not in "biuf":
+        raise InputError(f"Y holds {stored.dtype}, not numbers: give 0 and 1, or grades")
+    wrong = np.flatnonzero(~np.isfinite(stored).ravel())
+    if len(wrong) == 0:
+        return
+    at = int(wrong[0])
+    if isinstance(labels, np.ndarray):
+        document, topic = divmod(at, labels.shape[1])
+    else:
+        document = int(labels.indices[at])
+        topic = int(np.searchsorted(labels.indptr, at, side="right")) - 1
+    raise InputError(
+        f"Y is {stored.ravel()[at]} for document {document} and topic {topic}: give every document "
+        "a finite label"
+    )
 
 
 def _column(labels: Matrix, topic: int) -> FloatArray:
