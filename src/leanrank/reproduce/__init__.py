@@ -11,6 +11,7 @@ from typing import Any
 
 PAPERS: dict[str, str] = {
     "pahikkala2010": "leanrank.reproduce.pahikkala2010",
+    "stevens2013": "leanrank.reproduce.stevens2013",
 }
 """The name of each paper on the command line, and its module."""
 

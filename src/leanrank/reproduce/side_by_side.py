@@ -38,6 +38,6 @@ class SideBySideReport(Report):
     def summary(self) -> str:
         """Say what the figures are for."""
         return (
-            "The published figures come from other data, and stand beside ours to be read, not to be "
-            "matched."
+            "The published figures come from other data, and stand beside ours to be read, not to "
+            "be matched."
         )

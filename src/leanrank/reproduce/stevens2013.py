@@ -1,8 +1,8 @@
 """Stevens, Bengio & Singer 2013, Section 1.5: Domination Rank on LETOR, pictures and news.
 
 None of the paper's data can be had as it was: its LETOR sets are not named, its pictures are not
-public and its news need an agreement. What is public, or made up in the same shape, stands in; so the
-published figures are beside ours for orientation.
+public and its news need an agreement. What is public, or made up in the same shape, stands in; so
+the published figures are beside ours for orientation.
 """
 
 from __future__ import annotations

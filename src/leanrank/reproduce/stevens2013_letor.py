@@ -1,7 +1,7 @@
 """Stevens, Bengio & Singer 2013 on judged web searches: Table 1.1, and its variants fold by fold.
 
-On each fold the strength of the penalty, and what else a variant leaves open, is what gives the best
-NDCG@10 on the validation part.
+On each fold the strength of the penalty, and what else a variant leaves open, is what gives the
+best NDCG@10 on the validation part.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def letor_table(
     say: Callable[[str], None],
     n_jobs: int | None = None,
 ) -> tuple[SideBySideTable | None, list[str]]:
-    """Rank the systems on each set that is there, and average: Table 1.1 and what to know about it."""
+    """Rank the systems on each set that is there, and average; say what to know about it."""
     ranks, used, missing = [], [], []
     for name, convention in CONVENTIONS.items():
         try:
@@ -135,8 +135,8 @@ def letor_table(
     title = "Table 1.1: average rank (lower is better) on LETOR sets"
     notes.insert(
         0,
-        f"Table 1.1: published ranks are among six systems on eight sets; ours are among {len(OURS)} "
-        f"systems on {', '.join(used)}, five folds each, by the measures of each set's own tool.",
+        "Table 1.1: published ranks are among six systems on eight sets; ours are among "
+        f"{len(OURS)} systems on {', '.join(used)}, by the measures of each set's own tool.",
     )
     if not missing:
         notes.pop()

@@ -1,8 +1,9 @@
 """Stevens, Bengio & Singer 2013, Table 1.3: topics of a news collection.
 
-The paper's RCV1 asks for an agreement; Reuters-21578, an earlier collection of the same agency, stands
-in. Each topic is a ranking of all documents, by unigram tf-idf. Beside it, an ℓ1-penalised logistic
-regression a topic from scikit-learn, its strength chosen by the same measure on the same documents.
+The paper's RCV1 asks for an agreement; Reuters-21578, an earlier collection of the same agency,
+stands in. Each topic is a ranking of all documents, by unigram tf-idf. Beside it, an ℓ1-penalised
+logistic regression a topic from scikit-learn, its strength chosen by the same measure on the same
+documents.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ def text_table(
     return table, [
         f"Table 1.3: {sizes} documents for training, validation and test, "
         f"{parts.train[0].shape[1]:,} words, {len(kept)} topics with at least {LEAST_POSITIVES} "
-        "positives in each part; strengths chosen for each topic by average precision on validation "
-        f"documents. Fitting and choosing took {our_seconds:.1f} s for Domination Rank "
+        "positives in each part; strengths chosen for each topic by average precision on "
+        f"validation documents. Fitting and choosing took {our_seconds:.1f} s for Domination Rank "
         f"(20 strengths, duality gap 1e-4) and {peer_seconds:.1f} s for scikit-learn's liblinear "
         f"({len(INVERSE_STRENGTHS)} strengths, its default tolerance), on the same threads.",
     ]

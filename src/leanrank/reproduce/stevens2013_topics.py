@@ -1,4 +1,4 @@
-"""What the two large experiments of Stevens, Bengio & Singer 2013 share: topics over one collection."""
+"""What the large experiments of Stevens, Bengio & Singer 2013 share: topics over one collection."""
 
 from __future__ import annotations
 
