@@ -7,6 +7,7 @@ stopped by the known optimum as soon as it is close enough, or when its time is 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -74,8 +75,8 @@ def _compare(
     table.add(**row)
 
 
-class _Enough(Exception):
-    pass
+class _EnoughError(Exception):
+    """Coordinate descent is close enough, or out of time."""
 
 
 def _coordinate_descent(
@@ -88,14 +89,12 @@ def _coordinate_descent(
     def watch(entry: dict[str, Any]) -> None:
         last.update(entry, seconds=time.perf_counter() - start)
         if entry["objective"] <= optimum * (1 + ACCURACY) or last["seconds"] > patience:
-            raise _Enough
+            raise _EnoughError
 
-    try:
+    with contextlib.suppress(_EnoughError):
         solve_bound_cd(
             problem, penalty, bound=bound, tol=1e-15, max_iter=10_000_000, callback=watch
         )
-    except _Enough:
-        pass
     return last["seconds"], last["iteration"], last["objective"] / optimum - 1.0
 
 
