@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers import KernelRankRLS as KernelRankRLS
     from leanrank.rankers import RankRLS as RankRLS
-    from leanrank.rankers import TopicRanker as TopicRanker
     from leanrank.rankers import RankRLSCV as RankRLSCV
+    from leanrank.rankers import TopicRanker as TopicRanker
 
 __getattr__, __dir__, _names = attach(
     "leanrank",

@@ -337,7 +337,9 @@ def _from_above(E, Z, A, D, n_levels, level, margin, first):
 
 @kernel
 def _mean_below(E, Z, mean, before, k, level, margin, first):
-    """Mix the levels' means under the softmax of those below k; ``before`` is that of level k − 1."""
+    """Mix the levels' means under the softmax of those below k;
+    ``before`` is that of level k − 1.
+    """
     if margin.shape[0] == 0:
         return before + math.exp(E[k - 1] - Z[k]) * (mean[k - 1] - before)
     total = 0.0

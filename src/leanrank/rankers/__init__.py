@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
     from leanrank.rankers.rankrls import RankRLS as RankRLS
-    from leanrank.rankers.topics import TopicRanker as TopicRanker
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
+    from leanrank.rankers.topics import TopicRanker as TopicRanker
 
 RANKERS: dict[str, str] = {
     "domination": "DominationRanker",
