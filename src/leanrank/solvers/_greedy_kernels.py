@@ -141,8 +141,8 @@ def replay(c, u, query_ptr, only, energy, steps_c, steps_u, totals, inverse_rest
 
 @kernel
 def frozen_and_measure(
-    data, indices, indptr, features, query_ptr, root, p, a, alpha, energy, only, steps_c, totals,
-    held, n_steps, decrease,
+    data, indices, indptr, features, query_ptr, mass, root, p, a, alpha, energy, only, steps_c,
+    totals, held, n_steps, decrease,
 ):  # fmt: skip
     """Measure sparse features with the other weights frozen, from their own non-zeros.
 
@@ -171,10 +171,7 @@ def frozen_and_measure(
         q = 0
         while at < last:
             q = _query_at(query_ptr, indices[at], q)
-            begin, end = query_ptr[q], query_ptr[q + 1]
-            mass = 0.0
-            for row in range(begin, end):
-                mass += root[row] * root[row]
+            end = query_ptr[q + 1]
             weighted = 0.0
             squares = 0.0
             product = 0.0
@@ -185,8 +182,8 @@ def frozen_and_measure(
                 squares += scaled * scaled
                 product += scaled * p[row]
                 at += 1
-            if mass > 0.0:
-                squares = max(0.0, squares - weighted * weighted / mass)
+            if mass[q] > 0.0:
+                squares = max(0.0, squares - weighted * weighted / mass[q])
             if q != only[i] and squares > 0.0:
                 top = z - product
                 for j in range(n_steps):
@@ -197,7 +194,7 @@ def frozen_and_measure(
 
 
 @kernel
-def sparse_energy(data, indices, indptr, query_ptr, root, features, energy, only):
+def sparse_energy(data, indices, indptr, query_ptr, mass, root, features, energy, only):
     """Compute ‖x‖² of centred sparse features, and the only query that each lives in (or −1)."""
     for k in range(len(features)):
         i = features[k]
@@ -208,12 +205,9 @@ def sparse_energy(data, indices, indptr, query_ptr, root, features, energy, only
         while at < last:
             q = _query_at(query_ptr, indices[at], q)
             begin, end = query_ptr[q], query_ptr[q + 1]
-            mass = 0.0
             mean = 0.0
-            for row in range(begin, end):
-                mass += root[row] * root[row]
             start = at
-            zero_mass = mass
+            zero_mass = mass[q]
             while at < last and indices[at] < end:
                 row = indices[at]
                 zero_mass -= root[row] * root[row]
@@ -223,8 +217,8 @@ def sparse_energy(data, indices, indptr, query_ptr, root, features, energy, only
             anchor = np.float64(data[start]) if full else 0.0
             for here in range(start, at):
                 mean += (data[here] - anchor) * root[indices[here]] * root[indices[here]]
-            if mass > 0.0:
-                mean /= mass
+            if mass[q] > 0.0:
+                mean /= mass[q]
             squares = 0.0
             for here in range(start, at):
                 away = root[indices[here]] * ((data[here] - anchor) - mean)

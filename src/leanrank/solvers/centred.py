@@ -77,9 +77,15 @@ class Centred:
         return int(taking_part[0]) if len(taking_part) == 1 else -1
 
     @cached_property
+    def mass(self) -> FloatArray:
+        """The weight of each query's documents together."""
+        n_queries = len(self.query_ptr) - 1
+        return np.asarray(np.bincount(self.query_of, self.root**2, n_queries), dtype=np.float64)
+
+    @cached_property
     def unit(self) -> FloatArray:
         """The direction within each query that centring removes, of length 1; 0 if none."""
-        length = np.sqrt(np.bincount(self.query_of, self.root**2, len(self.query_ptr) - 1))
+        length = np.sqrt(self.mass)
         return np.divide(
             self.root, length[self.query_of], out=np.zeros(self.n_rows), where=self.root > 0
         )

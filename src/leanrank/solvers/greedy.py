@@ -270,7 +270,7 @@ class Replayed(_Steps):
         super().__init__(centred, alpha, executor)
         if centred.is_sparse:
             kernels.sparse_energy(
-                *centred.columns, centred.query_ptr, centred.root,
+                *centred.columns, centred.query_ptr, centred.mass, centred.root,
                 np.arange(centred.n_features), self.start_energy, self.only,
             )  # fmt: skip
         else:
@@ -321,8 +321,9 @@ class Frozen(Replayed):
         def part(features: IntArray) -> FloatArray:
             gain = np.empty(len(features))
             kernels.frozen_and_measure(
-                *centred.columns, features, ptr, centred.root, self.residual, self.trained,
-                self.alpha, self.start_energy, self.only, self.steps_c, self.totals, held, k, gain,
+                *centred.columns, features, ptr, centred.mass, centred.root, self.residual,
+                self.trained, self.alpha, self.start_energy, self.only, self.steps_c, self.totals,
+                held, k, gain,
             )  # fmt: skip
             return gain
 
