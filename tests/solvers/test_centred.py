@@ -21,6 +21,7 @@ def test_rows_features_and_products_against_the_definition(seed, sparse, dtype):
     assert np.allclose(centred.target, b, atol=1e-14)
     assert np.allclose(centred.rows(0, n_queries), A, atol=1e-14)
     assert np.allclose(centred.features(np.array([5, 0, 2])).T, A[:, [5, 0, 2]], atol=1e-14)
+    assert np.allclose(centred.block(np.array([5, 0, 2])), A[:, [5, 0, 2]], atol=1e-14)
     assert np.allclose(centred.products(), X.astype(np.float64) @ A.T, atol=1e-13)
     for r0, r1 in [(0, 2), (2, 3), (n_queries, n_queries)]:
         rows = slice(plan.query_ptr[r0], plan.query_ptr[r1])

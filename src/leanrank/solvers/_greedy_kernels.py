@@ -83,35 +83,24 @@ def step_and_measure(
 
 @kernel
 def replay_and_measure(
-    C, query_ptr, p, b, alpha, steps_c, steps_u, inverse_rests, t, kappa, z, energy, only, n_steps,
-    gain,
-):  # fmt: skip
-    """Measure features given as plain columns, repeating every step for them; C is spent."""
+    C, U, query_ptr, p, b, alpha, steps_c, steps_u, inverse_rests, t, z, energy, only, n_steps, gain
+):
+    """Measure features given by their residual C and their plain columns U, which are spent."""
     w = C.shape[1]
     work = np.zeros(10 * WIDTH)
-    longest = 0
-    for q in range(len(query_ptr) - 1):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-    U = np.empty((longest, w), dtype=C.dtype)
     for k in range(w):
         work[_Z + k] = z[k]
         work[_ENERGY + k] = energy[k]
     for q in range(len(query_ptr) - 1):
         begin, end = query_ptr[q], query_ptr[q + 1]
-        for i in range(begin, end):
-            for k in range(w):
-                U[i - begin, k] = C[i, k]
         for j in range(n_steps):
-            step_c, step_u = steps_c[j, begin:end], steps_u[j, begin:end]
-            _left_out_weights(U, 0, end - begin, 0, w, step_c, t[j], inverse_rests[j, q], work)
+            _left_out_weights(U, begin, end, 0, w, steps_c[j], t[j], inverse_rests[j, q], work)
             for k in range(w):
-                work[_KAPPA + k] = kappa[j, k]
                 if only[k] == q:
                     work[_TAU + k] = 0.0
-            for i in range(end - begin):
-                _step_row(C[begin + i], U[i], step_c[i], step_u[i], work)
+            _step_left_out(U, begin, end, w, steps_u[j], work)
         _clear_sums(w, work)
-        _sum(C[begin:end], U, 0, end - begin, 0, w, p[begin:end], b[begin:end], work)
+        _sum(C, U, begin, end, 0, w, p, b, work)
         for k in range(w):
             if only[k] == q:
                 work[_CP + k] = work[_Z + k]
@@ -276,10 +265,12 @@ def _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest, work):
 
 
 @kernel
-def _step_row(c, u, step_c, step_u, work):
-    for k in range(len(c)):
-        c[k] -= work[_KAPPA + k] * step_c
-        u[k] -= work[_TAU + k] * step_u
+def _step_left_out(U, begin, end, w, step_u, work):
+    for i in range(begin, end):
+        u = U[i, :w]
+        factor = step_u[i]
+        for k in range(w):
+            u[k] -= work[_TAU + k] * factor
 
 
 @kernel

@@ -109,6 +109,14 @@ class Centred:
             _dense_features(kernel_view(self.X), chosen, self.query_ptr, self.root, out)
         return out
 
+    def block(self, chosen: IntArray) -> FloatArray:
+        """Compute some columns of A, one a column of the result."""
+        if self.is_sparse:
+            return np.ascontiguousarray(self.features(chosen).T)
+        out = np.empty((self.n_rows, len(chosen)))
+        _dense_block(kernel_view(self.X), chosen, self.query_ptr, self.root, out)
+        return out
+
     @cached_property
     def columns(self) -> tuple[Any, Any, Any]:
         """X by column without its zeros: values, rows, starts."""
@@ -160,6 +168,27 @@ def _dense_rows(X, query_ptr, root, out):
         for i in range(begin, end):
             for j in range(n):
                 out[i, j] = root[i] * (out[i, j] - mean[j])
+
+
+@kernel
+def _dense_block(X, chosen, query_ptr, root, out):
+    w = len(chosen)
+    mean = np.empty(w)
+    for q in range(len(query_ptr) - 1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        mean[:] = 0.0
+        mass = 0.0
+        for i in range(begin, end):
+            weight = root[i] * root[i]
+            mass += weight
+            for k in range(w):
+                out[i, k] = np.float64(X[i, chosen[k]]) - X[begin, chosen[k]]
+                mean[k] += weight * out[i, k]
+        if mass > 0.0:
+            mean /= mass
+        for i in range(begin, end):
+            for k in range(w):
+                out[i, k] = root[i] * (out[i, k] - mean[k])
 
 
 @kernel

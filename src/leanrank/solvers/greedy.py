@@ -25,12 +25,12 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.execution import Executor, add_up, query_ranges
+from leanrank.execution import Executor, add_up, query_ranges, row_blocks
 from leanrank.solvers import _greedy_kernels as kernels
 from leanrank.solvers._products import dense_rmatvec
 from leanrank.solvers.centred import Centred
 
-COLUMNS_AT_ONCE = 16
+COLUMNS_AT_ONCE = 32
 """Features in one unit of work where they are independent of each other."""
 
 NUMBERS_PER_RANGE = 1 << 17
@@ -282,7 +282,7 @@ class Replayed(_Steps):
         steps_c, totals = self.steps_c[:k], self.totals[:k, None]
 
         def part(features: IntArray) -> FloatArray:
-            columns = np.ascontiguousarray(centred.features(features).T)
+            columns = centred.block(features)
             t = steps_c @ columns
             kappa = t / totals
             energy = np.maximum(0.0, self.start_energy[features] - np.sum(t * kappa, axis=0))
@@ -290,9 +290,15 @@ class Replayed(_Steps):
             if self.by_training:
                 return self._training_gain(z, energy)
             gain = np.empty(len(features))
+            residuals = np.empty_like(columns)
+            for begin, end in row_blocks(len(columns), 2_048):  # what fits the cache
+                here = residuals[begin:end]
+                np.matmul(steps_c[:, begin:end].T, kappa, out=here)
+                np.subtract(columns[begin:end], here, out=here)
             kernels.replay_and_measure(
-                columns, centred.query_ptr, self.residual, centred.target, self.alpha, self.steps_c,
-                self.steps_u, self.inverse_rests, t, kappa, z, energy, self.only[features], k, gain,
+                residuals, columns, centred.query_ptr, self.residual,
+                centred.target, self.alpha, self.steps_c, self.steps_u, self.inverse_rests, t, z,
+                energy, self.only[features], k, gain,
             )  # fmt: skip
             return gain
 
