@@ -58,7 +58,7 @@ def _grown(shrink: int) -> dict[str, Callable[[], Iterator[tuple[int, RankingDat
         return data
 
     n, m = 300_000 // shrink, 100_000 // shrink
-    words = max(500, 47_000 // shrink)
+    words = max(2_000, 47_000 // shrink)
     return {
         "documents, dense × 50": lambda: ((f * n, dense(f * n, 50)) for f in FACTORS),
         "features, dense": lambda: ((f * 50, dense(n, f * 50)) for f in FACTORS),

@@ -25,7 +25,7 @@ RATIOS = (0.1, 0.01, 0.001)
 
 def run(options: Options) -> list[Table]:
     table = Table(f"Time to a relative error of {ACCURACY:g}, Fold1, one thread")
-    patience = 2.0 if options.quick else 40.0
+    patience = 2.0 if options.quick else 20.0
     with single_threaded_blas():
         for name in ("MQ2008", "OHSUMED"):
             train, _, _ = fetch(name, data_dir=options.data, download=False).fold(1)

@@ -19,7 +19,6 @@ from benchmarks.harness import Options, Table, show_seconds
 from leanrank.data import fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning
-from leanrank.execution import available_cores
 from leanrank.metrics import evaluate
 from leanrank.reproduce.stevens2013_letor import CONVENTIONS, VARIANTS, fit_variant
 
@@ -96,7 +95,7 @@ def _lightgbm(train: RankingData, vali: RankingData, test: RankingData, conventi
             "objective": "lambdarank",
             "learning_rate": 0.05,
             "metric": "None",
-            "num_threads": available_cores(),
+            "num_threads": 1,  # too small a set to share
             "deterministic": True,
             "seed": 0,
             "verbosity": -1,
@@ -124,7 +123,7 @@ def _xgboost(train: RankingData, vali: RankingData, test: RankingData, conventio
             "objective": "rank:ndcg",
             "learning_rate": 0.05,
             "disable_default_eval_metric": 1,
-            "nthread": available_cores(),
+            "nthread": 1,
             "seed": 0,
         },
         matrix(train),

@@ -41,7 +41,7 @@ def text_collection(n_documents: int, n_words: int, n_nonzeros: float) -> Rankin
 
 
 def run(options: Options) -> list[Table]:
-    shape = (20_000, 5_000, 1e6) if options.quick else (400_000, 47_000, 22e6)
+    shape = (20_000, 2_000, 5e5) if options.quick else (400_000, 47_000, 22e6)
     data = text_collection(*shape)
     executor = make_executor(-1)
     start = time.perf_counter()
@@ -83,12 +83,12 @@ def run(options: Options) -> list[Table]:
         if not all(s.converged for s in timing.result):
             raise AssertionError(f"{name} did not reach its gap")
         passes = timing.median / one_pass
+        met = "yes" if passes <= TARGETS[name] else "NO"
         table.add(
             task=name,
             time=str(timing),
             passes=f"{passes:.1f}",
-            target=f"≤ {TARGETS[name]}",
-            met="yes" if passes <= TARGETS[name] else "NO",
+            target="of the full size only" if options.quick else f"≤ {TARGETS[name]}: {met}",
             reads=sum(s.n_iter for s in timing.result),
             features=int((timing.result[-1].w != 0).sum()),
             gap=f"{max(s.gap for s in timing.result):.1e}",
