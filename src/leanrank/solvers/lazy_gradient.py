@@ -34,6 +34,14 @@ class LazyGradient:
         self.at_reference: FloatArray | None = None
         self.slack: FloatArray = np.zeros(0)
 
+    @classmethod
+    def of(cls, problem: Problem) -> LazyGradient:
+        """Give the one that a problem keeps, so that the next penalty of a path profits from it."""
+        if problem.lazy_gradient is None:
+            problem.lazy_gradient = cls(problem)
+        kept: LazyGradient = problem.lazy_gradient
+        return kept
+
     def __call__(self, g: FloatArray, penalty: Any, alive: BoolArray) -> FloatArray:
         """Give Xᵀg; for a feature that provably stays within its threshold, an old value.
 

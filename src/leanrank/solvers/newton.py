@@ -119,7 +119,7 @@ def solve_newton(
     require(problem.loss, "newton", "evaluate", "curvature", "fold", "dual")
     require(penalty, "newton", "excess", "ratio", "threshold", "times")
     state = _start(problem, penalty, w)
-    gradient = LazyGradient(problem)
+    gradient = LazyGradient.of(problem)
     alive = ~penalty.excluded
     any_free = bool(np.any(penalty.free & alive))
     best_dual = -np.inf

@@ -59,6 +59,7 @@ class Problem:
         self.loss = loss
         self.plan = plan
         self.ranges = query_ranges(plan.query_ptr)
+        self.lazy_gradient: Any = None
         self._thin_plans: dict[int, Any] = {}
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
