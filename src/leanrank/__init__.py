@@ -38,4 +38,4 @@ __getattr__, __dir__, _names = attach(
         "metrics": "leanrank.metrics",
     },
 )
-__all__ = [*_names, "__version__"]  # noqa: PLE0604
+__all__ = [*_names, "__version__"]

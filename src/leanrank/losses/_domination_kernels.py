@@ -216,9 +216,7 @@ def fold(cell_ptr, level, margin, r0, r1, aux, sums):
 @kernel
 def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offset):
     value = 0.0
-    E, Z, A, D = _scratch(cell_ptr, r0, r1)
-    mean = np.empty(len(E))
-    shift = np.zeros(len(E))
+    E, Z, mean, shift = _scratch(cell_ptr, r0, r1)
     for q in range(r0, r1):
         first = cell_ptr[q]
         n_levels = cell_ptr[q + 1] - first

@@ -87,7 +87,7 @@ class DominationLoss:
         below = np.cumsum(cell_mass) - cell_mass
         below -= below[cell_ptr[cell_query]]
         dominating = (below > 0)[cell]
-        terms = np.bincount(query_of, mass * dominating, minlength=n_queries)
+        terms = _totals(query_of, mass * dominating, n_queries)
         scale = query_scale(terms, labels.query_weight, labels.normalize)
         gain = scale[query_of] * mass * dominating
         if labels.gain_weight is not None:
@@ -170,8 +170,7 @@ class DominationLoss:
         """Total factor of each query's terms; a term's curvature is at most a variance."""
         n_queries = len(plan.query_ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(plan.query_ptr))
-        mass: FloatArray = np.bincount(query_of, plan.gain, minlength=n_queries)
-        return mass
+        return _totals(query_of, plan.gain, n_queries)
 
     def compiled(self, plan: DominationPlan) -> tuple[Any, tuple[AnyArray, ...]]:
         """Give the compiled ``evaluate`` and its leading arguments,
@@ -206,6 +205,10 @@ def _arrays(plan: DominationPlan) -> tuple[AnyArray, ...]:
         plan.level,
         plan.margin,
     )
+
+
+def _totals(group_of: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
+    return np.bincount(group_of, values, minlength=n_groups).astype(np.float64, copy=False)
 
 
 def _offset(plan: DominationPlan) -> FloatArray:

@@ -31,7 +31,7 @@ _modules = {
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
 }
 __getattr__, __dir__, _names = attach("leanrank.rankers", _modules)
-__all__ = [*_names, "RANKERS", "get_ranker"]  # noqa: PLE0604
+__all__ = [*_names, "RANKERS", "get_ranker"]
 
 
 def get_ranker(name: str) -> Any:

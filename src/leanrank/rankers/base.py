@@ -183,7 +183,7 @@ class BaseRanker(BaseEstimator):
                 )
             check_finite(data, X.n_features, X.feature_names)
         else:
-            data = self._matrix(X, reset=False)
+            data = validated_matrix(self, X, reset=False)
         support = np.flatnonzero(self.coef_)
         if len(support) == data.shape[1]:
             return weighted_sums(data, self.coef_)
@@ -273,7 +273,7 @@ class BaseRanker(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give "
                 "one label a document"
             )
-        matrix = self._matrix(X, reset=True)
+        matrix = validated_matrix(self, X, reset=True)
         names = getattr(self, "feature_names_in_", None)
         y = np.asarray(y)
         if y.dtype.kind == "c":
@@ -289,19 +289,6 @@ class BaseRanker(BaseEstimator):
             offset=offset,
         )
 
-    def _matrix(self, X: Any, *, reset: bool) -> Matrix:
-        matrix = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-        )
-        check_finite(matrix, matrix.shape[1], getattr(self, "feature_names_in_", None))
-        return matrix
-
     def _take_names(self, data: RankingData) -> None:
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
@@ -314,6 +301,21 @@ class BaseRanker(BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
+
+
+def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
+    """Check a feature matrix; with ``reset`` the estimator learns its width and names from it."""
+    matrix = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+    )
+    check_finite(matrix, matrix.shape[1], getattr(estimator, "feature_names_in_", None))
+    return matrix
 
 
 def check_finite(X: Matrix, n_features: int, names: Any = None) -> None:

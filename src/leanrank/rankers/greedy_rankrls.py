@@ -17,7 +17,7 @@ from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.rankers.base import BaseRanker, check_number
+from leanrank.rankers.base import BaseRanker, check_number, validated_matrix
 from leanrank.rankers.held_out import (
     RULES,
     choose_size,
@@ -271,7 +271,7 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         if isinstance(X, RankingData):
             parts = [ranker.leave_query_out(_only(X, s), **options) for s in self.subsets_]
         else:
-            X = self._matrix(X, reset=False)
+            X = validated_matrix(self, X, reset=False)
             parts = [ranker.leave_query_out(X[:, s], y, qid, **options) for s in self.subsets_]
         return np.vstack(parts)
 

@@ -14,7 +14,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, ModelError
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.squared import SquaredLoss
-from leanrank.rankers.base import BaseRanker, check_finite, check_number
+from leanrank.rankers.base import BaseRanker, check_finite, check_number, validated_matrix
 from leanrank.solvers.centred import Centred
 from leanrank.solvers.leave_query_out import leave_query_out_scores
 from leanrank.solvers.ridge import LARGEST_FACTORISATION
@@ -114,7 +114,7 @@ class KernelRankRLS(BaseRanker):
                 )
             check_finite(matrix, X.n_features, X.feature_names)
         else:
-            matrix = self._matrix(X, reset=False)
+            matrix = validated_matrix(self, X, reset=False)
         if self.kernel == "precomputed":
             return np.asarray(matrix @ self.dual_coef_, dtype=np.float64)
         used = np.flatnonzero(self.dual_coef_)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, Matrix
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.rankers.base import check_finite, check_number
+from leanrank.rankers.base import check_number, validated_matrix
 from leanrank.rankers.path import alpha_grid
 from leanrank.rankers.penalized import PenalizedRanker
 from leanrank.solvers.design import make_design
@@ -112,7 +112,7 @@ class TopicRanker(BaseEstimator):
                 "DominationRanker"
             )
         self.ranker._check_stopping()
-        matrix = self._matrix(X, reset=True)
+        matrix = validated_matrix(self, X, reset=True)
         labels = _label_columns(Y, matrix.shape[0])
         n_topics = labels.shape[1]
         held_out = None
@@ -142,7 +142,7 @@ class TopicRanker(BaseEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Score documents for every topic: an array of shape (documents, topics)."""
         check_is_fitted(self)
-        scores = self._matrix(X, reset=False) @ self.coef_.T
+        scores = validated_matrix(self, X, reset=False) @ self.coef_.T
         return np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores)
 
     def evaluate(
@@ -169,24 +169,11 @@ class TopicRanker(BaseEstimator):
     def _held_out(self, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise InputError("validation must be a pair (X, Y)")
-        matrix = self._matrix(validation[0], reset=False)
+        matrix = validated_matrix(self, validation[0], reset=False)
         labels = _label_columns(validation[1], matrix.shape[0])
         if labels.shape[1] != n_topics:
             raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
         return matrix, labels
-
-    def _matrix(self, X: Any, *, reset: bool) -> Matrix:
-        matrix = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-        )
-        check_finite(matrix, matrix.shape[1], getattr(self, "feature_names_in_", None))
-        return matrix
 
     def _problem(self, design: Any, labels: Matrix, topic: int, inner: Any) -> Problem:
         y = _column(labels, topic)

@@ -162,8 +162,7 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
     One QR of the regression with the penalty as further rows serves all: its leading triangles are
     those of the smaller subsets. The system is never squared, so a tiny alpha costs no digits.
     """
-    from scipy.linalg import qr
-    from scipy.linalg.lapack import dtrtrs
+    from scipy.linalg.lapack import dgeqrf, dtrtrs
 
     k = len(chosen)
     triangle = np.hstack([np.sqrt(alpha) * np.eye(k), np.zeros((k, 1))])
@@ -171,7 +170,7 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
     block = max(4 * (k + 1), 65_536 // (k + 1))
     for at in range(0, centred.n_rows, block):
         stacked = np.vstack([triangle, rows[:, at : at + block].T])
-        triangle = qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][: k + 1]
+        triangle = np.triu(dgeqrf(stacked)[0][: k + 1])
     return [
         np.asarray(dtrtrs(triangle[:size, :size], triangle[:size, k])[0])
         for size in range(1, k + 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,31 @@ class _WorkingSet:
             self.block = self.problem.design.take(features)
             self.hessian = None
 
+    def step(
+        self,
+        part: Any,
+        u: FloatArray,
+        c: FloatArray,
+        w: FloatArray,
+        gap: float,
+        *,
+        rough: bool,
+    ) -> tuple[FloatArray, bool]:
+        """Minimise the quadratic model at scores u; tell whether its Hessian is of this very point.
+
+        A Hessian serves again after a step that went very well: ``gap`` is the relative one now.
+        """
+        good, self.gap = gap <= GOOD_STEP * self.gap, gap
+        if self.block.n_features > self.problem.largest_gram:
+            product = partial(self.problem.product, self.block, u)
+            return minimise_by_products(product, c, w, *part.kinked), True
+        fresh = self.hessian is None or not good
+        if self.hessian is None or not good:
+            sample = SAMPLE_PER_FEATURE * max(256, self.block.n_features) if rough else None
+            dropped = DROPPED_FAR if gap > FAR else DROPPED_NEAR
+            self.hessian = self.problem.hessian(self.block, u, dropped=dropped, thin=sample)
+        return minimise_quadratic(self.hessian, c, w, *part.kinked), fresh
+
 
 def _strength(
     strength: float, penalty: Any, c: FloatArray, w: FloatArray, alive: BoolArray
@@ -254,10 +280,7 @@ def _minimise_over(
     *,
     rough: bool,
 ) -> bool:
-    """Take Newton steps in the working set until its gap is below target; tell if any was taken.
-
-    A Hessian serves again after a step that went very well.
-    """
+    """Take Newton steps in the working set until its gap is below target; tell if any was taken."""
     features, block = working.features, working.block
     part = penalty.restrict(features)
     any_free = bool(part.free.any())
@@ -272,26 +295,13 @@ def _minimise_over(
         dual = problem.dual(state.u, a) - part.conjugate(a * c)
         best_dual = dual if any_free else max(best_dual, dual)
         gap = abs(objective - best_dual)
-        stalled = moved and promised > -ROUNDING * objective and gap > 0.5 * working.gap
+        stalled = moved and promised > -ROUNDING * objective and gap > 0.5 * working.gap * objective
         if stalled:
             break
         if moved and gap <= target and part.free_residual(w, c) <= target:
             break
-        if block.n_features > problem.largest_gram:
-            fresh, step = (
-                True,
-                minimise_by_products(
-                    lambda v: problem.product(block, state.u, v), c, w, *part.kinked
-                ),
-            )
-        else:
-            fresh = working.hessian is None or not gap <= GOOD_STEP * working.gap
-            if fresh:
-                sample = SAMPLE_PER_FEATURE * max(256, block.n_features) if rough else None
-                dropped = DROPPED_FAR if gap > FAR * objective else DROPPED_NEAR
-                working.hessian = problem.hessian(block, state.u, dropped=dropped, thin=sample)
-            step = minimise_quadratic(working.hessian, c, w, *part.kinked)
-        working.gap = gap
+        relative_gap = gap / objective if objective > 0 else 0.0
+        step, fresh = working.step(part, state.u, c, w, relative_gap, rough=rough)
         promised = float(np.sum(c * step + part.change(w, step)))
         if promised < 0.0 and _line_search(
             problem, part, features, state, w, step, block.matvec(step), objective, promised

@@ -26,7 +26,7 @@ CELL_SUM_BYTES = 32 << 20
 """Largest temporary array of cell sums; longer ranges of queries are cut."""
 
 GRAM_COPIES, FEWEST_GRAM = 3, 1_024
-"""Matrices alive at once while a Hessian is added up, and features for which it is always formed."""
+"""Matrices alive while a Hessian is added up, and features for which it is always formed."""
 
 LANE_CELLS = 1 << 22
 """Cells of all the Gram matrices that are added up side by side."""
