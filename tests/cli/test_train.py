@@ -12,7 +12,18 @@ def left_behind(folder):
 
 
 def test_the_model_is_what_the_library_learns(run, files):
-    ran = run("train", "train.txt", "-p", "alpha=2", "-p", "normalize=none", "--model", "m.json")
+    ran = run(
+        "train",
+        "train.txt",
+        "-a",
+        "rankrls",
+        "-p",
+        "alpha=2",
+        "-p",
+        "normalize=none",
+        "--model",
+        "m.json",
+    )
     assert ran.code == 0, ran.err
     data = load_letor("train.txt")
     expected = RankRLS(alpha=2, normalize="none").fit(data)
@@ -25,7 +36,18 @@ def test_the_model_is_what_the_library_learns(run, files):
 
 
 def test_the_summary(run, files):
-    ran = run("train", "train.txt", "--vali", "vali.txt", "-p", "alpha=0.1", "-m", "m.json")
+    ran = run(
+        "train",
+        "train.txt",
+        "-a",
+        "rankrls",
+        "--vali",
+        "vali.txt",
+        "-p",
+        "alpha=0.1",
+        "-m",
+        "m.json",
+    )
     assert (ran.code, ran.err) == (0, "")
     assert "12 queries" in ran.out
     assert "RankRLS (alpha=0.1, normalize=query)" in ran.out
@@ -42,7 +64,7 @@ def test_the_summary(run, files):
 
 def test_json(run, files):
     ran = run(
-        *("train", "train.txt", "--vali", "vali.txt", "-m", "m.json", "--json"),
+        *("train", "train.txt", "-a", "rankrls", "--vali", "vali.txt", "-m", "m.json", "--json"),
         *("--measures", "p@5,map", "--convention", "letor4"),
     )
     assert (ran.code, ran.err) == (0, "")
@@ -66,7 +88,19 @@ def test_the_same_input_gives_the_same_file(run, files):
     "kind", ["query-minmax", "query-standard", "query-rank", "standard", "minmax"]
 )
 def test_a_normaliser_travels_with_the_model(run, files, kind):
-    ran = run("train", "train.txt", "--vali", "vali.txt", "--scale", kind, "-m", "m.json", "--json")
+    ran = run(
+        "train",
+        "train.txt",
+        "-a",
+        "rankrls",
+        "--vali",
+        "vali.txt",
+        "--scale",
+        kind,
+        "-m",
+        "m.json",
+        "--json",
+    )
     assert ran.code == 0, ran.err
     model = load_model("m.json")
     assert model.normalizer["kind"] == kind
@@ -83,7 +117,7 @@ def test_a_normaliser_travels_with_the_model(run, files, kind):
 
 
 def test_a_model_on_standard_output_is_all_there_is(run, files):
-    ran = run("train", "train.txt", "--model", "-")
+    ran = run("train", "train.txt", "-a", "rankrls", "--model", "-")
     assert ran.code == 0
     assert json.loads(ran.out)["format"] == "leanrank-model"
     assert "6 of 6 features" in ran.err
@@ -106,7 +140,10 @@ def test_validation_data_may_end_in_features_that_are_zero(run, files):
             ["train.txt", "-a", "rankrsl"],
             "there is no algorithm 'rankrsl': did you mean 'rankrls'?",
         ),
-        (["train.txt", "-p", "alhpa=1"], "RankRLS has no parameter 'alhpa': did you mean 'alpha'?"),
+        (
+            ["train.txt", "-p", "alhpa=1"],
+            "DominationRanker has no parameter 'alhpa': did you mean 'alpha'?",
+        ),
         (["train.txt", "-p", "alpha=x"], "alpha='x' must be a finite number, at least 0"),
         (["train.txt", "-p", "n_jobs=2", "-j", "1"], "--jobs and -p n_jobs say the same thing"),
         (["none.txt"], "none.txt: there is no such file"),

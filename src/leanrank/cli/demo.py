@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leanrank.model import LinearModel
 
 MEASURES = "ndcg@10,map,mrr,p@5"
-ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+ALPHAS = (0.5, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
 
 
 def demo(
@@ -44,11 +44,11 @@ def demo(
 
         say("Reading the sample set")
         train, vali, test = load_sample()
-        say("Fitting RankRLS")
+        say("Fitting Domination Rank")
         model = _fit(train, vali)
         say("Measuring")
         rule, columns = _compare(model, train, test)
-        model = with_measures(model, {"test": columns["RankRLS"].means})
+        model = with_measures(model, {"test": columns["leanrank"].means})
         model.save(path)
     if json:
         _print_json(path, model, rule, columns)
@@ -57,17 +57,25 @@ def demo(
 
 
 def _fit(train: RankingData, vali: RankingData) -> LinearModel:
-    """Fit for several strengths and keep the one that ranks the validation queries best.
+    """Fit for several strengths and keep the leanest model that is as good as any.
 
-    Features are standardised, so that the sizes of their weights can be compared.
+    As good: on the validation queries, within one standard error of the best NDCG@10. Features are
+    standardised, so that the sizes of their weights can be compared.
     """
+    import numpy as np
+
     from leanrank.cli.train import fit_model
     from leanrank.metrics import evaluate
-    from leanrank.rankers import RankRLS
+    from leanrank.rankers import DominationRanker
 
-    models = [fit_model(RankRLS(alpha=alpha), train, "standard") for alpha in ALPHAS]
-    ndcg = [evaluate(vali, m.predict(vali), measures="ndcg@10").means["ndcg@10"] for m in models]
-    return models[ndcg.index(max(ndcg))]
+    models = [fit_model(DominationRanker(alpha=alpha), train, "standard") for alpha in ALPHAS]
+    models = [model for model in models if model.n_nonzero]
+    results = [evaluate(vali, m.predict(vali), measures="ndcg@10") for m in models]
+    ndcg = [result.means["ndcg@10"] for result in results]
+    values = results[int(np.argmax(ndcg))].per_query["ndcg@10"]
+    spread = np.nanstd(values, ddof=1) / np.sqrt(np.count_nonzero(~np.isnan(values)))
+    good = [m for m, mean in zip(models, ndcg, strict=True) if mean >= max(ndcg) - spread]
+    return min(good, key=lambda model: model.n_nonzero)
 
 
 def _compare(
@@ -83,7 +91,7 @@ def _compare(
 
     rule, column, sign = best_single_feature(train)
     return rule, {
-        "RankRLS": measured(model.predict(test)),
+        "leanrank": measured(model.predict(test)),
         "best feature": measured(sign * test.X[:, column]),
         # All scores equal, averaged over the orders of ties: the exact mean of random orders.
         "random order": measured(np.zeros(len(test)), ties="average"),
@@ -142,8 +150,9 @@ def _print(
                 "training": screen.data_summary(train),
                 "validation": f"{vali.n_queries} queries, {len(vali):,} documents",
                 "test": f"{test.n_queries} queries, {len(test):,} documents",
-                "algorithm": f"RankRLS on standardised features; alpha={alpha:g}, the best of "
-                f"{len(ALPHAS)} on the validation queries",
+                "algorithm": f"Domination Rank on standardised features; alpha={alpha:g}, the "
+                f"leanest of {len(ALPHAS)} models within one standard error of the best on the "
+                "validation queries",
             }
         )
     )
@@ -156,7 +165,7 @@ def _print(
     console.print(screen.weights_table(model, console, truth, "in truth"))
     console.print(screen.weights_caption(model), style="dim")
     console.print("\nHow well it ranks the test queries", style="bold")
-    console.print(screen.measures_table(columns, best="RankRLS"))
+    console.print(screen.measures_table(columns, best="leanrank"))
     console.print(f"best feature on the training queries: {rule}", style="dim")
     console.print(f"\nModel written to {path}", soft_wrap=True)
     console.print(f"Next: leanrank predict {path} DATA -o scores.txt", style="dim", soft_wrap=True)

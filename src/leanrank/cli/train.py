@@ -23,7 +23,7 @@ def train(
     ] = None,
     algorithm: Annotated[
         str, typer.Option("--algorithm", "-a", metavar="NAME", help="What to learn with.")
-    ] = "rankrls",
+    ] = "domination",
     parameter: Annotated[
         list[str] | None,
         typer.Option(
