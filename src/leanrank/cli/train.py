@@ -140,22 +140,16 @@ def fit_model(ranker: Any, training: RankingData, scale: str | None) -> LinearMo
         normalizer = make_normalizer(scale)
         scaled = normalizer.fit_transform(training)
     ranker.fit(scaled)
-    return described(as_model(ranker, normalizer), ranker, training)
+    return described(as_model(ranker, normalizer), training)
 
 
-def described(model: LinearModel, ranker: Any, training: RankingData) -> LinearModel:
-    """Write down how the model was made; what cannot change it, such as threads, is left out."""
+def described(model: LinearModel, training: RankingData) -> LinearModel:
+    """Add the training data to how the model was made."""
     from dataclasses import replace
 
     from leanrank.model import make_provenance
 
-    parameters = {
-        name: value
-        for name, value in ranker.get_params().items()
-        if name not in ("n_jobs", "verbose")
-    }
-    made = make_provenance(algorithm=type(ranker).__name__, parameters=parameters, data=training)
-    return replace(model, provenance=made)
+    return replace(model, provenance={**model.provenance, **make_provenance(data=training)})
 
 
 def with_measures(model: LinearModel, means: dict[str, dict[str, float]]) -> LinearModel:

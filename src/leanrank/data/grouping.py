@@ -70,14 +70,16 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
         raise InputError(
             f"qid has {len(ids)} values but there are {n_rows} documents: give one qid a document"
         )
-    missing = np.flatnonzero(_missing(ids))
-    if len(missing):
-        row = int(missing[0])
+    whole = ids.dtype.kind in "iu"
+    if not whole and (missing := _missing(ids)).any():
+        row = int(np.flatnonzero(missing)[0])
         raise InputError(f"qid is missing in row {row}: every document needs a query")
     if len(ids) == 0:
         return Grouping(ids, np.zeros(1, dtype=np.int64), None)
     starts = np.flatnonzero(np.concatenate(([True], np.asarray(ids[1:] != ids[:-1], dtype=bool))))
     heads = ids[starts]
+    if whole and np.all(heads[1:] > heads[:-1]):  # as most files come
+        return Grouping(heads, np.append(starts, len(ids)).astype(np.int64), None)
     codes: dict[Any, int] = {}
     try:
         run_codes = np.fromiter(

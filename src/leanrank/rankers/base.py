@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from leanrank.model import LinearModel
 
 
+_WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
+"""Parameters on which no weight depends; a model file does not mention them."""
+
+
 class BaseRanker(BaseEstimator):
     """A linear ranking function that follows scikit-learn's conventions.
 
@@ -235,17 +239,18 @@ class BaseRanker(BaseEstimator):
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
         """Give the fitted weights as a plain model, which can be saved, sent and exported."""
-        from leanrank._version import __version__
-        from leanrank.model import LinearModel
+        from leanrank.model import LinearModel, make_provenance
 
         check_is_fitted(self, "coef_")
         support = np.flatnonzero(self.coef_)
         names = getattr(self, "feature_names_in_", None)
-        made = {
-            "algorithm": type(self).__name__,
-            "parameters": {name: _plain(value) for name, value in self.get_params().items()},
-            "versions": {"leanrank": __version__},
-        }
+        parameters = {k: v for k, v in self.get_params().items() if k not in _WITHOUT_EFFECT}
+        report = {k: getattr(self, f"{k}_", None) for k in ("dual_gap", "objective", "n_iter")}
+        made = make_provenance(
+            algorithm=type(self).__name__,
+            parameters=parameters,
+            training={k: v for k, v in report.items() if v is not None} or None,
+        )
         return LinearModel(
             n_features=self.n_features_in_,
             feature_names=None if names is None else tuple(map(str, names)),
@@ -393,14 +398,3 @@ def _gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | Non
 
 def _view(array: AnyArray | None) -> AnyArray | None:
     return None if array is None else kernel_view(array)
-
-
-def _plain(value: Any) -> Any:
-    """Turn a parameter into what JSON can hold."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, (bool, int, float, str, list, dict)):
-        return value
-    return repr(value)
