@@ -144,9 +144,26 @@ def test_random_candidates_are_repeatable(data):
 
 def test_constant_features_are_named_when_they_are_taken(data):
     X = np.column_stack([np.full(len(data), 0.3), data.X[:, :2], data.qid % 5])
-    with pytest.warns(DataWarning, match="2 of the 4 selected features are constant"):
+    with pytest.warns(DataWarning, match="2 of the 4 selected features cannot rank"):
         ranker = GreedyRankRLS(4).fit(X, data.y, data.qid)
     assert ranker.coef_[0] == ranker.coef_[3] == 0
+
+
+def test_nothing_but_constant_features(data):
+    X = np.column_stack([data.qid % 5, np.full(len(data), 0.1)])
+    for options in ({}, {"memory": "low"}, {"fitting": "back"}, {"search": "floating"}):
+        with pytest.warns(DataWarning, match="every feature is constant"):
+            ranker = GreedyRankRLS(2, **options).fit(X, data.y, data.qid)
+        assert not ranker.coef_.any()
+
+
+def test_transforming_ranking_data(data):
+    ranker = GreedyRankRLS(3, alpha=0.01).fit(data)
+    kept = ranker.transform(data)
+    assert np.array_equal(kept.X, ranker.transform(data.X))
+    assert np.array_equal(kept.qid, data.qid)
+    with pytest.raises(InputError, match="expecting 12 features"):
+        ranker.transform(kept)
 
 
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1.0, 1e12])

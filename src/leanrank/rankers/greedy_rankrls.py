@@ -332,6 +332,17 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         return Choice(n_features, n_candidates, costs, budget, np.random.default_rng(seed))
 
+    def transform(self, X: Any) -> Any:
+        """Keep the columns of the selected features, in their order in X; also of a RankingData."""
+        if isinstance(X, RankingData):
+            if X.n_features != self.n_features_in_:
+                raise InputError(
+                    f"X has {X.n_features} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            return _only(X, self.get_support(indices=True))
+        return super().transform(X)
+
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self, "selected_")
         mask = np.zeros(self._n_features, dtype=bool)
@@ -349,11 +360,18 @@ def _weights(
 
 def _warn_of_constants(selected: IntArray, constant: BoolArray) -> None:
     idle = int(constant[selected].sum())
-    if idle:
+    if constant.all():
         warnings.warn(
-            f"{idle} of the {len(selected)} selected features are constant within every query and "
-            "got weight 0, as no other feature lowers the leave-query-out error: ask for at most "
-            f"{len(selected) - idle} features",
+            "every feature is constant within every query, so all weights are 0: give features "
+            "that differ between the documents of a query",
+            DataWarning,
+            stacklevel=4,
+        )
+    elif idle:
+        warnings.warn(
+            f"{idle} of the {len(selected)} selected features cannot rank, being constant within "
+            "every query, and got weight 0, as no other feature lowers the leave-query-out error: "
+            f"ask for at most {len(selected) - idle} features",
             DataWarning,
             stacklevel=4,
         )
