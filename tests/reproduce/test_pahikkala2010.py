@@ -58,6 +58,16 @@ def test_the_experiment_runs_and_is_compared(small_set, tmp_path):
     assert (tmp_path / "out" / "report.md").exists()
 
 
+def test_the_other_set_has_its_own_tables(small_set):
+    (small_set / "MQ2008").rename(small_set / "MQ2007")
+    report = pahikkala2010.run(small_set)
+    assert [t.title.partition(":")[0] for t in report.tables] == [
+        f"Table {number}" for number in (1, 3, 4, 5, 6)
+    ]
+    assert sorted(report.plots) == ["figure1", "figure2"]
+    assert len(report.tables[0].rows) == 2 + 10  # λ, k, and the ten features that are printed
+
+
 def test_without_any_data_there_is_a_sentence(tmp_path):
     with pytest.raises(FileError, match="neither MQ2008 nor MQ2007"):
         pahikkala2010.run(tmp_path)
