@@ -158,6 +158,15 @@ def test_the_decrease_of_the_training_error(kind):
     assert np.allclose(gains, expected)
 
 
+def test_what_the_machine_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
+    assert greedy.machine_memory() > 2**20
+    X, plan = random_problem(np.random.default_rng(8))
+    monkeypatch.setattr(greedy, "machine_memory", lambda: 100.0)
+    with pytest.raises(InputError, match="use memory='low', or fitting='back'"):
+        make_state("standard", centred_of(X, plan), 1.0, make_executor(1))
+    make_state("low", centred_of(X, plan), 1.0, make_executor(1))
+
+
 def test_an_unknown_state_is_refused():
     X, plan = random_problem(np.random.default_rng(7))
     with pytest.raises(InputError, match="no greedy state"):

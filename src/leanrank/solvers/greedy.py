@@ -17,6 +17,7 @@ Measuring only κ candidates a step puts κ for n in the last two rows.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
@@ -180,6 +181,7 @@ class HeldColumns(_Steps):
     ) -> None:
         super().__init__(centred, alpha, executor)
         shape = (centred.n_rows, centred.n_features)
+        _check_memory(2 * np.dtype(storage).itemsize * shape[0] * shape[1])
         self.exact = storage == "float64"
         self.C, self.U = np.empty(shape, dtype=storage), np.empty(shape, dtype=storage)
         ptr = centred.query_ptr
@@ -334,6 +336,25 @@ class Frozen(Replayed):
             return gain
 
         return _joined(self.executor.map(part, _groups(candidates, 256)))
+
+
+def _check_memory(wanted: int) -> None:
+    """Refuse what the machine cannot hold, before it is killed for trying."""
+    there = machine_memory()
+    if wanted > there:
+        raise InputError(
+            f"memory='standard' would hold {wanted / 2**30:.0f} GiB for these documents and "
+            f"features, and this machine has {there / 2**30:.0f} GiB: use memory='low', or "
+            "fitting='back' for sparse data"
+        )
+
+
+def machine_memory() -> float:
+    """Give the bytes of memory of this machine, or infinity if it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf
 
 
 def _groups(features: IntArray, size: int = COLUMNS_AT_ONCE) -> list[IntArray]:
