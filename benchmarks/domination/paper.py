@@ -69,7 +69,7 @@ def _compare(
     for bound in ("paper", "range"):
         seconds, sweeps, error = _coordinate_descent(problem, penalty, bound, optimum, patience)
         reached = error <= ACCURACY
-        found = f"{show_seconds(seconds)}, {sweeps:,} sweeps"
+        found = f"{show_seconds(seconds)}, {sweeps:,} sweeps of {show_seconds(seconds / sweeps)}"
         row[f"bound={bound}"] = found if reached else f"not reached: {error:.1e} after {found}"
         row[f"ratio, {bound}"] = f"{'' if reached else '≥ '}{seconds / newton.median:,.0f} ×"
     table.add(**row)
