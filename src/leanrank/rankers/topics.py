@@ -115,6 +115,10 @@ class TopicRanker(BaseEstimator):
         matrix = validated_matrix(self, X, reset=True)
         labels = _label_columns(Y, matrix.shape[0])
         n_topics = labels.shape[1]
+        for topic in range(n_topics):
+            y = _column(labels, topic)
+            if y.min() == y.max():
+                raise InputError(f"topic {topic} has all documents at one level: leave it out")
         held_out = None
         if validation is not None:
             held_out, held_labels = self._held_out(validation, n_topics)
@@ -122,15 +126,19 @@ class TopicRanker(BaseEstimator):
         inner = SerialExecutor() if n_topics > 1 else make_executor(self.n_jobs)
         with single_threaded_blas():
             design = make_design(matrix, inner)
-            problems = [self._problem(design, labels, t, inner) for t in range(n_topics)]
+
+            def problem(topic: int) -> Problem:  # made when needed: each is several columns long
+                return self._problem(design, _column(labels, topic), inner)
+
             if held_out is None:
-                fits = outer.map(self._fit_topic, problems)
+                fits = outer.map(lambda t: self._fit_topic(problem(t)), range(n_topics))
             else:
-                grids = self._grids(problems)
+                grid = self._given_alphas()
+                if grid is None and not self.per_topic:
+                    tops = outer.map(lambda t: self._top(problem(t)), range(n_topics))
+                    grid = alpha_grid(max(tops), self.n_alphas, self.alpha_min_ratio)
                 paths = outer.map(
-                    lambda t: self._path_topic(
-                        problems[t], grids[t], held_out, _column(held_labels, t)
-                    ),
+                    lambda t: self._path_topic(problem(t), grid, held_out, _column(held_labels, t)),
                     range(n_topics),
                 )
                 fits = self._chosen(paths)
@@ -175,10 +183,7 @@ class TopicRanker(BaseEstimator):
             raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
         return matrix, labels
 
-    def _problem(self, design: Any, labels: Matrix, topic: int, inner: Any) -> Problem:
-        y = _column(labels, topic)
-        if y.min() == y.max():
-            raise InputError(f"topic {topic} has all documents at one level: leave it out")
+    def _problem(self, design: Any, y: FloatArray, inner: Any) -> Problem:
         given = Labels(
             y=y,
             query_ptr=np.array([0, len(y)], dtype=np.int64),
@@ -192,21 +197,23 @@ class TopicRanker(BaseEstimator):
         w = ranker._fit_problem(problem)
         return _Fit(_as_row(w), float(ranker.alpha), ranker.dual_gap_, np.nan)
 
-    def _grids(self, problems: list[Problem]) -> list[FloatArray]:
-        if self.alphas is not None:
-            grid = np.sort([check_number("alphas", a) for a in self.alphas])[::-1]
-            if len(grid) == 0:
-                raise InputError("alphas is empty: give at least one")
-            return [grid] * len(problems)
-        tops = [self.ranker._alpha_max(problem)[0] for problem in problems]
-        if not np.isfinite(tops).all():
+    def _top(self, problem: Problem) -> float:
+        """Give the smallest alpha that leaves a topic's model empty."""
+        top = self.ranker._alpha_max(problem)[0]
+        if not np.isfinite(top):
             raise InputError("no alpha empties a model without an ℓ1 penalty: give alphas")
-        if not self.per_topic:
-            tops = [max(tops)] * len(tops)
-        return [alpha_grid(top, self.n_alphas, self.alpha_min_ratio) for top in tops]
+        return top
+
+    def _given_alphas(self) -> FloatArray | None:
+        if self.alphas is None:
+            return None
+        grid = np.sort([check_number("alphas", a) for a in self.alphas])[::-1]
+        if len(grid) == 0:
+            raise InputError("alphas is empty: give at least one")
+        return grid
 
     def _path_topic(
-        self, problem: Problem, grid: FloatArray, X: Matrix, y: FloatArray
+        self, problem: Problem, grid: FloatArray | None, X: Matrix, y: FloatArray
     ) -> list[_Fit]:
         from leanrank.metrics import evaluate
         from leanrank.metrics.measures import Measure
@@ -214,6 +221,8 @@ class TopicRanker(BaseEstimator):
         sign = 1.0 if Measure.parse(self.measure).higher_is_better else -1.0
         w: FloatArray | None = None
         fits = []
+        if grid is None:
+            grid = alpha_grid(self._top(problem), self.n_alphas, self.alpha_min_ratio)
         for alpha in grid:
             penalty = self.ranker._penalty(float(alpha), problem.n_features)
             start = None if w is None else w.copy()
