@@ -23,25 +23,29 @@ def evaluate(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, g):
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
     for q in range(r0, r1):
         first = cell_ptr[q]
-        n_levels = cell_ptr[q + 1] - first
-        # g first holds each document's share of its level's mass
-        for k in range(n_levels):
+        top = cell_ptr[q + 1] - first - 1
+        # below the top level, g first holds each document's share of its level's mass
+        for k in range(top):
             E[k] = _level_mass(row_ptr, rows, mass, first + k, u, g)
-        _below(E, Z, n_levels, level, margin, first)
-        for k in range(1, n_levels):
+        _below(E, Z, top + 1, level, margin, first)
+        for k in range(top + 1):
             A[k] = 0.0
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
+                if k == top:
+                    g[i] = 0.0
                 if gain[i] > 0.0:
                     term, dominated = _term(Z[k] - u[i])
                     value += gain[i] * term
                     A[k] += gain[i] * dominated
-        _from_above(E, Z, A, D, n_levels, level, margin, first)
-        for k in range(n_levels):
+                    if k == top:
+                        g[i] = -gain[i] * dominated
+        _from_above(E, Z, A, D, top + 1, level, margin, first)
+        for k in range(top):
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
                 g[i] *= D[k]
-                if k > 0 and gain[i] > 0.0:
+                if gain[i] > 0.0:
                     g[i] -= gain[i] * _sigmoid(Z[k] - u[i])
     return value
 
