@@ -66,7 +66,7 @@ def text_table(
                 "Domination Rank",
                 cells(PUBLISHED["Domination Rank"], measure(ours, *parts.test)),
             ),
-            ("ℓ1 logistic regression", cells(None, measure(peer, *parts.test))),
+            ("ℓ1 logistic", cells(None, measure(peer, *parts.test))),
         ),
     )
     sizes = ", ".join(f"{part[0].shape[0]:,}" for part in (parts.train, parts.vali, parts.test))
