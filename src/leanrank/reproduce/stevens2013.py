@@ -39,7 +39,8 @@ def run(
     say : callable
         Told what is being done.
     n_jobs : int, optional
-        Threads; the result does not depend on it, but for the times in the notes.
+        Threads; our results do not depend on it, but for the times in the notes. The last digits
+        of liblinear's may: its threads share one source of random numbers.
     """
     report = SideBySideReport("stevens2013", TITLE)
     for table, notes in (

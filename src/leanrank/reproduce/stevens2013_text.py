@@ -102,7 +102,9 @@ def _logistic(parts: Parts, n_jobs: int | None) -> tuple[FloatArray, float]:
         held_out = (parts.vali[1][:, [topic]].toarray().ravel() > 0).astype(np.float64)
         best, quality = None, -np.inf
         for C in INVERSE_STRENGTHS:
-            model = LogisticRegression(l1_ratio=1.0, solver="liblinear", C=C).fit(train, y)
+            model = LogisticRegression(l1_ratio=1.0, solver="liblinear", C=C, random_state=0).fit(
+                train, y
+            )
             w = model.coef_[0]
             if not w.any():
                 continue
