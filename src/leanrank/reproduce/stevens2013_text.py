@@ -12,6 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -92,20 +93,25 @@ def _domination(parts: Parts, n_jobs: int | None) -> tuple[FloatArray, float]:
     return ranker.coef_.toarray(), seconds
 
 
+def l1_logistic(C: float) -> Any:
+    """Make scikit-learn's ℓ1 logistic regression, in the words of its release."""
+    import sklearn
+    from sklearn.linear_model import LogisticRegression
+
+    release = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+    penalty = {"l1_ratio": 1.0} if release >= (1, 8) else {"penalty": "l1"}
+    return LogisticRegression(solver="liblinear", C=C, random_state=0, **penalty)
+
+
 def _logistic(parts: Parts, n_jobs: int | None) -> tuple[FloatArray, float]:
     train, vali = (csr_array(part[0]) for part in (parts.train, parts.vali))
 
     def fit(topic: int) -> FloatArray:
-        from sklearn.linear_model import LogisticRegression
-
         y = parts.train[1][:, [topic]].toarray().ravel() > 0
         held_out = (parts.vali[1][:, [topic]].toarray().ravel() > 0).astype(np.float64)
         best, quality = None, -np.inf
         for C in INVERSE_STRENGTHS:
-            model = LogisticRegression(l1_ratio=1.0, solver="liblinear", C=C, random_state=0).fit(
-                train, y
-            )
-            w = model.coef_[0]
+            w = l1_logistic(C).fit(train, y).coef_[0]
             if not w.any():
                 continue
             found = evaluate(held_out, np.asarray(vali @ w), measures=["map"], n_jobs=1).means[
