@@ -9,6 +9,8 @@ exact step on the support, cut where a weight would change its sign.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from leanrank._jit import kernel
@@ -16,6 +18,24 @@ from leanrank._typing import FloatArray
 
 FEWEST_SWEEPS = 10
 LARGEST_SOLVE = 1_024
+
+
+@dataclass(frozen=True)
+class GramModel:
+    """A quadratic model whose Hessian is at hand."""
+
+    hessian: FloatArray
+
+    def minimise(
+        self,
+        c: FloatArray,
+        w: FloatArray,
+        above: FloatArray,
+        below: FloatArray,
+        ridge: FloatArray,
+    ) -> FloatArray:
+        """Minimise ½ sᵀHs + cᵀs + penalty(w + s) over the step s."""
+        return minimise_quadratic(self.hessian, c, w, above, below, ridge)
 
 
 def minimise_quadratic(

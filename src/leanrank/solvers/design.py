@@ -20,9 +20,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, query_ranges, row_blocks
-from leanrank.solvers import _products
+from leanrank.solvers import _products, _quadratic_columns
 
 NONZEROS_PER_BLOCK = 1 << 19
 """Non-zeros in one unit of work over the columns of a sparse matrix."""
@@ -335,6 +335,48 @@ class SparseBlock:
             gram,
             sums,
         )
+
+    def weighed(
+        self, curvature: Curvature, left_out: BoolArray, n_cells: int
+    ) -> tuple[tuple[Any, ...], FloatArray, FloatArray]:
+        """Weigh the columns by the root of the curvature, beside their cell sums and what is left out.
+
+        The columns come as values, rows, starts, ends and the number of rows that count.
+        """
+        design, n = self.design, self.n_features
+        place_and_cell = np.empty((self.n_rows, 2), dtype=np.int32)
+        place_and_cell[:, 0] = np.where(left_out, -1, np.cumsum(~left_out) - 1)
+        place_and_cell[:, 1] = curvature.cell
+        n_atoms = curvature.atoms.shape[1]
+        row_weights = np.zeros((self.n_rows, 4))
+        row_weights[:, 0] = np.sqrt(np.maximum(curvature.diag, 0.0))
+        row_weights[left_out, 1] = curvature.diag[left_out]
+        row_weights[:, 2 : 2 + n_atoms] = curvature.atoms
+        row_weights[left_out, 2:] = 0.0
+        sizes = design.column_sizes[self.features].astype(np.int64)
+        starts = np.concatenate(([0], np.cumsum(sizes + 1)[:-1])).astype(np.int64)
+        ends = starts.copy()
+        stored = int((sizes + 1).sum())
+        values, rows = np.empty(stored, dtype=design.data.dtype), np.empty(stored, dtype=np.int32)
+        sums, extra = np.zeros((n_cells, n_atoms, n)), np.zeros((2, n))
+        self.executor.map(
+            lambda at: _quadratic_columns.weigh_columns(
+                design.data,
+                design.indices,
+                self.band_starts,
+                place_and_cell,
+                row_weights,
+                ends,
+                values,
+                rows,
+                sums,
+                extra,
+                *at,
+            ),
+            _column_blocks(sizes),
+        )
+        count = self.n_rows - int(np.count_nonzero(left_out))
+        return (values, rows, starts, ends, count), sums, extra
 
     def _by_row(self, curvature: Curvature, rows: tuple[int, int]) -> tuple[Any, Any, Any]:
         """Give the block's entries in some rows; all rows are kept for the next Hessian."""

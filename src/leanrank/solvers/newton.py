@@ -17,7 +17,6 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.losses.base import require
-from leanrank.solvers._quadratic import minimise_quadratic
 from leanrank.solvers._quadratic_products import minimise_by_products
 from leanrank.solvers.lazy_gradient import LazyGradient
 from leanrank.solvers.problem import Problem
@@ -166,13 +165,13 @@ def solve_newton(
 
 
 class _WorkingSet:
-    """The features under work, the compact copy of their columns, and their latest Hessian."""
+    """The features under work, their columns, and the latest quadratic model."""
 
     def __init__(self, problem: Problem, features: IntArray) -> None:
         self.problem = problem
         self.features = features
         self.block: Any = None
-        self.hessian: FloatArray | None = None
+        self.model: Any = None
         self.gap = np.inf
 
     def choose(self, features: IntArray) -> None:
@@ -180,7 +179,7 @@ class _WorkingSet:
         if self.block is None or not np.array_equal(features, self.features):
             self.features = features
             self.block = self.problem.design.take(features)
-            self.hessian = None
+            self.model = None
 
     def step(
         self,
@@ -197,15 +196,16 @@ class _WorkingSet:
         A Hessian serves again after a step that went very well: ``gap`` is the relative one now.
         """
         good, self.gap = gap <= GOOD_STEP * self.gap, gap
-        if self.block.n_features > self.problem.largest_gram:
+        too_large = self.block.n_features > self.problem.largest_gram
+        if too_large and not self.problem.by_columns(self.block):
             product = partial(self.problem.product, self.block, u)
             return minimise_by_products(product, c, w, *part.kinked), True
-        fresh = self.hessian is None or not good
-        if self.hessian is None or not good:
+        fresh = self.model is None or not good
+        if fresh:
             sample = SAMPLE_PER_FEATURE * max(256, self.block.n_features) if rough else None
             dropped = DROPPED_FAR if gap > FAR else DROPPED_NEAR
-            self.hessian = self.problem.hessian(self.block, u, dropped=dropped, thin=sample)
-        return minimise_quadratic(self.hessian, c, w, *part.kinked), fresh
+            self.model = self.problem.quadratic(self.block, u, dropped=dropped, thin=sample)
+        return self.model.minimise(c, w, *part.kinked), fresh
 
 
 def _strength(
@@ -310,7 +310,7 @@ def _minimise_over(
         elif fresh:
             break
         else:
-            working.hessian = None
+            working.model = None
     return moved
 
 

@@ -18,6 +18,8 @@ from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges, row_blocks
 from leanrank.losses.base import Plan
 from leanrank.solvers import _products
+from leanrank.solvers._quadratic import GramModel
+from leanrank.solvers._quadratic_columns import ColumnModel
 from leanrank.solvers.design import Block, Curvature, Design, make_design
 
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
@@ -30,6 +32,9 @@ GRAM_COPIES, FEWEST_GRAM = 3, 1_024
 
 LANE_CELLS = 1 << 22
 """Cells of all the Gram matrices that are added up side by side."""
+
+MOST_CELLS_BY_COLUMNS = 64
+"""Levels of queries up to which a quadratic model may keep its low-rank part by feature."""
 
 LONG_LIST = 4_096
 """Documents a query, on average, from which the least of them may be dropped from a Hessian."""
@@ -110,6 +115,34 @@ class Problem:
             lambda r: self.loss.dual(self.plan, r[0], r[1], u, a), self.ranges
         )
         return float(add_up(parts))
+
+    def by_columns(self, block: Block) -> bool:
+        """Whether sparse features and few long lists make columns cheaper than outer products."""
+        few_cells = int(self.plan.cell_ptr[-1]) <= MOST_CELLS_BY_COLUMNS
+        long_lists = self.plan.n_rows >= LONG_LIST * (len(self.plan.query_ptr) - 1)
+        large = block.n_features > FEWEST_GRAM
+        return large and block.sparse and few_cells and long_lists and self.loss.n_atoms <= 2
+
+    def quadratic(
+        self, block: Block, u: FloatArray, *, dropped: float = 0.0, thin: int | None = None
+    ) -> GramModel | ColumnModel:
+        """Model the loss around scores u as a quadratic in the weights of a block's features.
+
+        ``dropped`` and ``thin`` as for ``hessian``.
+        """
+        if not self.by_columns(block):
+            return GramModel(self.hessian(block, u, dropped=dropped, thin=thin))
+        plan = self.plan if thin is None else self._thinned(thin)
+        curvature, aux = self._curvature(plan, u, False, dropped)
+        left_out = curvature.diag < max(curvature.cut, np.finfo(np.float64).tiny)
+        weigh: Any = block
+        columns, sums, extra = weigh.weighed(curvature, left_out, len(aux))
+        left, right = self.loss.fold(plan, 0, len(plan.query_ptr) - 1, aux, sums)
+        total = float(curvature.diag[left_out].sum())
+        variance = extra[0] - (extra[1] ** 2 / total if total > 0.0 else 0.0)
+        values, rows, starts, ends, count = columns
+        kept = np.maximum(variance, 0.0)
+        return ColumnModel(values, rows, starts, ends, count, left, right, kept)
 
     def hessian(
         self,
