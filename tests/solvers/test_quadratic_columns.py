@@ -17,7 +17,7 @@ from leanrank.solvers.problem import Problem
 
 @pytest.fixture
 def by_columns(monkeypatch):
-    monkeypatch.setattr(problem_module, "FEWEST_GRAM", 0)
+    monkeypatch.setattr(problem_module, "FEWEST_BY_COLUMNS", 0)
     monkeypatch.setattr(problem_module, "LONG_LIST", 1)
 
 
@@ -73,7 +73,7 @@ def test_newton_by_columns_reaches_the_same_optimum(monkeypatch, l1_ratio, signs
     problem, _ = make_problem(3, n_levels=3)
     penalty = ElasticNet.build(0.01, l1_ratio, 15, None, signs)
     with_matrix = solve_newton(problem, penalty, tol=1e-10)
-    monkeypatch.setattr(problem_module, "FEWEST_GRAM", 0)
+    monkeypatch.setattr(problem_module, "FEWEST_BY_COLUMNS", 0)
     monkeypatch.setattr(problem_module, "LONG_LIST", 1)
     for jobs in (1, 2):
         fresh, _ = make_problem(3, n_levels=3, n_jobs=jobs)

@@ -93,8 +93,8 @@ def weigh_columns(
 
     ``bands`` says where each column enters each band of rows; a band's rows fit a cache. For each
     row of X, ``place_and_cell`` has its number among the rows that count, negative if it does not,
-    and its cell; ``row_weights`` has the root of its curvature, the curvature if it is left out, and
-    its one or two atoms. ``ends`` comes with the columns' starts.
+    and its cell; ``row_weights`` has the root of its curvature, the curvature if it is left out,
+    and its one or two atoms. ``ends`` comes with the columns' starts.
     """
     n_cells, n_atoms = sums.shape[0], sums.shape[1]
     first, second = np.empty(n_cells), np.empty(n_cells)

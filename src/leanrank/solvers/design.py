@@ -339,7 +339,7 @@ class SparseBlock:
     def weighed(
         self, curvature: Curvature, left_out: BoolArray, n_cells: int
     ) -> tuple[tuple[Any, ...], FloatArray, FloatArray]:
-        """Weigh the columns by the root of the curvature, beside their cell sums and what is left out.
+        """Weigh the columns by the root of the curvature; sum over cells, and what is left out.
 
         The columns come as values, rows, starts, ends and the number of rows that count.
         """

@@ -33,8 +33,8 @@ GRAM_COPIES, FEWEST_GRAM = 3, 1_024
 LANE_CELLS = 1 << 22
 """Cells of all the Gram matrices that are added up side by side."""
 
-MOST_CELLS_BY_COLUMNS = 64
-"""Levels of queries up to which a quadratic model may keep its low-rank part by feature."""
+FEWEST_BY_COLUMNS, MOST_CELLS_BY_COLUMNS = 2_048, 64
+"""Features from which, and levels of queries up to which, a quadratic model may go by columns."""
 
 LONG_LIST = 4_096
 """Documents a query, on average, from which the least of them may be dropped from a Hessian."""
@@ -120,7 +120,7 @@ class Problem:
         """Whether sparse features and few long lists make columns cheaper than outer products."""
         few_cells = int(self.plan.cell_ptr[-1]) <= MOST_CELLS_BY_COLUMNS
         long_lists = self.plan.n_rows >= LONG_LIST * (len(self.plan.query_ptr) - 1)
-        large = block.n_features > FEWEST_GRAM
+        large = block.n_features > FEWEST_BY_COLUMNS
         return large and block.sparse and few_cells and long_lists and self.loss.n_atoms <= 2
 
     def quadratic(
