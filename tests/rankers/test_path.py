@@ -187,3 +187,16 @@ def test_models_that_stop_short_are_told(train):
 def test_alpha_grid():
     assert alpha_grid(2.0, 1, 0.1).tolist() == [2.0]
     np.testing.assert_allclose(alpha_grid(2.0, 3, 0.01), [2.0, 0.2, 0.02])
+
+
+def test_an_error_measure_prefers_the_smallest():
+    path = Path(
+        alphas=np.array([2.0, 1.0, 0.5]),
+        coefs=np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]),
+        dual_gaps=np.zeros(3),
+        objectives=np.ones(3),
+        n_iters=np.ones(3, dtype=np.int64),
+        measures={"all_pairs_error": np.array([0.3, 0.1, 0.2]), "map": np.array([0.3, 0.1, 0.2])},
+    )
+    assert path.best("all_pairs_error") == 1
+    assert path.best("map") == 0

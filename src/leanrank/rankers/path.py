@@ -56,10 +56,13 @@ class Path:
             raise InputError(
                 f"the path was not measured by {name!r}, only by {list(self.measures)}"
             )
-        usable = (self.n_selected > 0) & np.isfinite(self.measures[name])
+        from leanrank.metrics import Measure
+
+        values = self.measures[name] * (1.0 if Measure.parse(name).higher_is_better else -1.0)
+        usable = (self.n_selected > 0) & np.isfinite(values)
         if not usable.any():
             raise InputError("no model of the path uses a feature: let it reach a smaller alpha")
-        top = usable & (self.measures[name] == self.measures[name][usable].max())
+        top = usable & (values == values[usable].max())
         return int(np.argmin(np.where(top, self.n_selected, self.coefs.shape[1] + 1)))
 
 
