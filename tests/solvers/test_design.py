@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from leanrank.execution import ROWS_PER_RANGE, make_executor, row_blocks
-from leanrank.solvers import design
-from leanrank.solvers.design import DenseDesign, SparseDesign, make_design
+from leanrank.solvers import design, sparse_design
+from leanrank.solvers.design import DenseDesign, make_design
+from leanrank.solvers.sparse_design import SparseDesign
 
 FORMS = ["dense64", "dense32", "sparse64", "sparse32"]
 
@@ -35,8 +36,9 @@ def stored(X, form):
 
 
 def small_blocks(monkeypatch, rows=3, nonzeros=5):
-    monkeypatch.setattr(design, "row_blocks", lambda n, size=None: row_blocks(n, rows))
-    monkeypatch.setattr(design, "NONZEROS_PER_BLOCK", nonzeros)
+    for module in (design, sparse_design):
+        monkeypatch.setattr(module, "row_blocks", lambda n, size=None: row_blocks(n, rows))
+    monkeypatch.setattr(sparse_design, "NONZEROS_PER_BLOCK", nonzeros)
 
 
 shapes = st.tuples(st.integers(0, 14), st.integers(0, 9))

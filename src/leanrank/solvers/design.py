@@ -14,18 +14,14 @@ within, would otherwise have to cancel.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
-from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, query_ranges, row_blocks
-from leanrank.solvers import _products, _quadratic_columns
-
-NONZEROS_PER_BLOCK = 1 << 19
-"""Non-zeros in one unit of work over the columns of a sparse matrix."""
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.execution import Executor, add_up, row_blocks
+from leanrank.solvers import _products
 
 
 @dataclass(frozen=True)
@@ -106,6 +102,8 @@ def make_design(X: Matrix, executor: Executor) -> Design:
     """Wrap a C-contiguous array or a SciPy CSR array."""
     if isinstance(X, np.ndarray):
         return DenseDesign(X, executor)
+    from leanrank.solvers.sparse_design import SparseDesign
+
     return SparseDesign(X, executor)
 
 
@@ -201,204 +199,6 @@ class DenseBlock(DenseDesign):
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Undo the scaling."""
         return gram * np.outer(self.spread, self.spread) - low_rank
-
-
-class SparseDesign:
-    """A sparse matrix by row and by column: a sparse weight vector touches only its own columns."""
-
-    def __init__(self, X: Matrix, executor: Executor) -> None:
-        self.n_rows, self.n_features = X.shape
-        self.executor = executor
-        self.n_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-        self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
-        columns = X.tocsc()
-        self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
-        self.column_sizes = np.diff(self.indptr)
-        self.column_blocks = _column_blocks(self.column_sizes)
-
-    def matvec(self, w: FloatArray) -> FloatArray:
-        """Compute Xw from the columns of non-zero weights."""
-        support = np.flatnonzero(w)
-        return self.take(support).matvec(w[support])
-
-    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
-        """Compute Xᵀg, one dot product a column."""
-        if features is not None:
-            out = np.empty(len(features))
-            blocks = _column_blocks(self.column_sizes[features])
-            self.executor.map(
-                lambda at: _products.sparse_rmatvec_some(
-                    self.data, self.indices, self.indptr, features, g, out, at[0], at[1]
-                ),
-                blocks,
-            )
-            return out
-        out = np.zeros(self.n_features)
-        self.executor.map(
-            lambda at: _products.sparse_rmatvec(
-                self.data, self.indices, self.indptr, g, out, at[0], at[1]
-            ),
-            self.column_blocks,
-        )
-        return out
-
-    @cached_property
-    def column_norms(self) -> FloatArray:
-        """Euclidean length of each column less its mean.
-
-        Score gradients add up to zero, so a shift of a column does not change its product.
-        """
-        out = np.zeros(self.n_features)
-        self.executor.map(
-            lambda at: _products.sparse_norms(
-                self.data, self.indptr, self.n_rows, out, at[0], at[1]
-            ),
-            self.column_blocks,
-        )
-        return out
-
-    def take(self, features: IntArray) -> SparseBlock:
-        """Single out some columns; nothing is copied."""
-        return SparseBlock(self, features)
-
-
-class SparseBlock:
-    """Some columns of a sparse matrix.
-
-    Products with a vector run over the columns. Outer products run over the rows, in a copy of the
-    block's entries that is made for the first exact Hessian.
-    """
-
-    sparse = True
-
-    def __init__(self, design: SparseDesign, features: IntArray) -> None:
-        self.design = design
-        self.features = features
-        self.n_features = len(features)
-        self.n_rows = design.n_rows
-        self.executor = design.executor
-        # frequent features first: their products share a corner of the Gram matrix that fits a
-        # cache
-        self.place = np.empty(len(features), dtype=np.int64)
-        self.place[np.argsort(-design.column_sizes[features], kind="stable")] = np.arange(
-            len(features)
-        )
-        self.position = np.full(design.n_features, -1, dtype=np.int32)
-        self.position[features] = self.place
-        self.bands = row_blocks(self.n_rows, 2 * ROWS_PER_RANGE)
-        self._picked: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
-
-    @cached_property
-    def band_starts(self) -> IntArray:
-        """Where each column enters each band of rows: a band's scores fit the cache."""
-        edges = np.array([begin for begin, _ in self.bands] + [self.n_rows], dtype=np.int64)
-        starts: IntArray = _products.sparse_bands(
-            self.design.indices, self.design.indptr, self.features, edges
-        )
-        return starts
-
-    def matvec(self, v: FloatArray) -> FloatArray:
-        """Compute X_W v, column after column within a band of rows."""
-        out = np.zeros(self.n_rows)
-        starts = self.band_starts
-        self.executor.map(
-            lambda b: _products.sparse_matvec(
-                self.design.data, self.design.indices, starts[b], starts[b + 1], v, out
-            ),
-            range(len(self.bands)),
-        )
-        return out
-
-    def rmatvec(self, g: FloatArray) -> FloatArray:
-        """Compute X_Wᵀ g, one dot product a column."""
-        return self.design.rmatvec(g, self.features)
-
-    def add_rows(
-        self,
-        curvature: Curvature,
-        rows: tuple[int, int],
-        first_cell: int,
-        gram: FloatArray,
-        sums: FloatArray,
-    ) -> None:
-        """Add rows entry by entry, in float64; anchors would fill them in and are left out."""
-        _products.csr_curvature(
-            *self._by_row(curvature, rows),
-            rows[0],
-            curvature.diag,
-            curvature.cut,
-            curvature.atoms,
-            curvature.cell,
-            first_cell,
-            rows[0],
-            rows[1],
-            gram,
-            sums,
-        )
-
-    def weighed(
-        self, curvature: Curvature, left_out: BoolArray, n_cells: int
-    ) -> tuple[tuple[Any, ...], FloatArray, FloatArray]:
-        """Weigh the columns by the root of the curvature; sum over cells, and what is left out.
-
-        The columns come as values, rows, starts, ends and the number of rows that count.
-        """
-        design, n = self.design, self.n_features
-        place_and_cell = np.empty((self.n_rows, 2), dtype=np.int32)
-        place_and_cell[:, 0] = np.where(left_out, -1, np.cumsum(~left_out) - 1)
-        place_and_cell[:, 1] = curvature.cell
-        n_atoms = curvature.atoms.shape[1]
-        row_weights = np.zeros((self.n_rows, 4))
-        row_weights[:, 0] = np.sqrt(np.maximum(curvature.diag, 0.0))
-        row_weights[left_out, 1] = curvature.diag[left_out]
-        row_weights[:, 2 : 2 + n_atoms] = curvature.atoms
-        row_weights[left_out, 2:] = 0.0
-        sizes = design.column_sizes[self.features].astype(np.int64)
-        starts = np.concatenate(([0], np.cumsum(sizes + 1)[:-1])).astype(np.int64)
-        ends = starts.copy()
-        stored = int((sizes + 1).sum())
-        values, rows = np.empty(stored, dtype=design.data.dtype), np.empty(stored, dtype=np.int32)
-        sums, extra = np.zeros((n_cells, n_atoms, n)), np.zeros((2, n))
-        self.executor.map(
-            lambda at: _quadratic_columns.weigh_columns(
-                design.data,
-                design.indices,
-                self.band_starts,
-                place_and_cell,
-                row_weights,
-                ends,
-                values,
-                rows,
-                sums,
-                extra,
-                *at,
-            ),
-            _column_blocks(sizes),
-        )
-        count = self.n_rows - int(np.count_nonzero(left_out))
-        return (values, rows, starts, ends, count), sums, extra
-
-    def _by_row(self, curvature: Curvature, rows: tuple[int, int]) -> tuple[Any, Any, Any]:
-        """Give the block's entries in some rows; all rows are kept for the next Hessian."""
-        if curvature.thinned:
-            return _products.csr_pick(*self.design.rows, self.position, curvature.diag, *rows)
-        if rows not in self._picked:
-            everything = np.broadcast_to(1.0, self.n_rows)
-            self._picked[rows] = _products.csr_pick(
-                *self.design.rows, self.position, everything, *rows
-            )
-        return self._picked[rows]
-
-    def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
-        """Mirror the lower triangle and put the features back into their order."""
-        whole: FloatArray = _products.mirrored(gram, low_rank, self.place)
-        return whole
-
-
-def _column_blocks(stored: IntArray) -> list[tuple[int, int]]:
-    """Cut columns with so many non-zeros each into consecutive blocks of about equal work."""
-    ptr = np.concatenate(([0], np.cumsum(stored, dtype=np.int64)))
-    return query_ranges(ptr, NONZEROS_PER_BLOCK)
 
 
 def _sum_or_zero(parts: list[Any], shape: Any) -> FloatArray:
