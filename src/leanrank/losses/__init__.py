@@ -1,1 +1,41 @@
+"""Functions of scores: what a ranking costs, given levels and queries. Features are not seen."""
 
+from __future__ import annotations
+
+from typing import Any
+
+LOSSES: dict[str, str] = {
+    "domination": "leanrank.losses.domination.DominationLoss",
+    "exponential": "leanrank.losses.exponential.ExponentialLoss",
+    "hinge": "leanrank.losses.hinge.HingeLoss",
+    "listnet": "leanrank.losses.listnet.ListNetLoss",
+    "logistic": "leanrank.losses.logistic.LogisticLoss",
+    "squared": "leanrank.losses.squared.SquaredLoss",
+    "squared-hinge": "leanrank.losses.squared_hinge.SquaredHingeLoss",
+}
+"""The name of each loss as a parameter of rankers, and the class."""
+
+
+def get_loss(name: str, **options: Any) -> Any:
+    """Make a loss by its name, with the options of its class; loaded when asked for.
+
+    >>> get_loss("squared").name
+    'squared'
+    >>> get_loss("hinges")
+    Traceback (most recent call last):
+    leanrank.errors.InputError: there is no loss 'hinges': did you mean 'hinge'?
+    """
+    from importlib import import_module
+
+    if not isinstance(name, str) or name not in LOSSES:
+        import difflib
+
+        from leanrank.errors import InputError
+
+        near = difflib.get_close_matches(str(name), LOSSES, 1)
+        hint = (
+            f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(sorted(LOSSES))
+        )
+        raise InputError(f"there is no loss {name!r}: {hint}")
+    module, _, kind = LOSSES[name].rpartition(".")
+    return getattr(import_module(module), kind)(**options)
