@@ -1,0 +1,289 @@
+"""ListNet (Cao et al. 2007): the probability of being drawn first, given by scores and by labels.
+
+With m the document weights, p_i = m_i e^{u_i} / Σ m_j e^{u_j} and P_i the same of the labels (or of
+their gains 2^y − 1), a query costs the cross entropy
+
+    ℓ_q(u) = −Σ_i P_i log(p_i / m_i) = log Σ_j m_j e^{u_j} − Σ_i P_i u_i,
+
+one term a query (T_q = 1). It is never below the entropy of the target. The score Hessian is
+diag(p) − p pᵀ: one atom a document, one cell a query. A query at one level asks for nothing and
+takes no part, as for every ranker here.
+
+The dual value at the scaled score gradient a·g, g = p − P, is the entropy of the mixture
+r = a p + (1 − a) P, which is a distribution for any a in [0, 1]: −Σ r_i log(r_i / m_i) − a⟨s, g⟩.
+"""
+
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray
+from leanrank.data.ranking_data import informative_queries
+from leanrank.errors import InputError
+from leanrank.losses.base import Labels, Plan, query_scale
+
+TARGETS = ("label", "gain")
+
+
+@dataclass(frozen=True)
+class ListNetPlan(Plan):
+    """What the labels ask for; each query is one cell.
+
+    Attributes
+    ----------
+    mass : array
+        Document weights m, lifted; 0 in queries that take no part.
+    target : array
+        The query's factor times P_i, and times the gain weight if there are any.
+    total : array
+        Σ target of each query.
+    """
+
+    mass: FloatArray
+    target: FloatArray
+    total: FloatArray
+
+
+class ListNetLoss:
+    """Cross entropy between the top-one probabilities of labels and of scores.
+
+    Parameters
+    ----------
+    target : {"label", "gain"}, default="label"
+        P is the softmax of the labels, or of 2^label − 1.
+    """
+
+    name: ClassVar[str] = "listnet"
+    n_atoms: ClassVar[int] = 1
+    n_aux: ClassVar[int] = 1
+
+    def __init__(self, target: str = "label") -> None:
+        self.target = target
+
+    def prepare(self, labels: Labels) -> ListNetPlan:
+        """Compute the target distribution of each query, once."""
+        query_of, mass, scale = listwise_queries(labels)
+        mass = mass * lift(mass, query_of, len(scale))[query_of]
+        probability = first_draws(target_scores(labels.y, self.target), mass, labels.query_ptr)
+        target = scale[query_of] * probability
+        if labels.gain_weight is not None:
+            target = target * labels.gain_weight
+        return ListNetPlan(
+            query_ptr=labels.query_ptr,
+            scale=scale,
+            offset=labels.offset,
+            cell=query_of,
+            cell_ptr=np.arange(len(scale) + 1),
+            mass=mass,
+            target=target,
+            total=np.bincount(query_of, target, minlength=len(scale)).astype(np.float64),
+        )
+
+    def evaluate(self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
+        """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
+        return float(_evaluate(*_arrays(plan), r0, r1, u, g))
+
+    def along(
+        self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float
+    ) -> tuple[float, float, float]:
+        """Return value, slope and curvature at u + t·d."""
+        value, slope, bend = _along(*_arrays(plan), r0, r1, u, d, t)
+        return float(value), float(slope), float(bend)
+
+    def curvature(
+        self,
+        plan: ListNetPlan,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        diag: FloatArray,
+        atoms: FloatArray,
+        aux: FloatArray,
+    ) -> None:
+        """Fill the atoms p, the diagonal total·p and the total."""
+        rows = slice(int(plan.query_ptr[r0]), int(plan.query_ptr[r1]))
+        _shares(plan.query_ptr, plan.mass, r0, r1, u, atoms[:, 0])
+        aux[r0:r1, 0] = plan.total[r0:r1]
+        diag[rows] = atoms[rows, 0] * plan.total[plan.cell[rows]]
+
+    def fold(
+        self, plan: ListNetPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Turn the mean features of each query into the factors of its covariance."""
+        del plan
+        mean = sums[:, 0]
+        return mean * (0.5 * aux[r0:r1]), mean
+
+    def product(
+        self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
+    ) -> None:
+        """Fill the rows of queries [r0, r1) of the score Hessian times d."""
+        _product(*_arrays(plan), r0, r1, u, d, out)
+
+    def dual(self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
+        """Return the dual value at r = a·p + (1 − a)·P, which is feasible when |Xᵀ a g| ≤ λ."""
+        offset = np.zeros(0) if plan.offset is None else plan.offset
+        return float(_dual(*_arrays(plan), r0, r1, u, a, offset))
+
+
+def listwise_queries(labels: Labels) -> tuple[Any, FloatArray, FloatArray]:
+    """Give the query of each row, the weights of documents that take part, each query's factor."""
+    ptr = labels.query_ptr
+    n_queries = len(ptr) - 1
+    query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
+    weight = np.ones(len(labels.y)) if labels.sample_weight is None else labels.sample_weight
+    present = np.where(weight > 0, labels.y, np.nan)
+    terms = informative_queries(present, ptr).astype(np.float64)
+    scale = query_scale(terms, labels.query_weight, labels.normalize)
+    return query_of, np.where(terms[query_of] > 0, weight, 0.0), scale
+
+
+def lift(mass: FloatArray, query_of: Any, n_queries: int) -> FloatArray:
+    """Give the factor that brings the positive masses of each query to one at least.
+
+    A factor for all documents of a query adds a constant to its cost and nothing else. Without it
+    weights below one could make the cost negative, and a gap relative to it meaningless.
+
+    >>> lift(np.array([0.5, 2.0, 0.0, 3.0]), np.array([0, 0, 1, 1]), 2).tolist()
+    [2.0, 1.0]
+    """
+    least = np.ones(n_queries)
+    counted = mass > 0
+    np.minimum.at(least, query_of[counted], mass[counted])
+    return 1.0 / least
+
+
+def target_scores(y: FloatArray, target: str) -> FloatArray:
+    """Give the scores whose softmax is the target.
+
+    >>> target_scores(np.array([0.0, 1.0, 2.0]), "gain").tolist()
+    [0.0, 1.0, 3.0]
+    """
+    if target not in TARGETS:
+        raise InputError(f"target={target!r} is not known: use 'label' or 'gain'")
+    if target == "label":
+        return y
+    if np.max(y, initial=0.0) >= 1024.0:
+        raise InputError(
+            f"target='gain' cannot raise 2 to the label {np.max(y):g}: use target='label' or "
+            "smaller labels"
+        )
+    return np.exp2(y) - 1.0
+
+
+def first_draws(scores: FloatArray, mass: FloatArray, query_ptr: Any) -> FloatArray:
+    """Compute the softmax of scores with weights, within each query; 0 where nothing weighs."""
+    out = np.zeros(len(scores))
+    _shares(query_ptr, mass, 0, len(query_ptr) - 1, scores, out)
+    return out
+
+
+def _arrays(plan: ListNetPlan) -> tuple[AnyArray, ...]:
+    return plan.query_ptr, plan.mass, plan.target, plan.total
+
+
+@kernel
+def _evaluate(query_ptr, mass, target, total, r0, r1, u, g):
+    value = 0.0
+    for q in range(r0, r1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        top, log_sum = _softmax(mass, begin, end, u, g)
+        cost = 0.0
+        for i in range(begin, end):
+            if target[i] > 0.0:  # each difference is exact where scores are large and close
+                cost += target[i] * (log_sum - (u[i] - top))
+            g[i] = total[q] * g[i] - target[i]
+        value += cost
+    return value
+
+
+@kernel
+def _along(query_ptr, mass, target, total, r0, r1, u, d, t):
+    value = 0.0
+    slope = 0.0
+    bend = 0.0
+    for q in range(r0, r1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        v = u[begin:end] + t * d[begin:end]
+        p = np.empty(end - begin)
+        top, log_sum = _softmax(mass[begin:end], 0, end - begin, v, p)
+        mean = 0.0
+        for i in range(end - begin):
+            mean += p[i] * d[begin + i]
+        variance = 0.0
+        for i in range(end - begin):
+            away = d[begin + i] - mean
+            variance += p[i] * away * away
+            if target[begin + i] > 0.0:
+                value += target[begin + i] * (log_sum - (v[i] - top))
+                slope -= target[begin + i] * away
+        bend += total[q] * variance
+    return value, slope, bend
+
+
+@kernel
+def _product(query_ptr, mass, target, total, r0, r1, u, d, out):
+    for q in range(r0, r1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        _softmax(mass, begin, end, u, out)
+        mean = 0.0
+        for i in range(begin, end):
+            mean += out[i] * d[i]
+        for i in range(begin, end):
+            out[i] *= total[q] * (d[i] - mean)
+
+
+@kernel
+def _dual(query_ptr, mass, target, total, r0, r1, u, a, offset):
+    value = 0.0
+    most = 0
+    for q in range(r0, r1):
+        most = max(most, query_ptr[q + 1] - query_ptr[q])
+    p = np.empty(most)
+    for q in range(r0, r1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        if total[q] == 0.0:
+            continue
+        _softmax(mass[begin:end], 0, end - begin, u[begin:end], p)
+        for i in range(begin, end):
+            if mass[i] > 0.0:
+                wanted = target[i] / total[q]
+                mixed = a * p[i - begin] + (1.0 - a) * wanted
+                if mixed > 0.0:
+                    value -= total[q] * mixed * math.log(mixed / mass[i])
+                if len(offset) > 0:
+                    value -= a * total[q] * (p[i - begin] - wanted) * offset[i]
+    return value
+
+
+@kernel
+def _shares(query_ptr, mass, r0, r1, u, out):
+    """Fill the softmax of each query's scores."""
+    for q in range(r0, r1):
+        _softmax(mass, query_ptr[q], query_ptr[q + 1], u, out)
+
+
+@kernel
+def _softmax(mass, begin, end, u, p):
+    """Fill the probabilities of rows [begin, end); give the top score and the log mass above it."""
+    top = -math.inf
+    for i in range(begin, end):
+        if mass[i] > 0.0:
+            top = max(top, u[i])
+    total = 0.0
+    for i in range(begin, end):
+        p[i] = mass[i] * math.exp(u[i] - top) if mass[i] > 0.0 else 0.0
+        total += p[i]
+    if total == 0.0:
+        return 0.0, 0.0
+    inverse = 1.0 / total
+    for i in range(begin, end):
+        p[i] *= inverse
+    return top, math.log(total)
