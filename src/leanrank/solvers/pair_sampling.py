@@ -1,0 +1,342 @@
+"""Drawing pairs of documents of one query and different levels, without ever listing them.
+
+The documents are sorted by query and level; the documents *below* one are then a range of places.
+A *cell* is the documents of one level of one query that have others below. A pair is a cell, drawn
+by its number of pairs through a guide table, a document of the cell, and a document below: three
+uniform numbers, in expected constant time whatever the number of documents.
+
+Numbers come from a counter-based generator of our own (SplitMix64), so that the same seed gives the
+same pairs on any machine.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from leanrank._jit import kernel, kernel_view
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.errors import InputError
+
+PAIRINGS = ("pairs", "queries", "rejection")
+
+
+class PairIndex(NamedTuple):
+    """What pairs are drawn from; kernels take it as it is.
+
+    Attributes
+    ----------
+    rows : array of int64
+        The documents by query, ascending level within a query.
+    first, last : array of int64
+        The places in ``rows`` of each cell.
+    bottom : array of int64
+        The place of its query's first document: those below a cell are at ``bottom:first``.
+    cumulative : array
+        Running sum of the cells' probabilities.
+    guide : array of int64
+        For each of equal parts of the unit interval, the cell at which it begins.
+    mass : array
+        Running sum of the documents' weights over places, starting at 0; empty if all weigh 1.
+    query_of : array of int64
+        The query of each place; filled only to draw by rejection.
+    level : array of int64
+        The level of each place, likewise.
+    """
+
+    rows: IntArray
+    first: IntArray
+    last: IntArray
+    bottom: IntArray
+    cumulative: FloatArray
+    guide: IntArray
+    mass: FloatArray
+    query_of: IntArray
+    level: IntArray
+
+
+def index_pairs(
+    y: FloatArray,
+    query_ptr: IntArray,
+    *,
+    over: str = "pairs",
+    sample_weight: FloatArray | None = None,
+    query_weight: FloatArray | None = None,
+    keys: FloatArray | None = None,
+) -> PairIndex:
+    """Index the pairs of documents of one query that differ in their labels.
+
+    Parameters
+    ----------
+    y : array
+        Labels; documents labelled NaN are left out.
+    query_ptr : array of int64
+        Query q owns the rows ``query_ptr[q]:query_ptr[q + 1]``.
+    over : {"pairs", "queries", "rejection"}
+        Every pair is equally likely; or every query is, and then its pairs are; or two documents
+        are drawn until they make a pair, which has the same law as "pairs" and is slow when there
+        are many queries.
+    sample_weight : array, optional
+        2 means the document twice: a pair counts as often as both weights say.
+    query_weight : array, optional
+        Multiplies the chance of a query's pairs.
+    keys : array, optional
+        One number a document, as :func:`document_keys` gives: the draws then depend on which
+        documents there are, and not on the order of the rows.
+
+    Examples
+    --------
+    >>> index = index_pairs(np.array([2.0, 0, 1, 1, 0]), np.array([0, 3, 5]))
+    >>> higher, lower = draw_pairs(index, 1000, seed=0)
+    >>> sorted(set(zip(higher.tolist(), lower.tolist())))
+    [(0, 1), (0, 2), (2, 1), (3, 4)]
+    """
+    if over not in PAIRINGS:
+        raise InputError(f"pairs drawn over {over!r} are not known: choose one of {PAIRINGS}")
+    kept = ~np.isnan(y)
+    if sample_weight is not None:
+        kept &= sample_weight > 0
+    query_of = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
+    if query_weight is not None:
+        kept &= np.asarray(query_weight)[query_of] > 0
+    rows = np.flatnonzero(kept)
+    weight = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
+    order = _places(y[rows], query_of[rows], weight, None if keys is None else keys[rows])
+    rows, weight = rows[order], weight[order]
+    labels, queries = y[rows], query_of[rows]
+
+    starts = _starts(queries, labels)
+    first, last = starts, np.append(starts[1:], len(rows))
+    query_starts = np.flatnonzero(np.diff(queries, prepend=-1))
+    bottom = query_starts[np.searchsorted(query_starts, first, side="right") - 1]
+    mass = np.concatenate(([0.0], np.cumsum(weight)))
+    chance = (mass[last] - mass[first]) * (mass[first] - mass[bottom])
+    cell_query = queries[first]
+    if over == "queries":
+        total = np.bincount(cell_query, chance, len(query_ptr) - 1)[cell_query]
+        chance = np.divide(chance, total, out=np.zeros_like(chance), where=total > 0)
+    if query_weight is not None:
+        chance = chance * query_weight[cell_query]
+    able = np.flatnonzero(chance > 0)
+    if len(able) == 0:
+        raise InputError(
+            "no query has documents at two levels, so there is nothing to learn from: give labels "
+            "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
+        )
+    cumulative, guide = _guide(chance[able])
+    if over == "rejection" and query_weight is not None:
+        raise InputError("pairs cannot be drawn by rejection with a query_weight: use 'pairs'")
+    literal = over == "rejection"
+    level = np.repeat(np.arange(len(first)), last - first)  # differs wherever query or label does
+    return PairIndex(
+        rows=rows,
+        first=first[able],
+        last=last[able],
+        bottom=bottom[able],
+        cumulative=cumulative,
+        guide=guide,
+        mass=mass if sample_weight is not None else np.empty(0),
+        query_of=queries if literal else np.empty(0, dtype=np.int64),
+        level=level if literal else np.empty(0, dtype=np.int64),
+    )
+
+
+def index_all_pairs(
+    query_ptr: IntArray, *, among: AnyArray | None = None, keys: FloatArray | None = None
+) -> PairIndex | None:
+    """Index all pairs of two documents of one query, whatever their labels.
+
+    ``among`` marks the documents that take part. None if no query has two of them.
+
+    >>> higher, lower = draw_pairs(index_all_pairs(np.array([0, 3, 4])), 100, seed=0)
+    >>> sorted(set(zip(higher.tolist(), lower.tolist())))
+    [(1, 0), (2, 0), (2, 1)]
+    """
+    n_rows = int(query_ptr[-1])
+    place = np.arange(n_rows, dtype=np.float64)
+    if keys is not None:  # levels by key: so the draws do not depend on the order of the rows
+        place[np.argsort(keys, kind="stable")] = np.arange(n_rows)
+    if among is not None:
+        place[~np.asarray(among, dtype=bool)] = np.nan
+    query_of = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
+    if np.all(np.bincount(query_of[~np.isnan(place)], minlength=1) < 2):
+        return None
+    return index_pairs(place, query_ptr, keys=keys)
+
+
+def count_pairs(y: FloatArray, query_ptr: IntArray) -> int:
+    """Count the pairs of documents of one query that differ in their labels.
+
+    >>> count_pairs(np.array([2.0, 0, 1, 1, 0]), np.array([0, 3, 5]))
+    4
+    """
+    query_of = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))[~np.isnan(y)]
+    labels = y[~np.isnan(y)]
+    order = np.lexsort((labels, query_of))
+    in_cell = np.diff(np.append(_starts(query_of[order], labels[order]), len(labels)))
+    in_query = np.bincount(query_of)
+    return int((np.sum(in_query**2) - np.sum(in_cell**2)) // 2)
+
+
+def document_keys(X: Matrix) -> FloatArray:
+    """Give each document a number that depends on its features alone: a fixed projection.
+
+    A dense and a sparse X of the same values get the same numbers; a feature that is constant
+    within a query moves the numbers of that query's documents alike.
+
+    >>> document_keys(np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).round(3).tolist()
+    [-0.518, 0.17, -0.518]
+    """
+    direction = np.empty(X.shape[1])
+    fill_uniform(new_state(0x6C65616E), direction)
+    direction = 2.0 * direction - 1.0
+    out = np.zeros(X.shape[0])
+    if isinstance(X, np.ndarray):
+        _dense_keys(kernel_view(X), direction, out)
+    else:
+        indptr, indices = kernel_view(X.indptr), kernel_view(X.indices)
+        _sparse_keys(indptr, indices, kernel_view(X.data), direction, out)
+    return out
+
+
+def new_state(seed: int, stream: int = 0) -> npt.NDArray[np.uint64]:
+    """Make the state of a generator; streams of one seed are independent of each other."""
+    mixed = np.random.SeedSequence([int(seed), int(stream)]).generate_state(1, np.uint64)
+    return np.array(mixed, dtype=np.uint64)
+
+
+def draw_pairs(index: PairIndex, n_pairs: int, seed: int) -> tuple[IntArray, IntArray]:
+    """Draw pairs: the rows of the higher and of the lower documents."""
+    out = np.empty((n_pairs, 2), dtype=np.int64)
+    _fill_pairs(index, new_state(seed), out)
+    return out[:, 0], out[:, 1]
+
+
+def _places(
+    labels: FloatArray, queries: IntArray, weight: FloatArray, keys: FloatArray | None
+) -> IntArray:
+    """Sort documents by query and level; with keys, the order given does not matter."""
+    if keys is None:
+        return np.lexsort((labels, queries))
+    order = np.lexsort((keys, labels, queries))
+    # Queries go by how far their documents' keys are spread, which a constant does not change.
+    n_queries = int(queries.max(initial=-1)) + 1
+    by_query, w, k = queries[order], weight[order], keys[order]
+    total = np.bincount(by_query, w, n_queries)
+    mean = np.bincount(by_query, w * k, n_queries) / np.where(total > 0, total, 1.0)
+    spread = np.bincount(by_query, w * (k - mean[by_query]) ** 2, n_queries)
+    rank = np.empty(n_queries, dtype=np.int64)
+    rank[np.argsort(spread, kind="stable")] = np.arange(n_queries)
+    return order[np.argsort(rank[by_query], kind="stable")]
+
+
+def _starts(queries: IntArray, labels: FloatArray) -> IntArray:
+    """Find where the query or the label changes."""
+    if len(queries) == 0:
+        return np.empty(0, dtype=np.int64)
+    changes = (np.diff(queries) != 0) | (np.diff(labels) != 0)
+    return np.concatenate(([0], np.flatnonzero(changes) + 1)).astype(np.int64)
+
+
+def _guide(chance: FloatArray) -> tuple[FloatArray, IntArray]:
+    cumulative = np.cumsum(chance)
+    cumulative /= cumulative[-1]
+    parts = np.arange(len(chance)) / len(chance)
+    guide = np.searchsorted(cumulative, parts, side="right").astype(np.int64)
+    return cumulative, np.minimum(guide, len(chance) - 1)
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND_MIX = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+_UNIT = 2.0**-53
+
+
+@kernel
+def next_uniform(state: Any) -> float:
+    """Advance the generator and give a number in [0, 1)."""
+    state[0] += _GOLDEN
+    z = state[0]
+    z = (z ^ (z >> _S30)) * _FIRST_MIX
+    z = (z ^ (z >> _S27)) * _SECOND_MIX
+    z = z ^ (z >> _S31)
+    return np.float64(z >> _S11) * _UNIT
+
+
+@kernel
+def fill_uniform(state, out):  # type: ignore[no-untyped-def]
+    for i in range(len(out)):
+        out[i] = next_uniform(state)
+
+
+@kernel
+def draw_pair(index, state):  # type: ignore[no-untyped-def]
+    """Draw one pair: the row of the higher document and the row of the lower one."""
+    if len(index.level) > 0:
+        return _draw_by_rejection(index, state)
+    u = next_uniform(state)
+    n_cells = len(index.cumulative)
+    cell = index.guide[int(u * n_cells)]
+    while cell < n_cells - 1 and index.cumulative[cell] <= u:
+        cell += 1
+    first = index.first[cell]
+    higher = _place(index.mass, first, index.last[cell], next_uniform(state))
+    lower = _place(index.mass, index.bottom[cell], first, next_uniform(state))
+    return index.rows[higher], index.rows[lower]
+
+
+@kernel
+def _draw_by_rejection(index, state):  # type: ignore[no-untyped-def]
+    n = len(index.rows)
+    while True:
+        a = _place(index.mass, 0, n, next_uniform(state))
+        b = _place(index.mass, 0, n, next_uniform(state))
+        if index.query_of[a] == index.query_of[b] and index.level[a] != index.level[b]:
+            if index.level[a] > index.level[b]:
+                return index.rows[a], index.rows[b]
+            return index.rows[b], index.rows[a]
+
+
+@kernel
+def _place(mass, begin, end, u):  # type: ignore[no-untyped-def]
+    """Draw a place of begin:end, by weight if there are weights."""
+    if len(mass) == 0:
+        return begin + int(u * (end - begin))
+    target = mass[begin] + u * (mass[end] - mass[begin])
+    low, high = begin, end - 1
+    while low < high:
+        middle = (low + high) // 2
+        if mass[middle + 1] <= target:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _fill_pairs(index, state, out):  # type: ignore[no-untyped-def]
+    for t in range(len(out)):
+        out[t, 0], out[t, 1] = draw_pair(index, state)
+
+
+@kernel
+def _dense_keys(X, direction, out):  # type: ignore[no-untyped-def]
+    for i in range(X.shape[0]):
+        total = 0.0
+        for j in range(X.shape[1]):
+            total += X[i, j] * direction[j]
+        out[i] = total
+
+
+@kernel
+def _sparse_keys(indptr, indices, values, direction, out):  # type: ignore[no-untyped-def]
+    for i in range(len(indptr) - 1):
+        total = 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            total += values[at] * direction[indices[at]]
+        out[i] = total
