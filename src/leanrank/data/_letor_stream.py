@@ -1,0 +1,213 @@
+"""LETOR text in chunks of whole queries, read front to back."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank.data._letor_reader import read_rows
+from leanrank.data._letor_source import Text, _compression, _damage, _opener, _Rejoined
+from leanrank.data._letor_store import Request, Rows
+from leanrank.data.letor import _query_ids
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.streams import CHUNK_BYTES
+from leanrank.errors import FileError, InputError, ParseError
+from leanrank.execution import make_executor
+
+if TYPE_CHECKING:
+    from leanrank.data.streams import Returns
+
+_QUERY = re.compile(rb"[ \t]*[^ \t#\r\n]+[ \t]+qid:([^ \t#\r\n]+)")
+_HEAD = 2**16  # bytes at the beginning that identify a file, beside its size
+
+
+class TextPart:
+    """A text file, or standard input."""
+
+    def __init__(
+        self,
+        path: str,
+        returns: Returns,
+        *,
+        dtype: Any = "float64",
+        storage: str = "auto",
+        zero_based: bool = False,
+        n_features: int | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+        n_jobs: int | None = -1,
+    ) -> None:
+        if not isinstance(zero_based, bool):
+            raise InputError(
+                f"zero_based={zero_based!r}: a stream is not read to its end before it is used, "
+                "say True or False"
+            )
+        if storage not in ("auto", "dense", "sparse"):
+            raise InputError(f"storage={storage!r} is not one of 'auto', 'dense' and 'sparse'")
+        if np.dtype(dtype) not in (np.float32, np.float64):
+            raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
+        if chunk_bytes < 1:
+            raise InputError(f"chunk_bytes={chunk_bytes!r} must be at least 1")
+        self.path = path
+        self.name = "<stdin>" if path == "-" else path
+        self._returns = returns
+        self._request = Request(n_features, zero_based, np.dtype(dtype), storage)
+        self._chunk_bytes = chunk_bytes
+        self._executor = make_executor(n_jobs)
+
+    @property
+    def rewinds(self) -> bool:
+        """Regular files can be read again, pipes cannot."""
+        return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
+
+    def identity(self) -> dict[str, Any]:
+        """Name, size and a digest of the beginning."""
+        if not self.rewinds:
+            return {"file": self.name}
+        return file_identity(self.path)
+
+    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
+        """Give the chunks from a byte of the unpacked text on, each with where it ends."""
+        with _reading(self.path, self.name) as stream:
+            _skip(stream, offset)
+            if offset == 0:
+                self._returns.restart()
+            rest = b""
+            ended = False
+            while not ended:
+                block, rest, ended = self._next_block(stream, rest)
+                rows = self._parse(block, line)
+                offset += len(block)
+                line += block.count(b"\n")
+                if rows is not None:
+                    yield self._as_data(rows, line), offset, line
+
+    def _next_block(self, stream: IO[bytes], rest: bytes) -> tuple[bytes, bytes, bool]:
+        """Read a chunk's worth of text and cut it before the query that may not be complete."""
+        wanted = self._chunk_bytes
+        buffer = rest
+        while True:
+            more = _read_fully(stream, wanted - len(buffer))
+            ended = len(buffer) + len(more) < wanted
+            buffer += more
+            if ended:
+                return buffer, b"", True
+            cut = last_query_start(buffer[:wanted])  # what lies beyond must not matter
+            if cut:
+                return buffer[:cut], buffer[cut:], False
+            wanted *= 2  # a query larger than a chunk
+
+    def _parse(self, block: bytes, line: int) -> Rows | None:
+        try:
+            return read_rows(Text(block, self.name), self._request, self._executor)
+        except ParseError as error:
+            if error.line is None:  # comments and blank lines only
+                return None
+            raise ParseError(
+                error.problem, path=error.path, line=line + error.line, column=error.column
+            ) from None
+
+    def _as_data(self, rows: Rows, line: int) -> RankingData:
+        names = rows.run_names
+        heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
+        names = [names[at] for at in heads]
+        self._returns.check(names, f"{self.name}, before line {line + 1}")
+        return RankingData._of(
+            X=rows.X,
+            y=rows.y,
+            query_ids=_query_ids(names),
+            query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
+            order=None,
+            doc_ids=rows.doc_ids,
+            feature_names=None,
+            sample_weight=None,
+            query_weight=None,
+            offset=None,
+        )
+
+
+def last_query_start(buffer: bytes) -> int:
+    r"""Find where the last query of a text begins, right after a document of another query.
+
+    0 when there is only one, or none.
+
+    >>> text = b"1 qid:a 1:2\n0 qid:a\n# note\n1 qid:b 1:3\n0 qi"
+    >>> text[: last_query_start(text)]
+    b'1 qid:a 1:2\n0 qid:a\n'
+    """
+    stop = buffer.rfind(b"\n") + 1
+    last = None
+    while stop > 0:
+        start = buffer.rfind(b"\n", 0, stop - 1) + 1
+        found = _QUERY.match(buffer, start)
+        if found:
+            if last is None:
+                last = found[1]
+            elif found[1] != last:
+                return stop
+        stop = start
+    return 0
+
+
+def file_identity(path: str) -> dict[str, Any]:
+    """Describe a file so that another one is told apart, without reading all of it."""
+    try:
+        with open(path, "rb") as stream:
+            digest = hashlib.sha256(stream.read(_HEAD)).hexdigest()
+            size = os.fstat(stream.fileno()).st_size
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read ({error.strerror or error})") from error
+    return {"file": os.path.basename(path), "bytes": size, "head": digest}
+
+
+@contextmanager
+def _reading(path: str, name: str) -> Iterator[IO[bytes]]:
+    """Open a text, unpacking it on the way; say in one sentence what goes wrong."""
+    kind = None
+    with ExitStack() as stack:
+        try:
+            stream: Any = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
+            head = _read_fully(stream, 8)
+            kind = _compression(head)
+            if path != "-" and kind is None and stream.seekable():
+                stream.seek(0)
+            else:
+                stream = io.BufferedReader(_Rejoined(head, stream), 2**20)
+            if kind is not None:
+                stream = stack.enter_context(_opener(kind)(stream))
+            yield stream
+        except (FileError, ParseError):
+            raise
+        except _damage() as error:
+            if kind is None or isinstance(error, IsADirectoryError):
+                reason = getattr(error, "strerror", None) or error
+                raise FileError(f"{name}: cannot be read ({reason})") from error
+            raise ParseError(
+                f"the {kind} data is damaged or cut short ({error}): fetch or make the file again",
+                path=name,
+            ) from error
+
+
+def _skip(stream: IO[bytes], offset: int) -> None:
+    if offset and stream.seekable():
+        stream.seek(offset)
+        return
+    while offset > 0 and (block := stream.read(min(offset, 2**20))):
+        offset -= len(block)
+
+
+def _read_fully(stream: IO[bytes], size: int) -> bytes:
+    """Read so many bytes, or all there are: a pipe gives what it has at the moment."""
+    blocks = []
+    while size > 0 and (block := stream.read(size)):
+        blocks.append(block)
+        size -= len(block)
+    return b"".join(blocks)

@@ -1,0 +1,164 @@
+"""Parquet files in chunks of whole queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, IntArray
+from leanrank.data import _arrow
+from leanrank.data._letor_stream import file_identity
+from leanrank.data.parquet import _agree, _part_files, reading
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.streams import CHUNK_BYTES
+from leanrank.errors import InputError
+from leanrank.execution import make_executor
+
+if TYPE_CHECKING:
+    from leanrank.data._arrow import Layout
+    from leanrank.data.streams import Returns
+
+pa, pq = _arrow.pa, _arrow.pq
+
+
+def parquet_parts(
+    path: str,
+    returns: Returns,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    n_jobs: int | None = None,
+    features: Any = None,
+    label: str | None = "label",
+    qid: str | None = "qid",
+    **roles: str | None,
+) -> Iterator[ParquetPart]:
+    """Give a part for each file of a directory, or for the one file."""
+    columns = {"label": label, "qid": qid, "doc_id": None, "weight": None}
+    columns |= {"query_weight": None, "offset": None}
+    unknown = next((name for name in roles if name not in columns), None)
+    if unknown is not None:
+        raise InputError(
+            f"{unknown!r} does not say how to read a Parquet file: choose from "
+            f"{', '.join([*columns, 'features', 'chunk_bytes', 'n_jobs'])}"
+        )
+    if qid is None:
+        raise InputError("qid=None makes one query of everything: a stream needs a query column")
+    first: ParquetPart | None = None
+    for file in _part_files(Path(path)):
+        part = ParquetPart(file, columns | roles, features, returns, chunk_bytes)
+        if first is None:
+            first = part
+        _agree(first.layout, part.layout, first.file, file)
+        yield part
+
+
+class ParquetPart:
+    """A Parquet file."""
+
+    rewinds = True
+
+    def __init__(
+        self,
+        file: Path,
+        roles: dict[str, str | None],
+        features: Any,
+        returns: Returns,
+        chunk_bytes: int,
+    ) -> None:
+        self.file = file
+        with reading(file):
+            metadata = pq.read_metadata(file)
+        self.layout: Layout = _arrow.find_layout(
+            metadata.schema.to_arrow_schema(), roles, features, str(file)
+        )
+        groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+        sizes = [group.num_rows for group in groups]
+        self._first_rows = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        bytes_per_row = sum(group.total_byte_size for group in groups) / max(1, sum(sizes))
+        self._n_rows = max(1, int(chunk_bytes / max(1.0, bytes_per_row)))
+        self._returns = returns
+
+    def identity(self) -> dict[str, Any]:
+        """Name, size and a digest of the beginning."""
+        return file_identity(str(self.file))
+
+    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
+        """Give the chunks from a row on, each with the row where it ends."""
+        if offset == 0:
+            self._returns.restart()
+        rest = None
+        batches = self._tables(offset)
+        ended = False
+        while not ended:
+            table, starts, rest, ended = self._next_table(batches, rest)
+            if table.num_rows:
+                data = self._as_data(table, starts, offset)
+                offset += table.num_rows
+                yield data, offset, 0
+
+    def _tables(self, row: int) -> Iterator[Any]:
+        """Read the rows from one on, a few at a time, beginning with the row group it is in."""
+        group = int(np.searchsorted(self._first_rows, row, side="right")) - 1
+        groups = list(range(max(0, group), len(self._first_rows) - 1))
+        with reading(self.file), pq.ParquetFile(self.file, buffer_size=2**20) as parquet:
+            skip = row - int(self._first_rows[max(0, group)])
+            for batch in parquet.iter_batches(
+                self._n_rows, row_groups=groups, columns=self.layout.needed, use_threads=False
+            ):
+                table = pa.Table.from_batches([batch])
+                dropped = min(skip, table.num_rows)
+                skip -= dropped
+                yield table.slice(dropped)
+
+    def _next_table(self, batches: Iterator[Any], rest: Any) -> tuple[Any, IntArray, Any, bool]:
+        """Take a chunk's worth of rows and cut them before the query that may not be complete."""
+        wanted = self._n_rows
+        while True:
+            tables = [] if rest is None else [rest]
+            have = sum(table.num_rows for table in tables)
+            while have < wanted and (table := next(batches, None)) is not None:
+                tables.append(table)
+                have += table.num_rows
+            if not tables:
+                return pa.table({}), np.zeros(0, dtype=np.int64), None, True
+            joined = pa.concat_tables(tables, promote_options="permissive")
+            part = joined.slice(0, wanted)
+            starts = self._run_starts(part)
+            if have < wanted:
+                return part, starts, None, True
+            if len(starts) > 1:
+                cut = int(starts[-1])
+                return part.slice(0, cut), starts[:-1], joined.slice(cut), False
+            rest = joined
+            wanted *= 2  # a query larger than a chunk
+
+    def _run_starts(self, table: Any) -> IntArray:
+        """Find the rows where a query begins."""
+        ids = self._ids(table)
+        if len(ids) == 0:
+            return np.zeros(0, dtype=np.int64)
+        return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1)).astype(np.int64)
+
+    def _ids(self, table: Any) -> AnyArray:
+        name = self.layout.columns["qid"]
+        return _arrow._ids(table.column(name), name, str(self.file))
+
+    def _as_data(self, table: Any, starts: IntArray, row: int) -> RankingData:
+        ids = self._ids(table)[starts]
+        self._returns.check(ids.tolist(), f"{self.file}, after row {row:,}")
+        name = self.layout.columns["qid"]
+        lengths = np.diff(np.append(starts, table.num_rows))
+        # Numbered runs instead of names: a query that comes back must not be gathered.
+        runs = pa.array(np.repeat(np.arange(len(starts)), lengths))
+        table = table.set_column(table.schema.get_field_index(name), name, runs)
+        data = _arrow.build(
+            self.layout,
+            [table.num_rows],
+            lambda at: table,
+            make_executor(None),
+            f"{self.file}, after row {row:,}" if row else str(self.file),
+        )
+        return RankingData._of(**{**data._fields(), "query_ids": ids})

@@ -1,0 +1,288 @@
+"""Ranking data larger than memory: chunks of whole queries, read one at a time.
+
+A chunk depends on the place where it begins and on nothing else, so a stream that is read again
+from a position gives the very chunks that an uninterrupted reading gives.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+from leanrank.data.formats import FORMATS, _format_name
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import DataWarning, FileError, InputError
+
+CHUNK_BYTES = 4 * 2**20
+"""Text, or Parquet data once unpacked, in one chunk; a query that is larger makes a larger one."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place between two queries of a stream, from which reading can go on.
+
+    Parameters
+    ----------
+    part : int
+        The file, counted from 0.
+    offset : int
+        How far in: bytes of text (unpacked), rows of a Parquet file, items of an iterable.
+    line : int
+        Lines of this file before the place; text only.
+    queries, documents : int
+        Those of the whole stream before the place.
+    """
+
+    part: int = 0
+    offset: int = 0
+    line: int = 0
+    queries: int = 0
+    documents: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Give the fields as plain numbers.
+
+        >>> Position.from_dict(Position(part=1, offset=70).to_dict())
+        Position(part=1, offset=70, line=0, queries=0, documents=0)
+        """
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, int]) -> Position:
+        """Read what :meth:`to_dict` gives."""
+        return cls(**{name: int(value) for name, value in fields.items()})
+
+
+class Part(Protocol):
+    """A source that gives chunks of whole queries: a file, or a Python iterable."""
+
+    @property
+    def rewinds(self) -> bool:
+        """Whether it can be read a second time."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """Describe the source so that another one is told apart."""
+        ...
+
+    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
+        """Give chunks from a place on, each with the place where it ends."""
+        ...
+
+
+class RankingStream:
+    """Chunks of whole queries from several sources, one after the other.
+
+    Made by :func:`open_stream`. Iterating gives :class:`RankingData`; :meth:`read` gives the
+    position after each as well.
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self.parts = list(parts)
+
+    def __iter__(self) -> Iterator[RankingData]:
+        for data, _ in self.read():
+            yield data
+
+    @property
+    def rewinds(self) -> bool:
+        """Whether the stream can be read again, as a second epoch or a resumed run must."""
+        return all(part.rewinds for part in self.parts)
+
+    def identity(self) -> list[dict[str, Any]]:
+        """Describe the sources: names, sizes and a digest of how each begins."""
+        return [part.identity() for part in self.parts]
+
+    def read(self, start: Position | None = None) -> Iterator[tuple[RankingData, Position]]:
+        """Give each chunk with the position after it, from ``start`` on.
+
+        Examples
+        --------
+        >>> from leanrank.data import stream_ranking
+        >>> stream = open_stream(list(stream_ranking(30, queries_per_chunk=10)))
+        >>> positions = [position for _, position in stream.read()]
+        >>> [data.query_ids[0].item() for data, _ in stream.read(positions[0])]
+        [10, 20]
+        """
+        position = start or Position()
+        for number in range(position.part, len(self.parts)):
+            for data, offset, line in self.parts[number].chunks(position.offset, position.line):
+                position = Position(
+                    number,
+                    offset,
+                    line,
+                    position.queries + data.n_queries,
+                    position.documents + len(data),
+                )
+                yield data, position
+            position = replace(position, part=number + 1, offset=0, line=0)
+
+
+def open_stream(source: Any, *, format: str | None = None, **options: Any) -> RankingStream:
+    r"""Read ranking data in constant memory, however much there is.
+
+    Parameters
+    ----------
+    source : path, sequence of paths, or iterable of chunks
+        Files of LETOR text (also compressed, ``"-"`` for standard input) or Parquet, and
+        directories of Parquet files; or an iterable, such as a generator, of RankingData or tuples
+        ``(X, y, qid)``, each of whole queries.
+    format : {"letor", "parquet"}, optional
+        By default the suffix decides, file by file.
+    **options
+        For text ``dtype``, ``storage``, ``zero_based`` (True or False) and ``n_features`` as in
+        :func:`leanrank.data.load_letor`, for Parquet the names of the columns as in
+        :func:`leanrank.data.load_parquet`; for both ``chunk_bytes``, the text or data in a chunk,
+        and ``n_jobs``.
+
+    Returns
+    -------
+    RankingStream
+
+    Notes
+    -----
+    A query is a run of adjacent documents of one file. Where a query comes back after others, the
+    later documents are a query of their own; a :class:`~leanrank.errors.DataWarning` says so once,
+    as long as the query is among the last many thousands.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     text = "".join(f"{doc} qid:{query} 1:.5\n" for query in range(6) for doc in (1, 0))
+    ...     _ = file.write_text(text)
+    ...     [chunk.query_ids.tolist() for chunk in open_stream(file, chunk_bytes=75)]
+    [[0, 1], [2, 3], [4, 5]]
+    """
+    if isinstance(source, RankingStream):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        source = [source]
+    if isinstance(source, RankingData):
+        raise InputError("a RankingData is already in memory: fit it, or give a list of chunks")
+    if not isinstance(source, Iterable):
+        raise InputError(
+            f"a stream cannot be made of {type(source).__name__}: give file names or an iterable "
+            "of RankingData"
+        )
+    if isinstance(source, (list, tuple)) and any(isinstance(s, (str, os.PathLike)) for s in source):
+        return RankingStream(_file_parts(source, format, options))
+    if options or format is not None:
+        given = next(iter(options), "format")
+        raise InputError(f"{given} is about files, but the stream is an iterable: leave it out")
+    return RankingStream([IterablePart(source)])
+
+
+def _file_parts(
+    paths: Sequence[Any], format: str | None, options: Mapping[str, Any]
+) -> Iterator[Part]:
+    returns = Returns()
+    for path in paths:
+        name = os.fspath(path)
+        kind = _format_name(name, format)
+        if name != "-" and not os.path.exists(name):
+            raise FileError(f"{name}: there is no such file")
+        if kind == "letor":
+            from leanrank.data._letor_stream import TextPart
+
+            yield TextPart(name, returns, **options)
+        elif kind == "parquet":
+            from leanrank.data._parquet_stream import parquet_parts
+
+            yield from parquet_parts(name, returns, **options)
+        else:
+            known = ", ".join(FORMATS["letor"].suffixes[::4])
+            raise InputError(
+                f"{name}: {kind} files are not read as a stream: convert the file to .parquet or "
+                f"text ({known})"
+            )
+
+
+class IterablePart:
+    """Chunks that Python code gives, one after the other."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._items = items
+
+    @property
+    def rewinds(self) -> bool:
+        """An iterator is used up by reading; a list or an object with ``__iter__`` is not."""
+        return not isinstance(self._items, Iterator)
+
+    def identity(self) -> dict[str, Any]:
+        """Nothing is known but what it is."""
+        return {"iterable": type(self._items).__name__}
+
+    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
+        """Give the items from number ``offset`` on; those before are drawn and dropped."""
+        last: RankingData | None = None
+        warned = False
+        for number, item in enumerate(self._items):
+            if number < offset:
+                continue
+            data = as_chunk(item, number)
+            if not warned and last is not None and _continues(last, data):
+                warned = True
+                warn_split(data.query_ids[0], f"chunk {number}")
+            last = data
+            yield data, number + 1, 0
+
+
+def as_chunk(item: Any, number: int) -> RankingData:
+    """Take an item of an iterable as a chunk."""
+    if isinstance(item, RankingData):
+        return item
+    if isinstance(item, tuple) and 2 <= len(item) <= 3:
+        try:
+            return RankingData(*item)
+        except InputError as error:
+            raise InputError(f"chunk {number} of the stream: {error}") from error
+    raise InputError(
+        f"chunk {number} of the stream is {type(item).__name__}: give RankingData or tuples "
+        "(X, y, qid)"
+    )
+
+
+class Returns:
+    """Notices queries that come back, in constant memory: the newest ones push out older ones."""
+
+    def __init__(self, room: int = 2**16) -> None:
+        self._seen: list[Any] = [None] * room
+        self._warned = False
+
+    def check(self, names: Sequence[Any], place: str) -> None:
+        """Note the queries of a chunk; warn the first time that one was there before."""
+        for name in names:
+            at = hash(name) % len(self._seen)
+            if self._seen[at] == name and not self._warned:
+                self._warned = True
+                warn_split(name.decode("utf-8") if isinstance(name, bytes) else name, place)
+            self._seen[at] = name
+
+    def restart(self) -> None:
+        """Forget the queries, as the stream is read from its beginning again."""
+        self._seen = [None] * len(self._seen)
+
+
+def warn_split(query: Any, place: str) -> None:
+    """Say that a query is not in one place."""
+    warnings.warn(
+        f"{place}: query {query} was there before, and its documents here are taken as another "
+        "query: keep the documents of a query together",
+        DataWarning,
+        stacklevel=2,
+    )
+
+
+def _continues(before: RankingData, data: RankingData) -> bool:
+    """Tell whether a query seems to be cut by the border between two chunks.
+
+    Single queries without names all have the same one.
+    """
+    if not before.n_queries or not data.n_queries or before.n_queries == data.n_queries == 1:
+        return False
+    return bool(before.query_ids[-1] == data.query_ids[0])
