@@ -11,7 +11,7 @@ from leanrank.cli import options
 if TYPE_CHECKING:
     from leanrank.data import RankingData
     from leanrank.metrics import Evaluation
-    from leanrank.model import LinearModel
+    from leanrank.model import Model
 
 MEASURES = "ndcg@10,map,mrr,p@5"
 ALPHAS = (0.5, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
@@ -56,7 +56,7 @@ def demo(
         _print(path, model, rule, columns, (train, vali, test))
 
 
-def _fit(train: RankingData, vali: RankingData) -> LinearModel:
+def _fit(train: RankingData, vali: RankingData) -> Model:
     """Fit for several strengths and keep the leanest model that is as good as any.
 
     As good: on the validation queries, within one standard error of the best NDCG@10. Features are
@@ -79,7 +79,7 @@ def _fit(train: RankingData, vali: RankingData) -> LinearModel:
 
 
 def _compare(
-    model: LinearModel, train: RankingData, test: RankingData
+    model: Model, train: RankingData, test: RankingData
 ) -> tuple[str, dict[str, Evaluation]]:
     """Measure the model on the test queries beside the best single feature and no order at all."""
     import numpy as np
@@ -114,7 +114,7 @@ def best_single_feature(train: RankingData) -> tuple[str, int, float]:
     return f"{name}, {'highest' if sign > 0 else 'lowest'} first", column, sign
 
 
-def _print_json(path: str, model: LinearModel, rule: str, columns: dict[str, Evaluation]) -> None:
+def _print_json(path: str, model: Model, rule: str, columns: dict[str, Evaluation]) -> None:
     from leanrank.cli.screen import print_json
 
     print_json(
@@ -132,7 +132,7 @@ def _print_json(path: str, model: LinearModel, rule: str, columns: dict[str, Eva
 
 def _print(
     path: str,
-    model: LinearModel,
+    model: Model,
     rule: str,
     columns: dict[str, Evaluation],
     parts: tuple[RankingData, ...],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from leanrank.data import RankingData
     from leanrank.metrics import Evaluation
-    from leanrank.model import LinearModel
+    from leanrank.model import Model
 
 MOST_FEATURES = 12
 _BLANKS = re.compile(r"[ ]+\n")
@@ -81,7 +81,7 @@ def facts(rows: Mapping[str, str]) -> Table:
 
 
 def weights_table(
-    model: LinearModel, console: Console, notes: Mapping[Any, str] | None = None, title: str = ""
+    model: Model, console: Console, notes: Mapping[Any, str] | None = None, title: str = ""
 ) -> Table:
     """List the features with the largest weights; ``notes`` adds a column headed by ``title``."""
     table = _table()
@@ -99,7 +99,7 @@ def weights_table(
     return table
 
 
-def weights_caption(model: LinearModel) -> str:
+def weights_caption(model: Model) -> str:
     """Say how many features have a weight and how many of them are shown."""
     n_all, n_used = model.n_features, model.n_nonzero
     caption = f"{n_used:,} of {n_all:,} feature{'s' * (n_all != 1)} with a weight"

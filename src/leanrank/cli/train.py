@@ -10,7 +10,7 @@ from leanrank.cli import options
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
-    from leanrank.model import LinearModel
+    from leanrank.model import Model
 
 
 def train(
@@ -128,7 +128,7 @@ def check_scale(scale: str | None) -> None:
         make_normalizer(scale)
 
 
-def fit_model(ranker: Any, training: RankingData, scale: str | None) -> LinearModel:
+def fit_model(ranker: Any, training: RankingData, scale: str | None) -> Model:
     """Fit, after normalising the features if asked, and give one model of both."""
     from leanrank.model.writing import as_model
 
@@ -143,27 +143,23 @@ def fit_model(ranker: Any, training: RankingData, scale: str | None) -> LinearMo
     return described(as_model(ranker, normalizer), training)
 
 
-def described(model: LinearModel, training: RankingData) -> LinearModel:
+def described(model: Model, training: RankingData) -> Model:
     """Add the training data to how the model was made."""
-    from dataclasses import replace
-
     from leanrank.model import make_provenance
 
-    return replace(model, provenance={**model.provenance, **make_provenance(data=training)})
+    return model.replace(provenance={**model.provenance, **make_provenance(data=training)})
 
 
-def with_measures(model: LinearModel, means: dict[str, dict[str, float]]) -> LinearModel:
+def with_measures(model: Model, means: dict[str, dict[str, float]]) -> Model:
     """Add what was measured to how the model was made."""
-    from dataclasses import replace
-
-    return replace(model, provenance={**model.provenance, "measures": means})
+    return model.replace(provenance={**model.provenance, "measures": means})
 
 
 def _print_json(
     path: str,
     training: RankingData,
     held_out: RankingData | None,
-    model: LinearModel,
+    model: Model,
     columns: dict[str, Any],
 ) -> None:
     from leanrank.cli.screen import print_json
@@ -191,7 +187,7 @@ def _print_summary(
     path: str,
     training: RankingData,
     held_out: RankingData | None,
-    model: LinearModel,
+    model: Model,
     columns: dict[str, Any],
 ) -> None:
     from leanrank.cli import screen

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
+    from leanrank.model.base import Model as Model
+    from leanrank.model.boosted import BoostedModel as BoostedModel
     from leanrank.model.linear import LinearModel as LinearModel
     from leanrank.model.provenance import fingerprint as fingerprint
     from leanrank.model.provenance import make_provenance as make_provenance
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.model",
     {
+        "BoostedModel": "leanrank.model.boosted",
         "LinearModel": "leanrank.model.linear",
+        "Model": "leanrank.model.base",
         "fingerprint": "leanrank.model.provenance",
         "load_model": "leanrank.model.reading",
         "make_provenance": "leanrank.model.provenance",

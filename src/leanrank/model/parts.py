@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,22 +29,31 @@ def read_names(root: Field, n_features: int) -> tuple[str, ...] | None:
     return tuple(seen)
 
 
+def feature_reader(n_features: int, names: tuple[str, ...] | None) -> Callable[[Field], int]:
+    """Give a function that reads which feature is meant: by name if there are names, else index."""
+    if names is None:
+        return lambda feature: feature.integer(0, n_features - 1)
+    known = {name: at for at, name in enumerate(names)}
+
+    def by_name(feature: Field) -> int:
+        name = feature.string()
+        if name not in known:
+            feature.fail(f"is {shorten(name)}, which is not in feature_names")
+        return known[name]
+
+    return by_name
+
+
 def read_weights(
     listed: Field, n_features: int, names: tuple[str, ...] | None
 ) -> tuple[IntArray, FloatArray]:
     """Read the weights, in any order, into ascending indices and their values."""
-    known = None if names is None else {name: at for at, name in enumerate(names)}
+    read_feature = feature_reader(n_features, names)
     found: dict[int, float] = {}
     for item in listed.array():
         item.object(("feature", "value"), ())
         feature = item["feature"]
-        if known is None:
-            at = feature.integer(0, n_features - 1)
-        else:
-            name = feature.string()
-            if name not in known:
-                feature.fail(f"is {shorten(name)}, which is not in feature_names")
-            at = known[name]
+        at = read_feature(feature)
         if at in found:
             feature.fail(f"is {shorten(feature.value)}, which has a weight already")
         value = item["value"].number()

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from leanrank.errors import FileError, ModelError
+from leanrank.model.base import Model
+from leanrank.model.boosted import BoostedModel
 from leanrank.model.fields import Duplicated, Field
 from leanrank.model.linear import LinearModel
 
@@ -16,10 +18,13 @@ FORMAT = "leanrank-model"
 SCHEMA_VERSIONS = (1,)
 MAX_BYTES = 64 * 2**20
 
-KINDS: dict[str, Callable[[Field], LinearModel]] = {"linear": LinearModel.from_field}
+KINDS: dict[str, Callable[[Field], Model]] = {
+    "linear": LinearModel.from_field,
+    "boosted": BoostedModel.from_field,
+}
 
 
-def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> LinearModel:
+def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
     """Read a model file.
 
     The file is data: nothing in it is executed, and whatever does not follow the format exactly is

@@ -9,23 +9,23 @@ from typing import Any
 
 from leanrank._files import atomic_write
 from leanrank.errors import InputError
-from leanrank.model.linear import LinearModel
+from leanrank.model.base import Model
 
 
-def save_model(estimator: Any, path: str | os.PathLike[str]) -> LinearModel:
+def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
     """Write a fitted ranker, a pipeline of a normaliser and a ranker, or a model to a file.
 
     Parameters
     ----------
     estimator : object
         A ranker with ``to_model()``; a scikit-learn ``Pipeline`` that ends in one, with at most one
-        normaliser of :mod:`leanrank.data.normalize` before it; or a LinearModel.
+        normaliser of :mod:`leanrank.data.normalize` before it; or a model.
     path : path
         The file; ``"-"`` is standard output.
 
     Returns
     -------
-    LinearModel
+    Model
         What was written.
     """
     model = as_model(estimator)
@@ -33,16 +33,17 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> LinearModel:
     return model
 
 
-def as_model(estimator: Any, normalizer: Any = None) -> LinearModel:
+def as_model(estimator: Any, normalizer: Any = None) -> Model:
     """Turn a fitted ranker or pipeline into one model, with the normaliser that was before it."""
     if normalizer is not None:
         return _from_pipeline([("normalizer", normalizer), ("ranker", estimator)])
-    if isinstance(estimator, LinearModel):
+    if isinstance(estimator, Model):
         return estimator
     if hasattr(estimator, "steps"):
         return _from_pipeline(estimator.steps)
     if hasattr(estimator, "to_model"):
-        return estimator.to_model()
+        made: Model = estimator.to_model()
+        return made
     raise InputError(
         f"{type(estimator).__name__} cannot be saved as a model: it has no to_model(); give a "
         "fitted ranker, or a pipeline that ends in one"
@@ -86,11 +87,11 @@ def _flat(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=not keep)
 
 
-def _from_pipeline(steps: list[tuple[str, Any]]) -> LinearModel:
+def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
     active = [(name, step) for name, step in steps if step is not None and step != "passthrough"]
     if not active or not hasattr(active[-1][1], "to_model"):
         raise InputError("the pipeline cannot be saved as a model: its last step must be a ranker")
-    model: LinearModel = active[-1][1].to_model()
+    model: Model = active[-1][1].to_model()
     before = active[:-1]
     if not before:
         return model
@@ -103,14 +104,8 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> LinearModel:
         )
     if model.normalizer is not None:
         raise InputError("the ranker's model has a normaliser of its own beside the pipeline's")
-    return LinearModel(
-        n_features=model.n_features,
-        indices=model.indices,
-        values=model.values,
-        feature_names=model.feature_names or _names_seen_by(step),
-        normalizer=step.to_dict(),
-        provenance=model.provenance,
-    )
+    names = model.feature_names or _names_seen_by(step)
+    return model.replace(feature_names=names, normalizer=step.to_dict())
 
 
 def _names_seen_by(step: Any) -> tuple[str, ...] | None:
