@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from leanrank.rankers import DominationRanker as DominationRanker
     from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers import KernelRankRLS as KernelRankRLS
+    from leanrank.rankers import MinBatSRank as MinBatSRank
     from leanrank.rankers import RankRLS as RankRLS
     from leanrank.rankers import RankRLSCV as RankRLSCV
     from leanrank.rankers import TopicRanker as TopicRanker
@@ -24,6 +25,7 @@ __getattr__, __dir__, _names = attach(
         "DominationRanker": "leanrank.rankers",
         "GreedyRankRLS": "leanrank.rankers",
         "KernelRankRLS": "leanrank.rankers",
+        "MinBatSRank": "leanrank.rankers",
         "RankRLS": "leanrank.rankers",
         "RankRLSCV": "leanrank.rankers",
         "RankingData": "leanrank.data",

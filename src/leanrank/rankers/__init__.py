@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.domination import DominationRanker as DominationRanker
     from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
+    from leanrank.rankers.minbatsrank import MinBatSRank as MinBatSRank
     from leanrank.rankers.rankrls import RankRLS as RankRLS
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
     from leanrank.rankers.topics import TopicRanker as TopicRanker
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 RANKERS: dict[str, str] = {
     "domination": "DominationRanker",
     "greedyrankrls": "GreedyRankRLS",
+    "minbatsrank": "MinBatSRank",
     "rankrls": "RankRLS",
     "rankrlscv": "RankRLSCV",
 }
@@ -26,6 +28,7 @@ _modules = {
     "DominationRanker": "leanrank.rankers.domination",
     "GreedyRankRLS": "leanrank.rankers.greedy_rankrls",
     "KernelRankRLS": "leanrank.rankers.kernel_rankrls",
+    "MinBatSRank": "leanrank.rankers.minbatsrank",
     "RankRLS": "leanrank.rankers.rankrls",
     "TopicRanker": "leanrank.rankers.topics",
     "RankRLSCV": "leanrank.rankers.rankrls_cv",

@@ -1,0 +1,227 @@
+"""Kernels of follow-the-regularised-leader: one mini-batch of documents, all or few features.
+
+Shared arguments: ``v`` and ``w`` of each feature, and ``s``, the sum of squared gradients (rates by
+feature) or the step at which the feature was last brought up to date (uniform rates). ``t`` counts
+steps. A feature that no document of a batch has keeps its state untouched; what the steps in
+between did to it follows in closed form from ``t`` alone.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from leanrank._jit import kernel
+
+ZETA_HALF = -1.4603545088095868
+EXACT_TERMS = 32
+
+
+@kernel
+def dense_scores(X, begin, end, w, u):
+    n_features = X.shape[1]
+    even = n_features - n_features % 4
+    for i in range(begin, end):
+        a = b = c = d = 0.0  # four sums at once: one would wait for itself
+        for j in range(0, even, 4):
+            a += X[i, j] * w[j]
+            b += X[i, j + 1] * w[j + 1]
+            c += X[i, j + 2] * w[j + 2]
+            d += X[i, j + 3] * w[j + 3]
+        for j in range(even, n_features):
+            a += X[i, j] * w[j]
+        u[i] = (a + b) + (c + d)
+
+
+@kernel
+def dense_step(X, begin, end, g, factor, c, v, s, w, t, alpha, gamma, rho, uniform, per_step):
+    n_features = X.shape[1]
+    c[:] = 0.0
+    for i in range(begin, end):
+        weight = factor * g[i]
+        if weight != 0.0:
+            for j in range(n_features):
+                c[j] += weight * X[i, j]
+    for j in range(n_features):
+        move(j, c[j], v, s, w, t, alpha, gamma, rho, uniform, per_step)
+
+
+@kernel
+def sparse_scores(
+    values, columns, pointers, begin, end, u,
+    seen, touched, v, s, w, t, alpha, gamma, rho, uniform, per_step,
+):  # fmt: skip
+    """Fill the scores; list the features of these documents, brought up to date after t steps."""
+    n_touched = 0
+    for i in range(begin, end):
+        total = 0.0
+        for at in range(pointers[i], pointers[i + 1]):
+            j = columns[at]
+            if seen[j] != t + 1:
+                seen[j] = t + 1
+                touched[n_touched] = j
+                n_touched += 1
+                catch_up(j, v, s, w, t, alpha, gamma, rho, uniform, per_step)
+            total += values[at] * w[j]
+        u[i] = total
+    return n_touched
+
+
+@kernel
+def sparse_step(
+    values, columns, pointers, begin, end, g, factor, c, touched, n_touched,
+    v, s, w, t, alpha, gamma, rho, uniform, per_step,
+):  # fmt: skip
+    for i in range(begin, end):
+        weight = factor * g[i]
+        if weight != 0.0:
+            for at in range(pointers[i], pointers[i + 1]):
+                c[columns[at]] += weight * values[at]
+    for k in range(n_touched):
+        j = touched[k]
+        move(j, c[j], v, s, w, t, alpha, gamma, rho, uniform, per_step)
+        c[j] = 0.0
+
+
+@kernel
+def catch_up_all(v, s, w, t, alpha, gamma, rho, uniform, per_step):
+    for j in range(len(w)):
+        catch_up(j, v, s, w, t, alpha, gamma, rho, uniform, per_step)
+
+
+@kernel
+def move(j, c, v, s, w, t, alpha, gamma, rho, uniform, per_step):
+    """Take step t in a feature whose weight is up to date after t − 1 steps."""
+    if uniform:
+        v[j] += c - (math.sqrt(t) - math.sqrt(t - 1)) / gamma * w[j]
+        s[j] = t
+        scale = math.sqrt(t)
+    else:
+        scale = math.sqrt(rho + s[j] + c * c)
+        v[j] += c - (scale - math.sqrt(rho + s[j])) / gamma * w[j]
+        s[j] += c * c
+    w[j] = leader(v[j], scale, t, alpha, gamma, per_step)
+
+
+@kernel
+def catch_up(j, v, s, w, t, alpha, gamma, rho, uniform, per_step):
+    """Bring the weight of a feature, and with uniform rates its v, to what they are after t steps
+    without a gradient.
+    """
+    if not uniform:
+        if per_step:
+            w[j] = leader(v[j], math.sqrt(rho + s[j]), t, alpha, gamma, per_step)
+        return
+    last = int(s[j])
+    s[j] = t
+    if w[j] == 0.0 or last >= t:
+        return
+    # Each step takes gamma·alpha/√τ off |w| (nothing if the threshold is fixed), until w is zero
+    # and v stays where it is.
+    sign = -1.0 if w[j] > 0.0 else 1.0
+    if not per_step:
+        v[j] = sign * (abs(w[j]) * math.sqrt(t) / gamma + alpha)
+        return
+    start = inverse_roots(last)
+    left = abs(w[j]) - gamma * alpha * (inverse_roots(t) - start)
+    if left > 0.0:
+        v[j] = sign * (left * math.sqrt(t) / gamma + alpha * t)
+        w[j] = -sign * left
+        return
+    low, high = last, t  # w is not zero after step low, but after step high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if abs(w[j]) - gamma * alpha * (inverse_roots(middle) - start) > 0.0:
+            low = middle
+        else:
+            high = middle
+    left = abs(w[j]) - gamma * alpha * (inverse_roots(low) - start)
+    v[j] = sign * (left * math.sqrt(high) / gamma + alpha * low)
+    w[j] = 0.0
+
+
+@kernel
+def leader(v, scale, t, alpha, gamma, per_step):
+    """Give the weight that minimises v·w + threshold·|w| + scale/(2·gamma)·w²."""
+    threshold = alpha * t if per_step else alpha
+    if abs(v) <= threshold or scale == 0.0:
+        return 0.0
+    if v > 0.0:
+        return -gamma * (v - threshold) / scale
+    return -gamma * (v + threshold) / scale
+
+
+@kernel
+def inverse_roots(n):
+    """Sum 1/√τ for τ = 1..n, by the formula of Euler and Maclaurin when n is large."""
+    if n < EXACT_TERMS:
+        total = 0.0
+        for k in range(1, n + 1):
+            total += 1.0 / math.sqrt(k)
+        return total
+    root = math.sqrt(n)
+    tail = 1.0 / (n * root)
+    return (
+        2.0 * root
+        + ZETA_HALF
+        + 0.5 / root
+        - tail / 24.0
+        + tail / (n * n) / 384.0
+        - tail / (float(n) ** 4) / 1024.0
+    )
+
+
+@kernel
+def draw_pairs(rows, below, total_below, begin, end, seed, t, u, pairs, pair_u):
+    """Draw pairs of a query uniformly among those of different levels, and gather their scores.
+
+    ``rows`` holds the query's documents by ascending level, ``below`` how many are lower than each
+    and ``total_below`` their running sum: a number below the last one stands for one pair.
+    """
+    n_pairs = total_below[end - 1]
+    for k in range(len(pairs)):
+        number = random_bits(seed, t, k) % np.uint64(n_pairs)
+        rank = np.int64(number)
+        low, high = begin, end - 1
+        while low < high:
+            middle = (low + high) // 2
+            if total_below[middle] > rank:
+                high = middle
+            else:
+                low = middle + 1
+        winner = rows[low]
+        loser = rows[begin + rank - (total_below[low] - below[low])]
+        pairs[k, 0] = winner
+        pairs[k, 1] = loser
+        pair_u[2 * k] = u[winner]
+        pair_u[2 * k + 1] = u[loser]
+
+
+@kernel
+def scatter_pairs(pairs, pair_g, weight, begin, end, g):
+    """Add the gradients of drawn pairs to those of their documents."""
+    for i in range(begin, end):
+        g[i] = 0.0
+    for k in range(len(pairs)):
+        winner, loser = pairs[k, 0], pairs[k, 1]
+        both = weight[winner] * weight[loser] if len(weight) > 0 else 1.0
+        g[winner] += both * pair_g[2 * k]
+        g[loser] += both * pair_g[2 * k + 1]
+
+
+@kernel
+def random_bits(seed, t, k):
+    """Mix three numbers into 64 random bits (the finaliser of splitmix64, three times over).
+
+    Draws depend on the step alone, so a run that is interrupted goes on with the same ones.
+    """
+    z = np.uint64(0)
+    for part in (seed, t, k):
+        z = (z ^ np.uint64(part)) + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return z
