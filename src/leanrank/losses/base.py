@@ -16,6 +16,7 @@ curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``
            here to fold
 fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
 product    the score Hessian times a vector, for working sets too large for a matrix
+products   the same for the columns of a matrix at once, where there is no curvature and fold
 dual       the dual value at the point that the scaled score gradient a·g defines
 ========== ===================================================================================
 """
@@ -23,7 +24,7 @@ dual       the dual value at the point that the scaled score gradient a·g defin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -68,9 +69,20 @@ class Plan:
         return int(np.count_nonzero(self.scale))
 
 
+class Edges(NamedTuple):
+    """Explicit preferences: row ``winner`` over row ``loser`` of the same query, so many times."""
+
+    winner: IntArray
+    loser: IntArray
+    weight: FloatArray
+
+
 @dataclass(frozen=True)
 class Labels:
-    """What a loss is prepared from; rows in grouped order."""
+    """What a loss is prepared from; rows in grouped order.
+
+    With ``edges``, the levels of y play no part in a pairwise loss.
+    """
 
     y: FloatArray
     query_ptr: IntArray
@@ -79,6 +91,7 @@ class Labels:
     gain_weight: FloatArray | None = None
     offset: FloatArray | None = None
     normalize: str = "query"
+    edges: Edges | None = None
 
 
 class Loss(Protocol):
@@ -126,3 +139,60 @@ def query_scale(terms: FloatArray, query_weight: FloatArray | None, normalize: s
     if normalize == "term":
         return weight / float(np.sum(weight * terms))
     return np.divide(weight, terms, out=np.zeros_like(weight), where=active) / float(weight.sum())
+
+
+class Cells(NamedTuple):
+    """Rows sorted by query and level; a cell is one level of one query.
+
+    Attributes
+    ----------
+    rows : array of int64
+        Row numbers sorted by cell.
+    row_ptr : array of int64
+        Cell c holds ``rows[row_ptr[c]:row_ptr[c + 1]]``.
+    cell : array of int64
+        The cell of each row.
+    cell_ptr : array of int64
+        Query q owns the cells ``cell_ptr[q]:cell_ptr[q + 1]``, in ascending level.
+    query : array of int64
+        The query of each cell.
+    level : array of int64
+        Which level of the whole data set each cell is.
+    """
+
+    rows: IntArray
+    row_ptr: IntArray
+    cell: IntArray
+    cell_ptr: IntArray
+    query: IntArray
+    level: IntArray
+
+
+def sort_into_cells(level_of: IntArray, n_levels: int, query_ptr: IntArray) -> Cells:
+    """Sort rows by query and level, once.
+
+    >>> cells = sort_into_cells(np.array([1, 0, 1, 0]), 2, np.array([0, 3, 4]))
+    >>> cells.rows.tolist(), cells.row_ptr.tolist(), cells.cell_ptr.tolist()
+    ([1, 0, 2, 3], [0, 1, 3, 4], [0, 2, 3])
+    """
+    n_rows, n_queries = int(query_ptr[-1]), len(query_ptr) - 1
+    query_of = np.repeat(np.arange(n_queries), np.diff(query_ptr))
+    key = query_of * n_levels + level_of
+    rows = np.argsort(key, kind="stable").astype(np.int64)
+    sorted_key = key[rows]
+    starts = np.flatnonzero(np.concatenate(([True], sorted_key[1:] != sorted_key[:-1])))
+    row_ptr = np.append(starts, n_rows).astype(np.int64)
+    cell = np.empty(n_rows, dtype=np.int64)
+    cell[rows] = np.repeat(np.arange(len(starts)), np.diff(row_ptr))
+    query = sorted_key[starts] // n_levels
+    cell_ptr = np.searchsorted(query, np.arange(n_queries + 1)).astype(np.int64)
+    return Cells(rows, row_ptr, cell, cell_ptr, query, (sorted_key[starts] % n_levels))
+
+
+def refuse_edges(labels: Labels, name: str) -> None:
+    """Say that a loss has no use for explicit preferences."""
+    if labels.edges is not None:
+        raise InputError(
+            f"the loss {name!r} is not a sum over pairs, so it cannot learn from preferences: give "
+            "labels y, or choose a pairwise loss"
+        )

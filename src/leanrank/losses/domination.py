@@ -23,7 +23,7 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.losses import _domination_kernels as kernels
-from leanrank.losses.base import Labels, Plan, query_scale
+from leanrank.losses.base import Labels, Plan, query_scale, refuse_edges, sort_into_cells
 
 MOST_LEVELS_WITH_TABLE = 64
 
@@ -75,17 +75,18 @@ class DominationLoss:
 
     def prepare(self, labels: Labels) -> DominationPlan:
         """Sort each query's documents by level, once."""
+        refuse_edges(labels, self.name)
         y, ptr = labels.y, labels.query_ptr
         n_queries = len(ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
         mass = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
         levels, level_of = np.unique(y, return_inverse=True)
         margin = self._table(len(levels))
-        rows, row_ptr, cell, cell_query = _cells(query_of, level_of, len(levels), len(y))
-        cell_ptr = np.searchsorted(cell_query, np.arange(n_queries + 1)).astype(np.int64)
-        cell_mass = np.bincount(cell, mass, minlength=len(cell_query))
+        cells = sort_into_cells(level_of, len(levels), ptr)
+        cell, cell_ptr = cells.cell, cells.cell_ptr
+        cell_mass = np.bincount(cell, mass, minlength=len(cells.query))
         below = np.cumsum(cell_mass) - cell_mass
-        below -= below[cell_ptr[cell_query]]
+        below -= below[cell_ptr[cells.query]]
         dominating = (below > 0)[cell]
         terms = _totals(query_of, mass * dominating, n_queries)
         scale = query_scale(terms, labels.query_weight, labels.normalize)
@@ -98,11 +99,11 @@ class DominationLoss:
             offset=labels.offset,
             cell=cell,
             cell_ptr=cell_ptr,
-            rows=rows,
-            row_ptr=row_ptr,
+            rows=cells.rows,
+            row_ptr=cells.row_ptr,
             mass=np.ascontiguousarray(mass, dtype=np.float64),
             gain=gain,
-            level=level_of[rows[row_ptr[:-1]]].astype(np.int64),
+            level=cells.level,
             margin=margin,
         )
 
@@ -213,19 +214,3 @@ def _totals(group_of: IntArray, values: FloatArray, n_groups: int) -> FloatArray
 
 def _offset(plan: DominationPlan) -> FloatArray:
     return np.zeros(0) if plan.offset is None else plan.offset
-
-
-def _cells(
-    query_of: IntArray, level_of: IntArray, n_levels: int, n_rows: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Sort rows by query and level; give rows, where each cell begins, each row's cell,
-    its query.
-    """
-    key = query_of * n_levels + level_of
-    rows = np.argsort(key, kind="stable").astype(np.int64)
-    sorted_key = key[rows]
-    starts = np.flatnonzero(np.concatenate(([True], sorted_key[1:] != sorted_key[:-1])))
-    row_ptr = np.append(starts, n_rows).astype(np.int64)
-    cell = np.empty(n_rows, dtype=np.int64)
-    cell[rows] = np.repeat(np.arange(len(starts)), np.diff(row_ptr))
-    return rows, row_ptr, cell, sorted_key[starts] // n_levels

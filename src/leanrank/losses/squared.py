@@ -13,7 +13,7 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, Plan, query_scale
+from leanrank.losses.base import Labels, Plan, query_scale, refuse_edges
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class SquaredLoss:
 
     def prepare(self, labels: Labels) -> SquaredPlan:
         """Count the documents of each query; a document of weight 2 counts twice."""
+        refuse_edges(labels, self.name)
         y, ptr = labels.y, labels.query_ptr
         weight = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
         if labels.gain_weight is not None:

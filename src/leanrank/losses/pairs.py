@@ -1,0 +1,271 @@
+"""What pairwise losses share: which documents should beat which, and what a pair weighs.
+
+A pairwise loss is a sum over pairs of a winner i and a loser j of one query,
+
+    ℓ(u) = Σ c_ij φ(u_i − u_j),   c_ij = win_i · lose_j · (weight of their levels),
+
+where the pairs are either implied by levels, i of a higher one than j, and never listed, or given
+as *edges*. A loss says what φ is, in ``pair`` and ``pair_dual``, which is all that edges need; for
+levels it brings its own fast sums: ``_evaluate``, ``_dual`` and, if it is smooth, ``_products``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.errors import InputError
+from leanrank.losses.base import Edges, Labels, Plan, query_scale, sort_into_cells
+from leanrank.losses.importance import importance_tables
+
+
+@dataclass(frozen=True)
+class PairPlan(Plan):
+    """The pairs of each query. A plan serves one problem at a time: ``order`` is written to.
+
+    Attributes
+    ----------
+    rows : array of int64
+        Row numbers sorted by cell; a cell is one level of one query, ascending.
+    row_ptr : array of int64
+        Cell c holds ``rows[row_ptr[c]:row_ptr[c + 1]]``.
+    win : array
+        What a document weighs as a winner: scale × sample weight × gain weight.
+    lose : array
+        What it weighs as a loser: its sample weight.
+    table, table_ptr : array
+        Query q weighs pairs of its levels by ``table[table_ptr[q]:table_ptr[q + 1]]``, row after
+        row, row the winner's level; empty if all weigh the same.
+    order : array of int64
+        Each query's rows as they were last sorted by score: an evaluation that follows another at
+        the same scores need not sort again.
+    edges : Edges or None
+        Explicit pairs sorted by query, with their full weight c_ij; then levels play no part.
+    edge_ptr : array of int64
+        Query q owns the edges ``edge_ptr[q]:edge_ptr[q + 1]``.
+    """
+
+    rows: IntArray
+    row_ptr: IntArray
+    win: FloatArray
+    lose: FloatArray
+    table: FloatArray
+    table_ptr: IntArray
+    order: IntArray
+    edges: Edges | None
+    edge_ptr: IntArray
+
+    def span(self, r0: int, r1: int) -> slice:
+        """The rows of queries [r0, r1)."""
+        return slice(int(self.query_ptr[r0]), int(self.query_ptr[r1]))
+
+
+class PairwiseLoss:
+    """A sum of φ(u_i − u_j) over pairs.
+
+    Parameters
+    ----------
+    importance : None, "ndcg" or array of shape (levels, levels), optional
+        What a pair weighs by its levels; see ``importance_tables``.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, importance: Any = None) -> None:
+        self.importance = importance
+
+    def prepare(self, labels: Labels) -> PairPlan:
+        """Sort each query's documents by level, once; or its edges."""
+        return make_plan(labels, self.importance)
+
+    def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Give φ, φ′ and φ″ at differences of scores z."""
+        raise AssertionError(f"{type(self).__name__} must define pair")
+
+    def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
+        """Give −φ*(a φ′(z)), φ* the convex conjugate."""
+        raise AssertionError(f"{type(self).__name__} must define pair_dual")
+
+    def evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
+        """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
+        if plan.edges is None:
+            return self._evaluate(plan, r0, r1, u, g)
+        edges = _edges(plan, r0, r1)
+        value, slope, _ = self.pair(u[edges.winner] - u[edges.loser])
+        g[plan.span(r0, r1)] = _differences(plan, r0, r1, edges, edges.weight * slope)
+        return float(edges.weight @ value)
+
+    def along(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float
+    ) -> tuple[float, float, float]:
+        """Return value, slope and curvature (none, for a φ of straight lines) at u + t·d."""
+        return self._line(plan, r0, r1, _moved(plan, r0, r1, u, d, t), d)
+
+    def dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
+        """Return the dual value at the point a·c·φ′ of each pair."""
+        if plan.edges is None:
+            value = self._dual(plan, r0, r1, u, a)
+        else:
+            edges = _edges(plan, r0, r1)
+            value = float(edges.weight @ self.pair_dual(u[edges.winner] - u[edges.loser], a))
+        if plan.offset is not None:
+            span, g = plan.span(r0, r1), np.empty_like(u)
+            self.evaluate(plan, r0, r1, u, g)
+            value -= a * float(g[span] @ plan.offset[span])
+        return value
+
+    def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
+        raise AssertionError(f"{type(self).__name__} must define _evaluate")
+
+    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
+        raise AssertionError(f"{type(self).__name__} must define _dual")
+
+    def _line(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray
+    ) -> tuple[float, float, float]:
+        span, g = plan.span(r0, r1), np.empty_like(u)
+        value = self.evaluate(plan, r0, r1, u, g)
+        return value, float(g[span] @ d[span]), 0.0
+
+
+class SmoothPairwiseLoss(PairwiseLoss):
+    """A pairwise loss with a Hessian, which is a graph's Laplacian: the pairs are its edges."""
+
+    def product(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
+    ) -> None:
+        """Fill the rows of queries [r0, r1) of the score Hessian times d."""
+        span = plan.span(r0, r1)
+        self.products(plan, r0, r1, u, d[span, None], out[span, None])
+
+    def products(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
+    ) -> None:
+        """Fill the score Hessian of queries [r0, r1) times the columns of D.
+
+        D and ``out`` have the rows of these queries only.
+        """
+        if plan.edges is None:
+            self._products(plan, r0, r1, u, D, out)
+            return
+        edges = _edges(plan, r0, r1)
+        bend = edges.weight * self.pair(u[edges.winner] - u[edges.loser])[2]
+        first = int(plan.query_ptr[r0])
+        for f in range(D.shape[1]):
+            away = D[edges.winner - first, f] - D[edges.loser - first, f]
+            out[:, f] = _differences(plan, r0, r1, edges, bend * away)
+
+    def _products(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
+    ) -> None:
+        raise AssertionError(f"{type(self).__name__} must define _products")
+
+    def _line(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray
+    ) -> tuple[float, float, float]:
+        value, slope, _ = super()._line(plan, r0, r1, u, d)
+        span, out = plan.span(r0, r1), np.empty_like(u)
+        self.product(plan, r0, r1, u, d, out)
+        return value, slope, float(out[span] @ d[span])
+
+
+def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
+    """Prepare the pairs of labelled documents, or of explicit edges.
+
+    A query counts as many terms as it has pairs, of documents repeated by ``sample_weight`` and of
+    edges by their weight; neither ``gain_weight`` nor ``importance`` change that number.
+    """
+    ptr = labels.query_ptr
+    n_rows, n_queries = int(ptr[-1]), len(ptr) - 1
+    query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
+    mass = np.ones(n_rows) if labels.sample_weight is None else labels.sample_weight
+    mass = np.ascontiguousarray(mass, dtype=np.float64)
+    if labels.edges is None:
+        levels, level_of = np.unique(labels.y, return_inverse=True)
+        cells = sort_into_cells(level_of, len(levels), ptr)
+        table, table_ptr = importance_tables(importance, levels, cells, mass)
+        sizes = np.bincount(cells.cell, mass, minlength=len(cells.query))
+        below = np.cumsum(sizes) - sizes
+        below -= below[cells.cell_ptr[cells.query]]
+        terms = np.bincount(cells.query, sizes * np.maximum(below, 0.0), minlength=n_queries)
+    else:
+        if importance is not None:
+            raise InputError(
+                "importance weighs pairs of levels, which explicit preferences do not have: give "
+                "the preferences their weights instead"
+            )
+        cells = sort_into_cells(np.zeros(n_rows, np.int64), 1, ptr)
+        table, table_ptr = importance_tables(None, np.zeros(1), cells, mass)
+        edges = _sorted_by_query(labels.edges, query_of)
+        times = edges.weight * mass[edges.winner] * mass[edges.loser]
+        terms = np.bincount(query_of[edges.winner], times, minlength=n_queries)
+    scale = query_scale(terms, labels.query_weight, labels.normalize)
+    win = scale[query_of] * mass
+    if labels.gain_weight is not None:
+        win = win * labels.gain_weight
+    explicit = None
+    edge_ptr = np.zeros(n_queries + 1, np.int64)
+    if labels.edges is not None:
+        weight = edges.weight * win[edges.winner] * mass[edges.loser]
+        explicit = edges._replace(weight=weight)
+        edge_ptr = np.searchsorted(query_of[edges.winner], np.arange(n_queries + 1))
+    return PairPlan(
+        query_ptr=ptr,
+        scale=scale,
+        offset=labels.offset,
+        cell=cells.cell,
+        cell_ptr=cells.cell_ptr,
+        rows=cells.rows,
+        row_ptr=cells.row_ptr,
+        win=win,
+        lose=mass,
+        table=table,
+        table_ptr=table_ptr,
+        order=np.arange(n_rows, dtype=np.int64),
+        edges=explicit,
+        edge_ptr=edge_ptr.astype(np.int64, copy=False),
+    )
+
+
+def level_arrays(plan: PairPlan) -> tuple[AnyArray, ...]:
+    """Give the arguments that the kernels of pairwise losses share."""
+    return (
+        plan.query_ptr,
+        plan.cell_ptr,
+        plan.cell,
+        plan.win,
+        plan.lose,
+        plan.table,
+        plan.table_ptr,
+        plan.order,
+    )
+
+
+def _sorted_by_query(edges: Edges, query_of: IntArray) -> Edges:
+    by_query = np.argsort(query_of[edges.winner], kind="stable")
+    return Edges(*(np.ascontiguousarray(column[by_query]) for column in edges))
+
+
+def _edges(plan: PairPlan, r0: int, r1: int) -> Edges:
+    assert plan.edges is not None
+    part = slice(int(plan.edge_ptr[r0]), int(plan.edge_ptr[r1]))
+    return Edges(*(column[part] for column in plan.edges))
+
+
+def _moved(plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float) -> FloatArray:
+    """Give scores u + t·d in the rows of queries [r0, r1), and nothing elsewhere."""
+    span, moved = plan.span(r0, r1), np.empty_like(u)
+    moved[span] = u[span] + t * d[span]
+    return moved
+
+
+def _differences(plan: PairPlan, r0: int, r1: int, edges: Edges, values: FloatArray) -> FloatArray:
+    """For each row of queries [r0, r1): what it wins less what it loses."""
+    span = plan.span(r0, r1)
+    count = span.stop - span.start
+    won = np.bincount(edges.winner - span.start, values, minlength=count)
+    lost = np.bincount(edges.loser - span.start, values, minlength=count)
+    return np.asarray(won - lost, dtype=np.float64)

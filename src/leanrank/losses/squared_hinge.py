@@ -1,0 +1,55 @@
+"""The pairwise squared hinge: winners should lead losers by a margin, or pay its square."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.losses import _pair_kernels as kernels
+from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss, level_arrays
+
+
+class SquaredHingeLoss(SmoothPairwiseLoss):
+    """Σ c_ij max(0, margin − (u_i − u_j))².
+
+    A query costs one sort of its scores and two sweeps.
+
+    Parameters
+    ----------
+    importance : None, "ndcg" or array of shape (levels, levels), optional
+        What a pair weighs by its levels, lowest first, row the winner's.
+    margin : float, default=1.0
+        A margin by difference of labels is an offset beside it.
+    """
+
+    name: ClassVar[str] = "squared-hinge"
+
+    def __init__(self, importance: Any = None, margin: float = 1.0) -> None:
+        super().__init__(importance)
+        self.margin = margin
+
+    def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Give φ, φ′ and φ″ at differences of scores z."""
+        h = np.maximum(0.0, self.margin - z)
+        return h * h, -2.0 * h, 2.0 * (h > 0)
+
+    def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
+        """Give −φ*(a φ′(z)) = 2 a·margin·h − a² h²."""
+        h = np.maximum(0.0, self.margin - z)
+        return a * h * (2.0 * self.margin - a * h)
+
+    def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
+        return float(kernels.evaluate(*level_arrays(plan), self.margin, 2, r0, r1, u, g)[0])
+
+    def _products(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
+    ) -> None:
+        kernels.products(*level_arrays(plan), self.margin, r0, r1, u, D, out)
+
+    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
+        squares, hinges = kernels.totals(*level_arrays(plan), self.margin, 2, r0, r1, u)
+        return float(2.0 * a * self.margin * hinges - a * a * squares)
