@@ -12,23 +12,27 @@ if TYPE_CHECKING:
     from leanrank.data import make_ranking as make_ranking
     from leanrank.model import load_model as load_model
     from leanrank.rankers import DominationRanker as DominationRanker
+    from leanrank.rankers import FenchelRank as FenchelRank
     from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers import KernelRankRLS as KernelRankRLS
     from leanrank.rankers import MinBatSRank as MinBatSRank
     from leanrank.rankers import RankRLS as RankRLS
     from leanrank.rankers import RankRLSCV as RankRLSCV
+    from leanrank.rankers import SparseRank as SparseRank
     from leanrank.rankers import TopicRanker as TopicRanker
 
 __getattr__, __dir__, _names = attach(
     "leanrank",
     {
         "DominationRanker": "leanrank.rankers",
+        "FenchelRank": "leanrank.rankers",
         "GreedyRankRLS": "leanrank.rankers",
         "KernelRankRLS": "leanrank.rankers",
         "MinBatSRank": "leanrank.rankers",
         "RankRLS": "leanrank.rankers",
         "RankRLSCV": "leanrank.rankers",
         "RankingData": "leanrank.data",
+        "SparseRank": "leanrank.rankers",
         "TopicRanker": "leanrank.rankers",
         "checks": "leanrank.checks",
         "data": "leanrank.data",

@@ -7,29 +7,35 @@ from leanrank._lazy import attach
 if TYPE_CHECKING:
     from leanrank.rankers.base import BaseRanker as BaseRanker
     from leanrank.rankers.domination import DominationRanker as DominationRanker
+    from leanrank.rankers.fenchelrank import FenchelRank as FenchelRank
     from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
     from leanrank.rankers.minbatsrank import MinBatSRank as MinBatSRank
     from leanrank.rankers.rankrls import RankRLS as RankRLS
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
+    from leanrank.rankers.sparserank import SparseRank as SparseRank
     from leanrank.rankers.topics import TopicRanker as TopicRanker
 
 RANKERS: dict[str, str] = {
     "domination": "DominationRanker",
+    "fenchelrank": "FenchelRank",
     "greedyrankrls": "GreedyRankRLS",
     "minbatsrank": "MinBatSRank",
     "rankrls": "RankRLS",
     "rankrlscv": "RankRLSCV",
+    "sparserank": "SparseRank",
 }
 """The name of each ranker on the command line, and its class here."""
 
 _modules = {
     "BaseRanker": "leanrank.rankers.base",
     "DominationRanker": "leanrank.rankers.domination",
+    "FenchelRank": "leanrank.rankers.fenchelrank",
     "GreedyRankRLS": "leanrank.rankers.greedy_rankrls",
     "KernelRankRLS": "leanrank.rankers.kernel_rankrls",
     "MinBatSRank": "leanrank.rankers.minbatsrank",
     "RankRLS": "leanrank.rankers.rankrls",
+    "SparseRank": "leanrank.rankers.sparserank",
     "TopicRanker": "leanrank.rankers.topics",
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
 }
