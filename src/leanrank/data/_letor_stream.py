@@ -68,11 +68,22 @@ class TextPart:
         """Regular files can be read again, pipes cannot."""
         return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
 
+    @property
+    def resumes(self) -> bool:
+        """Whatever can be read again can be entered anywhere."""
+        return self.rewinds
+
     def identity(self) -> dict[str, Any]:
-        """Name, size and a digest of the beginning."""
-        if not self.rewinds:
-            return {"file": self.name}
-        return file_identity(self.path)
+        """Name, size and a digest of the beginning, and how it is read."""
+        request = self._request
+        how = {
+            "dtype": request.dtype.name,
+            "storage": request.storage,
+            "zero_based": request.zero_based,
+            "n_features": request.n_features,
+            "chunk_bytes": self._chunk_bytes,
+        }
+        return how | (file_identity(self.path) if self.rewinds else {"file": self.name})
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
         """Give the chunks from a byte of the unpacked text on, each with where it ends."""

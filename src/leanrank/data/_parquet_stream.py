@@ -58,7 +58,7 @@ def parquet_parts(
 class ParquetPart:
     """A Parquet file."""
 
-    rewinds = True
+    rewinds = resumes = True
 
     def __init__(
         self,
@@ -82,8 +82,9 @@ class ParquetPart:
         self._returns = returns
 
     def identity(self) -> dict[str, Any]:
-        """Name, size and a digest of the beginning."""
-        return file_identity(str(self.file))
+        """Name, size and a digest of the beginning, and how it is read."""
+        how = {"columns": self.layout.columns, "features": len(self.layout.features)}
+        return how | {"rows_per_chunk": self._n_rows} | file_identity(str(self.file))
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
         """Give the chunks from a row on, each with the row where it ends."""

@@ -64,6 +64,11 @@ class Part(Protocol):
         """Whether it can be read a second time."""
         ...
 
+    @property
+    def resumes(self) -> bool:
+        """Whether a later run can go on from a place in it."""
+        ...
+
     def identity(self) -> dict[str, Any]:
         """Describe the source so that another one is told apart."""
         ...
@@ -89,8 +94,13 @@ class RankingStream:
 
     @property
     def rewinds(self) -> bool:
-        """Whether the stream can be read again, as a second epoch or a resumed run must."""
+        """Whether the stream can be read again, as a second epoch must."""
         return all(part.rewinds for part in self.parts)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a later run can go on from a position; a pipe is gone by then."""
+        return all(part.resumes for part in self.parts)
 
     def identity(self) -> list[dict[str, Any]]:
         """Describe the sources: names, sizes and a digest of how each begins."""
@@ -204,6 +214,8 @@ def _file_parts(
 
 class IterablePart:
     """Chunks that Python code gives, one after the other."""
+
+    resumes = True  # the caller makes it again, and what was read is drawn and dropped
 
     def __init__(self, items: Iterable[Any]) -> None:
         self._items = items

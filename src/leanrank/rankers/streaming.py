@@ -1,0 +1,287 @@
+"""Learning from a stream: one chunk in memory, checkpoints, features that appear on the way."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank._version import __version__
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.streams import Position, RankingStream, open_stream
+from leanrank.errors import InputError
+from leanrank.rankers.checkpoint import Checkpoint, fitted_attributes
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Progress = Callable[[dict[str, Any]], None]
+
+EVERY = 10_000
+"""Queries between two checkpoints, unless told."""
+
+
+class LearnsFromStreams:
+    """Adds ``fit_stream`` to a ranker with ``partial_fit``, ``grow`` and a ``state_``."""
+
+    def fit_stream(
+        self,
+        source: Any,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: int | None = None,
+        validation: Any = None,
+        epochs: int = 1,
+        features: str = "grow",
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from more data than fits in memory, each query in the order of the stream.
+
+        Parameters
+        ----------
+        source : path, sequence of paths, iterable of chunks, or RankingStream
+            As :func:`leanrank.data.open_stream` takes it: text, Parquet, or RankingData (or tuples
+            (X, y, qid)) from a generator.
+        checkpoint : path, optional
+            A file from which the run goes on if it exists, and which it writes as it goes. A run
+            that was killed and started again ends with the same bits as one that was not. A
+            generator must then be made anew; what was learned from before is drawn and dropped.
+        every : int, optional
+            Queries after which to write the checkpoint and an entry of ``history_``, at the end of
+            the chunk; 10,000 if there is a checkpoint, else once a pass.
+        validation : RankingData or (X, y, qid), optional
+            Where to measure the model for each entry of ``history_``; features that only one side
+            has count as zero.
+        epochs : int, default=1
+            Passes over the stream, instead of the parameter of that name; there is no shuffling.
+        features : "grow" or "hash:BITS", default="grow"
+            What to do with features that appear on the way: make room for them, or put them all in
+            2^BITS buckets. ``coef_`` has a weight for each feature either way.
+        progress : callable, optional
+            Called after each chunk with a dict: queries, documents, documents_per_second, support,
+            sparsity.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from leanrank import MinBatSRank
+        >>> from leanrank.data import stream_ranking
+        >>> ranker = MinBatSRank(alpha=0.1, l1="per_step")
+        >>> ranker.fit_stream(stream_ranking(200, n_features=30), every=100).n_queries_
+        200
+        """
+        run = _Run(self, open_stream(source), features, epochs, every, validation, progress)
+        run.go(checkpoint)
+        return self
+
+
+class _Run:
+    """A run over a stream, from its beginning or from a checkpoint."""
+
+    def __init__(
+        self,
+        ranker: Any,
+        stream: RankingStream,
+        features: str,
+        epochs: int,
+        every: int | None,
+        validation: Any,
+        progress: Progress | None,
+    ) -> None:
+        from leanrank.rankers.stochastic import as_data, check_whole
+
+        self.ranker = ranker
+        self.stream = stream
+        self.bits = _hash_bits(features)
+        self.epochs = check_whole("epochs", epochs)
+        self.every = None if every is None else check_whole("every", every)
+        self.held_out = as_data(validation)
+        self.progress = progress
+        if self.epochs > 1 and not stream.rewinds:
+            raise InputError(
+                f"epochs={epochs} needs a source that can be read again, such as files or a list: "
+                "a pipe or a generator can be read once"
+            )
+        self.made_by = {
+            "version": __version__,
+            **_recipe(ranker),
+            "features": features,
+            "epochs": self.epochs,
+            "source": stream.identity(),
+        }
+        self.epoch = 0
+        self.position: Position | None = None
+        self.queries = self.documents = 0  # of all passes
+        self.width = 0  # features seen
+        self.start = time.perf_counter()
+        self.documents_before = 0
+
+    def go(self, checkpoint: str | os.PathLike[str] | None) -> None:
+        ranker = self.ranker
+        if checkpoint is not None and not self.stream.resumes:
+            raise InputError(
+                "a run over standard input or a pipe cannot go on later: leave the checkpoint out, "
+                "or give files"
+            )
+        if checkpoint is not None and os.path.exists(checkpoint):
+            self._resume(checkpoint)
+        elif not (getattr(ranker, "warm_start", False) and hasattr(ranker, "state_")):
+            for name in fitted_attributes(ranker):
+                delattr(ranker, name)
+        every = EVERY if self.every is None and checkpoint is not None else self.every
+        history = list(getattr(ranker, "history_", [])) if self.queries else []
+        while self.epoch < self.epochs:
+            since = self.queries
+            for chunk, position in self.stream.read(self.position):
+                self._learn(chunk)
+                self.position = position
+                if every is not None and self.queries - since >= every:
+                    since = self.queries
+                    history.append(self._entry())
+                    self._save(checkpoint, history)
+            self.epoch, self.position = self.epoch + 1, None
+            if not self.queries:
+                raise InputError("the stream is empty: there is nothing to learn from")
+            history.append(self._entry())
+            self._save(checkpoint, history)
+        ranker.history_ = history
+        ranker.n_iter_ = self.epochs
+        self._finish()
+
+    def _learn(self, chunk: RankingData) -> None:
+        ranker = self.ranker
+        if not chunk.n_queries:
+            return
+        if self.bits is not None:
+            from leanrank.data.hashing import hash_features
+
+            self.width = max(self.width, chunk.n_features)
+            chunk = hash_features(chunk, self.bits)
+        elif self.queries:
+            known = ranker.n_features_in_
+            if chunk.n_features > known:
+                ranker.grow(chunk.n_features)
+            chunk = _widened(chunk, max(known, chunk.n_features))
+        ranker.partial_fit(chunk)
+        del ranker.history_[:-1]  # one entry a chunk would add up in an endless stream
+        self.queries += chunk.n_queries
+        self.documents += len(chunk)
+        if self.progress is not None:
+            self.progress(self._report())
+
+    def _report(self) -> dict[str, Any]:
+        ranker = self.ranker
+        support = int(np.count_nonzero(ranker.coef_))
+        seconds = max(time.perf_counter() - self.start, 1e-9)
+        return {
+            "queries": self.queries,
+            "documents": self.documents,
+            "support": support,
+            "sparsity": support / max(1, len(ranker.coef_)),
+            "documents_per_second": (self.documents - self.documents_before) / seconds,
+        }
+
+    def _entry(self) -> dict[str, Any]:
+        """Describe the moment, for the history."""
+        ranker = self.ranker
+        last = ranker.history_[-1] if ranker.history_ else {}
+        entry = {"epoch": self.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
+        if self.held_out is not None:
+            entry[ranker.measure] = self._measured(ranker.measure)
+        return entry
+
+    def _measured(self, measure: str) -> float:
+        from leanrank.metrics import evaluate
+
+        held_out, coef = self.held_out, self._coef()
+        assert held_out is not None  # asked for by the caller
+        n = min(len(coef), held_out.n_features)
+        scores = np.asarray(held_out.X[:, :n] @ coef[:n], dtype=np.float64)
+        result = evaluate(held_out, scores, measures=[measure], convention=self.ranker.convention)
+        return float(result.means[measure])
+
+    def _save(self, path: str | os.PathLike[str] | None, history: list[dict[str, Any]]) -> None:
+        if path is None:
+            return
+        fitted = {**fitted_attributes(self.ranker), "history_": history}
+        fitted.pop("coef_", None)  # the state knows
+        Checkpoint(
+            self.made_by,
+            self.position or Position(),
+            self.epoch,
+            fitted,
+            {"queries": self.queries, "documents": self.documents, "width": self.width},
+        ).save(path)
+
+    def _resume(self, path: str | os.PathLike[str]) -> None:
+        found = Checkpoint.load(path)
+        found.check(self.made_by, path)
+        for name in fitted_attributes(self.ranker):
+            delattr(self.ranker, name)
+        for name, value in found.fitted.items():
+            setattr(self.ranker, name, value)
+        if hasattr(self.ranker, "state_"):
+            self.ranker.coef_ = self.ranker.state_.weights()
+        else:  # no query so far had any information
+            self.ranker.coef_ = np.zeros(self.ranker.n_features_in_)
+        self.epoch, self.position = found.epoch, found.position
+        self.queries, self.width = found.notes["queries"], found.notes["width"]
+        self.documents = self.documents_before = found.notes["documents"]
+
+    def _coef(self) -> Any:
+        if self.bits is None:
+            return self.ranker.coef_
+        from leanrank.data.hashing import unhash_weights
+
+        return unhash_weights(self.ranker.coef_, self.width)
+
+    def _finish(self) -> None:
+        self.ranker.coef_ = self._coef()
+        if self.bits is not None:
+            self.ranker.n_features_in_ = self.width
+
+
+def _recipe(ranker: Any) -> dict[str, Any]:
+    """Name the algorithm and the parameters on which the weights depend."""
+    from leanrank.model.provenance import to_json_values
+    from leanrank.rankers.base import _WITHOUT_EFFECT
+
+    ignored = {*_WITHOUT_EFFECT, "epochs", "shuffle", "patience", "warm_start"}
+    parameters = {k: v for k, v in ranker.get_params().items() if k not in ignored}
+    return {"algorithm": type(ranker).__name__, "parameters": to_json_values(parameters)}
+
+
+def _hash_bits(features: str) -> int | None:
+    """Read "grow" or "hash:BITS"."""
+    from leanrank.data.hashing import MOST_BITS
+
+    if features == "grow":
+        return None
+    kind, _, bits = str(features).partition(":")
+    if kind == "hash" and bits.isdecimal() and 1 <= int(bits) <= MOST_BITS:
+        return int(bits)
+    raise InputError(
+        f"features={features!r} is not known: use 'grow', or 'hash:BITS' with 1 to {MOST_BITS} "
+        "bits, such as 'hash:18'"
+    )
+
+
+def _widened(chunk: RankingData, n_features: int) -> RankingData:
+    """Give the chunk more features, which are zero."""
+    missing = n_features - chunk.n_features
+    if not missing:
+        return chunk
+    X: Any
+    if chunk.is_sparse:
+        from scipy.sparse import csr_array
+
+        X = csr_array((chunk.X.data, chunk.X.indices, chunk.X.indptr), (len(chunk), n_features))
+    else:
+        X = np.pad(chunk.X, ((0, 0), (0, missing)))
+    return RankingData._of(**{**chunk._fields(), "X": X, "feature_names": None})
