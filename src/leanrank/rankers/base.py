@@ -21,7 +21,7 @@ from leanrank.model.scoring import rank_within_queries, weighted_sums
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from leanrank.model import LinearModel
+    from leanrank.model import Model
 
 
 _WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
@@ -60,6 +60,8 @@ class BaseRanker(BaseEstimator):
         "group": False,
         "sample_weight": True,
     }
+
+    _takes_nan: ClassVar[bool] = False  # whether NaN in X is a missing value, and not an error
 
     coef_: FloatArray
 
@@ -141,7 +143,8 @@ class BaseRanker(BaseEstimator):
             )
             data = X
             self._take_names(data)
-            check_finite(data.X, self.n_features_in_, data.feature_names)
+            names = data.feature_names
+            check_finite(data.X, self.n_features_in_, names, allow_nan=self._takes_nan)
         else:
             data = self._validated(X, y, qid, group, sample_weight, query_weight, offset)
         if np.isnan(data.y).any():
@@ -178,20 +181,23 @@ class BaseRanker(BaseEstimator):
         Only the columns of non-zero weights are read.
         """
         check_is_fitted(self, "coef_")
-        if isinstance(X, RankingData):
-            data = X.X
-            if X.n_features != self.n_features_in_:
-                raise InputError(
-                    f"X has {X.n_features} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
-            check_finite(data, X.n_features, X.feature_names)
-        else:
-            data = validated_matrix(self, X, reset=False)
+        data = self._features_to_score(X)
         support = np.flatnonzero(self.coef_)
         if len(support) == data.shape[1]:
             return weighted_sums(data, self.coef_)
         return weighted_sums(data, self.coef_[support], support)
+
+    def _features_to_score(self, X: Any) -> Matrix:
+        """Check what ``predict`` was given."""
+        if not isinstance(X, RankingData):
+            return validated_matrix(self, X, reset=False)
+        if X.n_features != self.n_features_in_:
+            raise InputError(
+                f"X has {X.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        check_finite(X.X, X.n_features, X.feature_names, allow_nan=self._takes_nan)
+        return X.X
 
     def rank(self, X: Any, qid: Any = None, *, group: Any = None) -> IntArray:
         """Give each document its rank within its query, 1 the best; ties keep the input order."""
@@ -237,26 +243,34 @@ class BaseRanker(BaseEstimator):
         check_is_fitted(self, "coef_")
         return float(np.count_nonzero(self.coef_)) / max(1, len(self.coef_))
 
-    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Give the fitted weights as a plain model, which can be saved, sent and exported."""
-        from leanrank.model import LinearModel, make_provenance
+        from leanrank.model import LinearModel
 
         check_is_fitted(self, "coef_")
         support = np.flatnonzero(self.coef_)
+        return LinearModel(
+            n_features=self.n_features_in_,
+            feature_names=self._names(),
+            indices=support,
+            values=self.coef_[support],
+            provenance={**self._provenance(), **(provenance or {})},
+        )
+
+    def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
+    def _provenance(self) -> dict[str, Any]:
+        """Describe how the model was made."""
+        from leanrank.model import make_provenance
+
         parameters = {k: v for k, v in self.get_params().items() if k not in _WITHOUT_EFFECT}
         report = {k: getattr(self, f"{k}_", None) for k in ("dual_gap", "objective", "n_iter")}
-        made = make_provenance(
+        return make_provenance(
             algorithm=type(self).__name__,
             parameters=parameters,
             training={k: v for k, v in report.items() if v is not None} or None,
-        )
-        return LinearModel(
-            n_features=self.n_features_in_,
-            feature_names=None if names is None else tuple(map(str, names)),
-            indices=support,
-            values=self.coef_[support],
-            provenance={**made, **(provenance or {})},
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -305,6 +319,7 @@ class BaseRanker(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_nan
         return tags
 
 
@@ -319,18 +334,23 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
         order="C",
         ensure_all_finite=False,
     )
-    check_finite(matrix, matrix.shape[1], getattr(estimator, "feature_names_in_", None))
+    names = getattr(estimator, "feature_names_in_", None)
+    allow_nan = getattr(estimator, "_takes_nan", False)
+    check_finite(matrix, matrix.shape[1], names, allow_nan=allow_nan)
     return matrix
 
 
-def check_finite(X: Matrix, n_features: int, names: Any = None) -> None:
-    """Refuse NaN and infinity with a sentence that names the column."""
+def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bool = False) -> None:
+    """Refuse NaN, unless it is allowed, and infinity with a sentence that names the column."""
     values = X if isinstance(X, np.ndarray) else X.data
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum(dtype=np.float64)
-    if np.isfinite(total) or np.isfinite(values).all():
+    if np.isfinite(total):
         return
-    at = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
+    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
+    if not wrong.any():
+        return
+    at = int(np.flatnonzero(wrong.ravel())[0])
     column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
     kind = "NaN" if np.isnan(values.ravel()[at]) else "infinity"
     named = f"feature {column}" if names is None else f"feature {names[column]!r} (column {column})"
