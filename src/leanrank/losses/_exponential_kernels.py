@@ -1,0 +1,177 @@
+"""Sums of e^{u_j − u_i} over all pairs of a query, by level.
+
+Shared arguments: query q owns the cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c
+holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are what a document weighs in either
+role, and ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels if it is not empty. In each
+query W_k is the log of Σ win_i e^{−u_i} over level k, E_l that of Σ lose_j e^{u_j} over level l;
+Z_k gathers the E below k and A_l the W above l, weights of levels included.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from leanrank._jit import kernel
+
+
+@kernel
+def evaluate(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u, g):
+    value = 0.0
+    for q in range(r0, r1):
+        first, last = cell_ptr[q], cell_ptr[q + 1]
+        g[query_ptr[q] : query_ptr[q + 1]] = 0.0
+        if last - first < 2:
+            continue
+        weights = table[table_ptr[q] : table_ptr[q + 1]]
+        W, E = _log_masses(row_ptr, rows, win, lose, first, last, u)
+        Z, A = _gathered(E, weights, True), _gathered(W, weights, False)
+        for k in range(last - first):
+            value += math.exp(W[k] + Z[k])
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                g[i] = _flow(lose[i], u[i] + A[k]) - _flow(win[i], Z[k] - u[i])
+    return value
+
+
+@kernel
+def totals(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u):
+    """Sum c·e^{−z} and c·e^{−z}·z over all pairs, z the lead of the winner."""
+    value = 0.0
+    leads = 0.0
+    for q in range(r0, r1):
+        first, last = cell_ptr[q], cell_ptr[q + 1]
+        if last - first < 2:
+            continue
+        weights = table[table_ptr[q] : table_ptr[q + 1]]
+        W, E = _log_masses(row_ptr, rows, win, lose, first, last, u)
+        Z = _gathered(E, weights, True)
+        scores = u.reshape((-1, 1))
+        loser = _level_means(row_ptr, rows, lose, 1.0, first, E, u, scores, 0)
+        winner = _level_means(row_ptr, rows, win, -1.0, first, W, u, scores, 0)
+        below = _gathered_means(loser, E, Z, weights, True)
+        for k in range(last - first):
+            cost = math.exp(W[k] + Z[k])
+            if cost > 0.0:
+                value += cost
+                leads += cost * (winner[k, 0] - below[k, 0])
+    return value, leads
+
+
+@kernel
+def products(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u, D, out):
+    """Fill the Hessian times the columns of D; D and ``out`` begin at the first row of query r0."""
+    start = query_ptr[r0]
+    for q in range(r0, r1):
+        first, last = cell_ptr[q], cell_ptr[q + 1]
+        out[query_ptr[q] - start : query_ptr[q + 1] - start] = 0.0
+        if last - first < 2:
+            continue
+        weights = table[table_ptr[q] : table_ptr[q + 1]]
+        W, E = _log_masses(row_ptr, rows, win, lose, first, last, u)
+        Z, A = _gathered(E, weights, True), _gathered(W, weights, False)
+        losers = _level_means(row_ptr, rows, lose, 1.0, first, E, u, D, start)
+        winners = _level_means(row_ptr, rows, win, -1.0, first, W, u, D, start)
+        below = _gathered_means(losers, E, Z, weights, True)
+        above = _gathered_means(winners, W, A, weights, False)
+        for k in range(last - first):
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i = rows[at]
+                lost, won = _flow(lose[i], u[i] + A[k]), _flow(win[i], Z[k] - u[i])
+                for f in range(D.shape[1]):
+                    d = D[i - start, f]
+                    out[i - start, f] = lost * (d - above[k, f]) + won * (d - below[k, f])
+
+
+@kernel
+def _flow(weight, exponent):
+    return weight * math.exp(exponent) if weight > 0.0 else 0.0
+
+
+@kernel
+def _log_masses(row_ptr, rows, win, lose, first, last, u):
+    """Give W and E of each level of a query."""
+    W, E = np.empty(last - first), np.empty(last - first)
+    for k in range(last - first):
+        lowest, highest = math.inf, -math.inf
+        for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+            i = rows[at]
+            if win[i] > 0.0:
+                lowest = min(lowest, u[i])
+            if lose[i] > 0.0:
+                highest = max(highest, u[i])
+        winners, losers = 0.0, 0.0
+        for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+            i = rows[at]
+            if win[i] > 0.0:
+                winners += win[i] * math.exp(lowest - u[i])
+            if lose[i] > 0.0:
+                losers += lose[i] * math.exp(u[i] - highest)
+        W[k] = math.log(winners) - lowest if winners > 0.0 else -math.inf
+        E[k] = math.log(losers) + highest if losers > 0.0 else -math.inf
+    return W, E
+
+
+@kernel
+def _gathered(logs, weights, upwards):
+    """Sum over the levels below each (upwards) or above each, in logarithms."""
+    n = len(logs)
+    out = np.full(n, -math.inf)
+    for step in range(1, n):
+        k = step if upwards else n - 1 - step
+        if len(weights) == 0:
+            last = k - 1 if upwards else k + 1
+            out[k] = _log_add(out[last], logs[last])
+        else:
+            for other in range(0, k) if upwards else range(k + 1, n):
+                weight = weights[k * n + other] if upwards else weights[other * n + k]
+                if weight > 0.0:
+                    out[k] = _log_add(out[k], logs[other] + math.log(weight))
+    return out
+
+
+@kernel
+def _gathered_means(means, logs, sums, weights, upwards):
+    """Average level means over the levels that ``_gathered`` summed, by their share of the sum."""
+    n = len(logs)
+    out = np.zeros(means.shape)
+    for step in range(1, n):
+        k = step if upwards else n - 1 - step
+        if sums[k] == -math.inf:
+            continue
+        if len(weights) == 0:
+            last = k - 1 if upwards else k + 1
+            share = math.exp(logs[last] - sums[k])
+            for f in range(means.shape[1]):
+                out[k, f] = (1.0 - share) * out[last, f] + share * means[last, f]
+        else:
+            for other in range(0, k) if upwards else range(k + 1, n):
+                weight = weights[k * n + other] if upwards else weights[other * n + k]
+                share = weight * math.exp(logs[other] - sums[k])
+                for f in range(means.shape[1]):
+                    out[k, f] += share * means[other, f]
+    return out
+
+
+@kernel
+def _level_means(row_ptr, rows, weight, sign, first, logs, u, D, start):
+    """Average the rows of D over each level, by weight·e^{sign·u}."""
+    means = np.zeros((len(logs), D.shape[1]))
+    for k in range(len(logs)):
+        for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+            i = rows[at]
+            if weight[i] > 0.0:
+                share = weight[i] * math.exp(sign * u[i] - logs[k])
+                for f in range(D.shape[1]):
+                    means[k, f] += share * D[i - start, f]
+    return means
+
+
+@kernel
+def _log_add(a, b):
+    if a < b:
+        a, b = b, a
+    return a if b == -math.inf else a + math.log1p(math.exp(b - a))

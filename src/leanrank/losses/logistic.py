@@ -1,0 +1,95 @@
+"""The pairwise logistic loss, RankNet's: log(1 + e^{−z}) of every lead z of a winner over a loser.
+
+It has no shortcut: every pair is looked at, O(pairs) an evaluation. Lists of tens of thousands of
+documents want ``max_pairs``: pairs drawn once, evenly over all pairs of a query and weighted so
+that the expected loss is the loss itself.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.errors import InputError
+from leanrank.losses import _logistic_kernels as kernels
+from leanrank.losses.base import Edges, Labels
+from leanrank.losses.exponential import by_level
+from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss
+
+
+class LogisticLoss(SmoothPairwiseLoss):
+    """Σ c_ij log(1 + e^{−(u_i − u_j)}).
+
+    Parameters
+    ----------
+    importance : None, "ndcg" or array of shape (levels, levels), optional
+        What a pair weighs by its levels, lowest first, row the winner's.
+    max_pairs : int, optional
+        Most pairs of a query; of a query with more, so many are drawn. None: all pairs.
+    random_state : int, default=0
+        Seed of the draw.
+    """
+
+    name: ClassVar[str] = "logistic"
+
+    def __init__(
+        self, importance: Any = None, max_pairs: int | None = None, random_state: int = 0
+    ) -> None:
+        super().__init__(importance)
+        self.max_pairs = max_pairs
+        self.random_state = random_state
+
+    def prepare(self, labels: Labels) -> PairPlan:
+        """Sort each query's documents by level, once; draw pairs if there are too many."""
+        plan = super().prepare(labels)
+        if self.max_pairs is None or plan.edges is not None:
+            return plan
+        most = self.max_pairs
+        if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
+            raise InputError(f"max_pairs={most!r} must be a positive whole number or None")
+        return with_drawn_pairs(plan, int(most), np.random.default_rng(self.random_state))
+
+    def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Give φ, φ′ and φ″ at differences of scores z."""
+        e = np.exp(-np.abs(z))
+        wrong = np.where(z > 0, e, 1.0) / (1.0 + e)  # the probability that the loser wins
+        return np.maximum(-z, 0.0) + np.log1p(e), -wrong, e / (1.0 + e) ** 2
+
+    def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
+        """Give −φ*(a φ′(z)), the entropy of a coin that shows a·|φ′(z)|."""
+        s = -a * self.pair(z)[1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            heads, tails = s * np.log(s), (1.0 - s) * np.log1p(-s)
+        return -np.where(s > 0, heads, 0.0) - np.where(s < 1, tails, 0.0)
+
+    def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
+        return float(kernels.evaluate(*by_level(plan), r0, r1, u, g))
+
+    def _products(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
+    ) -> None:
+        kernels.products(*by_level(plan), r0, r1, u, D, out)
+
+    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
+        return float(kernels.dual(*by_level(plan), r0, r1, u, a))
+
+
+def with_drawn_pairs(plan: PairPlan, most: int, rng: np.random.Generator) -> PairPlan:
+    """List the pairs of each query as edges, or ``most`` of them drawn in proportion to weight.
+
+    All pairs of a query laid end to end, each as long as its weight, are cut into ``most`` equal
+    parts, and a point is drawn in each; what it hits weighs one part. A sum over the drawn pairs is
+    then unbiased for the sum over all.
+    """
+    parts: list[Edges] = []
+    sizes = np.zeros(len(plan.query_ptr), np.int64)
+    for q in np.flatnonzero(plan.scale):
+        parts.append(Edges(*kernels.listed(*by_level(plan), q, most, rng.random(most))))
+        sizes[q + 1] = len(parts[-1].winner)
+    edges = Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return replace(plan, edges=edges, edge_ptr=np.cumsum(sizes))

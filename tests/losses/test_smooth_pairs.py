@@ -1,0 +1,230 @@
+"""The exponential and logistic losses against brute force over pairs."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leanrank.errors import InputError
+from leanrank.losses import get_loss
+from leanrank.losses.base import Labels
+from leanrank.losses.exponential import ExponentialLoss
+from leanrank.losses.logistic import LogisticLoss
+from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.solvers.newton import solve_newton
+from leanrank.solvers.problem import Problem
+from tests.losses.test_pairs import brute, brute_pairs, brute_swap_costs, random_labels
+
+LOSSES = [ExponentialLoss, LogisticLoss]
+FORMS = ["plain", "table", "ndcg", "edges"]
+
+
+def conjugate_value(loss, z, a):
+    """Give −φ*(a φ′(z)) by maximising ⟨v, x⟩ − φ(x) over a fine grid around the maximum."""
+    v = a * loss.pair(np.array([z]))[1][0]
+    x = np.linspace(-30, 30, 600_001)
+    return -np.max(v * x - loss.pair(x)[0])
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_pair_is_what_it_says(kind):
+    loss, z, h = kind(), np.linspace(-3, 4, 29), 1e-5
+    value, slope, bend = loss.pair(z)
+    known = np.exp(-z) if kind is ExponentialLoss else np.log(1 + np.exp(-z))
+    np.testing.assert_allclose(value, known, rtol=1e-13)
+    np.testing.assert_allclose(
+        slope, (loss.pair(z + h)[0] - loss.pair(z - h)[0]) / (2 * h), rtol=1e-7
+    )
+    np.testing.assert_allclose(
+        bend, (loss.pair(z + h)[1] - loss.pair(z - h)[1]) / (2 * h), rtol=1e-7
+    )
+    for a in (0.3, 1.0):
+        expected = [conjugate_value(loss, one, a) for one in z]
+        np.testing.assert_allclose(loss.pair_dual(z, a), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("form", FORMS)
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 40]), st.booleans(), st.sampled_from([1, 8])
+)
+def test_every_operation_agrees_with_brute_force(kind, form, seed, levels, weights, spread):
+    rng = np.random.default_rng(seed)
+    labels = random_labels(rng, levels, weights=weights, edges=form == "edges")
+    importance, table = None, None
+    if form == "table":
+        n_levels = len(np.unique(labels.y))
+        importance = rng.random((n_levels, n_levels)) * rng.integers(0, 2, (n_levels, n_levels))
+        table = [importance] * 7
+    elif form == "ndcg":
+        importance, table = "ndcg", brute_swap_costs(labels)
+    loss = kind(importance)
+    plan = pickle.loads(pickle.dumps(loss.prepare(labels)))
+    u = rng.normal(size=plan.n_rows) * spread
+    pairs = brute_pairs(labels, plan, table)
+    for r0, r1 in ((0, 7), (1, 4), (3, 3)):
+        rows = plan.span(r0, r1)
+        inside = [p for p in pairs if rows.start <= p[0] < rows.stop]
+        value, gradient, hessian = brute(loss, inside, u)
+        g = np.full(plan.n_rows, np.nan)
+        assert loss.evaluate(plan, r0, r1, u, g) == pytest.approx(value, rel=1e-11, abs=1e-14)
+        scale = np.abs(gradient).max(initial=0.0) + 1e-300
+        np.testing.assert_allclose(g[rows], gradient[rows], rtol=1e-9, atol=1e-13 * scale)
+        assert np.isnan(np.delete(g, np.arange(rows.start, rows.stop))).all()
+        D = rng.normal(size=(rows.stop - rows.start, 3))
+        out = np.empty_like(D)
+        loss.products(plan, r0, r1, u, D, out)
+        expected = hessian[rows, rows] @ D
+        size = np.abs(expected).max(initial=0.0) + 1e-300
+        np.testing.assert_allclose(out, expected, rtol=1e-8, atol=1e-12 * size)
+        a = rng.random()
+        s = 0.0 if plan.offset is None else plan.offset @ gradient
+        dual = sum(c * loss.pair_dual(np.array([u[i] - u[j]]), a)[0] for i, j, c in inside) - a * s
+        assert loss.dual(plan, r0, r1, u, a) == pytest.approx(
+            dual, rel=1e-9, abs=1e-12 * (1 + abs(value))
+        )
+        assert loss.dual(plan, r0, r1, u, 0.0) == 0.0
+    d, t = rng.normal(size=plan.n_rows), rng.random()
+    value, gradient, hessian = brute(loss, pairs, u + t * d)
+    np.testing.assert_allclose(
+        loss.along(plan, 0, 7, u, d, t),
+        [value, gradient @ d, d @ hessian @ d],
+        rtol=1e-9,
+        atol=1e-11 * abs(value),
+    )
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6])
+def test_the_logistic_loss_of_extreme_scores_is_exact(size):
+    rng = np.random.default_rng(0)
+    labels = random_labels(rng, 4)
+    loss = LogisticLoss()
+    plan = loss.prepare(labels)
+    u = rng.choice([-1.0, 0.0, 1.0], plan.n_rows) * size + rng.normal(size=plan.n_rows)
+    g = np.empty(plan.n_rows)
+    value, gradient, _ = brute(loss, brute_pairs(labels, plan), u)
+    assert loss.evaluate(plan, 0, 7, u, g) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(g, gradient, rtol=1e-9, atol=1e-12)
+    assert np.isfinite(loss.dual(plan, 0, 7, u, 0.7))
+    assert np.isfinite(loss.along(plan, 0, 7, u, u, 0.5)).all()
+
+
+def test_the_exponential_loss_overflows_only_where_a_pair_does():
+    labels = Labels(y=np.array([1.0, 1, 0, 0]), query_ptr=np.array([0, 2, 4]), normalize="none")
+    with pytest.raises(InputError, match="two levels"):
+        ExponentialLoss().prepare(labels)
+    labels = Labels(y=np.array([1.0, 1, 0]), query_ptr=np.array([0, 3]), normalize="none")
+    loss, g = ExponentialLoss(), np.empty(3)
+    plan = loss.prepare(labels)
+    # one shift for a query could not hold both pairs: e^{−10⁶} and e^{−1}
+    assert loss.evaluate(plan, 0, 1, np.array([1e6, 0.0, -1.0]), g) == pytest.approx(np.exp(-1))
+    np.testing.assert_allclose(g, [0.0, -np.exp(-1), np.exp(-1)], rtol=1e-14)
+    assert loss.evaluate(plan, 0, 1, np.array([1e6, 1e6 + 1, 1e6]), g) == pytest.approx(
+        1 + np.exp(-1)
+    )
+    assert loss.evaluate(plan, 0, 1, np.array([0.0, 0.0, 1e6]), g) == np.inf
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_as_many_levels_as_documents_and_shifts_within_queries(kind):
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=80)
+    labels = Labels(y=y, query_ptr=np.array([0, 80]))
+    loss = kind()
+    plan = loss.prepare(labels)
+    u, g, h = rng.normal(size=80), np.empty(80), np.empty(80)
+    value, gradient, _ = brute(loss, brute_pairs(labels, plan), u)
+    assert loss.evaluate(plan, 0, 1, u, g) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(g, gradient, rtol=1e-9, atol=1e-13)
+    assert loss.evaluate(plan, 0, 1, u + 1e5, h) == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(h, g, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_document_of_weight_two_is_two_documents(kind):
+    y, weight = np.array([2.0, 1, 0, 0, 1]), np.array([1.0, 2, 3, 1, 0])
+    u = np.random.default_rng(3).normal(size=5)
+    copies = np.repeat(np.arange(5), weight.astype(int))
+    loss = kind()
+    for normalize in ("query", "term", "none"):
+        one = loss.prepare(
+            Labels(y=y, query_ptr=np.array([0, 5]), sample_weight=weight, normalize=normalize)
+        )
+        other = loss.prepare(
+            Labels(y=y[copies], query_ptr=np.array([0, len(copies)]), normalize=normalize)
+        )
+        a, b = np.zeros(5), np.zeros(len(copies))
+        assert loss.evaluate(one, 0, 1, u, a) == pytest.approx(
+            loss.evaluate(other, 0, 1, u[copies], b), rel=1e-13
+        )
+        np.testing.assert_allclose(a, np.bincount(copies, b, minlength=5), atol=1e-14)
+
+
+@pytest.mark.parametrize("form", ["plain", "table", "ndcg"])
+def test_pairs_are_listed_while_they_are_few(form):
+    rng = np.random.default_rng(8)
+    labels = random_labels(rng, 3, weights=True)
+    n_levels = len(np.unique(labels.y))
+    importance = {"plain": None, "table": rng.random((n_levels, n_levels)), "ndcg": "ndcg"}[form]
+    plain, listed = LogisticLoss(importance), LogisticLoss(importance, max_pairs=10_000)
+    one, other = plain.prepare(labels), listed.prepare(labels)
+    assert other.edges is not None
+    u, g, h = rng.normal(size=one.n_rows), np.empty(one.n_rows), np.empty(one.n_rows)
+    assert listed.evaluate(other, 0, 7, u, h) == pytest.approx(plain.evaluate(one, 0, 7, u, g))
+    np.testing.assert_allclose(h, g, atol=1e-15)
+
+
+def test_drawn_pairs_are_unbiased_and_no_more_than_asked_for():
+    rng = np.random.default_rng(9)
+    labels = random_labels(rng, 3, weights=True, most=30)
+    full = LogisticLoss()
+    plan = full.prepare(labels)
+    u, g = rng.normal(size=plan.n_rows), np.empty(plan.n_rows)
+    value = full.evaluate(plan, 0, 7, u, g)
+    values, gradients = [], []
+    for seed in range(400):
+        loss, h = LogisticLoss(max_pairs=5, random_state=seed), np.empty(plan.n_rows)
+        drawn = loss.prepare(labels)
+        assert np.diff(drawn.edge_ptr).max() <= 5
+        values.append(loss.evaluate(drawn, 0, 7, u, h))
+        gradients.append(h)
+    error = np.std(values) / np.sqrt(len(values))
+    assert error < 0.05 * value
+    assert abs(np.mean(values) - value) < 4 * error
+    errors = np.std(gradients, axis=0) / np.sqrt(len(gradients))
+    assert np.all(np.abs(np.mean(gradients, axis=0) - g) < 5 * errors + 1e-12)
+
+
+def test_the_same_seed_draws_the_same_pairs_and_bad_numbers_are_refused():
+    labels = random_labels(np.random.default_rng(1), 3, most=30)
+    one, two, three = (
+        get_loss("logistic", max_pairs=7, random_state=s).prepare(labels) for s in (4, 4, 5)
+    )
+    assert np.array_equal(one.edges.winner, two.edges.winner)
+    assert not np.array_equal(one.edges.loser, three.edges.loser)
+    for wrong in (0, 2.5, True):
+        with pytest.raises(InputError, match="max_pairs"):
+            LogisticLoss(max_pairs=wrong).prepare(labels)
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
+@pytest.mark.parametrize("form", ["plain", "edges", "ndcg"])
+@pytest.mark.parametrize("kind", LOSSES)
+def test_newton_reaches_a_certified_optimum(kind, form, l1_ratio):
+    rng = np.random.default_rng(11)
+    labels = random_labels(rng, 4, weights=True, edges=form == "edges", most=20)
+    loss = kind("ndcg" if form == "ndcg" else None)
+    plan = loss.prepare(labels)
+    X = rng.normal(size=(plan.n_rows, 5))
+    weight = plan.win.sum() if labels.edges is None else 1.0
+    penalty = ElasticNet.build(0.05 * weight, l1_ratio, 5)
+    solution = solve_newton(Problem(X, loss, plan), penalty, tol=1e-9)
+    assert solution.gap <= 1e-9
+    table = brute_swap_costs(labels) if form == "ndcg" else None
+    pairs = brute_pairs(labels, plan, table)
+    value, gradient, _ = brute(loss, pairs, X @ solution.w - plan.offset)
+    assert solution.objective == pytest.approx(value + penalty.value(solution.w), rel=1e-9)
+    residual = penalty.residual(solution.w, X.T @ gradient).max()
+    assert residual <= 1e-4 * np.abs(X.T @ gradient).max() + 1e-9
