@@ -76,6 +76,10 @@ class Edges(NamedTuple):
     loser: IntArray
     weight: FloatArray
 
+    def take(self, which: IntArray | slice) -> Edges:
+        """Give some of the edges."""
+        return Edges(self.winner[which], self.loser[which], self.weight[which])
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -107,8 +111,15 @@ class Loss(Protocol):
 
 
 def require(part: Any, solver: str, *operations: str) -> None:
-    """Check that a loss or penalty offers what a solver needs, with a sentence naming both."""
-    missing = [operation for operation in operations if not hasattr(part, operation)]
+    """Check that a loss or penalty offers what a solver needs, with a sentence naming both.
+
+    Of an operation written as "this or that", one will do.
+    """
+    missing = [
+        operation
+        for operation in operations
+        if not any(hasattr(part, name) for name in operation.split(" or "))
+    ]
     if missing:
         raise InputError(
             f"the solver {solver!r} needs {', '.join(missing)} of {part.name!r}, which does not "

@@ -35,12 +35,12 @@ class HingeLoss(PairwiseLoss):
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Give φ, φ′ and φ″ at differences of scores z."""
-        h = np.maximum(0.0, self.margin - z)
-        return h, -1.0 * (h > 0), np.zeros_like(h)
+        h: FloatArray = np.maximum(0.0, self.margin - z)
+        return h, np.where(h > 0, -1.0, 0.0), np.zeros_like(h)
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
         """Give −φ*(a φ′(z)) = a·margin for each violated pair."""
-        return a * self.margin * (z < self.margin)
+        return np.where(z < self.margin, a * self.margin, 0.0)
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         return float(kernels.evaluate(*level_arrays(plan), self.margin, 1, r0, r1, u, g)[0])

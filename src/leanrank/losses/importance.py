@@ -75,7 +75,7 @@ def _swap_costs(levels: FloatArray, cells: Cells, mass: FloatArray) -> list[Floa
 
     convention = find_convention("standard")
     gains = convention.gains(levels)[cells.level]
-    sizes = np.bincount(cells.cell, mass, minlength=len(cells.level))
+    sizes = np.bincount(cells.cell, mass, minlength=len(cells.level)).astype(np.float64)
     longest = int(np.ceil(_largest_query(sizes, cells.cell_ptr)))
     # a level of weight 2.5 takes two and a half ranks: weights repeat documents
     earned = np.concatenate(([0.0], np.cumsum(convention.discounts(longest))))

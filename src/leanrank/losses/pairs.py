@@ -202,7 +202,7 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
         edges = _sorted_by_query(labels.edges, query_of)
         times = edges.weight * mass[edges.winner] * mass[edges.loser]
         terms = np.bincount(query_of[edges.winner], times, minlength=n_queries)
-    scale = query_scale(terms, labels.query_weight, labels.normalize)
+    scale = query_scale(terms.astype(np.float64, copy=False), labels.query_weight, labels.normalize)
     win = scale[query_of] * mass
     if labels.gain_weight is not None:
         win = win * labels.gain_weight
@@ -246,13 +246,13 @@ def level_arrays(plan: PairPlan) -> tuple[AnyArray, ...]:
 
 def _sorted_by_query(edges: Edges, query_of: IntArray) -> Edges:
     by_query = np.argsort(query_of[edges.winner], kind="stable")
-    return Edges(*(np.ascontiguousarray(column[by_query]) for column in edges))
+    return edges.take(by_query)
 
 
 def _edges(plan: PairPlan, r0: int, r1: int) -> Edges:
     assert plan.edges is not None
     part = slice(int(plan.edge_ptr[r0]), int(plan.edge_ptr[r1]))
-    return Edges(*(column[part] for column in plan.edges))
+    return plan.edges.take(part)
 
 
 def _moved(plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float) -> FloatArray:

@@ -34,12 +34,12 @@ class SquaredHingeLoss(SmoothPairwiseLoss):
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Give φ, φ′ and φ″ at differences of scores z."""
-        h = np.maximum(0.0, self.margin - z)
-        return h * h, -2.0 * h, 2.0 * (h > 0)
+        h: FloatArray = np.maximum(0.0, self.margin - z)
+        return h * h, -2.0 * h, np.where(h > 0, 2.0, 0.0)
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
         """Give −φ*(a φ′(z)) = 2 a·margin·h − a² h²."""
-        h = np.maximum(0.0, self.margin - z)
+        h: FloatArray = np.maximum(0.0, self.margin - z)
         return a * h * (2.0 * self.margin - a * h)
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:

@@ -77,6 +77,14 @@ def dense_scaled(X, anchor, spread, diag, begin, end, out):
 
 
 @kernel
+def dense_columns(X, anchor, begin, end, first, last, out):
+    for i in range(begin, end):
+        a = anchor[i]
+        for j in range(first, last):
+            out[i - begin, j - first] = np.float64(X[i, j]) - np.float64(X[a, j])
+
+
+@kernel
 def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, out):
     n = X.shape[1]
     for i in range(begin, end):
@@ -120,6 +128,31 @@ def sparse_norms(data, indptr, n_rows, out, begin, end):
         for at in range(indptr[j], indptr[j + 1]):
             squares += (data[at] - mean) ** 2
         out[j] = np.sqrt(squares)
+
+
+@kernel
+def sparse_columns(data, indices, indptr, features, begin, end, out):
+    for f in range(len(features)):
+        low, high = _between(indices, indptr[features[f]], indptr[features[f] + 1], begin, end)
+        for at in range(low, high):
+            out[indices[at] - begin, f] = data[at]
+
+
+@kernel
+def sparse_cross(data, indices, indptr, features, begin, end, values, out):
+    for f in range(len(features)):
+        low, high = _between(indices, indptr[features[f]], indptr[features[f] + 1], begin, end)
+        for at in range(low, high):
+            x, i = data[at], indices[at] - begin
+            for j in range(values.shape[1]):
+                out[f, j] += x * values[i, j]
+
+
+@kernel
+def _between(indices, low, high, begin, end):
+    """Where the entries of rows [begin, end) lie among a column's."""
+    column = indices[low:high]
+    return low + np.searchsorted(column, begin), low + np.searchsorted(column, end)
 
 
 @kernel

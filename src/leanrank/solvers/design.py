@@ -59,6 +59,7 @@ class Block(Protocol):
     """Some columns, as a working set needs them."""
 
     n_features: int
+    n_bytes: int
     sparse: bool
 
     def matvec(self, v: FloatArray) -> FloatArray:
@@ -79,6 +80,12 @@ class Block(Protocol):
 
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Turn what rows added up to into X_Wᵀ diag X_W − low_rank."""
+
+    def columns(self, rows: tuple[int, int], begin: int, end: int, anchor: IntArray) -> FloatArray:
+        """Copy some rows of columns [begin, end), dense, in float64, less a row of their query."""
+
+    def cross(self, rows: tuple[int, int], values: FloatArray, anchor: IntArray) -> FloatArray:
+        """Compute X_Wᵀ values over some rows; each column of values adds up to 0 in a query."""
 
 
 class Design(Protocol):
@@ -199,6 +206,20 @@ class DenseBlock(DenseDesign):
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Undo the scaling."""
         return gram * np.outer(self.spread, self.spread) - low_rank
+
+    def columns(self, rows: tuple[int, int], begin: int, end: int, anchor: IntArray) -> FloatArray:
+        """Copy some rows of some columns, less their anchors."""
+        out = np.empty((rows[1] - rows[0], end - begin))
+        _products.dense_columns(self.X, anchor, rows[0], rows[1], begin, end, out)
+        return out
+
+    def cross(self, rows: tuple[int, int], values: FloatArray, anchor: IntArray) -> FloatArray:
+        """Multiply with BLAS, some rows at a time."""
+        out = np.zeros((self.n_features, values.shape[1]))
+        for low, high in row_blocks(rows[1] - rows[0]):
+            part = rows[0] + low, rows[0] + high
+            out += self.columns(part, 0, self.n_features, anchor).T @ values[low:high]
+        return out
 
 
 def _sum_or_zero(parts: list[Any], shape: Any) -> FloatArray:

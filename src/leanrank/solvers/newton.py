@@ -116,7 +116,7 @@ def solve_newton(
     callback : callable, optional
         Called with each entry of the history.
     """
-    require(problem.loss, "newton", "evaluate", "curvature", "fold", "dual")
+    require(problem.loss, "newton", "evaluate", "curvature or products", "dual")
     require(penalty, "newton", "excess", "ratio", "threshold", "times")
     state = _start(problem, penalty, w)
     gradient = LazyGradient.of(problem)

@@ -18,6 +18,7 @@ from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges, row_blocks
 from leanrank.losses.base import Plan
 from leanrank.solvers import _products
+from leanrank.solvers._laplacian import hessian_by_products
 from leanrank.solvers._quadratic import GramModel
 from leanrank.solvers._quadratic_columns import ColumnModel
 from leanrank.solvers.design import Block, Curvature, Design, make_design
@@ -118,6 +119,8 @@ class Problem:
 
     def by_columns(self, block: Block) -> bool:
         """Whether sparse features and few long lists make columns cheaper than outer products."""
+        if not hasattr(self.loss, "curvature"):
+            return False
         few_cells = int(self.plan.cell_ptr[-1]) <= MOST_CELLS_BY_COLUMNS
         long_lists = self.plan.n_rows >= LONG_LIST * (len(self.plan.query_ptr) - 1)
         large = block.n_features > FEWEST_BY_COLUMNS
@@ -170,6 +173,10 @@ class Problem:
             Let a sample of about so many documents stand for each larger cell, if the loss can: a
             rough Hessian for a rough step.
         """
+        if not hasattr(self.loss, "curvature"):
+            return hessian_by_products(
+                self.loss, self.plan, self.ranges, block, u, self._anchor, self.executor
+            )
         plan = self.plan if thin is None else self._thinned(thin)
         if not block.sparse or plan.n_rows < LONG_LIST * (len(plan.query_ptr) - 1):
             dropped = 0.0

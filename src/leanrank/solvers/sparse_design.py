@@ -90,6 +90,7 @@ class SparseBlock:
         self.features = features
         self.n_features = len(features)
         self.n_rows = design.n_rows
+        self.n_bytes = design.n_bytes
         self.executor = design.executor
         # frequent features first: their products share a corner of the Gram matrix that fits a
         # cache
@@ -207,6 +208,24 @@ class SparseBlock:
         """Mirror the lower triangle and put the features back into their order."""
         whole: FloatArray = _products.mirrored(gram, low_rank, self.place)
         return whole
+
+    def columns(self, rows: tuple[int, int], begin: int, end: int, anchor: IntArray) -> FloatArray:
+        """Write out some rows of some columns; anchors would fill them in and are left out."""
+        del anchor
+        out = np.zeros((rows[1] - rows[0], end - begin))
+        _products.sparse_columns(*self._by_column, self.features[begin:end], *rows, out)
+        return out
+
+    def cross(self, rows: tuple[int, int], values: FloatArray, anchor: IntArray) -> FloatArray:
+        """Multiply entry by entry."""
+        del anchor
+        out = np.zeros((self.n_features, values.shape[1]))
+        _products.sparse_cross(*self._by_column, self.features, *rows, values, out)
+        return out
+
+    @property
+    def _by_column(self) -> tuple[Any, Any, Any]:
+        return self.design.data, self.design.indices, self.design.indptr
 
 
 def _column_blocks(stored: IntArray) -> list[tuple[int, int]]:

@@ -1,0 +1,127 @@
+"""Hessians of losses that can only be multiplied, and Newton's method on them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from leanrank.errors import InputError
+from leanrank.execution import make_executor
+from leanrank.losses.base import Edges, Labels
+from leanrank.losses.hinge import HingeLoss
+from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.solvers import _laplacian
+from leanrank.solvers.newton import solve_newton
+from leanrank.solvers.problem import Problem
+from tests.losses.test_pairs import brute, brute_pairs, random_labels
+
+
+def as_kind(X, kind):
+    if kind == "sparse":
+        return sp.csr_array(X)
+    return X.astype(np.float32) if kind == "float32" else X
+
+
+def make(rng, kind="dense", n_features=9, jobs=1, **options):
+    labels = random_labels(rng, options.pop("n_levels", 3), most=14, **options)
+    X = rng.normal(size=(int(labels.query_ptr[-1]), n_features))
+    X[rng.random(X.shape) < 0.4] = 0.0
+    X[:, 2] = 0.0
+    X = np.round(X * 1024) / 1024
+    loss = SquaredHingeLoss()
+    plan = loss.prepare(labels)
+    return X, labels, Problem(as_kind(X, kind), loss, plan, make_executor(jobs))
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
+@pytest.mark.parametrize("edges", [False, True])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_hessian_is_the_brute_force_one(monkeypatch, kind, edges, narrow):
+    if narrow:  # some columns at a time
+        monkeypatch.setattr(_laplacian, "PIECE_BYTES", 0)
+        monkeypatch.setattr(_laplacian, "PIECE_SHARE", 1 << 40)
+        monkeypatch.setattr(_laplacian, "FEWEST_COLUMNS", 2)
+    rng = np.random.default_rng(8)
+    X, labels, problem = make(rng, kind, weights=True, edges=edges)
+    u = rng.normal(size=len(X))
+    hessian = brute(problem.loss, brute_pairs(labels, problem.plan), u)[2]
+    for features in (np.arange(9), np.array([1, 2, 5])):
+        block = problem.design.take(features)
+        got = problem.hessian(block, u)
+        some = X[:, features]
+        np.testing.assert_allclose(got, some.T @ hessian @ some, rtol=1e-9, atol=1e-11)
+        v = rng.normal(size=len(features))
+        np.testing.assert_allclose(problem.product(block, u, v), got @ v, rtol=1e-9, atol=1e-11)
+
+
+def test_a_large_mean_does_not_drown_a_small_variance():
+    rng = np.random.default_rng(2)
+    X, _, problem = make(rng)
+    shifted = Problem(X + 2.0**30, problem.loss, problem.plan)
+    u = rng.normal(size=len(X))
+    features = np.arange(9)
+    np.testing.assert_allclose(
+        shifted.hessian(shifted.design.take(features), u),
+        problem.hessian(problem.design.take(features), u),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("alpha", [0.1, 1e-3])
+@pytest.mark.parametrize("edges", [False, True])
+def test_newton_reaches_a_certified_gap(kind, l1_ratio, alpha, edges):
+    X, _, problem = make(np.random.default_rng(4), kind, weights=True, edges=edges, n_levels=4)
+    penalty = ElasticNet.build(alpha, l1_ratio, X.shape[1])
+    solution = solve_newton(problem, penalty, tol=1e-9)
+    assert solution.converged
+    assert solution.gap <= 1e-9
+    c = problem.design.rmatvec(problem.evaluate(problem.scores(solution.w))[1])
+    assert penalty.residual(solution.w, c).max() < 1e-4 * max(1.0, np.abs(c).max())
+    rng = np.random.default_rng(0)
+    for _ in range(20):  # no point nearby is better
+        w = solution.w + 1e-3 * rng.normal(size=len(c))
+        value = problem.evaluate(problem.scores(w))[0] + penalty.value(w)
+        assert value >= solution.objective * (1 - 1e-9)
+
+
+def test_the_same_bits_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(_laplacian, "PIECE_BYTES", 1 << 9)
+    found = []
+    for jobs in (1, 2, 3):
+        rng = np.random.default_rng(6)
+        X, _, problem = make(rng, jobs=jobs)
+        problem.ranges = [(0, 2), (2, 3), (3, 7)]
+        found.append(solve_newton(problem, ElasticNet.build(0.01, 1.0, X.shape[1])).w)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_newton_refuses_a_loss_without_curvature():
+    labels = Labels(y=np.array([0.0, 1.0]), query_ptr=np.array([0, 2]))
+    loss = HingeLoss()
+    problem = Problem(np.eye(2), loss, loss.prepare(labels))
+    with pytest.raises(InputError, match="'newton' needs curvature or products of 'hinge'"):
+        solve_newton(problem, ElasticNet.build(1.0, 1.0, 2))
+
+
+def test_edges_of_labels_give_the_same_optimum():
+    rng = np.random.default_rng(9)
+    X, labels, problem = make(rng, weights=False)
+    pairs = brute_pairs(labels, problem.plan)
+    edges = Edges(
+        np.array([i for i, _, _ in pairs]), np.array([j for _, j, _ in pairs]), np.ones(len(pairs))
+    )
+    explicit = Labels(
+        y=labels.y, query_ptr=labels.query_ptr, normalize=labels.normalize, edges=edges
+    )
+    other = Problem(X, problem.loss, problem.loss.prepare(explicit))
+    penalty = ElasticNet.build(0.01, 0.5, X.shape[1])
+    np.testing.assert_allclose(
+        solve_newton(other, penalty, tol=1e-12).w,
+        solve_newton(problem, penalty, tol=1e-12).w,
+        rtol=1e-6,
+        atol=1e-9,
+    )
