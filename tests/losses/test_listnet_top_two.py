@@ -73,6 +73,11 @@ def test_every_operation_agrees_with_the_definition(seed, weights, n_levels, tar
     d, t, out = rng.normal(size=n), rng.random(), np.empty(n)
     loss.product(plan, 0, len(plan.query_ptr) - 1, u, d, out)
     np.testing.assert_allclose(out, hessian @ d, rtol=1e-8, atol=1e-12)
+    rows = slice(int(plan.query_ptr[2]), int(plan.query_ptr[7]))
+    D = np.asfortranarray(rng.normal(size=(rows.stop - rows.start, 3)))
+    block = np.empty_like(D)
+    loss.products(plan, 2, 7, u, D, block)
+    np.testing.assert_allclose(block, hessian[rows, rows] @ D, rtol=1e-8, atol=1e-12)
     value_t, gradient_t, hessian_t, _ = top_two(plan, labels, u + t * d, target)
     np.testing.assert_allclose(
         problem.along(u, d, t), [value_t, gradient_t @ d, d @ hessian_t @ d], rtol=1e-8, atol=1e-12

@@ -73,7 +73,7 @@ class ListNetTopTwoLoss:
                 "gain_weight weighs single documents, which the top-two loss does not single out: "
                 "use top=1, sample_weight or query_weight"
             )
-        query_of, mass, scale = listwise_queries(labels)
+        query_of, mass, scale = listwise_queries(labels, self.name)
         ptr, n_queries = labels.query_ptr, len(scale)
         drawn = np.minimum(mass, 1.0)
         factor = np.maximum(
@@ -112,7 +112,14 @@ class ListNetTopTwoLoss:
         self, plan: TopTwoPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
     ) -> None:
         """Fill the rows of queries [r0, r1) of the score Hessian times d."""
-        _product(*_arrays(plan), r0, r1, u, d, out)
+        rows = slice(int(plan.query_ptr[r0]), int(plan.query_ptr[r1]))
+        self.products(plan, r0, r1, u, d[rows, None], out[rows, None])
+
+    def products(
+        self, plan: TopTwoPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
+    ) -> None:
+        """Fill the score Hessian times the columns of D; D and out have these queries' rows."""
+        _products(*_arrays(plan), r0, r1, u, D, out)
 
     def dual(self, plan: TopTwoPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         """Return the dual value at a·g: every draw mixed with its target, 1 − a of it."""
@@ -151,19 +158,25 @@ def _along(query_ptr, scale, mass, drawn, first, target, r0, r1, u, d, t):
         out = np.empty(len(v))
         value += _gradient(mass[rows], drawn[rows], first[rows], target[rows], scale[q], v, out)
         slope += _dot(out, d[rows])
-        _hessian_times(mass[rows], drawn[rows], first[rows], scale[q], v, d[rows], out)
+        draws = _masses(mass[rows], drawn[rows], v)
+        _hessian_times(mass[rows], drawn[rows], first[rows], scale[q], draws, d[rows], out)
         bend += _dot(out, d[rows])
     return value, slope, bend
 
 
 @kernel
-def _product(query_ptr, scale, mass, drawn, first, target, r0, r1, u, d, out):
+def _products(query_ptr, scale, mass, drawn, first, target, r0, r1, u, D, out):
+    start = query_ptr[r0]
     for q in range(r0, r1):
         rows = slice(query_ptr[q], query_ptr[q + 1])
+        here = slice(query_ptr[q] - start, query_ptr[q + 1] - start)
         if scale[q] == 0.0:
-            out[rows] = 0.0
+            out[here] = 0.0
             continue
-        _hessian_times(mass[rows], drawn[rows], first[rows], scale[q], u[rows], d[rows], out[rows])
+        m, c, P = mass[rows], drawn[rows], first[rows]
+        draws = _masses(m, c, u[rows])
+        for f in range(D.shape[1]):
+            _hessian_times(m, c, P, scale[q], draws, D[here, f], out[here, f])
 
 
 @kernel
@@ -226,10 +239,10 @@ def _gradient(m, c, P, target, scale, u, g):
 
 
 @kernel
-def _hessian_times(m, c, P, scale, u, d, out):
+def _hessian_times(m, c, P, scale, draws, d, out):
     """Fill the Hessian of one query times d."""
-    e, left, most, rest, _ = _masses(m, c, u)
-    n = len(u)
+    e, left, most, rest, _ = draws
+    n = len(d)
     total = _dot(m, e)
     mean = 0.0
     for i in range(n):
