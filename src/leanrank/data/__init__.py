@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
+    from leanrank.data.clicks import ClickLog as ClickLog
+    from leanrank.data.clicks import Preferences as Preferences
+    from leanrank.data.clicks import click_preferences as click_preferences
+    from leanrank.data.clicks import read_clicks as read_clicks
     from leanrank.data.formats import dump as dump
     from leanrank.data.formats import load as load
     from leanrank.data.frames import from_frame as from_frame
@@ -20,34 +24,46 @@ if TYPE_CHECKING:
     from leanrank.data.normalize import normalizer_from_dict as normalizer_from_dict
     from leanrank.data.parquet import dump_parquet as dump_parquet
     from leanrank.data.parquet import load_parquet as load_parquet
+    from leanrank.data.propensities import ClickWeights as ClickWeights
+    from leanrank.data.propensities import click_weights as click_weights
+    from leanrank.data.propensities import estimate_propensities as estimate_propensities
     from leanrank.data.public_sets import fetch as fetch
     from leanrank.data.ranking_data import RankingData as RankingData
     from leanrank.data.sample import load_sample as load_sample
     from leanrank.data.sample import sample_weights as sample_weights
     from leanrank.data.synthetic import make_ranking as make_ranking
     from leanrank.data.synthetic import stream_ranking as stream_ranking
+    from leanrank.data.synthetic_clicks import make_clicks as make_clicks
 
 __getattr__, __dir__, __all__ = attach(
     "leanrank.data",
     {
+        "ClickLog": "leanrank.data.clicks",
+        "ClickWeights": "leanrank.data.propensities",
         "GlobalMinMaxScaler": "leanrank.data.normalize",
         "GlobalStandardScaler": "leanrank.data.normalize",
         "QueryMinMaxScaler": "leanrank.data.normalize",
         "QueryRankScaler": "leanrank.data.normalize",
         "QueryStandardScaler": "leanrank.data.normalize",
         "RankingData": "leanrank.data.ranking_data",
+        "Preferences": "leanrank.data.clicks",
+        "click_preferences": "leanrank.data.clicks",
+        "click_weights": "leanrank.data.propensities",
         "dump": "leanrank.data.formats",
         "dump_letor": "leanrank.data.letor",
         "dump_parquet": "leanrank.data.parquet",
+        "estimate_propensities": "leanrank.data.propensities",
         "fetch": "leanrank.data.public_sets",
         "from_frame": "leanrank.data.frames",
         "load": "leanrank.data.formats",
         "load_letor": "leanrank.data.letor",
         "load_parquet": "leanrank.data.parquet",
         "load_sample": "leanrank.data.sample",
+        "make_clicks": "leanrank.data.synthetic_clicks",
         "make_normalizer": "leanrank.data.normalize",
         "make_ranking": "leanrank.data.synthetic",
         "normalizer_from_dict": "leanrank.data.normalize",
+        "read_clicks": "leanrank.data.clicks",
         "sample_weights": "leanrank.data.sample",
         "stream_ranking": "leanrank.data.synthetic",
         "to_frame": "leanrank.data.frames",

@@ -1,0 +1,178 @@
+"""Named columns of whatever table there is, and identifiers as numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leanrank._jit import kernel_view
+from leanrank._typing import AnyArray, IntArray
+from leanrank.data.grouping import one_dimensional
+from leanrank.errors import FileError, InputError
+
+
+def read_columns(table: Any, names: Sequence[str], where: str) -> dict[str, Any]:
+    """Take columns out of a mapping, a data frame, an Arrow table or a file.
+
+    Parameters
+    ----------
+    table : mapping of columns, data frame, Arrow table, or path of a .csv, .parquet or .arrow file
+    names : sequence of str
+    where : str
+        What the table is called in messages.
+
+    Returns
+    -------
+    dict
+        By name, NumPy arrays for a mapping and Arrow columns for everything else.
+
+    Examples
+    --------
+    >>> read_columns({"a": [1, 2], "b": [3, 4]}, ["b"], "the log")["b"].tolist()
+    [3, 4]
+    """
+    if isinstance(table, (str, os.PathLike)):
+        table, where = _read_file(Path(table), names), os.fspath(table)
+    present = list(table) if isinstance(table, Mapping) else None
+    if present is None:
+        from leanrank.data.frames import _as_table
+
+        table = _as_table(table)
+        present = table.schema.names
+    for name in names:
+        if name not in present:
+            raise InputError(
+                f"{where} has no column {name!r}: name the right one with {name}= (columns: "
+                f"{', '.join(map(repr, present[:20]))})"
+            )
+    if not isinstance(table, Mapping):
+        return {name: table.column(name) for name in names}
+    columns = {name: one_dimensional(table[name], f"column {name!r} of {where}") for name in names}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"the columns of {where} differ in length: {lengths}")
+    return columns
+
+
+@dataclass(frozen=True)
+class Ids:
+    """A column of identifiers: the number of each row's, and what the numbers stand for."""
+
+    codes: IntArray
+    values: list[Any]
+
+    def codes_in(self, other: Sequence[Any]) -> IntArray:
+        """Give each distinct value's position in another list, −1 where it is not in there.
+
+        They are compared as text, so that 7 in one table is "7" in another.
+        """
+        at = {str(value): number for number, value in enumerate(other)}
+        return np.fromiter((at.get(str(v), -1) for v in self.values), np.int64, len(self.values))
+
+
+def number_ids(column: Any, name: str) -> Ids:
+    """Number the distinct values of a column.
+
+    >>> ids = number_ids(np.array(["b", "a", "b"]), "session")
+    >>> [ids.values[code] for code in ids.codes]
+    ['b', 'a', 'b']
+    """
+    if not isinstance(column, np.ndarray):
+        return _number_arrow(column, name)
+    if column.dtype.kind in "iu":
+        return _number_whole(column.astype(np.int64, copy=False))
+    if column.dtype.kind == "U":
+        return _number_texts(column)
+    numbers: dict[Any, int] = {}
+    listed = column.tolist()
+    for row, value in enumerate(listed):
+        if value is None or value != value:
+            raise InputError(f"column {name!r} has no value in row {row}: every row needs one")
+        numbers.setdefault(value, len(numbers))
+    return Ids(np.fromiter((numbers[v] for v in listed), np.int64, len(listed)), list(numbers))
+
+
+def as_numbers(column: Any, name: str) -> AnyArray:
+    """Give a column of numbers or truth values as an array; a missing one is NaN."""
+    if not isinstance(column, np.ndarray):
+        if column.null_count:
+            row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+            raise InputError(f"column {name!r} has no value in row {row}: every row needs one")
+        column = np.asarray(column.to_numpy())
+    if column.dtype.kind not in "biuf":
+        try:
+            column = column.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"column {name!r} holds something that is not a number") from error
+    return np.asarray(column)
+
+
+def _number_whole(values: IntArray) -> Ids:
+    if len(values) == 0:
+        return Ids(values, [])
+    low = int(values.min())
+    spread = int(values.max()) - low + 1
+    if spread <= 4 * len(values) + 1024:  # a table of all numbers between is quicker than a sort
+        present = np.zeros(spread, dtype=bool)
+        present[values - low] = True
+        number = np.cumsum(present) - 1
+        return Ids(number[values - low], (np.flatnonzero(present) + low).tolist())
+    distinct, codes = np.unique(values, return_inverse=True)
+    return Ids(codes.astype(np.int64, copy=False), distinct.tolist())
+
+
+def _number_texts(values: AnyArray) -> Ids:
+    from leanrank.data._click_kernels import number_words
+
+    characters = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1)
+    codes, first = np.empty((2, len(values)), dtype=np.int64)
+    n_distinct = number_words(kernel_view(characters), codes, first)
+    return Ids(codes, values[first[:n_distinct]].tolist())
+
+
+def _number_arrow(column: Any, name: str) -> Ids:
+    from leanrank.data._arrow import pa
+
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(f"column {name!r} has no value in row {row}: every row needs one")
+    if pa.types.is_integer(column.type):
+        return _number_whole(column.to_numpy().astype(np.int64, copy=False))
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type):
+        column = column.cast(pa.large_string())  # all of it in one array may pass 2 GB
+    # in one piece: chunks that each bring a dictionary take ten times as long
+    encoded = column.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return Ids(codes, encoded.dictionary.to_pylist())
+
+
+def _read_file(path: Path, names: Sequence[str]) -> Any:
+    """Read a table; of Parquet only the columns that are asked for."""
+    from leanrank.data._arrow import pq
+    from leanrank.data.parquet import reading
+
+    if not path.exists():
+        raise FileError(f"{path}: there is no such file")
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix == "csv":
+        with reading(path, "CSV"):
+            from pyarrow import csv
+
+            return csv.read_csv(os.fspath(path))
+    if suffix in ("arrow", "feather"):
+        with reading(path, "Arrow"):
+            from pyarrow import feather
+
+            return feather.read_table(os.fspath(path))
+    if suffix == "parquet":
+        with reading(path):
+            known = pq.read_schema(path).names
+            return pq.read_table(path, columns=[name for name in names if name in known] or None)
+    raise InputError(f"{path}: the suffix names no table: use .csv, .parquet, .arrow or .feather")
