@@ -3,7 +3,8 @@
 Shared arguments: query q owns cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c holds
 ``rows[row_ptr[c]:row_ptr[c+1]]``. In each query E_l is the log mass of level l, Z_k the log mass of
 all levels below k, A_k the total probability of being dominated in level k, and D_l the total
-gradient that the documents of level l receive from above.
+gradient that the documents of level l receive from above. Exponentials go by chunks, see
+``_smooth``; S_l is what turns the exponentials of level l into shares of its mass.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -15,38 +16,59 @@ import math
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._smooth import CHUNK, exp_chunk, sigmoid_chunk, softplus_chunk
 
 
 @kernel
 def evaluate(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, g):
     value = 0.0
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
+    S = np.empty(len(E))
+    chunk, terms = np.empty(CHUNK), np.empty(CHUNK)
     for q in range(r0, r1):
         first = cell_ptr[q]
-        top = cell_ptr[q + 1] - first - 1
-        # below the top level, g first holds each document's share of its level's mass
-        for k in range(top):
-            E[k] = _level_mass(row_ptr, rows, mass, first + k, u, g)
-        _below(E, Z, top + 1, level, margin, first)
-        for k in range(top + 1):
+        n_levels = cell_ptr[q + 1] - first
+        # g first holds the exponentials of all levels but the highest, which dominates nobody's
+        for k in range(n_levels - 1):
+            E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, g, chunk)
+        _below(E, Z, n_levels, level, margin, first)
+        for k in range(n_levels):
             A[k] = 0.0
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if k == top:
-                    g[i] = 0.0
-                if gain[i] > 0.0:
-                    term, dominated = _term(Z[k] - u[i])
-                    value += gain[i] * term
-                    A[k] += gain[i] * dominated
-                    if k == top:
-                        g[i] = -gain[i] * dominated
-        _from_above(E, Z, A, D, top + 1, level, margin, first)
-        for k in range(top):
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                g[i] *= D[k]
-                if gain[i] > 0.0:
-                    g[i] -= gain[i] * _sigmoid(Z[k] - u[i])
+            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
+            for at in range(begin, end, CHUNK):
+                n = min(CHUNK, end - at)
+                if k == n_levels - 1:
+                    for i in range(n):
+                        g[rows[at + i]] = 0.0
+                if Z[k] == -math.inf:
+                    continue
+                for i in range(n):
+                    chunk[i] = Z[k] - u[rows[at + i]]
+                softplus_chunk(chunk, terms, n)
+                for i in range(n):
+                    weight = gain[rows[at + i]]
+                    if weight > 0.0:
+                        value += weight * terms[i]
+                        A[k] += weight * chunk[i]
+                        if k == n_levels - 1:
+                            g[rows[at + i]] = -weight * chunk[i]
+        _from_above(E, Z, A, D, n_levels, level, margin, first)
+        for k in range(n_levels - 1):
+            received = D[k] * S[k]
+            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
+            for at in range(begin, end, CHUNK):
+                n = min(CHUNK, end - at)
+                for i in range(n):
+                    g[rows[at + i]] *= received
+                if Z[k] == -math.inf:
+                    continue
+                for i in range(n):
+                    chunk[i] = Z[k] - u[rows[at + i]]
+                sigmoid_chunk(chunk, n)
+                for i in range(n):
+                    weight = gain[rows[at + i]]
+                    if weight > 0.0:
+                        g[rows[at + i]] -= weight * chunk[i]
     return value
 
 
@@ -116,23 +138,32 @@ def along(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, t):
 @kernel
 def curvature(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, diag, atoms, aux):
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
+    S, chunk = np.empty(len(E)), np.empty(CHUNK)
     for q in range(r0, r1):
         first = cell_ptr[q]
         n_levels = cell_ptr[q + 1] - first
         for k in range(n_levels):
-            E[k] = _level_mass(row_ptr, rows, mass, first + k, u, atoms[:, 0])
+            E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, diag, chunk)
         _below(E, Z, n_levels, level, margin, first)
         for k in range(n_levels):
             A[k] = 0.0
             squares = 0.0
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                atoms[i, 1] = 0.0
-                if k > 0 and gain[i] > 0.0:
-                    dominated = _sigmoid(Z[k] - u[i])
-                    A[k] += gain[i] * dominated
-                    squares += gain[i] * dominated * dominated
-                    atoms[i, 1] = gain[i] * dominated * (1.0 - dominated)
+            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
+            for at in range(begin, end, CHUNK):
+                n = min(CHUNK, end - at)
+                for i in range(n):
+                    atoms[rows[at + i], 1] = 0.0
+                if k == 0:
+                    continue
+                for i in range(n):
+                    chunk[i] = Z[k] - u[rows[at + i]]
+                sigmoid_chunk(chunk, n)
+                for i in range(n):
+                    weight, dominated = gain[rows[at + i]], chunk[i]
+                    if weight > 0.0:
+                        A[k] += weight * dominated
+                        squares += weight * dominated * dominated
+                        atoms[rows[at + i], 1] = weight * dominated * (1.0 - dominated)
             aux[first + k, 0] = E[k]
             aux[first + k, 1] = Z[k]
             aux[first + k, 2] = squares
@@ -140,7 +171,9 @@ def curvature(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, dia
         for k in range(n_levels):
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
-                diag[i] = atoms[i, 1] + D[k] * atoms[i, 0]
+                share = S[k] * diag[i]
+                atoms[i, 0] = share
+                diag[i] = atoms[i, 1] + D[k] * share
 
 
 @kernel
@@ -148,13 +181,15 @@ def product(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, ou
     """Fill the product of the score Hessian with a vector d."""
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
     mean, pull, D2 = np.empty(len(E)), np.empty(len(E)), np.empty(len(E))
+    S, chunk = np.empty(len(E)), np.empty(CHUNK)
     for q in range(r0, r1):
         first = cell_ptr[q]
         n_levels = cell_ptr[q + 1] - first
         for k in range(n_levels):
-            E[k] = _level_mass(row_ptr, rows, mass, first + k, u, out)
+            E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, out, chunk)
             mean[k] = 0.0
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                out[rows[at]] *= S[k]
                 mean[k] += out[rows[at]] * d[rows[at]]
         _below(E, Z, n_levels, level, margin, first)
         centre = 0.0  # the mean of d under the softmax of the levels below
@@ -221,26 +256,29 @@ def fold(cell_ptr, level, margin, r0, r1, aux, sums):
 def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offset):
     value = 0.0
     E, Z, mean, shift = _scratch(cell_ptr, r0, r1)
+    chunk = np.empty(CHUNK)
     for q in range(r0, r1):
         first = cell_ptr[q]
         n_levels = cell_ptr[q + 1] - first
         for k in range(n_levels):
-            top = -math.inf
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if mass[i] > 0.0:
-                    top = max(top, u[i])
+            top = _highest(row_ptr, rows, mass, first + k, u)
             total = 0.0
             away = 0.0
             shifted = 0.0
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if mass[i] > 0.0:
-                    e = mass[i] * math.exp(u[i] - top)
-                    total += e
-                    away += e * (u[i] - top)
-                    if len(offset) > 0:
-                        shifted += e * offset[i]
+            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
+            for at in range(begin, end, CHUNK):
+                n = min(CHUNK, end - at)
+                for i in range(n):
+                    chunk[i] = u[rows[at + i]] - top
+                exp_chunk(chunk, n)
+                for i in range(n):
+                    row = rows[at + i]
+                    if mass[row] > 0.0:
+                        e = mass[row] * chunk[i]
+                        total += e
+                        away += e * (u[row] - top)
+                        if len(offset) > 0:
+                            shifted += e * offset[row]
             E[k] = top + math.log(total) if total > 0.0 else -math.inf
             mean[k] = top + away / total if total > 0.0 else 0.0
             shift[k] = shifted / total if total > 0.0 else 0.0
@@ -283,24 +321,35 @@ def _scratch(cell_ptr, r0, r1):
 
 
 @kernel
-def _level_mass(row_ptr, rows, mass, c, u, share):
-    """Return the log mass of a cell and fill each document's share of it."""
+def _level_mass(row_ptr, rows, mass, c, u, raised, chunk):
+    """Return the log mass of a cell, fill its documents' exponentials, and return the factor that
+    turns them into shares of the mass.
+    """
+    top = _highest(row_ptr, rows, mass, c, u)
+    total = 0.0
+    for at in range(row_ptr[c], row_ptr[c + 1], CHUNK):
+        n = min(CHUNK, row_ptr[c + 1] - at)
+        for i in range(n):
+            chunk[i] = u[rows[at + i]] - top
+        exp_chunk(chunk, n)
+        for i in range(n):
+            row = rows[at + i]
+            e = mass[row] * chunk[i] if mass[row] > 0.0 else 0.0
+            raised[row] = e
+            total += e
+    if total == 0.0:
+        return -math.inf, 0.0
+    return top + math.log(total), 1.0 / total
+
+
+@kernel
+def _highest(row_ptr, rows, mass, c, u):
     top = -math.inf
     for at in range(row_ptr[c], row_ptr[c + 1]):
         i = rows[at]
         if mass[i] > 0.0 and u[i] > top:
             top = u[i]
-    total = 0.0
-    for at in range(row_ptr[c], row_ptr[c + 1]):
-        i = rows[at]
-        share[i] = mass[i] * math.exp(u[i] - top) if mass[i] > 0.0 else 0.0
-        total += share[i]
-    if total == 0.0:
-        return -math.inf
-    inverse = 1.0 / total
-    for at in range(row_ptr[c], row_ptr[c + 1]):
-        share[rows[at]] *= inverse
-    return top + math.log(total)
+    return top
 
 
 @kernel
