@@ -1,6 +1,7 @@
 """The exponential and logistic losses against brute force over pairs."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -215,16 +216,16 @@ def test_the_same_seed_draws_the_same_pairs_and_bad_numbers_are_refused():
 def test_newton_reaches_a_certified_optimum(kind, form, l1_ratio):
     rng = np.random.default_rng(11)
     labels = random_labels(rng, 4, weights=True, edges=form == "edges", most=20)
+    labels = replace(labels, normalize="query")
     loss = kind("ndcg" if form == "ndcg" else None)
     plan = loss.prepare(labels)
     X = rng.normal(size=(plan.n_rows, 5))
-    weight = plan.win.sum() if labels.edges is None else 1.0
-    penalty = ElasticNet.build(0.05 * weight, l1_ratio, 5)
-    solution = solve_newton(Problem(X, loss, plan), penalty, tol=1e-9)
-    assert solution.gap <= 1e-9
+    penalty = ElasticNet.build(0.02, l1_ratio, 5)
+    solution = solve_newton(Problem(X, loss, plan), penalty, tol=1e-10)
+    assert solution.gap <= 1e-10
+    assert solution.w.any()
     table = brute_swap_costs(labels) if form == "ndcg" else None
     pairs = brute_pairs(labels, plan, table)
     value, gradient, _ = brute(loss, pairs, X @ solution.w - plan.offset)
     assert solution.objective == pytest.approx(value + penalty.value(solution.w), rel=1e-9)
-    residual = penalty.residual(solution.w, X.T @ gradient).max()
-    assert residual <= 1e-4 * np.abs(X.T @ gradient).max() + 1e-9
+    assert penalty.residual(solution.w, X.T @ gradient).max() <= 1e-5
