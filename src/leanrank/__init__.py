@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers import KernelRankRLS as KernelRankRLS
     from leanrank.rankers import MinBatSRank as MinBatSRank
+    from leanrank.rankers import RankBoost as RankBoost
     from leanrank.rankers import RankRLS as RankRLS
     from leanrank.rankers import RankRLSCV as RankRLSCV
+    from leanrank.rankers import RankSVM as RankSVM
     from leanrank.rankers import SparseRank as SparseRank
     from leanrank.rankers import TopicRanker as TopicRanker
 
@@ -31,8 +33,10 @@ __getattr__, __dir__, _names = attach(
         "MinBatSRank": "leanrank.rankers",
         "RankRLS": "leanrank.rankers",
         "RankRLSCV": "leanrank.rankers",
+        "RankSVM": "leanrank.rankers",
         "RankingData": "leanrank.data",
         "SparseRank": "leanrank.rankers",
+        "RankBoost": "leanrank.rankers",
         "TopicRanker": "leanrank.rankers",
         "checks": "leanrank.checks",
         "data": "leanrank.data",

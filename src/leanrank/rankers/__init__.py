@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
     from leanrank.rankers.minbatsrank import MinBatSRank as MinBatSRank
+    from leanrank.rankers.rankboost import RankBoost as RankBoost
     from leanrank.rankers.rankrls import RankRLS as RankRLS
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
+    from leanrank.rankers.ranksvm import RankSVM as RankSVM
     from leanrank.rankers.sparserank import SparseRank as SparseRank
     from leanrank.rankers.topics import TopicRanker as TopicRanker
 
@@ -22,8 +24,10 @@ RANKERS: dict[str, str] = {
     "greedyrankrls": "GreedyRankRLS",
     "minbatsrank": "MinBatSRank",
     "rankrls": "RankRLS",
+    "ranksvm": "RankSVM",
     "rankrlscv": "RankRLSCV",
     "sparserank": "SparseRank",
+    "rankboost": "RankBoost",
 }
 """The name of each ranker on the command line, and its class here."""
 
@@ -35,9 +39,11 @@ _modules = {
     "KernelRankRLS": "leanrank.rankers.kernel_rankrls",
     "MinBatSRank": "leanrank.rankers.minbatsrank",
     "RankRLS": "leanrank.rankers.rankrls",
+    "RankSVM": "leanrank.rankers.ranksvm",
     "SparseRank": "leanrank.rankers.sparserank",
     "TopicRanker": "leanrank.rankers.topics",
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
+    "RankBoost": "leanrank.rankers.rankboost",
 }
 __getattr__, __dir__, _names = attach("leanrank.rankers", _modules)
 __all__ = [*_names, "RANKERS", "get_ranker"]
