@@ -22,17 +22,26 @@ EXACT_TERMS = 32
 
 @kernel
 def dense_scores(X, begin, end, w, u):
-    n_features = X.shape[1]
-    even = n_features - n_features % 4
+    """Fill the scores; only the columns of non-zero weights are read."""
+    support = np.empty(len(w) + 3, dtype=np.int64)
+    weight = np.zeros(len(w) + 3)
+    n = 0
+    for j in range(len(w)):
+        if w[j] != 0.0:
+            support[n] = j
+            weight[n] = w[j]
+            n += 1
+    while n % 4 != 0:  # filled up with weights of zero
+        support[n] = 0
+        weight[n] = 0.0
+        n += 1
     for i in range(begin, end):
         a = b = c = d = 0.0  # four sums at once: one would wait for itself
-        for j in range(0, even, 4):
-            a += X[i, j] * w[j]
-            b += X[i, j + 1] * w[j + 1]
-            c += X[i, j + 2] * w[j + 2]
-            d += X[i, j + 3] * w[j + 3]
-        for j in range(even, n_features):
-            a += X[i, j] * w[j]
+        for k in range(0, n, 4):
+            a += X[i, support[k]] * weight[k]
+            b += X[i, support[k + 1]] * weight[k + 1]
+            c += X[i, support[k + 2]] * weight[k + 2]
+            d += X[i, support[k + 3]] * weight[k + 3]
         u[i] = (a + b) + (c + d)
 
 
