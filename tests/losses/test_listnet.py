@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leanrank.errors import InputError
 from leanrank.losses import get_loss
-from leanrank.losses.base import Edges, Labels
+from leanrank.losses.base import Labels
 from leanrank.losses.listnet import ListNetLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.solvers.newton import solve_newton
@@ -195,9 +195,6 @@ def test_plans_can_be_pickled_and_bad_targets_are_refused():
     assert np.array_equal(pickle.loads(pickle.dumps(plan)).target, plan.target)
     with pytest.raises(InputError, match="target='gains' is not known"):
         ListNetLoss("gains").prepare(labels)
-    edge = Edges(np.array([0]), np.array([1]), np.ones(1))
-    with pytest.raises(InputError, match="cannot learn from preferences"):
-        ListNetLoss().prepare(Labels(y=labels.y, query_ptr=labels.query_ptr, edges=edge))
     with pytest.raises(InputError, match="2 to the label 2000"):
         ListNetLoss("gain").prepare(Labels(y=np.array([0.0, 2000]), query_ptr=np.array([0, 2])))
 

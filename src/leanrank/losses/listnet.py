@@ -27,7 +27,7 @@ from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, Plan, query_scale, refuse_edges
+from leanrank.losses.base import Labels, Plan, query_scale
 
 TARGETS = ("label", "gain")
 
@@ -69,7 +69,7 @@ class ListNetLoss:
 
     def prepare(self, labels: Labels) -> ListNetPlan:
         """Compute the target distribution of each query, once."""
-        query_of, mass, scale = listwise_queries(labels, self.name)
+        query_of, mass, scale = listwise_queries(labels)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
         probability = first_draws(target_scores(labels.y, self.target), mass, labels.query_ptr)
         target = scale[query_of] * probability
@@ -133,9 +133,8 @@ class ListNetLoss:
         return float(_dual(*_arrays(plan), r0, r1, u, a, offset))
 
 
-def listwise_queries(labels: Labels, name: str) -> tuple[Any, FloatArray, FloatArray]:
+def listwise_queries(labels: Labels) -> tuple[Any, FloatArray, FloatArray]:
     """Give the query of each row, the weights of documents that take part, each query's factor."""
-    refuse_edges(labels, name)
     ptr = labels.query_ptr
     n_queries = len(ptr) - 1
     query_of = np.repeat(np.arange(n_queries), np.diff(ptr))

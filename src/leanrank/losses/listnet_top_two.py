@@ -73,7 +73,7 @@ class ListNetTopTwoLoss:
                 "gain_weight weighs single documents, which the top-two loss does not single out: "
                 "use top=1, sample_weight or query_weight"
             )
-        query_of, mass, scale = listwise_queries(labels, self.name)
+        query_of, mass, scale = listwise_queries(labels)
         ptr, n_queries = labels.query_ptr, len(scale)
         drawn = np.minimum(mass, 1.0)
         factor = np.maximum(
