@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from leanrank.data import load_letor as load_letor
     from leanrank.data import make_ranking as make_ranking
     from leanrank.model import load_model as load_model
+    from leanrank.rankers import AdaRank as AdaRank
     from leanrank.rankers import DominationRanker as DominationRanker
     from leanrank.rankers import FenchelRank as FenchelRank
     from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers import KernelRankRLS as KernelRankRLS
+    from leanrank.rankers import ListNet as ListNet
     from leanrank.rankers import MinBatSRank as MinBatSRank
     from leanrank.rankers import RankBoost as RankBoost
+    from leanrank.rankers import RankNet as RankNet
     from leanrank.rankers import RankRLS as RankRLS
     from leanrank.rankers import RankRLSCV as RankRLSCV
     from leanrank.rankers import RankSVM as RankSVM
@@ -37,6 +40,9 @@ __getattr__, __dir__, _names = attach(
         "RankingData": "leanrank.data",
         "SparseRank": "leanrank.rankers",
         "RankBoost": "leanrank.rankers",
+        "AdaRank": "leanrank.rankers",
+        "ListNet": "leanrank.rankers",
+        "RankNet": "leanrank.rankers",
         "TopicRanker": "leanrank.rankers",
         "checks": "leanrank.checks",
         "data": "leanrank.data",

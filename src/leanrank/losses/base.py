@@ -23,7 +23,7 @@ dual       the dual value at the point that the scaled score gradient a·g defin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -96,6 +96,15 @@ class Labels:
     offset: FloatArray | None = None
     normalize: str = "query"
     edges: Edges | None = None
+
+    def with_margin(self, scale: float) -> Labels:
+        """Ask for a lead of ``scale`` times the difference of labels more: that is an offset."""
+        if np.isnan(self.y).any():
+            raise InputError(
+                "margin='scaled' needs a label for every document: give y beside the preferences"
+            )
+        lead = scale * self.y
+        return replace(self, offset=lead if self.offset is None else self.offset + lead)
 
 
 class Loss(Protocol):

@@ -73,6 +73,7 @@ class PairwiseLoss:
     """
 
     name: ClassVar[str]
+    takes_edges: ClassVar[bool] = True
 
     def __init__(self, importance: Any = None) -> None:
         self.importance = importance

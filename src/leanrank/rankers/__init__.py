@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Any
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
+    from leanrank.rankers.adarank import AdaRank as AdaRank
     from leanrank.rankers.base import BaseRanker as BaseRanker
     from leanrank.rankers.domination import DominationRanker as DominationRanker
     from leanrank.rankers.fenchelrank import FenchelRank as FenchelRank
     from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
+    from leanrank.rankers.listnet import ListNet as ListNet
     from leanrank.rankers.minbatsrank import MinBatSRank as MinBatSRank
     from leanrank.rankers.rankboost import RankBoost as RankBoost
+    from leanrank.rankers.ranknet import RankNet as RankNet
     from leanrank.rankers.rankrls import RankRLS as RankRLS
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
     from leanrank.rankers.ranksvm import RankSVM as RankSVM
@@ -26,8 +29,11 @@ RANKERS: dict[str, str] = {
     "rankrls": "RankRLS",
     "ranksvm": "RankSVM",
     "rankrlscv": "RankRLSCV",
+    "listnet": "ListNet",
+    "ranknet": "RankNet",
     "sparserank": "SparseRank",
     "rankboost": "RankBoost",
+    "adarank": "AdaRank",
 }
 """The name of each ranker on the command line, and its class here."""
 
@@ -41,9 +47,12 @@ _modules = {
     "RankRLS": "leanrank.rankers.rankrls",
     "RankSVM": "leanrank.rankers.ranksvm",
     "SparseRank": "leanrank.rankers.sparserank",
+    "ListNet": "leanrank.rankers.listnet",
+    "RankNet": "leanrank.rankers.ranknet",
     "TopicRanker": "leanrank.rankers.topics",
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
     "RankBoost": "leanrank.rankers.rankboost",
+    "AdaRank": "leanrank.rankers.adarank",
 }
 __getattr__, __dir__, _names = attach("leanrank.rankers", _modules)
 __all__ = [*_names, "RANKERS", "get_ranker"]

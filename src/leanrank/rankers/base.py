@@ -17,6 +17,7 @@ from leanrank.data.ranking_data import RankingData, group_sizes_to_qid
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries, weighted_sums
+from leanrank.rankers.preferences import count_informative, grouped_edges
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -54,6 +55,7 @@ class BaseRanker(BaseEstimator):
         "gain_weight": False,
         "offset": False,
         "group": False,
+        "preferences": False,
     }
     __metadata_request__score: ClassVar[dict[str, bool]] = {
         "qid": True,
@@ -61,6 +63,7 @@ class BaseRanker(BaseEstimator):
         "sample_weight": True,
     }
 
+    _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
     _takes_nan: ClassVar[bool] = False  # whether NaN in X is a missing value, and not an error
 
     coef_: FloatArray
@@ -76,6 +79,7 @@ class BaseRanker(BaseEstimator):
         query_weight: Any = None,
         gain_weight: Any = None,
         offset: Any = None,
+        preferences: Any = None,
     ) -> Self:
         """Learn the weights.
 
@@ -99,6 +103,9 @@ class BaseRanker(BaseEstimator):
             propensity of a click.
         offset : array-like, optional
             The margin offset s of each document: the loss sees Xw − s.
+        preferences : tuple (i, j) or (i, j, weight) of arrays, optional
+            For rankers with a pairwise loss, instead of labels: the document in row i should rank
+            above the one in row j of the same query; a weight of 2 means the preference twice.
 
         Returns
         -------
@@ -113,9 +120,12 @@ class BaseRanker(BaseEstimator):
             query_weight=query_weight,
             gain_weight=gain_weight,
             offset=offset,
+            preferences=preferences,
         )
         self.n_queries_ = data.n_queries
         self.n_informative_queries_ = int(data.informative.sum())
+        if labels.edges is not None:
+            self.n_informative_queries_ = count_informative(labels.edges, labels.query_ptr)
         self.coef_ = self._fit(data, labels)
         return self
 
@@ -130,8 +140,15 @@ class BaseRanker(BaseEstimator):
         query_weight: Any = None,
         gain_weight: Any = None,
         offset: Any = None,
+        preferences: Any = None,
     ) -> tuple[RankingData, Labels]:
         """Check what ``fit`` was given, and learn the number and names of the features."""
+        explicit = preferences is not None
+        if explicit and not self._takes_preferences:
+            raise InputError(
+                f"{type(self).__name__} has no pairwise loss, so it cannot learn from preferences: "
+                "give labels y, or choose a ranker such as RankSVM"
+            )
         if isinstance(X, RankingData):
             _refuse_beside_data(
                 y=y,
@@ -146,8 +163,10 @@ class BaseRanker(BaseEstimator):
             names = data.feature_names
             check_finite(data.X, self.n_features_in_, names, allow_nan=self._takes_nan)
         else:
-            data = self._validated(X, y, qid, group, sample_weight, query_weight, offset)
-        if np.isnan(data.y).any():
+            data = self._validated(
+                X, y, qid, group, sample_weight, query_weight, offset, needs_y=not explicit
+            )
+        if np.isnan(data.y).any() and not explicit:
             row = _first_row(np.isnan(data.y), data)
             raise InputError(
                 f"the label of document {row} is missing (NaN): {type(self).__name__} needs a "
@@ -169,6 +188,7 @@ class BaseRanker(BaseEstimator):
             gain_weight=_view(gains),
             offset=_view(data.offset),
             normalize=getattr(self, "normalize", "query"),
+            edges=grouped_edges(preferences, data, grouped=data is X) if explicit else None,
         )
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
@@ -286,16 +306,18 @@ class BaseRanker(BaseEstimator):
         sample_weight: Any,
         query_weight: Any,
         offset: Any,
+        *,
+        needs_y: bool = True,
     ) -> RankingData:
-        if y is None:
+        if y is None and needs_y:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give "
                 "one label a document"
             )
         matrix = validated_matrix(self, X, reset=True)
         names = getattr(self, "feature_names_in_", None)
-        y = np.asarray(y)
-        if y.dtype.kind == "c":
+        y = None if y is None else np.asarray(y)
+        if y is not None and y.dtype.kind == "c":
             raise InputError("Complex data not supported: labels must be real numbers")
         return RankingData(
             matrix,

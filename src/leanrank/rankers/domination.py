@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,11 +119,7 @@ class DominationRanker(PenalizedRanker):
 
     def _prepare(self, labels: Labels) -> tuple[Any, Any]:
         if isinstance(self.margin, str):
-            scale = check_number("margin_scale", self.margin_scale)
-            offset = scale * labels.y
-            labels = replace(
-                labels, offset=offset if labels.offset is None else labels.offset + offset
-            )
+            labels = labels.with_margin(check_number("margin_scale", self.margin_scale))
         return super()._prepare(labels)
 
     def _penalty(self, alpha: float, n_features: int) -> Any:

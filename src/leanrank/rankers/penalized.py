@@ -15,7 +15,7 @@ from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import make_executor, single_threaded_blas
-from leanrank.losses.base import Labels
+from leanrank.losses.base import Labels, refuse_edges
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.rankers.base import BaseRanker, check_number
 from leanrank.solvers.newton import Solution, solve_newton
@@ -45,6 +45,8 @@ class PenalizedRanker(BaseRanker):
         One entry an iteration.
     """
 
+    _takes_preferences = True  # the loss has the last word
+
     # the parameters that every subclass has
     alpha: float
     l1_ratio: float
@@ -68,6 +70,8 @@ class PenalizedRanker(BaseRanker):
     def _prepare(self, labels: Labels) -> tuple[Any, Any]:
         """Give the loss and its plan."""
         loss = self._make_loss()
+        if not getattr(loss, "takes_edges", False):
+            refuse_edges(labels, loss.name)
         return loss, loss.prepare(labels)
 
     def _penalty(self, alpha: float, n_features: int) -> Any:
