@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from leanrank.data import load_letor as load_letor
     from leanrank.data import make_ranking as make_ranking
     from leanrank.model import load_model as load_model
+    from leanrank.rankers import SPD as SPD
     from leanrank.rankers import AdaRank as AdaRank
     from leanrank.rankers import DominationRanker as DominationRanker
     from leanrank.rankers import FenchelRank as FenchelRank
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from leanrank.rankers import RankRLS as RankRLS
     from leanrank.rankers import RankRLSCV as RankRLSCV
     from leanrank.rankers import RankSVM as RankSVM
+    from leanrank.rankers import RSRank as RSRank
     from leanrank.rankers import SparseRank as SparseRank
     from leanrank.rankers import TopicRanker as TopicRanker
 
 __getattr__, __dir__, _names = attach(
     "leanrank",
     {
+        "SPD": "leanrank.rankers",
+        "RSRank": "leanrank.rankers",
         "DominationRanker": "leanrank.rankers",
         "FenchelRank": "leanrank.rankers",
         "GreedyRankRLS": "leanrank.rankers",

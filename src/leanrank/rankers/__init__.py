@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from leanrank.rankers.rankrls import RankRLS as RankRLS
     from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
     from leanrank.rankers.ranksvm import RankSVM as RankSVM
+    from leanrank.rankers.rsrank import RSRank as RSRank
     from leanrank.rankers.sparserank import SparseRank as SparseRank
+    from leanrank.rankers.spd import SPD as SPD
     from leanrank.rankers.topics import TopicRanker as TopicRanker
 
 RANKERS: dict[str, str] = {
+    "rsrank": "RSRank",
+    "spd": "SPD",
     "domination": "DominationRanker",
     "fenchelrank": "FenchelRank",
     "greedyrankrls": "GreedyRankRLS",
@@ -38,6 +42,8 @@ RANKERS: dict[str, str] = {
 """The name of each ranker on the command line, and its class here."""
 
 _modules = {
+    "RSRank": "leanrank.rankers.rsrank",
+    "SPD": "leanrank.rankers.spd",
     "BaseRanker": "leanrank.rankers.base",
     "DominationRanker": "leanrank.rankers.domination",
     "FenchelRank": "leanrank.rankers.fenchelrank",

@@ -1,0 +1,160 @@
+"""The difference of two documents, dense or sparse, and what is done with it."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from leanrank._jit import kernel, kernel_view
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+
+
+class Rows(NamedTuple):
+    """Documents as kernels take them: a dense array, or the three arrays of a CSR one."""
+
+    dense: AnyArray
+    indptr: AnyArray
+    indices: AnyArray
+    values: AnyArray
+
+
+def as_rows(X: Matrix) -> Rows:
+    """Wrap a matrix; what it is not stays empty."""
+    if isinstance(X, np.ndarray):
+        none = np.empty(0, dtype=np.int32)
+        return Rows(kernel_view(X), none, none, np.empty(0, dtype=X.dtype))
+    if not X.has_sorted_indices:
+        X = X.sorted_indices()
+    return Rows(
+        np.empty((0, 0), dtype=X.dtype),
+        kernel_view(X.indptr),
+        kernel_view(X.indices),
+        kernel_view(X.data),
+    )
+
+
+def pair_width(X: Matrix) -> int:
+    """Give the largest number of features in which two documents may differ."""
+    if isinstance(X, np.ndarray):
+        return int(X.shape[1])
+    longest = int(np.diff(X.indptr).max(initial=0))
+    return min(int(X.shape[1]), 2 * longest)
+
+
+class Buffers(NamedTuple):
+    """Room for some pairs and their differences."""
+
+    pairs: IntArray
+    features: IntArray
+    values: FloatArray
+    counts: IntArray
+
+
+def make_buffers(width: int, n_pairs: int | None = None) -> Buffers:
+    """Make room for so many pairs, or for as many as the fastest memory holds."""
+    if n_pairs is None:
+        n_pairs = min(64, max(1, 4096 // max(width, 1)))
+    every = np.arange(max(width, 1), dtype=np.int64)  # those of a dense matrix
+    return Buffers(
+        pairs=np.zeros((n_pairs, 2), dtype=np.int64),
+        features=np.tile(every, (n_pairs, 1)),
+        values=np.zeros((n_pairs, len(every))),
+        counts=np.zeros(n_pairs, dtype=np.int64),
+    )
+
+
+@kernel
+def fill_differences(rows, pairs, n_pairs, features, values, counts):  # type: ignore[no-untyped-def]
+    """Fill, for each pair, the features and values in which its documents differ, and how many.
+
+    Of a dense matrix all values are filled, and ``features`` stays as it is. Many pairs at once,
+    as their documents are far apart in memory and would be waited for one by one.
+    """
+    if rows.dense.shape[0] > 0:
+        dense = rows.dense
+        for t in range(n_pairs):
+            a, b = pairs[t, 0], pairs[t, 1]
+            for j in range(dense.shape[1]):
+                values[t, j] = np.float64(dense[a, j]) - np.float64(dense[b, j])
+            counts[t] = dense.shape[1]
+        return
+    indptr, indices, data = rows.indptr, rows.indices, rows.values
+    for t in range(n_pairs):
+        counts[t] = _sparse_difference(
+            indptr, indices, data, pairs[t, 0], pairs[t, 1], features[t], values[t]
+        )
+
+
+@kernel
+def _sparse_difference(indptr, indices, data, a, b, features, values):  # type: ignore[no-untyped-def]
+    n = 0
+    i, i_end = indptr[a], indptr[a + 1]
+    k, k_end = indptr[b], indptr[b + 1]
+    while i < i_end or k < k_end:
+        if k >= k_end or (i < i_end and indices[i] < indices[k]):
+            features[n] = indices[i]
+            values[n] = data[i]
+            i += 1
+        elif i >= i_end or indices[k] < indices[i]:
+            features[n] = indices[k]
+            values[n] = -data[k]
+            k += 1
+        else:
+            features[n] = indices[i]
+            values[n] = np.float64(data[i]) - np.float64(data[k])
+            i += 1
+            k += 1
+        if values[n] != 0.0:  # what both share is no part of the pair
+            n += 1
+    return n
+
+
+@kernel
+def dot(is_dense, weights, features, values, n):  # type: ignore[no-untyped-def]
+    """Multiply weights and a difference; four sums at once, as one alone waits for itself."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    whole = n - n % 4
+    if is_dense:
+        for j in range(0, whole, 4):
+            s0 += weights[j] * values[j]
+            s1 += weights[j + 1] * values[j + 1]
+            s2 += weights[j + 2] * values[j + 2]
+            s3 += weights[j + 3] * values[j + 3]
+    else:
+        for j in range(0, whole, 4):
+            s0 += weights[features[j]] * values[j]
+            s1 += weights[features[j + 1]] * values[j + 1]
+            s2 += weights[features[j + 2]] * values[j + 2]
+            s3 += weights[features[j + 3]] * values[j + 3]
+    for j in range(whole, n):
+        s0 += weights[j if is_dense else features[j]] * values[j]
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def add(is_dense, weights, features, values, n, factor):  # type: ignore[no-untyped-def]
+    """Add a multiple of a difference to weights."""
+    if is_dense:
+        for j in range(n):
+            weights[j] += factor * values[j]
+    else:
+        for j in range(n):
+            weights[features[j]] += factor * values[j]
+
+
+@kernel
+def squared_norm(values, n):  # type: ignore[no-untyped-def]
+    """Sum the squares of a difference."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        s0 += values[j] * values[j]
+        s1 += values[j + 1] * values[j + 1]
+        s2 += values[j + 2] * values[j + 2]
+        s3 += values[j + 3] * values[j + 3]
+    for j in range(whole, n):
+        s0 += values[j] * values[j]
+    return (s0 + s1) + (s2 + s3)

@@ -1,0 +1,161 @@
+"""Weights that shrink in constant time, remember their average, and are truncated when touched.
+
+Weights are kept as w = s·v, so a shrinking factor changes one number, and a step changes the
+features of its pair. Two more things are put off until a feature is touched or read:
+
+*Average.* With S the running sum of s over steps, a change δ of v at S_k counts in all later sums
+Σ s·v except the first S_k: so Σ w = S·v − Σ δ·S_k, and the last sum is kept beside v. The sums
+restart when the number of steps has doubled; with those before, they cover the last half to three
+quarters of all steps, which is where averaging helps.
+
+*Truncation.* The soft threshold owed by all weights, in units of v, is one running number; each
+weight remembers how much of it has been taken.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import FloatArray
+
+SCALE, COUNTED, N_NOW, N_BEFORE, OWED, PENDING, NORM = range(7)
+SMALLEST = 1e-9
+"""A smaller scale is multiplied into the weights, lest the numbers beside it lose their digits."""
+
+
+class ScaledWeights(NamedTuple):
+    """One row a weight vector; arrays that are not needed have no columns.
+
+    Attributes
+    ----------
+    v : array
+        Weights without their scale.
+    numbers : array
+        Scale, running sum of scales, steps counted now and before, threshold owed by all weights,
+        threshold that waits for its turn, squared norm of v.
+    late, now, before : array
+        What averaging keeps: Σ δ·S_k, and the sums of w since the last doubling and the one before.
+    taken : array
+        How much of the threshold each weight has taken.
+    """
+
+    v: FloatArray
+    numbers: FloatArray
+    late: FloatArray
+    now: FloatArray
+    before: FloatArray
+    taken: FloatArray
+
+
+def new_weights(
+    n_features: int, *, n_vectors: int = 1, average: bool = False, truncate: bool = False
+) -> ScaledWeights:
+    """Make weights of zero."""
+    numbers = np.zeros((n_vectors, 7))
+    numbers[:, SCALE] = 1.0
+    kept = n_features if average else 0
+    return ScaledWeights(
+        v=np.zeros((n_vectors, n_features)),
+        numbers=numbers,
+        late=np.zeros((n_vectors, kept)),
+        now=np.zeros((n_vectors, kept)),
+        before=np.zeros((n_vectors, kept)),
+        taken=np.zeros((n_vectors, n_features if truncate else 0)),
+    )
+
+
+def read_weights(state: ScaledWeights, ceiling: float = np.inf) -> FloatArray:
+    """Give the weights as they are, or their average if it is kept; the state stays as it is."""
+    copy = ScaledWeights(*(part.copy() for part in state))
+    for r in range(len(copy.v)):
+        if copy.taken.shape[1]:
+            copy.numbers[r, OWED] += copy.numbers[r, PENDING] / copy.numbers[r, SCALE]
+            settle(copy, r, ceiling)
+        elif copy.now.shape[1] and copy.numbers[r, N_NOW]:
+            flush(copy, r)
+            total = copy.before[r] + copy.now[r]
+            copy.v[r] = total / (copy.numbers[r, N_BEFORE] + copy.numbers[r, N_NOW])
+            copy.numbers[r, SCALE] = 1.0
+    return np.asarray(copy.v * copy.numbers[:, [SCALE]] + 0.0)  # and no zero with a minus sign
+
+
+def grow_weights(state: ScaledWeights, n_features: int) -> ScaledWeights:
+    """Give the same weights with room for more features, which begin at zero."""
+    more = n_features - state.v.shape[1]
+
+    def wider(name: str, part: FloatArray) -> FloatArray:
+        if name == "numbers" or part.shape[1] == 0:
+            return part
+        return np.pad(part, ((0, 0), (0, more)))
+
+    grown = ScaledWeights(*(wider(*field) for field in state._asdict().items()))
+    if grown.taken.shape[1]:  # a weight of zero owes nothing
+        grown.taken[:, n_features - more :] = grown.numbers[:, [OWED]]
+    return grown
+
+
+@kernel
+def shrink(state, r, factor, ceiling):  # type: ignore[no-untyped-def]
+    """Multiply a vector by a factor of at least 0."""
+    numbers = state.numbers[r]
+    scale = numbers[SCALE] * factor
+    if scale <= SMALLEST:
+        settle(state, r, ceiling)
+        if state.now.shape[1] > 0:
+            flush(state, r)
+        v = state.v[r]
+        for j in range(len(v)):
+            v[j] *= scale
+        numbers[NORM] *= scale * scale
+        scale = 1.0
+    numbers[SCALE] = scale
+
+
+@kernel
+def restart_average(state, r):  # type: ignore[no-untyped-def]
+    """Begin new sums, when the number of steps has doubled, and keep the last ones beside."""
+    flush(state, r)
+    numbers = state.numbers[r]
+    numbers[N_BEFORE] = numbers[N_NOW]
+    numbers[N_NOW] = 0.0
+    for j in range(state.now.shape[1]):
+        state.before[r, j] = state.now[r, j]
+        state.now[r, j] = 0.0
+
+
+@kernel
+def flush(state, r):  # type: ignore[no-untyped-def]
+    """Bring the sum of past vectors up to date."""
+    counted = state.numbers[r, COUNTED]
+    for j in range(state.now.shape[1]):
+        state.now[r, j] += counted * state.v[r, j] - state.late[r, j]
+        state.late[r, j] = 0.0
+    state.numbers[r, COUNTED] = 0.0
+
+
+@kernel
+def take_threshold(v, taken, features, n, numbers, ceiling):  # type: ignore[no-untyped-def]
+    """Let some weights take the threshold they owe, if they are not above the ceiling."""
+    due, highest = numbers[OWED], ceiling / numbers[SCALE]
+    for k in range(n):
+        j = features[k]
+        owed, size = due - taken[j], abs(v[j])
+        if size <= highest:
+            v[j] = math.copysign(max(size - owed, 0.0), v[j])
+        taken[j] = due
+
+
+@kernel
+def settle(state, r, ceiling):  # type: ignore[no-untyped-def]
+    """Let every weight take the threshold it owes, and start from nothing owed."""
+    n = state.taken.shape[1]
+    if n > 0:
+        take_threshold(state.v[r], state.taken[r], np.arange(n), n, state.numbers[r], ceiling)
+        state.taken[r, :] = 0.0
+        state.numbers[r, OWED] = 0.0
