@@ -128,7 +128,8 @@ class RankBoost(BoostedRanker):
         executor = make_executor(self.n_jobs)
         loss = ExponentialLoss(self.importance)
         plan = loss.prepare(labels)
-        columns = ThresholdColumns(data.X, self.n_thresholds, executor)
+        counted = _counted(data, plan.scale)
+        columns = ThresholdColumns(data.X, self.n_thresholds, executor, counted)
         found: list[WeakRanker] = []
         for cut, value, objective in boost(columns, loss, plan, executor, self.n_rounds):
             found.append(WeakRanker(cut.feature, cut.threshold, cut.missing, value))
@@ -188,3 +189,12 @@ class RankBoost(BoostedRanker):
             feature_names=self._names(),
             provenance=provenance,
         )
+
+
+def _counted(data: RankingData, scale: FloatArray) -> FloatArray | None:
+    """Give the weight of each document, 0 in a query that does not take part; None if all are 1."""
+    if data.sample_weight is None and (scale > 0).all():
+        return None
+    taking_part = np.repeat(scale > 0, np.diff(data.query_ptr))
+    weight = np.ones(len(data)) if data.sample_weight is None else data.sample_weight
+    return np.where(taking_part, weight, 0.0)

@@ -69,6 +69,8 @@ class ThresholdColumns:
         The most thresholds a feature may have, near equally spaced quantiles; None is one between
         any two values.
     executor : Executor
+    weight : array, optional
+        One weight a document, for the quantiles; values of documents of weight 0 do not count.
 
     Examples
     --------
@@ -78,14 +80,20 @@ class ThresholdColumns:
     Cut(agreement=0.5, feature=0, threshold=3.0, missing=0)
     """
 
-    def __init__(self, X: Matrix, n_thresholds: int | None, executor: Executor) -> None:
+    def __init__(
+        self,
+        X: Matrix,
+        n_thresholds: int | None,
+        executor: Executor,
+        weight: FloatArray | None = None,
+    ) -> None:
         self.n_rows, self.n_features = map(int, X.shape)
         self.executor = executor
         if not isinstance(X, np.ndarray):
             X = X.tocsc()
         self._X = X
         self._columns: list[_Column] = executor.map(
-            lambda j: _cut_column(X, j, n_thresholds), range(self.n_features)
+            lambda j: _cut_column(X, j, n_thresholds, weight), range(self.n_features)
         )
         share = max(1, self.n_features // 16)
         self._shares = row_blocks(self.n_features, share)
@@ -152,34 +160,42 @@ def cut_values(cut: Cut, column: AnyArray) -> AnyArray:
 
 
 def choose_thresholds(
-    values: AnyArray, n_zeros: int = 0, n_thresholds: int | None = None
+    values: AnyArray,
+    weight: FloatArray | None = None,
+    *,
+    zeros: float = 0.0,
+    n_thresholds: int | None = None,
 ) -> FloatArray:
     """Give a threshold between any two neighbouring values, or the few nearest to quantiles.
 
-    ``n_zeros`` are zeros beside the values given.
+    ``zeros`` is the weight of the zeros beside the values given.
 
     >>> choose_thresholds(np.array([5.0, 1.0, 1.0, 2.0])).tolist()
     [1.5, 3.5]
     >>> choose_thresholds(np.array([5.0, 1.0, 1.0, 2.0]), n_thresholds=1).tolist()
     [1.5]
     """
-    ordered = np.sort(values)
-    starts = np.flatnonzero(np.diff(ordered) > 0) + 1
-    first = np.concatenate(([0], starts)) if len(ordered) else starts
+    if weight is None:
+        ordered = np.sort(values)
+    else:
+        order = np.argsort(values, kind="stable")
+        ordered, weight = values[order], weight[order]
+    first = np.flatnonzero(np.concatenate((np.ones(min(1, len(ordered))), np.diff(ordered) > 0)))
     distinct = ordered[first].astype(np.float64)
-    counts = np.diff(np.append(first, len(ordered)))
-    if n_zeros:
+    if weight is None:
+        mass = np.diff(np.append(first, len(ordered))).astype(np.float64)
+    else:
+        mass = np.add.reduceat(weight, first) if len(first) else np.empty(0)
+    if zeros > 0.0:
         at = int(np.searchsorted(distinct, 0.0))
         if at < len(distinct) and distinct[at] == 0.0:
-            counts[at] += n_zeros
+            mass[at] += zeros
         else:
-            distinct, counts = np.insert(distinct, at, 0.0), np.insert(counts, at, n_zeros)
+            distinct, mass = np.insert(distinct, at, 0.0), np.insert(mass, at, zeros)
     low, high = distinct[:-1], distinct[1:]
     if n_thresholds is not None and len(low) > n_thresholds:
-        kept = _nearest(
-            np.cumsum(counts)[:-1],
-            np.arange(1, n_thresholds + 1) / (n_thresholds + 1) * counts.sum(),
-        )
+        quantiles = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
+        kept = _nearest(np.cumsum(mass)[:-1], quantiles * mass.sum())
         low, high = low[kept], high[kept]
     middle = 0.5 * low + 0.5 * high  # halves first: the sum may be too large for a number
     return np.where((middle >= low) & (middle < high), middle, low)
@@ -192,20 +208,30 @@ def _nearest(places: IntArray, targets: FloatArray) -> IntArray:
     return np.unique(np.where(closer, before, after))
 
 
-def _cut_column(X: Matrix, j: int, n_thresholds: int | None) -> _Column:
+def _cut_column(X: Matrix, j: int, n_thresholds: int | None, weight: FloatArray | None) -> _Column:
     rows: AnyArray | None = None
+    zeros = 0.0
     if isinstance(X, np.ndarray):
-        values, n_zeros = np.ascontiguousarray(X[:, j]), 0
+        values = np.ascontiguousarray(X[:, j])
     else:
         begin, end = int(X.indptr[j]), int(X.indptr[j + 1])
         values, rows = X.data[begin:end], kernel_view(X.indices[begin:end])
-        n_zeros = X.shape[0] - (end - begin)
+        zeros = float(X.shape[0] - (end - begin))
+    mine = weight if weight is None or rows is None else weight[rows]
+    if weight is not None and mine is not None and rows is not None:
+        rest = np.count_nonzero(weight) - np.count_nonzero(mine)
+        zeros = max(float(weight.sum() - mine.sum()), 1e-300) if rest else 0.0
     absent = np.isnan(values)
-    some_absent = bool(absent.any())
+    counted = ~absent if mine is None else ~absent & (mine > 0)
+    whole = bool(counted.all())
     thresholds = choose_thresholds(
-        values[~absent] if some_absent else values, n_zeros, n_thresholds
+        values if whole else values[counted],
+        mine if mine is None or whole else mine[counted],
+        zeros=zeros,
+        n_thresholds=n_thresholds,
     )
-    if some_absent and not absent.all():
+    some_absent = bool((absent if mine is None else absent & (mine > 0)).any())
+    if some_absent and (zeros > 0.0 or counted.any()):
         thresholds = np.concatenate(([-np.inf], thresholds))
     codes = np.searchsorted(thresholds, values.astype(np.float64), side="left")
     codes[absent] = len(thresholds) + 1
