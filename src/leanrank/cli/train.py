@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def train(
-    data: Annotated[str, typer.Argument(metavar="TRAIN", help="Training data, or -.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="TRAIN", help="Training data, or -; several files with --stream."),
+    ],
     model: Annotated[
         str, typer.Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
     ],
@@ -22,8 +25,14 @@ def train(
         str | None, typer.Option("--vali", metavar="FILE", help="Validation data to measure on.")
     ] = None,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", metavar="NAME", help="What to learn with.")
-    ] = "domination",
+        str | None,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            metavar="NAME",
+            help="What to learn with: domination, or minbatsrank with --stream, unless told.",
+        ),
+    ] = None,
     parameter: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,24 +58,91 @@ def train(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Threads; the result does not depend on it.")
     ] = -1,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream", help="Read piece by piece, in the order of the files: any size will do."
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="FILE",
+            help="With --stream: go on from this file if it exists, and keep it up to date.",
+        ),
+    ] = None,
+    every: Annotated[
+        int | None,
+        typer.Option("--every", metavar="N", help="With --stream: queries between checkpoints."),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--features",
+            metavar="HOW",
+            help="With --stream: grow (the default) for features that appear on the way, or "
+            "hash:BITS for a table of fixed size.",
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Learn a ranking function and write it as a model file.
 
     For example: leanrank train train.txt --vali vali.txt -p alpha=0.01 --model m.json
     """
-    from leanrank.cli.datafiles import check_folder, read_data, stdin_once
-    from leanrank.cli.screen import progress
+    from leanrank.cli.datafiles import check_folder, stdin_once
     from leanrank.errors import InputError
 
-    stdin_once(data, vali)
+    stdin_once(*data, vali)
     check_folder(model)
     if json and model == "-":
         raise InputError("--json and the model both go to standard output: give the model a file")
+    if stream:
+        from leanrank.cli.train_stream import Request, train_stream
+
+        train_stream(
+            Request(
+                data, model, vali, algorithm, parameter or [], scale, format, read or [], measures,
+                convention, seed, jobs, checkpoint, every, features, json,
+            )
+        )  # fmt: skip
+        return
+    for option, value in (("checkpoint", checkpoint), ("every", every), ("features", features)):
+        if value is not None:
+            raise InputError(f"--{option} is for streams: add --stream, or leave it out")
+    if len(data) > 1:
+        raise InputError(
+            f"{len(data)} training files were given: give one, or add --stream to read them all"
+        )
+    _train_in_memory(
+        data[0], model, vali, algorithm or "domination", parameter or [], scale, format, read,
+        measures, convention, seed, jobs, json,
+    )  # fmt: skip
+
+
+def _train_in_memory(
+    data: str,
+    model: str,
+    vali: str | None,
+    algorithm: str,
+    parameter: list[str],
+    scale: str | None,
+    format: str | None,
+    read: list[str] | None,
+    measures: str,
+    convention: str,
+    seed: int | None,
+    jobs: int,
+    json: bool,
+) -> None:
+    from leanrank.cli.datafiles import read_data
+    from leanrank.cli.screen import progress
+
     with progress() as say:
         from leanrank.metrics import evaluate
 
-        ranker = make_ranker(algorithm, parameter or [], seed=seed, jobs=jobs)
+        ranker = make_ranker(algorithm, parameter, seed=seed, jobs=jobs)
         check_measures(measures, convention)
         check_scale(scale)
         say(f"Reading {data}")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from leanrank.data.formats import FORMATS, _format_name
 from leanrank.data.ranking_data import RankingData
@@ -87,6 +89,16 @@ class RankingStream:
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self.parts = list(parts)
+        self._changes: tuple[tuple[Callable[[RankingData], RankingData], str], ...] = ()
+
+    def map(self, change: Callable[[RankingData], RankingData], note: str) -> RankingStream:
+        """Give the same stream with each chunk changed, such as scaled within its queries.
+
+        ``note`` says how: it becomes part of the identity.
+        """
+        changed = RankingStream(self.parts)
+        changed._changes = (*self._changes, (change, note))
+        return changed
 
     def __iter__(self) -> Iterator[RankingData]:
         for data, _ in self.read():
@@ -104,7 +116,8 @@ class RankingStream:
 
     def identity(self) -> list[dict[str, Any]]:
         """Describe the sources: names, sizes and a digest of how each begins."""
-        return [part.identity() for part in self.parts]
+        notes = {"changed": [note for _, note in self._changes]} if self._changes else {}
+        return [part.identity() | notes for part in self.parts]
 
     def read(self, start: Position | None = None) -> Iterator[tuple[RankingData, Position]]:
         """Give each chunk with the position after it, from ``start`` on.
@@ -127,6 +140,8 @@ class RankingStream:
                     position.queries + data.n_queries,
                     position.documents + len(data),
                 )
+                for change, _ in self._changes:
+                    data = change(data)
                 yield data, position
             position = replace(position, part=number + 1, offset=0, line=0)
 
@@ -210,6 +225,25 @@ def _file_parts(
                 f"{name}: {kind} files are not read as a stream: convert the file to .parquet or "
                 f"text ({known})"
             )
+
+
+def resized(data: RankingData, n_features: int) -> RankingData:
+    """Give the documents with another number of features: zeros at the end, or the end cut off.
+
+    >>> resized(RankingData([[1.0, 2.0]], [0]), 3).X.tolist()
+    [[1.0, 2.0, 0.0]]
+    """
+    missing = n_features - data.n_features
+    if missing == 0:
+        return data
+    X: Any
+    if missing < 0:
+        X = data.X[:, :n_features]
+    elif data.is_sparse:
+        X = type(data.X)((data.X.data, data.X.indices, data.X.indptr), (len(data), n_features))
+    else:
+        X = np.pad(data.X, ((0, 0), (0, missing)))
+    return RankingData._of(**{**data._fields(), "X": X, "feature_names": None})
 
 
 class IterablePart:

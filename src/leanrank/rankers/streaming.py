@@ -11,7 +11,7 @@ import numpy as np
 
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.streams import Position, RankingStream, open_stream
+from leanrank.data.streams import Position, RankingStream, open_stream, resized
 from leanrank.errors import InputError
 from leanrank.rankers.checkpoint import Checkpoint, fitted_attributes
 
@@ -24,60 +24,81 @@ EVERY = 10_000
 """Queries between two checkpoints, unless told."""
 
 
+def fit_stream(
+    ranker: Any,
+    source: Any,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int | None = None,
+    validation: Any = None,
+    epochs: int = 1,
+    features: str = "grow",
+    progress: Progress | None = None,
+) -> Any:
+    """Learn from more data than fits in memory, each query in the order of the stream.
+
+    Parameters
+    ----------
+    ranker : estimator
+        One with ``partial_fit``, ``grow`` and a ``state_``, such as MinBatSRank.
+    source : path, sequence of paths, iterable of chunks, or RankingStream
+        As :func:`leanrank.data.streams.open_stream` takes it: text, Parquet, or RankingData (or
+        tuples (X, y, qid)) from a generator.
+    checkpoint : path, optional
+        A file from which the run goes on if it exists, and which it writes as it goes. A run that
+        was killed and started again ends with the same bits as one that was not. A generator must
+        then be made anew; what was learned from before is drawn and dropped.
+    every : int, optional
+        Queries after which to write the checkpoint and an entry of ``history_``, at the end of the
+        chunk; 10,000 if there is a checkpoint, else once a pass.
+    validation : RankingData or (X, y, qid), optional
+        Where to measure the model for each entry of ``history_``; features that only one side has
+        count as zero.
+    epochs : int, default=1
+        Passes over the stream, instead of the parameter of that name; there is no shuffling.
+    features : "grow" or "hash:BITS", default="grow"
+        What to do with features that appear on the way: make room for them, or put them all in
+        2^BITS buckets. ``coef_`` has a weight for each feature either way.
+    progress : callable, optional
+        Called after each chunk with a dict: queries, documents, documents_per_second, support,
+        sparsity.
+
+    Returns
+    -------
+    The ranker.
+
+    Examples
+    --------
+    >>> from leanrank.data import stream_ranking
+    >>> from leanrank.rankers import MinBatSRank
+    >>> ranker = MinBatSRank(alpha=0.1, l1="per_step")
+    >>> fit_stream(ranker, stream_ranking(200, n_features=30), every=100).n_queries_
+    200
+    """
+    if not can_stream(type(ranker)):
+        raise InputError(
+            f"{type(ranker).__name__} needs all data at once: use fit, or a ranker with partial_fit"
+        )
+    _Run(ranker, open_stream(source), features, epochs, every, validation, progress).go(checkpoint)
+    return ranker
+
+
+def can_stream(ranker: type) -> bool:
+    """Tell whether a class of rankers can learn chunk by chunk.
+
+    >>> from leanrank.rankers import MinBatSRank, RankRLS
+    >>> can_stream(MinBatSRank), can_stream(RankRLS)
+    (True, False)
+    """
+    return hasattr(ranker, "partial_fit") and hasattr(ranker, "grow")
+
+
 class LearnsFromStreams:
-    """Adds ``fit_stream`` to a ranker with ``partial_fit``, ``grow`` and a ``state_``."""
+    """Gives a ranker :func:`fit_stream` as a method."""
 
-    def fit_stream(
-        self,
-        source: Any,
-        *,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: int | None = None,
-        validation: Any = None,
-        epochs: int = 1,
-        features: str = "grow",
-        progress: Progress | None = None,
-    ) -> Self:
-        """Learn from more data than fits in memory, each query in the order of the stream.
-
-        Parameters
-        ----------
-        source : path, sequence of paths, iterable of chunks, or RankingStream
-            As :func:`leanrank.data.open_stream` takes it: text, Parquet, or RankingData (or tuples
-            (X, y, qid)) from a generator.
-        checkpoint : path, optional
-            A file from which the run goes on if it exists, and which it writes as it goes. A run
-            that was killed and started again ends with the same bits as one that was not. A
-            generator must then be made anew; what was learned from before is drawn and dropped.
-        every : int, optional
-            Queries after which to write the checkpoint and an entry of ``history_``, at the end of
-            the chunk; 10,000 if there is a checkpoint, else once a pass.
-        validation : RankingData or (X, y, qid), optional
-            Where to measure the model for each entry of ``history_``; features that only one side
-            has count as zero.
-        epochs : int, default=1
-            Passes over the stream, instead of the parameter of that name; there is no shuffling.
-        features : "grow" or "hash:BITS", default="grow"
-            What to do with features that appear on the way: make room for them, or put them all in
-            2^BITS buckets. ``coef_`` has a weight for each feature either way.
-        progress : callable, optional
-            Called after each chunk with a dict: queries, documents, documents_per_second, support,
-            sparsity.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from leanrank import MinBatSRank
-        >>> from leanrank.data import stream_ranking
-        >>> ranker = MinBatSRank(alpha=0.1, l1="per_step")
-        >>> ranker.fit_stream(stream_ranking(200, n_features=30), every=100).n_queries_
-        200
-        """
-        run = _Run(self, open_stream(source), features, epochs, every, validation, progress)
-        run.go(checkpoint)
+    def fit_stream(self, source: Any, **options: Any) -> Self:
+        """Learn from more data than fits in memory; takes what :func:`fit_stream` takes."""
+        fit_stream(self, source, **options)
         return self
 
 
@@ -148,6 +169,8 @@ class _Run:
             self.epoch, self.position = self.epoch + 1, None
             if not self.queries:
                 raise InputError("the stream is empty: there is nothing to learn from")
+            if history and history[-1]["queries"] == self.queries:
+                history.pop()
             history.append(self._entry())
             self._save(checkpoint, history)
         ranker.history_ = history
@@ -167,7 +190,7 @@ class _Run:
             known = ranker.n_features_in_
             if chunk.n_features > known:
                 ranker.grow(chunk.n_features)
-            chunk = _widened(chunk, max(known, chunk.n_features))
+            chunk = resized(chunk, max(known, chunk.n_features))
         ranker.partial_fit(chunk)
         del ranker.history_[:-1]  # one entry a chunk would add up in an endless stream
         self.queries += chunk.n_queries
@@ -201,8 +224,7 @@ class _Run:
 
         held_out, coef = self.held_out, self._coef()
         assert held_out is not None  # asked for by the caller
-        n = min(len(coef), held_out.n_features)
-        scores = np.asarray(held_out.X[:, :n] @ coef[:n], dtype=np.float64)
+        scores = np.asarray(resized(held_out, len(coef)).X @ coef, dtype=np.float64)
         result = evaluate(held_out, scores, measures=[measure], convention=self.ranker.convention)
         return float(result.means[measure])
 
@@ -270,18 +292,3 @@ def _hash_bits(features: str) -> int | None:
         f"features={features!r} is not known: use 'grow', or 'hash:BITS' with 1 to {MOST_BITS} "
         "bits, such as 'hash:18'"
     )
-
-
-def _widened(chunk: RankingData, n_features: int) -> RankingData:
-    """Give the chunk more features, which are zero."""
-    missing = n_features - chunk.n_features
-    if not missing:
-        return chunk
-    X: Any
-    if chunk.is_sparse:
-        from scipy.sparse import csr_array
-
-        X = csr_array((chunk.X.data, chunk.X.indices, chunk.X.indptr), (len(chunk), n_features))
-    else:
-        X = np.pad(chunk.X, ((0, 0), (0, missing)))
-    return RankingData._of(**{**chunk._fields(), "X": X, "feature_names": None})
