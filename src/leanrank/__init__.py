@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from leanrank.rankers import KernelRankRLS as KernelRankRLS
     from leanrank.rankers import ListNet as ListNet
     from leanrank.rankers import MinBatSRank as MinBatSRank
+    from leanrank.rankers import NonconvexRankSVM as NonconvexRankSVM
     from leanrank.rankers import RankBoost as RankBoost
     from leanrank.rankers import RankNet as RankNet
     from leanrank.rankers import RankRLS as RankRLS
@@ -47,6 +48,7 @@ __getattr__, __dir__, _names = attach(
         "AdaRank": "leanrank.rankers",
         "ListNet": "leanrank.rankers",
         "RankNet": "leanrank.rankers",
+        "NonconvexRankSVM": "leanrank.rankers",
         "TopicRanker": "leanrank.rankers",
         "checks": "leanrank.checks",
         "data": "leanrank.data",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
     from leanrank.rankers.listnet import ListNet as ListNet
     from leanrank.rankers.minbatsrank import MinBatSRank as MinBatSRank
+    from leanrank.rankers.nonconvex import NonconvexRankSVM as NonconvexRankSVM
     from leanrank.rankers.rankboost import RankBoost as RankBoost
     from leanrank.rankers.ranknet import RankNet as RankNet
     from leanrank.rankers.rankrls import RankRLS as RankRLS
@@ -35,6 +36,7 @@ RANKERS: dict[str, str] = {
     "rankrlscv": "RankRLSCV",
     "listnet": "ListNet",
     "ranknet": "RankNet",
+    "nonconvex": "NonconvexRankSVM",
     "sparserank": "SparseRank",
     "rankboost": "RankBoost",
     "adarank": "AdaRank",
@@ -55,6 +57,7 @@ _modules = {
     "SparseRank": "leanrank.rankers.sparserank",
     "ListNet": "leanrank.rankers.listnet",
     "RankNet": "leanrank.rankers.ranknet",
+    "NonconvexRankSVM": "leanrank.rankers.nonconvex",
     "TopicRanker": "leanrank.rankers.topics",
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
     "RankBoost": "leanrank.rankers.rankboost",

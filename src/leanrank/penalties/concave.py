@@ -1,0 +1,160 @@
+"""Penalties that charge a large weight less than ℓ1 does: ℓp below one, log, MCP, adaptive.
+
+A concave function of |w_j| lies below its tangents, so around any point a weighted ℓ1 penalty, the
+*majorant*, bounds it from above and touches it there: minimising one weighted ℓ1 problem after
+another never goes up. A shape φ is smoothed by ε where its slope at zero would be infinite.
+
+======== ============================ =====================
+shape    φ(t), t = |w_j|              slope φ′(t)
+======== ============================ =====================
+lp       (t + ε)^p − ε^p              p (t + ε)^{p−1}
+log      log(1 + t/ε)                 1 / (t + ε)
+mcp      t − t²/(2γλ), at most γλ/2   max(0, 1 − t/(γλ))
+adaptive ∫ of its slope               (t + ε)^{−γ}
+======== ============================ =====================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from leanrank._typing import BoolArray, FloatArray
+from leanrank.errors import InputError
+from leanrank.penalties.elastic_net import ElasticNet
+
+
+class Shape(Protocol):
+    """How the penalty of one weight grows; ``rate`` is its strength λ_j."""
+
+    def value(self, t: FloatArray, rate: FloatArray) -> FloatArray:
+        """Give φ(t)."""
+
+    def slope(self, t: FloatArray, rate: FloatArray) -> FloatArray:
+        """Give φ′(t)."""
+
+
+@dataclass(frozen=True)
+class PowerSlope:
+    """φ′(t) = factor · (t + ε)^{−power}: ℓp, log and adaptive weights are of this kind."""
+
+    power: float
+    epsilon: float
+    factor: float = 1.0
+
+    def value(self, t: FloatArray, rate: FloatArray) -> FloatArray:
+        """Give φ(t)."""
+        del rate
+        if self.power == 1.0:
+            return self.factor * np.log1p(t / self.epsilon)
+        left = 1.0 - self.power
+        return self.factor * ((t + self.epsilon) ** left - self.epsilon**left) / left
+
+    def slope(self, t: FloatArray, rate: FloatArray) -> FloatArray:
+        """Give φ′(t)."""
+        del rate
+        return self.factor * (t + self.epsilon) ** -self.power
+
+
+@dataclass(frozen=True)
+class MinimaxConcave:
+    """MCP (Zhang 2010): ℓ1 near zero, constant from γλ on."""
+
+    gamma: float
+
+    def value(self, t: FloatArray, rate: FloatArray) -> FloatArray:
+        """Give φ(t)."""
+        end = self.gamma * rate
+        inside = np.minimum(t, end)
+        return inside - np.divide(inside**2, 2.0 * end, out=np.zeros_like(t), where=end > 0)
+
+    def slope(self, t: FloatArray, rate: FloatArray) -> FloatArray:
+        """Give φ′(t)."""
+        end = self.gamma * rate
+        share = np.divide(t, end, out=np.full_like(t, np.inf), where=end > 0)
+        return np.maximum(0.0, 1.0 - share)
+
+
+SHAPES = ("lp", "mcp", "log", "adaptive")
+
+
+def make_shape(name: str, *, p: float, gamma: float, epsilon: float) -> Shape:
+    """Make a shape by name.
+
+    >>> make_shape("lp", p=0.5, gamma=1.0, epsilon=0.01).slope(np.array([0.24]), np.ones(1))
+    array([1.])
+    """
+    if name not in SHAPES:
+        raise InputError(f"penalty={name!r} is not known: choose one of {SHAPES}")
+    if name == "lp" and not 0.0 < p < 1.0:
+        raise InputError(f"p={p!r} must lie between 0 and 1, both excluded")
+    if name != "mcp" and not 0.0 < epsilon < np.inf:
+        raise InputError(f"epsilon={epsilon!r} must be a finite number above 0")
+    if name in ("mcp", "adaptive") and not 0.0 < gamma < np.inf:
+        raise InputError(f"gamma={gamma!r} must be a finite number above 0")
+    if name == "lp":
+        return PowerSlope(1.0 - p, epsilon, p)
+    if name == "mcp":
+        return MinimaxConcave(gamma)
+    return PowerSlope(1.0 if name == "log" else gamma, epsilon)
+
+
+@dataclass(frozen=True)
+class ConcavePenalty:
+    """Σ_j λ_j φ(|w_j|) + ½ ridge_j w_j², with the permitted signs of an elastic net.
+
+    Attributes
+    ----------
+    base : ElasticNet
+        The same with φ(t) = t: strengths λ_j, signs, ridge.
+    shape : Shape
+    """
+
+    base: ElasticNet
+    shape: Shape
+
+    name: ClassVar[str] = "concave"
+
+    def value(self, w: FloatArray) -> float:
+        """Evaluate at w; infinite where a sign is not permitted."""
+        rate = self._rate
+        forbidden = np.isinf(np.where(w > 0, self.base.above, self.base.below)) & (w != 0)
+        if forbidden.any():
+            return np.inf
+        cost = rate @ self.shape.value(np.abs(w), rate)
+        return float(cost + 0.5 * (self.base.ridge @ (w * w)))
+
+    def majorant(self, w: FloatArray) -> ElasticNet:
+        """Give the weighted ℓ1 penalty that touches this one at w, up to a constant."""
+        slope = self.shape.slope(np.abs(w), self._rate)
+        above, below = (
+            np.where(np.isinf(side), np.inf, np.where(np.isinf(side), 0.0, side) * slope)
+            for side in (self.base.above, self.base.below)
+        )
+        return ElasticNet(above, below, self.base.ridge)
+
+    @property
+    def excluded(self) -> BoolArray:
+        """Features that may not enter."""
+        return self.base.excluded
+
+    @property
+    def free(self) -> BoolArray:
+        """Features without any penalty."""
+        return self.base.free
+
+    def only_free(self) -> ElasticNet:
+        """Give the penalty that shuts out every feature but the free ones."""
+        return self.base.only_free()
+
+    def alpha_max_ratio(self, c: FloatArray) -> float:
+        """How many times stronger the first, plain ℓ1 problem must be for an empty model."""
+        return self.base.alpha_max_ratio(c)
+
+    @property
+    def _rate(self) -> FloatArray:
+        """λ_j; 0 for excluded features, whose weights are zero anyway."""
+        rate = np.minimum(self.base.above, self.base.below)
+        return np.where(np.isinf(rate), 0.0, rate)
