@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 PAPERS: dict[str, str] = {
+    "cheng2018": "leanrank.reproduce.cheng2018",
     "pahikkala2010": "leanrank.reproduce.pahikkala2010",
     "stevens2013": "leanrank.reproduce.stevens2013",
 }
