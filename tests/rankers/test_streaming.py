@@ -10,7 +10,7 @@ from leanrank.data import dump_letor, dump_parquet, stream_ranking
 from leanrank.data.hashing import hash_features, unhash_weights
 from leanrank.data.streams import open_stream, resized
 from leanrank.errors import FileError, InputError
-from leanrank.rankers import MinBatSRank
+from leanrank.rankers import SPD, MinBatSRank
 from leanrank.rankers.checkpoint import Checkpoint
 from leanrank.rankers.streaming import LearnsFromStreams, fit_stream
 
@@ -97,6 +97,26 @@ def test_the_same_bits_after_interruptions_anywhere(sources, kind, features, epo
         assert resumed.n_features_in_ == whole.n_features_in_
         if stop_at > 6:
             assert len(seen) < n_chunks  # it did not begin again
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"alpha": 0.01, "l1_ratio": 1.0}, {"loss": "passive-aggressive"}]
+)
+@pytest.mark.parametrize("density", [1.0, 0.2])
+def test_drawn_pairs_go_on_with_the_same_bits(parameters, density, tmp_path):
+    def spd():
+        return SPD(n_steps=200, **parameters)
+
+    def source():
+        return list(chunks(density=density))
+
+    whole = fit_stream(spd(), source())
+    assert whole.coef_.any()
+    for stop_at in (1, 5, 9):
+        file = tmp_path / f"{stop_at}"
+        interrupted(spd(), source(), stop_at, checkpoint=file, every=10)
+        resumed = fit_stream(spd(), source(), checkpoint=file, every=10)
+        assert resumed.coef_.tobytes() == whole.coef_.tobytes()
 
 
 def test_every_interruption_of_one_run_after_the_other(sources, tmp_path):

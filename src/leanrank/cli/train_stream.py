@@ -106,7 +106,9 @@ def _make_ranker(request: Request) -> tuple[Any, int]:
         # A strength for the whole run needs its length, which a stream does not know.
         ranker.set_params(l1="per_step")
     epochs = ranker.epochs if "epochs" in given else 1
-    return ranker.set_params(epochs=epochs, shuffle=False), epochs
+    in_force = {"epochs": epochs, "shuffle": False}
+    known = ranker.get_params()
+    return ranker.set_params(**{k: v for k, v in in_force.items() if k in known}), epochs
 
 
 def _normalizer(scale: str | None) -> Any:

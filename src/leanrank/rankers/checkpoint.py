@@ -9,7 +9,7 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import Any
 
@@ -22,7 +22,15 @@ from leanrank.errors import FileError, InputError
 _FORMAT = "leanrank-checkpoint"
 _SCHEMA = 1
 _ARRAY = "__array__"
-_STATES = {"FTRLState": "leanrank.solvers.ftrl", "SPDState": "leanrank.solvers.spd"}
+_RECORDS = {
+    "FTRLRule": "leanrank.solvers.ftrl",
+    "FTRLState": "leanrank.solvers.ftrl",
+    "PairRule": "leanrank.solvers.pair_descent",
+    "PairState": "leanrank.solvers.pair_descent",
+    "ScaledWeights": "leanrank.solvers._scaled_weights",
+}
+"""Dataclasses and named tuples that a state may be made of; no other class is ever looked up."""
+
 _ANOTHER = "give another checkpoint file, or delete this one to start again"
 
 
@@ -162,8 +170,8 @@ def _pack(value: Any, arrays: dict[str, Any]) -> Any:
         return {"__texts__": [str(item) for item in value.tolist()]}
     if isinstance(value, np.generic):
         return value.item()
-    if type(value).__name__ in _STATES:
-        return {"__state__": type(value).__name__, "fields": _pack(value.to_dict(), arrays)}
+    if type(value).__name__ in _RECORDS:
+        return {"__record__": type(value).__name__, "fields": _pack(_fields_of(value), arrays)}
     if isinstance(value, Mapping):
         return {str(key): _pack(item, arrays) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -171,6 +179,12 @@ def _pack(value: Any, arrays: dict[str, Any]) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise InputError(f"a {type(value).__name__} cannot be kept in a checkpoint")
+
+
+def _fields_of(record: Any) -> dict[str, Any]:
+    if hasattr(record, "_asdict"):
+        return dict(record._asdict())
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
@@ -182,8 +196,8 @@ def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
         return arrays[value[_ARRAY]]
     if "__texts__" in value:
         return np.array(value["__texts__"], dtype=object)
-    if "__state__" in value:
-        name = value["__state__"]
-        state = getattr(import_module(_STATES[name]), name)
-        return state.from_dict(_unpack(value["fields"], arrays))
+    if "__record__" in value:
+        name = value["__record__"]
+        record = getattr(import_module(_RECORDS[name]), name)
+        return record(**_unpack(value["fields"], arrays))
     return {key: _unpack(item, arrays) for key, item in value.items()}
