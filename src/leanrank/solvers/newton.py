@@ -37,8 +37,9 @@ ROUNDING = 1e-13
 FEW_FEATURES = 512
 """Up to so many features, a cold start may take in all that want to enter."""
 
-MOST_STEPS = 50
-"""Newton steps in one working set."""
+MOST_STEPS = 2
+"""Newton steps in one working set before the rest is looked at again: a look costs less than a
+step's Hessian."""
 
 NEARLY = 0.8
 """Features whose gradient is above this share of their threshold may join the working set, up to a

@@ -28,7 +28,7 @@ _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 CELL_SUM_BYTES = 32 << 20
 """Largest temporary array of cell sums; longer ranges of queries are cut."""
 
-GRAM_COPIES, FEWEST_GRAM = 3, 1_024
+GRAM_COPIES, FEWEST_GRAM = 3, 2_048
 """Matrices alive while a Hessian is added up, and features for which it is always formed."""
 
 LANE_CELLS = 1 << 22
@@ -264,7 +264,9 @@ class Problem:
         if not hasattr(self.loss, "thin"):
             return self.plan
         if most not in self._thin_plans:
-            self._thin_plans[most] = self.loss.thin(self.plan, most)
+            kept = np.minimum(np.bincount(self.plan.cell), most).sum()
+            few = 2 * kept < self.plan.n_rows  # or else a sample saves nothing
+            self._thin_plans[most] = self.loss.thin(self.plan, most) if few else self.plan
         return self._thin_plans[most]
 
     @cached_property

@@ -10,11 +10,18 @@ import numpy as np
 from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
-from leanrank.solvers import _products, _quadratic_columns
+from leanrank.solvers import _products, _quadratic_columns, _sparse_gram
 from leanrank.solvers.design import Curvature
 
 NONZEROS_PER_BLOCK = 1 << 19
 """Non-zeros in one unit of work over the columns of a sparse matrix."""
+
+HEAD_SHARE, MOST_IN_HEAD = 8, 32
+"""Columns with an entry in one of so many rows, and at most so many of them, go as dense rows into
+a Hessian."""
+
+ROWS_OF_HEAD = 2_048
+"""Dense rows at a time, so that they stay in a cache."""
 
 
 class SparseDesign:
@@ -94,14 +101,14 @@ class SparseBlock:
         self.executor = design.executor
         # frequent features first: their products share a corner of the Gram matrix that fits a
         # cache
+        order = np.argsort(-design.column_sizes[features], kind="stable")
         self.place = np.empty(len(features), dtype=np.int64)
-        self.place[np.argsort(-design.column_sizes[features], kind="stable")] = np.arange(
-            len(features)
-        )
-        self.position = np.full(design.n_features, -1, dtype=np.int32)
-        self.position[features] = self.place
+        self.place[order] = np.arange(len(features))
+        self.by_frequency = features[order]
+        frequent = design.column_sizes[features] * HEAD_SHARE >= max(1, self.n_rows)
+        self.n_head = min(MOST_IN_HEAD, int(np.count_nonzero(frequent)))
         self.bands = row_blocks(self.n_rows, 2 * ROWS_PER_RANGE)
-        self._picked: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+        self._tails: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
     @cached_property
     def band_starts(self) -> IntArray:
@@ -136,20 +143,38 @@ class SparseBlock:
         gram: FloatArray,
         sums: FloatArray,
     ) -> None:
-        """Add rows entry by entry, in float64; anchors would fill them in and are left out."""
-        _products.csr_curvature(
-            *self._by_row(curvature, rows),
-            rows[0],
-            curvature.diag,
-            curvature.cut,
-            curvature.atoms,
-            curvature.cell,
-            first_cell,
-            rows[0],
-            rows[1],
-            gram,
-            sums,
-        )
+        """Add rows in float64; anchors would fill them in and are left out."""
+        data, indices = self.design.data, self.design.indices
+        starts, ends = (self._starts(row) for row in rows)
+        if curvature.thinned:
+            n_head = 0
+            tail = _sparse_gram.sampled_rows(
+                *self.design.rows, self._place_of_column, curvature.diag, *rows
+            )
+        else:
+            n_head = self.n_head
+            tail = self._tail(rows, starts, ends)
+        buffer = np.empty((ROWS_OF_HEAD, n_head))
+        nexts = starts.copy()
+        for low, high in row_blocks(rows[1] - rows[0], ROWS_OF_HEAD):
+            begin, end = rows[0] + low, rows[0] + high
+            head = buffer[: end - begin]
+            _sparse_gram.head_rows(data, indices, nexts, ends, begin, end, head)
+            _sparse_gram.add_rows(
+                head,
+                *tail,
+                rows[0],
+                curvature.diag,
+                curvature.cut,
+                curvature.atoms,
+                curvature.cell,
+                first_cell,
+                begin,
+                end,
+                gram,
+                sums,
+            )
+            gram[:n_head, :n_head] += head.T @ head
 
     def weighed(
         self, curvature: Curvature, left_out: BoolArray, n_cells: int
@@ -193,20 +218,31 @@ class SparseBlock:
         count = self.n_rows - int(np.count_nonzero(left_out))
         return (values, rows, starts, ends, count), sums, extra
 
-    def _by_row(self, curvature: Curvature, rows: tuple[int, int]) -> tuple[Any, Any, Any]:
-        """Give the block's entries in some rows; all rows are kept for the next Hessian."""
-        if curvature.thinned:
-            return _products.csr_pick(*self.design.rows, self.position, curvature.diag, *rows)
-        if rows not in self._picked:
-            everything = np.broadcast_to(1.0, self.n_rows)
-            self._picked[rows] = _products.csr_pick(
-                *self.design.rows, self.position, everything, *rows
+    def _starts(self, row: int) -> IntArray:
+        starts: IntArray = _sparse_gram.column_starts(
+            self.design.indices, self.design.indptr, self.by_frequency, row
+        )
+        return starts
+
+    def _tail(
+        self, rows: tuple[int, int], starts: IntArray, ends: IntArray
+    ) -> tuple[Any, Any, Any]:
+        """Give the entries of some rows outside the head; they are kept for the next time."""
+        if rows not in self._tails:
+            self._tails[rows] = _sparse_gram.tail_rows(
+                self.design.data, self.design.indices, starts, ends, self.n_head, *rows
             )
-        return self._picked[rows]
+        return self._tails[rows]
+
+    @cached_property
+    def _place_of_column(self) -> IntArray:
+        place = np.full(self.design.n_features, -1, dtype=np.int32)
+        place[self.features] = self.place
+        return place
 
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Mirror the lower triangle and put the features back into their order."""
-        whole: FloatArray = _products.mirrored(gram, low_rank, self.place)
+        whole: FloatArray = _sparse_gram.mirrored(gram, low_rank, self.place)
         return whole
 
     def columns(self, rows: tuple[int, int], begin: int, end: int, anchor: IntArray) -> FloatArray:
