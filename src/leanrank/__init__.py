@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from leanrank.data import load_letor as load_letor
     from leanrank.data import make_ranking as make_ranking
     from leanrank.model import load_model as load_model
+    from leanrank.rankers import PAMIR as PAMIR
     from leanrank.rankers import SPD as SPD
     from leanrank.rankers import AdaRank as AdaRank
     from leanrank.rankers import DominationRanker as DominationRanker
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from leanrank.rankers import ListNet as ListNet
     from leanrank.rankers import MinBatSRank as MinBatSRank
     from leanrank.rankers import NonconvexRankSVM as NonconvexRankSVM
+    from leanrank.rankers import PAMIRRetriever as PAMIRRetriever
     from leanrank.rankers import RankBoost as RankBoost
     from leanrank.rankers import RankNet as RankNet
     from leanrank.rankers import RankRLS as RankRLS
@@ -49,6 +51,8 @@ __getattr__, __dir__, _names = attach(
         "ListNet": "leanrank.rankers",
         "RankNet": "leanrank.rankers",
         "NonconvexRankSVM": "leanrank.rankers",
+        "PAMIR": "leanrank.rankers",
+        "PAMIRRetriever": "leanrank.rankers",
         "TopicRanker": "leanrank.rankers",
         "checks": "leanrank.checks",
         "data": "leanrank.data",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from leanrank.rankers.listnet import ListNet as ListNet
     from leanrank.rankers.minbatsrank import MinBatSRank as MinBatSRank
     from leanrank.rankers.nonconvex import NonconvexRankSVM as NonconvexRankSVM
+    from leanrank.rankers.pamir import PAMIR as PAMIR
+    from leanrank.rankers.pamir_retrieval import PAMIRRetriever as PAMIRRetriever
     from leanrank.rankers.rankboost import RankBoost as RankBoost
     from leanrank.rankers.ranknet import RankNet as RankNet
     from leanrank.rankers.rankrls import RankRLS as RankRLS
@@ -40,6 +42,7 @@ RANKERS: dict[str, str] = {
     "sparserank": "SparseRank",
     "rankboost": "RankBoost",
     "adarank": "AdaRank",
+    "pamir": "PAMIR",
 }
 """The name of each ranker on the command line, and its class here."""
 
@@ -62,6 +65,8 @@ _modules = {
     "RankRLSCV": "leanrank.rankers.rankrls_cv",
     "RankBoost": "leanrank.rankers.rankboost",
     "AdaRank": "leanrank.rankers.adarank",
+    "PAMIR": "leanrank.rankers.pamir",
+    "PAMIRRetriever": "leanrank.rankers.pamir_retrieval",
 }
 __getattr__, __dir__, _names = attach("leanrank.rankers", _modules)
 __all__ = [*_names, "RANKERS", "get_ranker"]
