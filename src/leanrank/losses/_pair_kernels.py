@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank.losses._score_order import sort_scores
 
 
 @kernel
@@ -28,26 +29,25 @@ def evaluate(
 ):
     """Sum c·h^power and c·h^(power−1) over violated pairs, and fill the gradient of the first."""
     total, below = 0.0, 0.0
-    x, level, rows, sums, nodes = _scratch(query_ptr, cell_ptr, r0, r1, 4)
+    x, level, wins, loses, nodes = _scratch(query_ptr, cell_ptr, r0, r1, 4)
+    lost, won = np.empty(len(x)), np.empty(len(x))
     for q in range(r0, r1):
         begin, end, first = query_ptr[q], query_ptr[q + 1], cell_ptr[q]
         n, n_levels = end - begin, cell_ptr[q + 1] - first
-        g[begin:end] = 0.0
         if n_levels < 2:
+            g[begin:end] = 0.0
             continue
-        sort_query(u, begin, end, order)
+        sort_scores(u, begin, end, order, x)
+        _from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        _from_above(u, order, begin, n, cell, first, x, level, rows)
+        _sweep(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
+        _turn_over(n, n_levels, x, level, wins, loses)
         total += _sweep(
-            x, level, rows, lose, win, n, n_levels, weights, False, margin, power, nodes, sums
+            x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won
         )
         for at in range(n):
-            below += sums[at]
-            g[rows[at]] -= power * sums[at]
-        _turn_over(n, n_levels, x, level, rows)
-        _sweep(x, level, rows, win, lose, n, n_levels, weights, True, margin, power, nodes, sums)
-        for at in range(n):
-            g[rows[at]] += power * sums[at]
+            below += won[at]
+            g[order[begin + at]] = power * (lost[at] - won[n - 1 - at])
     return total, below
 
 
@@ -55,20 +55,21 @@ def evaluate(
 def totals(query_ptr, cell_ptr, cell, win, lose, table, table_ptr, order, margin, power, r0, r1, u):
     """Sum c·h^power and c·h^(power−1) over violated pairs."""
     total, below = 0.0, 0.0
-    x, level, rows, sums, nodes = _scratch(query_ptr, cell_ptr, r0, r1, 4)
+    x, level, wins, loses, nodes = _scratch(query_ptr, cell_ptr, r0, r1, 4)
+    lost = np.empty(len(x))
     for q in range(r0, r1):
         begin, end, first = query_ptr[q], query_ptr[q + 1], cell_ptr[q]
         n, n_levels = end - begin, cell_ptr[q + 1] - first
         if n_levels < 2:
             continue
-        sort_query(u, begin, end, order)
+        sort_scores(u, begin, end, order, x)
+        _from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        _from_above(u, order, begin, n, cell, first, x, level, rows)
         total += _sweep(
-            x, level, rows, lose, win, n, n_levels, weights, False, margin, power, nodes, sums
+            x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost
         )
         for at in range(n):
-            below += sums[at]
+            below += lost[at]
     return total, below
 
 
@@ -80,34 +81,31 @@ def products(
 
     D and ``out`` begin at the first row of query r0.
     """
-    x, level, rows, _, nodes = _scratch(query_ptr, cell_ptr, r0, r1, D.shape[1] + 1)
+    width = D.shape[1]
+    x, level, wins, loses, nodes = _scratch(query_ptr, cell_ptr, r0, r1, width + 1)
+    d, sums = np.empty((len(x), width)), np.empty((len(x), width))
     start = query_ptr[r0]
     for q in range(r0, r1):
         begin, end, first = query_ptr[q], query_ptr[q + 1], cell_ptr[q]
         n, n_levels = end - begin, cell_ptr[q + 1] - first
-        out[begin - start : end - start] = 0.0
         if n_levels < 2:
+            out[begin - start : end - start] = 0.0
             continue
-        sort_query(u, begin, end, order)
+        sort_scores(u, begin, end, order, x)
+        _from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+        for at in range(n):
+            i = order[begin + at] - start
+            for f in range(width):
+                d[at, f] = D[i, f]
+                sums[at, f] = 0.0
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        _from_above(u, order, begin, n, cell, first, x, level, rows)
-        _sweep_columns(
-            x, level, rows, lose, win, n, n_levels, weights, False, margin, nodes, start, D, out
-        )
-        _turn_over(n, n_levels, x, level, rows)
-        _sweep_columns(
-            x, level, rows, win, lose, n, n_levels, weights, True, margin, nodes, start, D, out
-        )
-
-
-@kernel
-def sort_query(u, begin, end, order):
-    """Sort the rows of a query by score, equal scores by row; often they already are."""
-    for at in range(begin + 1, end):
-        i, j = order[at - 1], order[at]
-        if not (u[i] < u[j] or (u[i] == u[j] and i < j)):
-            order[begin:end] = begin + np.argsort(u[begin:end], kind="mergesort")
-            return
+        _sweep_columns(x, level, wins, loses, n, n_levels, weights, True, margin, nodes, d, sums)
+        _turn_over(n, n_levels, x, level, wins, loses)
+        _sweep_columns(x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums)
+        for at in range(n):
+            i = order[begin + at] - start
+            for f in range(width):
+                out[i, f] = 2.0 * sums[at, f]
 
 
 @kernel
@@ -116,39 +114,53 @@ def _scratch(query_ptr, cell_ptr, r0, r1, width):
     for q in range(r0, r1):
         longest = max(longest, query_ptr[q + 1] - query_ptr[q])
         levels = max(levels, cell_ptr[q + 1] - cell_ptr[q])
-    x, sums = np.empty(longest), np.empty(longest)
-    level, rows = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    return x, level, rows, sums, np.empty((levels, width))
+    x, wins, loses = np.empty(longest), np.empty(longest), np.empty(longest)
+    return x, np.empty(longest, np.int64), wins, loses, np.empty((levels, width))
 
 
 @kernel
-def _from_above(u, order, begin, n, cell, first, x, level, rows):
-    """List scores, levels and rows of a query downwards."""
+def _from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses):
+    """List a query in order of score, as losers see it: scores and levels upside down."""
     for at in range(n):
-        i = order[begin + n - 1 - at]
-        rows[at] = i
-        x[at] = u[i]
-        level[at] = cell[i] - first
+        x[at] = -x[at]
+        level[at] = n_levels - 1 - (cell[order[begin + at]] - first)
+    _in_order(win, order, begin, n, wins)
+    _in_order(lose, order, begin, n, loses)
 
 
 @kernel
-def _turn_over(n, n_levels, x, level, rows):
-    """List them upwards, scores and levels upside down: losers then see winners the same way."""
+def _in_order(weight, order, begin, n, out):
+    """List weights in order of score; mostly they are all the same, and no place is looked up."""
+    one = weight[begin]
+    same = True
+    for i in range(begin, begin + n):
+        if weight[i] != one:
+            same = False
+            break
+    for at in range(n):
+        out[at] = one if same else weight[order[begin + at]]
+
+
+@kernel
+def _turn_over(n, n_levels, x, level, wins, loses):
+    """List everything the other way round, scores and levels upside down."""
     for at in range((n + 1) // 2):
         other = n - 1 - at
         x[at], x[other] = -x[other], -x[at]
         k = n_levels - 1 - level[at]
         level[at] = n_levels - 1 - level[other]
         level[other] = k
-        rows[at], rows[other] = rows[other], rows[at]
+        wins[at], wins[other] = wins[other], wins[at]
+        loses[at], loses[other] = loses[other], loses[at]
 
 
 @kernel
-def _sweep(x, level, rows, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
-    """For each document, sum add·h^(power−1) over those of lower levels that it should beat by
-    more; times ``read`` in ``sums``. Return the total of read·add·h^power.
+def _sweep(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
+    """For each document, sum add·h^(power−1) over the documents of lower levels ahead of which it
+    is by less than the margin; times read in ``sums``. Return the total of read·add·h^power.
 
-    A node holds the sums of 1, h and h², and the score at which they were last true.
+    Scores x descend. A node holds the sums of 1, h and h², and the score at which they were last
+    true.
     """
     nodes[:n_levels] = 0.0
     total = 0.0
@@ -159,20 +171,18 @@ def _sweep(x, level, rows, adds, reads, n, n_levels, weights, reverse, margin, p
             h = margin - (here - x[ahead])
             if not h > 0.0:
                 break
-            add = adds[rows[ahead]]
-            if add != 0.0 and level[ahead] < n_levels - 1:
-                k = level[ahead]
+            k = level[ahead]
+            if adds[ahead] != 0.0 and k < n_levels - 1:
                 if len(weights) > 0:
-                    _add(nodes[k], here, add, h)
+                    _add(nodes[k], here, adds[ahead], h)
                 else:
                     k += 1
                     while k < n_levels:
-                        _add(nodes[k], here, add, h)
+                        _add(nodes[k], here, adds[ahead], h)
                         k += k & -k
             ahead += 1
         sums[at] = 0.0
-        read = reads[rows[at]]
-        if read != 0.0 and level[at] > 0:
+        if reads[at] != 0.0 and level[at] > 0:
             s0, s1, s2 = 0.0, 0.0, 0.0
             k = level[at]
             if len(weights) > 0:
@@ -189,8 +199,8 @@ def _sweep(x, level, rows, adds, reads, n, n_levels, weights, reverse, margin, p
                     s1 += a1
                     s2 += a2
                     k -= k & -k
-            sums[at] = read * (s1 if power == 2 else s0)
-            total += read * (s2 if power == 2 else s1)
+            sums[at] = reads[at] * (s1 if power == 2 else s0)
+            total += reads[at] * (s2 if power == 2 else s1)
     return total
 
 
@@ -221,49 +231,46 @@ def _weight(weights, n_levels, k, j, reverse):
 
 
 @kernel
-def _sweep_columns(
-    x, level, rows, adds, reads, n, n_levels, weights, reverse, margin, nodes, start, D, out
-):
-    """Add 2·read·Σ add·(d_i − d_j) over violated pairs, for each column d of D."""
+def _sweep_columns(x, level, adds, reads, n, n_levels, weights, reverse, margin, nodes, d, sums):
+    """Add read·Σ add·(d_i − d_j) over violated pairs; d and ``sums`` stay in order of score."""
     nodes[:n_levels] = 0.0
-    width = D.shape[1]
-    sums = np.empty(width)
+    width = d.shape[1]
+    found = np.empty(width)
     ahead = 0
     for at in range(n):
         while ahead < n:
             if not margin - (x[at] - x[ahead]) > 0.0:
                 break
-            i = rows[ahead]
-            if adds[i] != 0.0 and level[ahead] < n_levels - 1:
-                k = level[ahead]
+            k = level[ahead]
+            if adds[ahead] != 0.0 and k < n_levels - 1:
+                row = d[ahead if reverse else n - 1 - ahead]
                 if len(weights) > 0:
-                    _add_columns(nodes[k], adds[i], D[i - start])
+                    _add_columns(nodes[k], adds[ahead], row)
                 else:
                     k += 1
                     while k < n_levels:
-                        _add_columns(nodes[k], adds[i], D[i - start])
+                        _add_columns(nodes[k], adds[ahead], row)
                         k += k & -k
             ahead += 1
-        i = rows[at]
-        if reads[i] != 0.0 and level[at] > 0:
-            s0 = 0.0
-            sums[:] = 0.0
+        if reads[at] != 0.0 and level[at] > 0:
+            count = 0.0
+            found[:] = 0.0
             k = level[at]
             if len(weights) > 0:
                 for j in range(k):
                     c = _weight(weights, n_levels, k, j, reverse)
-                    s0 += c * nodes[j, width]
+                    count += c * nodes[j, width]
                     for f in range(width):
-                        sums[f] += c * nodes[j, f]
+                        found[f] += c * nodes[j, f]
             else:
                 while k > 0:
-                    s0 += nodes[k, width]
+                    count += nodes[k, width]
                     for f in range(width):
-                        sums[f] += nodes[k, f]
+                        found[f] += nodes[k, f]
                     k -= k & -k
-            c = 2.0 * reads[i]
+            i = at if reverse else n - 1 - at
             for f in range(width):
-                out[i - start, f] += c * (s0 * D[i - start, f] - sums[f])
+                sums[i, f] += reads[at] * (count * d[i, f] - found[f])
 
 
 @kernel

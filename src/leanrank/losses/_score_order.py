@@ -1,0 +1,99 @@
+"""Sorting the scores of a query, quickly for long lists, and not at all if they are sorted."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+
+from leanrank._jit import kernel
+
+FEWEST_BY_DIGITS = 1_024
+"""From so many documents on, a sort by digits beats one by comparison."""
+
+MOST_MOVES = 4
+"""Places that a document may have to move on average after the sort by digits."""
+
+
+@kernel
+def sort_scores(u, begin, end, order, x):
+    """Put the rows of a query in order of score, equal scores by row, and the scores into x.
+
+    ``order`` holds the rows as last sorted. If they still are, this is one pass: the value, the
+    gradient and the curvature at a point need one sort. The order does not depend on what was
+    sorted before.
+    """
+    n = end - begin
+    part = order[begin:end]
+    if _in_order(u, part, x):
+        return
+    if n < FEWEST_BY_DIGITS or not _sort_by_digits(u, begin, part, x):
+        found = np.argsort(u[begin:end], kind="mergesort")
+        for at in range(n):
+            part[at] = begin + found[at]
+            x[at] = u[part[at]]
+
+
+@kernel
+def _in_order(u, rows, x):
+    """Read the scores in the given order; tell whether it is the right one."""
+    last, before = -np.inf, -1
+    for at in range(len(rows)):
+        i = rows[at]
+        here = u[i]
+        if not (last < here or (last == here and before < i)):
+            return False
+        x[at] = here
+        last, before = here, i
+    return True
+
+
+@kernel
+def _sort_by_digits(u, begin, rows, x):
+    """Sort by the leading 32 bits of each score's place between the least and the greatest.
+
+    What these bits do not tell apart is put right by insertion; if that is too much (one score far
+    from all others leaves them few bits), say so and give up.
+    """
+    n = len(rows)
+    least, most = np.inf, -np.inf
+    for at in range(n):
+        least, most = min(least, u[begin + at]), max(most, u[begin + at])
+    width = most - least
+    if not (width > 0.0 and width < np.inf):
+        return False
+    scale = 4294967295.0 / width
+    if not scale < np.inf:
+        return False
+    counts = np.zeros((4, 256), np.int64)
+    words, other = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    for at in range(n):
+        key = np.uint64((u[begin + at] - least) * scale)
+        words[at] = (key << np.uint64(32)) | np.uint64(at)
+        for digit in range(4):
+            counts[digit, (key >> np.uint64(8 * digit)) & np.uint64(255)] += 1
+    for digit in range(4):
+        total = 0
+        for value in range(256):
+            count = counts[digit, value]
+            counts[digit, value] = total
+            total += count
+        shift = np.uint64(32 + 8 * digit)
+        for at in range(n):
+            value = (words[at] >> shift) & np.uint64(255)
+            other[counts[digit, value]] = words[at]
+            counts[digit, value] += 1
+        words, other = other, words
+    moves = 0
+    for at in range(n):
+        i = begin + np.int64(words[at] & np.uint64(4294967295))
+        here = u[i]
+        place = at
+        while place > 0 and (x[place - 1] > here or (x[place - 1] == here and rows[place - 1] > i)):
+            x[place], rows[place] = x[place - 1], rows[place - 1]
+            place -= 1
+        x[place], rows[place] = here, i
+        moves += at - place
+        if moves > MOST_MOVES * n:
+            return False
+    return True
