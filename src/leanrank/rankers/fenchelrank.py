@@ -47,7 +47,7 @@ class FenchelRank(PenalizedRanker):
     Attributes
     ----------
     dual_gap_ : float
-        Relative duality gap: the least loss in the ball is at least ``objective_ · (1 − dual_gap_)``.
+        Relative duality gap: no loss in the ball is below ``objective_ · (1 − dual_gap_)``.
     objective_ : float
         The loss at ``coef_``.
 
@@ -122,6 +122,6 @@ class FenchelRank(PenalizedRanker):
 
 
 _NO_ALPHA = (
-    "FenchelRank limits the weights by a radius and has no alpha: fit it at each radius, or use the "
-    "path of SparseRank or RankSVM, whose optima are the same"
+    "FenchelRank limits the weights by a radius and has no alpha: fit it at each radius, or use "
+    "the path of SparseRank or RankSVM, whose optima are the same"
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 PROBES = 60
-"""Most slopes looked at; each one that Newton's step cannot place halves the segment."""
+"""Most slopes looked at; where a step of Newton's does not halve the slope, the next halves the
+segment."""
 
 
 def minimise_on_segment(
@@ -41,14 +42,14 @@ def minimise_on_segment(
         return 0.0
     enough = accuracy * -slope
     low, end, at = 0.0, high, 0.0
+    trusted = bend > 0.0
     for _ in range(PROBES):
-        step = -slope / bend if bend > 0.0 else 0.0
-        new = at + step
-        if at == low and new >= end == high:
+        new = at - slope / bend if trusted else 0.5 * (low + end)
+        if new >= end == high:
             new = high  # Newton points beyond the segment: look at its end
         elif not low < new < end:
             new = 0.5 * (low + end)
-        at = new
+        before, at = slope, new
         slope, bend = probe(at)
         if abs(slope) <= enough or (at == high and slope <= 0.0):
             return at
@@ -58,4 +59,5 @@ def minimise_on_segment(
             end = at
         if end - low <= accuracy * end:
             break
+        trusted = bend > 0.0 and abs(slope) <= 0.5 * abs(before)
     return low if low > 0.0 else at

@@ -48,4 +48,4 @@ def relative(room: float, objective: float) -> float:
     >>> relative(0.5, 2.0), relative(-1e-17, 2.0), relative(0.0, 0.0)
     (0.25, 0.0, 0.0)
     """
-    return max(0.0, room) / objective if objective > 0 else 0.0
+    return float(max(0.0, room) / objective) if objective > 0 else 0.0

@@ -103,9 +103,7 @@ def solve_proximal(
         for _ in range(min(LOOK_EVERY, max_iter - n_iter)):
             steps.step()
             n_iter += 1
-    return Solution(
-        best.w, best.objective, entry["gap"], free_residual, n_iter, converged, history
-    )
+    return Solution(best.w, best.objective, entry["gap"], free_residual, n_iter, converged, history)
 
 
 class _Point:

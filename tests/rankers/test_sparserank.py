@@ -1,0 +1,84 @@
+"""SparseRank as people meet it: the batteries, its parameters, its path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from leanrank import RankSVM, SparseRank, load_letor, make_ranking
+from leanrank.checks import ranker_checks
+from leanrank.errors import InputError
+from leanrank.rankers import get_ranker
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(
+        n_queries=20, docs_per_query=(1, 12), n_features=8, n_informative=3, random_state=3
+    )
+
+
+@pytest.mark.parametrize("check", ranker_checks(), ids=lambda c: c.__name__)
+@pytest.mark.parametrize(
+    "ranker",
+    [SparseRank(tol=1e-9), SparseRank(0.05, accelerate=False, tol=1e-9)],
+    ids=["accelerated", "published"],
+)
+def test_the_battery_of_rankers(ranker, check):
+    check(clone(ranker))
+
+
+@parametrize_with_checks([SparseRank(), SparseRank(accelerate=False, tol=1e-3)])
+def test_scikit_learns_battery(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("normalize", ["query", "term", "none"])
+def test_its_optimum_is_rank_svms(data, accelerate, normalize):
+    alpha = 0.1 * SparseRank(normalize=normalize).alpha_max(data)
+    svm = RankSVM(alpha, 1.0, normalize=normalize, tol=1e-10).fit(data)
+    ranker = SparseRank(alpha, normalize=normalize, accelerate=accelerate).fit(data)
+    assert ranker.dual_gap_ <= 1e-6
+    assert ranker.objective_ == pytest.approx(svm.objective_, rel=1e-6)
+    np.testing.assert_allclose(ranker.coef_, svm.coef_, atol=5e-3 * np.abs(svm.coef_).max())
+
+
+def test_alpha_max_empties_the_model_and_the_path_goes_down_from_it(data):
+    top = SparseRank().alpha_max(data)
+    assert not SparseRank(top * 1.0001).fit(data).coef_.any()
+    assert SparseRank(top * 0.99).fit(data).coef_.any()
+    path = SparseRank().path(data, n_alphas=5, alpha_min_ratio=0.05)
+    assert np.all(path.dual_gaps <= 1e-6)
+    last = SparseRank(path.alphas[-1]).fit(data)
+    assert path.objectives[-1] == pytest.approx(last.objective_, rel=2e-6)
+
+
+def test_a_given_k_is_where_it_begins(data):
+    ranker = SparseRank(0.05, accelerate=False, lipschitz=0.25).fit(data)
+    assert ranker.history_[0]["lipschitz"] == 0.25
+    for wrong in (0.0, -1.0, "small"):
+        with pytest.raises(InputError, match="lipschitz"):
+            SparseRank(lipschitz=wrong).fit(data)
+
+
+def test_a_short_run_says_so(data):
+    with pytest.warns(ConvergenceWarning, match="SparseRank stopped after 10"):
+        SparseRank(1e-4, accelerate=False, max_iter=10).fit(data)
+
+
+def test_it_has_a_name():
+    assert get_ranker("sparserank") is SparseRank
+
+
+@pytest.mark.parametrize("name", ["MQ2008", "OHSUMED"])
+def test_real_data_to_a_gap_of_1e_6(name, data_dir):
+    train = load_letor(data_dir / name / "Fold1" / "train.txt")
+    alpha = 0.01 * SparseRank().alpha_max(train)
+    ranker = SparseRank(alpha).fit(train)
+    assert ranker.dual_gap_ <= 1e-6
+    svm = RankSVM(alpha, 1.0).fit(train)
+    assert ranker.objective_ == pytest.approx(svm.objective_, rel=2e-6)
