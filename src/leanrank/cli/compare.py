@@ -1,0 +1,278 @@
+"""``leanrank compare``: many systems on the same data, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leanrank.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from leanrank.selection.comparison import ComparedSet, Parts
+
+SETS = "MQ2008,OHSUMED"
+WIDE = 98
+"""Columns that a whole table takes."""
+
+
+def compare(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TRAIN VALI TEST]",
+            show_default=False,
+            help="Your own data in three files; without them, public sets.",
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."
+        ),
+    ] = None,
+    sets: Annotated[
+        str, typer.Option("--sets", metavar="LIST", help="Public sets, separated by commas.")
+    ] = SETS,
+    folds: Annotated[
+        str | None,
+        typer.Option("--folds", metavar="LIST", help="Which of their folds; by default all."),
+    ] = None,
+    systems: Annotated[
+        str | None,
+        typer.Option("--systems", metavar="LIST", help="Which systems; by default all there are."),
+    ] = None,
+    choose_by: Annotated[
+        str, typer.Option("--choose-by", metavar="MEASURE", help="What validation data judge by.")
+    ] = "map",
+    convention: Annotated[
+        str | None,
+        typer.Option(
+            "--convention",
+            metavar="NAME",
+            help="Of the measures; by default each public set's own, for your files 'standard'.",
+        ),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale", metavar="KIND", help="Normalise features first, as in leanrank train."
+        ),
+    ] = None,
+    csv: Annotated[
+        str | None, typer.Option("--csv", metavar="FILE", help="Write every figure, or -.")
+    ] = None,
+    markdown: Annotated[
+        str | None, typer.Option("--markdown", metavar="FILE", help="Write the tables, or -.")
+    ] = None,
+    latex: Annotated[
+        str | None, typer.Option("--latex", metavar="FILE", help="Write the tables, or -.")
+    ] = None,
+    format: options.Format = None,
+    read: options.Read = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Processes; only times depend on it.")
+    ] = -1,
+    json: options.Json = False,
+) -> None:
+    """Compare all systems, each with its parameters chosen on validation data.
+
+    For example: leanrank compare train.txt vali.txt test.txt --systems domination,ranksvm
+    """
+    from leanrank.cli import screen
+    from leanrank.cli.datafiles import check_folder
+    from leanrank.cli.train import check_measures, check_scale
+    from leanrank.errors import InputError
+
+    written = {"csv": csv, "markdown": markdown, "latex": latex}
+    paths = [path for path in written.values() if path is not None]
+    for path in paths:
+        check_folder(path)
+    if paths.count("-") + json > 1:
+        raise InputError("standard output (-) can take one of the results only: give files")
+    with screen.progress() as say:
+        from leanrank.execution import count_workers
+        from leanrank.selection import comparison
+
+        check_measures(choose_by, convention or "standard")
+        check_scale(scale)
+        chosen, left_out = _systems(systems)
+        if files:
+            if data is not None or folds is not None or sets != SETS:
+                raise InputError("--data, --sets and --folds are for public sets: leave them out")
+            given = _own_files(files, convention or "standard", scale, format, read)
+        else:
+            given = _public_sets(data, sets, folds, convention, scale)
+        compared = comparison.compare_systems(
+            given, chosen, choose_by=choose_by, n_jobs=count_workers(jobs), say=say
+        )
+    _write(compared, written)
+    if json:
+        from leanrank.selection.tables import to_dict
+
+        screen.print_json({**to_dict(compared), "left_out": left_out})
+        return
+    console = screen.screen(error="-" in paths)
+    for one in compared:
+        console.print(_title(one), style="bold")
+        for table in _tables(one, console.width):
+            console.print(table)
+        _print_notes(console, one)
+    for sentence in left_out:
+        console.print(sentence, style="dim")
+
+
+def _systems(given: str | None) -> tuple[list[str], list[str]]:
+    """List the systems to run, and say which are left out."""
+    from leanrank.selection.systems import check_systems, installed, system_names, title
+
+    names = system_names() if given is None else [name.strip() for name in given.split(",")]
+    check_systems(names)
+    missing = [name for name in names if not installed(name)]
+    sentences = [
+        f"{title(name)} is left out because it is not installed: pip install {name}"
+        for name in missing
+    ]
+    return [name for name in names if name not in missing], sentences
+
+
+def _own_files(
+    files: list[str],
+    convention: str,
+    scale: str | None,
+    format: str | None,
+    read: list[str] | None,
+) -> dict[str, tuple[str, list[Parts]]]:
+    from pathlib import Path
+
+    from leanrank.cli.datafiles import COLUMNS, TEXT_OPTIONS, _is_text
+    from leanrank.cli.parameters import parse_parameters
+    from leanrank.errors import FileError, InputError
+    from leanrank.selection.comparison import Parts
+
+    if len(files) != 3:
+        raise InputError(
+            f"{len(files)} file{'s were' if len(files) > 1 else ' was'} given: give three, for "
+            "training, validation and test"
+        )
+    for file in files:
+        if file == "-":
+            raise InputError("data are read more than once, so not from standard input: give files")
+        if not Path(file).exists():
+            raise FileError(f"{file}: there is no such file")
+    known: dict[str, Any] = dict(TEXT_OPTIONS)
+    if not _is_text(files[0], format):
+        known = dict.fromkeys(COLUMNS, "")
+    how = parse_parameters(read or [], known, "the data", "--read")
+    if format is not None:
+        how["format"] = format
+    train, vali, test = map(Path, files)
+    parts = Parts(train, vali, test, scale=scale, options=tuple(sorted(how.items())))
+    return {test.name: (convention, [parts])}
+
+
+def _public_sets(
+    data: str | None, sets: str, folds: str | None, convention: str | None, scale: str | None
+) -> dict[str, tuple[str, list[Parts]]]:
+    from leanrank.data import fetch
+    from leanrank.data.public_sets import find_set
+    from leanrank.errors import InputError
+    from leanrank.reproduce.stevens2013_letor import CONVENTIONS
+    from leanrank.selection.comparison import Parts
+
+    found = {}
+    for name in sets.split(","):
+        public = find_set(name.strip())
+        if not public.n_features or not public.folders or public.name == "RCV1":
+            raise InputError(f"{public.name} is no set of judged searches: choose another")
+        there = fetch(public.name, data_dir=data, download=False)
+        numbers: list[int] = list(range(1, there.n_folds + 1))
+        if folds is not None:
+            try:
+                numbers = [int(number) for number in folds.split(",")]
+            except ValueError as error:
+                raise InputError(f"--folds {folds}: write numbers, such as 1,2") from error
+        splits = []
+        for number in numbers:
+            train, vali, test = there.files(number)
+            splits.append(Parts(train, vali, test, public.n_features, scale))
+        its_own = CONVENTIONS.get(public.name, "mslr" if "MSLR" in public.name else "standard")
+        found[public.name] = (convention or its_own, splits)
+    return found
+
+
+def _write(compared: list[ComparedSet], paths: dict[str, str | None]) -> None:
+    from leanrank._files import atomic_write
+    from leanrank.selection import tables
+
+    forms = {"csv": tables.comma_separated, "markdown": tables.markdown, "latex": tables.latex}
+    for kind, path in paths.items():
+        if path is not None:
+            with atomic_write(path) as stream:
+                stream.write(forms[kind](compared))
+
+
+def _title(one: ComparedSet) -> str:
+    n_queries = sum(
+        len(next(iter(o.per_query.values())))
+        for o in one.outcomes
+        if o.system == one.outcomes[0].system and o.per_query
+    )
+    return f"\n{one.name}: {n_queries:,} test queries"
+
+
+def _tables(one: ComparedSet, width: int) -> list[Table]:
+    """Lay out one table, or where that is too wide one of measures and one of sizes and times."""
+    from leanrank.selection import tables
+
+    measured = [(tables.head(m).replace("NDCG@", "N@"), m) for m in one.measures]
+    best = {measure: one.best(measure) for measure in one.measures}
+    rows = []
+    for row in one.rows():
+        texts: list[Text] = []
+        for text, measure in zip(tables.cells(row, one.measures), one.measures, strict=False):
+            texts.append(_figure(text, best[measure] == row.system))
+        rows.append((row.title, texts, tables.cells(row, one.measures)[len(measured) :]))
+    heads = [name for name, _ in measured]
+    if width >= WIDE:
+        return [_table([*heads, *tables.OTHERS], [(t, [*a, *b]) for t, a, b in rows])]
+    return [
+        _table(heads, [(t, a) for t, a, _ in rows]),
+        _table(list(tables.OTHERS), [(t, b) for t, _, b in rows]),
+    ]
+
+
+def _table(heads: list[str], rows: Sequence[tuple[str, Sequence[Text | str]]]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, padding=0, header_style="dim", show_edge=False)
+    grid.add_column("", no_wrap=True)
+    for name in heads:
+        grid.add_column(name.replace(" ", "\n"), justify="right", no_wrap=True, vertical="bottom")
+    for title, texts in rows:
+        grid.add_row(title, *texts)
+    return grid
+
+
+def _figure(text: str, is_best: bool) -> Text:
+    from rich.text import Text
+
+    from leanrank.selection.tables import MARK
+
+    if is_best:
+        return Text(f"{text}*", style="bold green")
+    return Text(text, style="dim") if text.endswith(MARK) else Text(f"{text} ")
+
+
+def _print_notes(console: Any, one: ComparedSet) -> None:
+    from leanrank.selection import tables
+
+    console.print(f"*: the best. {tables.legend(one)}", style="dim")
+    for problem in one.problems:
+        console.print(problem, style="red")

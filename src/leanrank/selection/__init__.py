@@ -1,0 +1,45 @@
+"""Choosing models: what to try for each system, choosing on validation data, comparing systems."""
+
+from typing import TYPE_CHECKING
+
+from leanrank._lazy import attach
+
+if TYPE_CHECKING:
+    from leanrank.selection.comparison import ComparedSet as ComparedSet
+    from leanrank.selection.comparison import compare_systems as compare_systems
+    from leanrank.selection.spaces import SPACES as SPACES
+    from leanrank.selection.spaces import Space as Space
+    from leanrank.selection.spaces import get_space as get_space
+    from leanrank.selection.sweeps import AlphaPath as AlphaPath
+    from leanrank.selection.sweeps import Fits as Fits
+    from leanrank.selection.sweeps import Sizes as Sizes
+    from leanrank.selection.systems import fit_system as fit_system
+    from leanrank.selection.systems import system_names as system_names
+    from leanrank.selection.validation import Chosen as Chosen
+    from leanrank.selection.validation import Split as Split
+    from leanrank.selection.validation import Trial as Trial
+    from leanrank.selection.validation import best_trial as best_trial
+    from leanrank.selection.validation import fit_best as fit_best
+    from leanrank.selection.validation import run_trials as run_trials
+
+__getattr__, __dir__, __all__ = attach(
+    "leanrank.selection",
+    {
+        "AlphaPath": "leanrank.selection.sweeps",
+        "Chosen": "leanrank.selection.validation",
+        "ComparedSet": "leanrank.selection.comparison",
+        "Fits": "leanrank.selection.sweeps",
+        "SPACES": "leanrank.selection.spaces",
+        "Sizes": "leanrank.selection.sweeps",
+        "Space": "leanrank.selection.spaces",
+        "Split": "leanrank.selection.validation",
+        "Trial": "leanrank.selection.validation",
+        "best_trial": "leanrank.selection.validation",
+        "compare_systems": "leanrank.selection.comparison",
+        "fit_best": "leanrank.selection.validation",
+        "fit_system": "leanrank.selection.systems",
+        "get_space": "leanrank.selection.spaces",
+        "run_trials": "leanrank.selection.validation",
+        "system_names": "leanrank.selection.systems",
+    },
+)

@@ -1,0 +1,80 @@
+"""All systems that can be compared, ours and others, by name."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from leanrank.errors import InputError
+from leanrank.rankers import RANKERS
+from leanrank.selection import peers
+from leanrank.selection.spaces import SPACES, get_space
+from leanrank.selection.validation import Chosen, Split, fit_best
+
+PEERS = {
+    "lightgbm": ("LightGBM", peers.fit_lightgbm),
+    "xgboost": ("XGBoost", peers.fit_xgboost),
+    "bestfeature": ("best feature", peers.fit_single_feature),
+}
+PACKAGES = ("lightgbm", "xgboost")
+"""Peers that are packages of their own, which may not be installed."""
+
+
+def system_names() -> list[str]:
+    """Name all systems there are, installed or not."""
+    return [name for name, space in SPACES.items() if space.ranker in RANKERS] + list(PEERS)
+
+
+def installed(name: str) -> bool:
+    """Tell whether a system can be used here."""
+    return name not in PACKAGES or find_spec(name) is not None
+
+
+def title(name: str) -> str:
+    """Give the name of a system for people.
+
+    >>> title("rankrls"), title("lightgbm")
+    ('RankRLS', 'LightGBM')
+    """
+    if name in PEERS:
+        return PEERS[name][0]
+    space = get_space(name)
+    return space.title or RANKERS[space.ranker]
+
+
+def check_systems(names: list[str]) -> None:
+    """Refuse a name that is not known, or twice in the list."""
+    known = system_names()
+    for name in names:
+        if name not in known:
+            import difflib
+
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
+            raise InputError(f"there is no system {name!r}: {hint}")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the system {twice!r} is named twice: name it once")
+
+
+def fit_system(name: str, split: Split) -> Chosen:
+    """Fit a system with its parameters chosen on the validation data.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`system_names`.
+    split : Split
+
+    Returns
+    -------
+    Chosen
+
+    Examples
+    --------
+    >>> from leanrank.data import load_sample
+    >>> train, vali, test = load_sample()
+    >>> fit_system("bestfeature", Split(train, vali)).n_features
+    1
+    """
+    check_systems([name])
+    return PEERS[name][1](split) if name in PEERS else fit_best(get_space(name), split)

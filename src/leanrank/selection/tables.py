@@ -1,0 +1,225 @@
+"""A comparison as text: Markdown, CSV, LaTeX and plain values for JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from leanrank.selection.comparison import SIGNIFICANT, ComparedSet, Row
+
+MARK = "°"
+HEADS = {
+    "map": "MAP",
+    "mean_ndcg": "mean NDCG",
+}
+OTHERS = ("used", "fit s", "search s", "score ms")
+"""The columns after the measures: features used, seconds of the chosen fit and of the search, and
+milliseconds to score a thousand documents; all are means over the splits."""
+
+
+def head(measure: str) -> str:
+    """Give the head of a column.
+
+    >>> head("map"), head("ndcg@10")
+    ('MAP', 'NDCG@10')
+    """
+    return HEADS.get(measure, measure.upper())
+
+
+def cells(row: Row, measures: Sequence[str]) -> list[str]:
+    """Give the texts of a row, with a mark where it is significantly worse than the best."""
+    values = [f"{row.means[m]:.4f}{MARK * is_worse(row, m)}" for m in measures]
+    return [
+        *values,
+        f"{row.n_features:.1f}",
+        seconds(row.fit_seconds),
+        seconds(row.search_seconds),
+        seconds(1000 * row.predict_seconds),
+    ]
+
+
+def is_worse(row: Row, measure: str) -> bool:
+    """Tell whether a system is significantly worse than the best by a measure."""
+    return row.worse.get(measure, 1.0) < SIGNIFICANT
+
+
+def seconds(value: float) -> str:
+    """Write a time with about two digits.
+
+    >>> seconds(0.00321), seconds(0.5), seconds(12.34)
+    ('0.0032', '0.50', '12')
+    """
+    if not math.isfinite(value):
+        return "–"
+    if value >= 10:
+        return f"{value:.0f}"
+    digits = 1 if value <= 0 else max(1, 1 - math.floor(math.log10(value)))
+    return f"{value:.{min(digits, 4)}f}"
+
+
+def legend(compared: ComparedSet) -> str:
+    """Explain a table."""
+    n_splits = len(compared.folds)
+    averaged = f"means over {n_splits} splits" if n_splits > 1 else "one split"
+    return (
+        f"Convention {compared.convention}, {averaged}; parameters by validation "
+        f"{head(compared.choose_by)}. {MARK}: worse than the best in its column, p < "
+        f"{SIGNIFICANT:g} (paired randomisation test over queries, Holm). Used: features with "
+        "a part in the scores; fit: seconds of the chosen fit; search: seconds of the whole search "
+        "before it; score: milliseconds for 1,000 documents."
+    )
+
+
+def markdown(compared: Sequence[ComparedSet]) -> str:
+    """Write tables for a web page; the best of each column is bold."""
+    parts = []
+    for one in compared:
+        best = {m: one.best(m) for m in one.measures}
+        lines = [f"### {one.name}", ""]
+        heads = ["", *map(head, one.measures), *OTHERS]
+        lines += [_line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
+        for row in one.rows():
+            texts = cells(row, one.measures)
+            for at, measure in enumerate(one.measures):
+                if best[measure] == row.system:
+                    texts[at] = f"**{texts[at]}**"
+            lines.append(_line([row.title, *texts]))
+        lines += ["", legend(one), *(f"\n{problem}" for problem in one.problems)]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(compared: Sequence[ComparedSet]) -> str:
+    """Write tables for a paper, with booktabs; the best of each column is bold."""
+    parts = []
+    for one in compared:
+        best = {m: one.best(m) for m in one.measures}
+        heads = [*map(head, one.measures), *OTHERS]
+        lines = [
+            f"% {one.name}",
+            "\\begin{tabular}{l" + "r" * len(heads) + "}",
+            "\\toprule",
+            " & ".join(["", *map(_tex, heads)]) + " \\\\",
+            "\\midrule",
+        ]
+        for row in one.rows():
+            texts = [text.replace(MARK, "$^\\circ$") for text in cells(row, one.measures)]
+            for at, measure in enumerate(one.measures):
+                if best[measure] == row.system:
+                    texts[at] = f"\\textbf{{{texts[at]}}}"
+            lines.append(" & ".join([_tex(row.title), *texts]) + " \\\\")
+        lines += ["\\bottomrule", "\\end{tabular}", f"% {legend(one)}"]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def comma_separated(compared: Sequence[ComparedSet]) -> str:
+    """Write one line a set, system and split, and one with their mean and p-values."""
+    measures = list(dict.fromkeys(m for one in compared for m in one.measures))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    times = ["features", "fit_seconds", "search_seconds", "predict_seconds_per_1000", "trials"]
+    tests = [f"p_worse_{m}" for m in measures]
+    writer.writerow(["set", "system", "split", *measures, *times, *tests, "parameters"])
+    for one in compared:
+        rows = {row.system: row for row in one.rows()}
+        for outcome in one.outcomes:
+            if outcome.problem:
+                continue
+            writer.writerow(
+                [
+                    one.name,
+                    outcome.system,
+                    outcome.fold,
+                    *(repr(_mean(outcome.per_query[m])) for m in measures),
+                    outcome.n_features,
+                    repr(outcome.fit_seconds),
+                    repr(outcome.search_seconds),
+                    repr(outcome.predict_seconds),
+                    outcome.n_trials,
+                    *("" for _ in measures),
+                    "; ".join(f"{k}={v}" for k, v in outcome.parameters.items()),
+                ]
+            )
+        for row in rows.values():
+            writer.writerow(
+                [
+                    one.name,
+                    row.system,
+                    "mean",
+                    *(repr(row.means[m]) for m in measures),
+                    repr(row.n_features),
+                    repr(row.fit_seconds),
+                    repr(row.search_seconds),
+                    repr(row.predict_seconds),
+                    "",
+                    *(repr(row.worse[m]) if m in row.worse else "" for m in measures),
+                    "",
+                ]
+            )
+    return stream.getvalue()
+
+
+def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
+    """Give plain values, ready for JSON."""
+    return {
+        "sets": [
+            {
+                "name": one.name,
+                "convention": one.convention,
+                "choose_by": one.choose_by,
+                "problems": one.problems,
+                "systems": [
+                    {
+                        "system": row.system,
+                        "title": row.title,
+                        "means": row.means,
+                        "p_worse": row.worse,
+                        "features": row.n_features,
+                        "fit_seconds": row.fit_seconds,
+                        "search_seconds": row.search_seconds,
+                        "predict_seconds_per_1000": row.predict_seconds,
+                        "splits": [
+                            {
+                                "split": o.fold,
+                                "validation": o.validation,
+                                "parameters": {k: _plain(v) for k, v in o.parameters.items()},
+                                "means": {m: _mean(v) for m, v in o.per_query.items()},
+                                "features": o.n_features,
+                                "trials": o.n_trials,
+                                "fit_seconds": o.fit_seconds,
+                                "search_seconds": o.search_seconds,
+                                "notes": list(o.notes),
+                            }
+                            for o in one.outcomes
+                            if o.system == row.system
+                        ],
+                    }
+                    for row in one.rows()
+                ],
+            }
+            for one in compared
+        ]
+    }
+
+
+def _mean(values: Any) -> float:
+    defined = values[values == values]
+    return float(defined.mean()) if len(defined) else float("nan")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
+
+
+def _tex(text: str) -> str:
+    for character in "&%$#_":
+        text = text.replace(character, f"\\{character}")
+    return text.replace("ℓ1", "$\\ell_1$").replace("ℓ2²", "$\\ell_2^2$")

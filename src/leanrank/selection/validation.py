@@ -1,0 +1,226 @@
+"""Choosing parameters by what a measure says on validation data."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import DataWarning, InputError
+from leanrank.rankers import get_ranker
+from leanrank.selection.sweeps import count_features, fit_model
+
+if TYPE_CHECKING:
+    from leanrank.metrics import Convention
+    from leanrank.selection.spaces import Space
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and validation data, and the measure to choose by.
+
+    Parameters
+    ----------
+    train, validation : RankingData
+    measure, convention : str, default="map", "standard"
+        As :func:`leanrank.metrics.evaluate` takes them. A ranker that measures validation data
+        itself, to stop early, is told to use the same.
+
+    Notes
+    -----
+    Where a convention keeps documents of equal scores in the order of the file, a choice by it
+    would follow that order, which in public sets follows the labels. So to choose, they count as in
+    all their orders on average.
+    """
+
+    train: RankingData
+    validation: RankingData
+    measure: str = "map"
+    convention: str = "standard"
+
+    def value(self, scores: FloatArray) -> float:
+        """Measure scores of the validation data.
+
+        NaN for scores that rank nothing: those that are not finite, or equal within every query.
+        A measure can credit such with the order of the file.
+        """
+        from leanrank.metrics import evaluate
+
+        if not np.isfinite(scores).all() or not _ranks_something(scores, self.validation):
+            return float("nan")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # a model of few features may tie
+            found = evaluate(
+                self.validation,
+                scores,
+                measures=self.measure,
+                convention=self.judge,
+                n_jobs=1,
+            )
+        return float(next(iter(found.means.values())))
+
+    @property
+    def judge(self) -> Convention:
+        """The convention, with the ties of input order averaged."""
+        from leanrank.metrics.conventions import find_convention
+
+        convention = find_convention(self.convention)
+        return convention.replace(ties="average") if convention.ties == "input" else convention
+
+    @property
+    def sign(self) -> float:
+        """1 if a higher value is better, else −1."""
+        from leanrank.metrics import Measure
+
+        return 1.0 if Measure.parse(self.measure).higher_is_better else -1.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Parameters that were tried, and what came out on the validation data.
+
+    Attributes
+    ----------
+    parameters : dict
+        ``get_ranker(space.ranker)(**parameters)`` is the ranker.
+    value : float
+        The measure; NaN if the model cannot be used.
+    n_features : int
+        How many features the model uses.
+    """
+
+    parameters: dict[str, Any]
+    value: float
+    n_features: int
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A ranker with the parameters that validation data preferred.
+
+    Attributes
+    ----------
+    parameters : dict
+    value : float
+        The measure on the validation data, during the search.
+    ranker : fitted ranker
+    n_features : int
+        How many features it uses.
+    n_trials : int
+        How many models were compared.
+    fit_seconds : float
+        Of fitting the chosen model, alone and anew.
+    search_seconds : float
+        Of everything before that.
+    notes : tuple of str
+        What the last fit warned about.
+    """
+
+    parameters: dict[str, Any]
+    value: float
+    ranker: Any
+    n_features: int
+    n_trials: int
+    fit_seconds: float
+    search_seconds: float
+    notes: tuple[str, ...] = ()
+
+
+def fit_best(space: Space, split: Split) -> Chosen:
+    """Try everything in a space, and fit the best once more on the training data.
+
+    Examples
+    --------
+    >>> from leanrank.data import load_sample
+    >>> from leanrank.selection import Split, fit_best, get_space
+    >>> train, vali, test = load_sample()
+    >>> chosen = fit_best(get_space("rankrls"), Split(train, vali, "ndcg@10"))
+    >>> chosen.n_trials, sorted(chosen.parameters)
+    (15, ['alpha'])
+    """
+    started = time.perf_counter()
+    trials = list(run_trials(space, split))
+    best = best_trial(trials, split, space.ranker)
+    searched = time.perf_counter() - started
+    ranker = make_ranker(space, best.parameters, split)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        started = time.perf_counter()
+        fit_model(ranker, split.train, split.validation)
+        fitted = time.perf_counter() - started
+    return Chosen(
+        parameters=best.parameters,
+        value=best.value,
+        ranker=ranker,
+        n_features=count_features(ranker),
+        n_trials=len(trials),
+        fit_seconds=fitted,
+        search_seconds=searched,
+        notes=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
+    )
+
+
+def run_trials(space: Space, split: Split) -> Iterator[Trial]:
+    """Try everything in a space, setting by setting."""
+    for setting in space.settings():
+        yield from run_setting(space, setting, split)
+
+
+def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[Trial]:
+    """Try one setting of a space: one model, or all that its sweep gives."""
+    fixed = {**space.fixed, **setting}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the ends of a grid need not be exact, nor make sense
+        ranker = make_ranker(space, fixed, split)
+        return [
+            Trial({**fixed, **model.parameters}, split.value(model.scores), model.n_features)
+            for model in space.sweep(ranker, split.train, split.validation)
+        ]
+
+
+def best_trial(trials: Iterable[Trial], split: Split, name: str = "the ranker") -> Trial:
+    """Give the trial with the best measure; among equals the sparsest, then the first.
+
+    >>> data = RankingData([[1.0], [2.0]], [0, 1])
+    >>> tried = [Trial({"a": 1}, 0.5, 9), Trial({"a": 2}, 0.5, 3), Trial({"a": 3}, np.nan, 0)]
+    >>> best_trial(tried, Split(data, data)).parameters
+    {'a': 2}
+    """
+    usable = [trial for trial in trials if np.isfinite(trial.value)]
+    if not usable:
+        raise InputError(
+            f"no model that {name} gave ranks anything on the validation data: all weights are "
+            "zero or not finite; try other parameters, or bring the features to one scale"
+        )
+    return min(usable, key=lambda trial: (-split.sign * trial.value, trial.n_features))
+
+
+def make_ranker(space: Space, parameters: Mapping[str, Any], split: Split) -> Any:
+    """Make an unfitted ranker, which measures as the split does."""
+    kind = get_ranker(space.ranker)
+    known = kind().get_params()
+    own = {"measure": split.measure, "convention": split.judge, "n_jobs": 1}
+    return kind(**{**{k: v for k, v in own.items() if k in known}, **parameters})
+
+
+def grid_points(grid: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
+    """List all combinations of a grid's values.
+
+    >>> grid_points({"a": (1, 2), "b": ("x",)})
+    [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}]
+    """
+    return [dict(zip(grid, point, strict=True)) for point in itertools.product(*grid.values())]
+
+
+def _ranks_something(scores: FloatArray, data: RankingData) -> bool:
+    filled = np.flatnonzero(np.diff(data.query_ptr) > 0)
+    starts = data.query_ptr[:-1][filled]
+    high, low = np.maximum.reduceat(scores, starts), np.minimum.reduceat(scores, starts)
+    return bool(np.any(high > low))
