@@ -23,7 +23,7 @@ class PAMIR(SampledPairRanker):
 
     Parameters
     ----------
-    C : float, default=0.1
+    C : float, default=0.01
         Aggressiveness: the most that one pair may pull. Smaller on noisy labels.
     sampling : {"queries", "pairs"}, default="queries"
         Every query is equally likely, and then its pairs are, as published; or every pair is.
@@ -35,7 +35,7 @@ class PAMIR(SampledPairRanker):
         Whether the model is the average of the weights over about the later half of the steps,
         which the last pairs move less; as published it is not.
     random_state : int, RandomState or None, default=0
-        The same seed gives the same model on any machine, whatever the order of the rows.
+        The same seed gives the same model, whatever the order of the rows.
     measure, convention : str, default="map", "standard"
         What tells the best pass on validation data.
     patience : int, optional
@@ -50,14 +50,14 @@ class PAMIR(SampledPairRanker):
     --------
     >>> from leanrank import PAMIR, make_ranking
     >>> data = make_ranking(n_queries=60, n_features=10, random_state=0)
-    >>> ranker = PAMIR(C=0.01, n_steps=20_000).fit(data.X, data.y, qid=data.qid)
+    >>> ranker = PAMIR(n_steps=20_000).fit(data.X, data.y, qid=data.qid)
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
     True
     """
 
     def __init__(
         self,
-        C: float = 0.1,
+        C: float = 0.01,
         *,
         sampling: str = "queries",
         n_steps: int = 100_000,

@@ -180,7 +180,7 @@ def choose_thresholds(
     else:
         order = np.argsort(values, kind="stable")
         ordered, weight = values[order], weight[order]
-    first = np.flatnonzero(np.concatenate((np.ones(min(1, len(ordered))), np.diff(ordered) > 0)))
+    first = np.flatnonzero(np.concatenate((ordered[:1] == ordered[:1], ordered[1:] > ordered[:-1])))
     distinct = ordered[first].astype(np.float64)
     if weight is None:
         mass = np.diff(np.append(first, len(ordered))).astype(np.float64)
@@ -249,7 +249,8 @@ def _best_of(column: _Column, feature: int, direction: FloatArray, total: float)
         sums = _add_up(column.codes, direction, n_codes, LANES if n_codes <= FEW_CODES else 1)
     else:
         sums = np.zeros(n_codes)
-        sums[column.zero_code] += total - _add_up_rows(column.codes, column.rows, direction, sums)
+        stored = _add_up_rows(column.codes, column.rows, direction, sums)
+        sums[column.zero_code] += total - stored
     agreement, at, missing = _best_threshold(sums, TIED)
     return Cut(agreement, feature, float(column.thresholds[at]), missing)
 
