@@ -141,8 +141,8 @@ def _table2(name: str, systems: Sequence[System], found: dict[str, Outcome]) -> 
             continue
         means = [f"{outcome.measures[m].mean():.4f}" for m in COLUMNS]
         rows.append((system.label, tuple(map(Beside, printed, means))))
-        if system.seeded:
-            spread = [f"±{outcome.measures[m].std(ddof=_ddof(outcome)):.4f}" for m in COLUMNS]
+        if len(outcome.sparsity) > 1:
+            spread = [f"±{outcome.measures[m].std(ddof=1):.4f}" for m in COLUMNS]
             rows.append(("   over seeds", tuple(Beside(None, s) for s in spread)))
     title = f"Table 2: ranking accuracy on {name}, mean of five folds"
     return SideBySideTable(title, tuple(COLUMNS.values()), tuple(rows))
@@ -150,7 +150,8 @@ def _table2(name: str, systems: Sequence[System], found: dict[str, Outcome]) -> 
 
 def _table3(systems: Sequence[System], outcomes: Outcomes) -> ComparedTable:
     def ours(outcome: Outcome) -> str:
-        return f"{outcome.sparsity.mean():.4f}"
+        text = f"{outcome.sparsity.mean():.4f}"
+        return text if len(outcome.sparsity) == 1 else f"{text} ±{outcome.sparsity.std(ddof=1):.2f}"
 
     return _by_set("Table 3: share of the features in use", TABLE3, systems, outcomes, ours)
 
@@ -250,7 +251,3 @@ def _published_name(system: System) -> str:
     if system.label == MEANS.label:  # the faithful row stands beside the printed one
         return ""
     return PUBLISHED_AS.get(system.label, system.label)
-
-
-def _ddof(outcome: Outcome) -> int:
-    return 1 if len(outcome.sparsity) > 1 else 0
