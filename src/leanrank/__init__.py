@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from leanrank.data import load_letor as load_letor
     from leanrank.data import make_ranking as make_ranking
     from leanrank.model import load_model as load_model
+    from leanrank.rankers import LCRA as LCRA
     from leanrank.rankers import PAMIR as PAMIR
     from leanrank.rankers import SPD as SPD
     from leanrank.rankers import AdaRank as AdaRank
@@ -36,6 +37,7 @@ __getattr__, __dir__, _names = attach(
     {
         "SPD": "leanrank.rankers",
         "RSRank": "leanrank.rankers",
+        "LCRA": "leanrank.rankers",
         "DominationRanker": "leanrank.rankers",
         "FenchelRank": "leanrank.rankers",
         "GreedyRankRLS": "leanrank.rankers",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.fenchelrank import FenchelRank as FenchelRank
     from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
+    from leanrank.rankers.lcra import LCRA as LCRA
     from leanrank.rankers.listnet import ListNet as ListNet
     from leanrank.rankers.minbatsrank import MinBatSRank as MinBatSRank
     from leanrank.rankers.nonconvex import NonconvexRankSVM as NonconvexRankSVM
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.topics import TopicRanker as TopicRanker
 
 RANKERS: dict[str, str] = {
+    "lcra": "LCRA",
     "rsrank": "RSRank",
     "spd": "SPD",
     "domination": "DominationRanker",
@@ -47,6 +49,7 @@ RANKERS: dict[str, str] = {
 """The name of each ranker on the command line, and its class here."""
 
 _modules = {
+    "LCRA": "leanrank.rankers.lcra",
     "RSRank": "leanrank.rankers.rsrank",
     "SPD": "leanrank.rankers.spd",
     "BaseRanker": "leanrank.rankers.base",

@@ -32,7 +32,7 @@ class RSRank(SampledPairRanker):
     loss : {"hinge", "squared-hinge", "squared", "logistic"}, default="hinge"
     sampling : {"pairs", "queries", "rejection"}, default="queries"
         Which pairs are equally likely; see ``SPD``.
-    truncate_every : int, default=100
+    truncate_every : int, default=1000
         θ, the steps between truncations.
     ceiling : float, default=inf
         τ: larger weights are left alone.
@@ -65,7 +65,7 @@ class RSRank(SampledPairRanker):
         importance: Any = "ndcg",
         loss: str = "hinge",
         sampling: str = "queries",
-        truncate_every: int = 100,
+        truncate_every: int = 1000,
         ceiling: float = np.inf,
         n_steps: int = 100_000,
         epochs: int = 1,

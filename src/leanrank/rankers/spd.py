@@ -54,7 +54,7 @@ class SPD(SampledPairRanker):
         Largest passive-aggressive step.
     project : bool, default=False
         Whether weights stay in the ball of radius 1/√α, as in the first Pegasos.
-    truncate_every : int, default=100
+    truncate_every : int, default=1000
         Steps between truncations by the ℓ1 penalty; longer intervals leave fewer features.
     average : bool, optional
         Whether the model is the average over about the later half of the steps, which converges
@@ -94,7 +94,7 @@ class SPD(SampledPairRanker):
         power_t: float = 0.5,
         C: float = 1.0,
         project: bool = False,
-        truncate_every: int = 100,
+        truncate_every: int = 1000,
         average: bool | None = None,
         random_state: Any = 0,
         measure: str = "ndcg@10",

@@ -25,7 +25,7 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray
 
 SCALE, COUNTED, N_NOW, N_BEFORE, OWED, PENDING, NORM = range(7)
-SMALLEST = 1e-9
+SMALLEST = 1e-5
 """A smaller scale is multiplied into the weights, lest the numbers beside it lose their digits."""
 
 

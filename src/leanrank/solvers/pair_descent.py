@@ -129,8 +129,7 @@ class PairState:
 
     def weights(self) -> FloatArray:
         """Give the weights so far, or their average."""
-        out: FloatArray = read_weights(self.weights_, self.rule.ceiling)[0]
-        return out
+        return np.asarray(read_weights(self.weights_, self.rule.ceiling).mean(axis=0))
 
     def grow(self, n_features: int) -> None:
         """Make room for features that were not there before."""

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from leanrank import LCRA, SPD, RankingData, make_ranking
+from leanrank.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(n_queries=60, n_features=12, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def hidden(data):
+    return np.random.default_rng(0).random(len(data)) < 0.6
+
+
+def fit(ranker, data, hidden, **more):
+    return ranker.fit(data.X, np.where(hidden, np.nan, data.y), data.qid, **more)
+
+
+def test_one_view_is_spd_and_mu_alone_needs_unlabelled_documents(data, hidden):
+    settings = {"alpha": 0.01, "n_steps": 3000, "random_state": 3}
+    spd = SPD(**settings).fit(data.queries[:].replace(y=data.y))
+    assert np.allclose(LCRA(views=1, mu=5, **settings).fit(data).coef_, spd.coef_, rtol=1e-9)
+    # SPD-MV: mu = 0 is LCRA without a pull, and without unlabelled documents there is none either
+    apart = fit(LCRA(mu=0, **settings), data, hidden)
+    together = fit(LCRA(mu=0.1, **settings), data, hidden)
+    assert not np.allclose(apart.coef_, together.coef_, rtol=1e-3)
+    none = LCRA(mu=0, **settings).fit(data)
+    assert np.array_equal(LCRA(mu=5, **settings).fit(data).coef_, none.coef_)
+
+
+def test_agreement_grows_with_mu(data, hidden):
+    away = []
+    for mu in (0.0, 0.01, 1.0):
+        ranker = fit(LCRA(mu=mu, n_steps=20_000), data, hidden)
+        first, second = data.X @ ranker.view_coefs_.T[:, 0], data.X @ ranker.view_coefs_.T[:, 1]
+        away.append(np.mean((first - second) ** 2))
+    assert away[0] > 1.2 * away[1] > 2 * away[2]
+
+
+def test_prediction_is_the_mean_of_the_views(data, hidden):
+    ranker = fit(LCRA(views=3, n_steps=1000), data, hidden)
+    assert np.allclose(ranker.predict(data.X), (data.X @ ranker.view_coefs_.T).mean(axis=1))
+    for features, row in zip(ranker.views_, ranker.view_coefs_, strict=True):
+        assert np.array_equal(np.flatnonzero(row), features)
+
+
+def test_a_second_set_is_the_same_as_missing_labels(data, hidden):
+    ranker = LCRA(n_steps=1000)
+    nan = fit(ranker, data, hidden).coef_.copy()
+    labelled = data.X[~hidden], data.y[~hidden], data.qid[~hidden]
+    beside = LCRA(n_steps=1000).fit(*labelled, unlabeled=(data.X[hidden], data.qid[hidden]))
+    assert np.array_equal(beside.coef_, nan)
+    held = LCRA(n_steps=1000).fit(
+        RankingData(*labelled), unlabeled=RankingData(data.X[hidden], qid=data.qid[hidden])
+    )
+    assert np.array_equal(held.coef_, nan)
+    sparse = LCRA(n_steps=1000).fit(
+        csr_array(labelled[0]), *labelled[1:], unlabeled=(data.X[hidden], data.qid[hidden])
+    )
+    assert np.allclose(sparse.coef_, nan, rtol=1e-9)
+    weighted = LCRA(n_steps=1000).fit(
+        *labelled,
+        unlabeled=(data.X[hidden], data.qid[hidden]),
+        sample_weight=np.ones(len(labelled[0])),
+    )
+    assert np.allclose(weighted.coef_, nan, rtol=1e-9)
+
+
+def test_named_views(data, hidden):
+    names = [f"f{j}" for j in range(12)]
+    views = [names[:5], names[5:]]
+    frame = pd.DataFrame(data.X, columns=names)
+    y = np.where(hidden, np.nan, data.y)
+    named = LCRA(views=views, n_steps=1000).fit(frame, y, data.qid)
+    numbered = LCRA(views=[range(5), range(5, 12)], n_steps=1000).fit(data.X, y, data.qid)
+    assert np.array_equal(named.coef_, numbered.coef_)
+    beside = LCRA(views=views, n_steps=1000).fit(
+        frame[~hidden], y[~hidden], data.qid[~hidden], unlabeled=(frame[hidden], data.qid[hidden])
+    )
+    assert np.array_equal(beside.coef_, named.coef_)
+    assert list(beside.feature_names_in_) == names
+
+
+def test_the_order_of_rows_does_not_matter(data, hidden):
+    y = np.where(hidden, np.nan, data.y)
+    mixed = np.random.default_rng(1).permutation(len(data))
+    one = LCRA(n_steps=1000).fit(data.X, y, data.qid)
+    other = LCRA(n_steps=1000).fit(data.X[mixed], y[mixed], data.qid[mixed])
+    assert np.allclose(one.coef_, other.coef_, rtol=1e-9)
+
+
+def test_a_rate_and_a_strength_for_each_view(data, hidden):
+    two = fit(LCRA(alpha=[0.01, 10.0], eta0=[0.1, 0.01], mu=0, n_steps=5000), data, hidden)
+    sizes = np.abs(two.view_coefs_).sum(axis=1)
+    assert sizes[0] > 3 * sizes[1]
+
+
+def test_what_is_refused(data, hidden):
+    X, y, qid = data.X, data.y, data.qid
+    with pytest.raises(InputError, match="feature 1"):
+        LCRA().fit(np.where(np.arange(12) == 1, np.nan, X), y, qid)
+    with pytest.raises(InputError, match="finite"):
+        LCRA().fit(X, np.where(hidden, np.inf, y), qid)
+    with pytest.raises(InputError, match="missing"):
+        LCRA().fit(X, np.full(len(y), np.nan), qid)
+    with pytest.raises(InputError, match="nothing to learn"):
+        LCRA().fit(X, np.where(hidden, np.nan, 1.0), qid)
+    with pytest.raises(InputError, match="tuple"):
+        LCRA().fit(X, y, qid, unlabeled=X)
+    with pytest.raises(InputError, match="11 features"):
+        LCRA().fit(X, y, qid, unlabeled=(X[:, :11], qid))
+    with pytest.raises(InputError, match="query identifiers"):
+        LCRA().fit(X, y, qid, unlabeled=(X, qid[:3]))
+    with pytest.raises(InputError, match="offset"):
+        LCRA().fit(X, y, qid, unlabeled=(X, qid), offset=y)
+    with pytest.raises(InputError, match="need y and qid"):
+        LCRA().fit(X, y, unlabeled=(X, qid))
