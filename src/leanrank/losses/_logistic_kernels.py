@@ -16,6 +16,12 @@ import numpy as np
 
 from leanrank._jit import kernel
 
+SPREAD = 200.0
+"""Scores this close together have ratios of exponentials that neither overflow nor vanish."""
+
+FULL = 1e200
+"""A running product of odds is put away as a logarithm before it can overflow."""
+
 
 @kernel
 def evaluate(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u, g):
@@ -25,23 +31,20 @@ def evaluate(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0
         ends, weights, own, v = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u)
         loss = lose[own]
         pull = np.zeros(len(own))
+        up, down = _exponentials(v, loss)
         for k in range(1, len(ends)):
             for at in range(ends[k - 1], ends[k]):
                 if win[own[at]] == 0.0:
                     continue
-                cost = 0.0
-                pushed = 0.0
                 for run in range(_runs(weights, k)):
                     low, high, c = _run(ends, weights, k, run)
-                    for j in range(low, high):
-                        z = v[at] - v[j]
-                        e = math.exp(-abs(z))
-                        wrong = (e if z > 0.0 else 1.0) / (1.0 + e)
-                        cost += c * loss[j] * (max(-z, 0.0) + math.log1p(e))
-                        pushed += c * loss[j] * wrong
-                        pull[j] += win[own[at]] * c * loss[j] * wrong
-                value += win[own[at]] * cost
-                pull[at] -= win[own[at]] * pushed
+                    rate = win[own[at]] * c
+                    if len(up) > 0:
+                        cost, pushed = _close(down[at], up, low, high, rate, pull)
+                    else:
+                        cost, pushed = _far(v[at], v, loss, low, high, rate, pull)
+                    value += rate * cost
+                    pull[at] -= rate * pushed
         for at in range(len(own)):
             g[own[at]] = pull[at]
     return value
@@ -52,29 +55,43 @@ def products(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0
     """Fill the Hessian times the columns of D; D and ``out`` begin at the first row of query r0."""
     start = query_ptr[r0]
     width = D.shape[1]
-    total = np.empty(width)
     for q in range(r0, r1):
         out[query_ptr[q] - start : query_ptr[q + 1] - start] = 0.0
-        ends, weights, own, v = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u)
-        for k in range(1, len(ends)):
-            for at in range(ends[k - 1], ends[k]):
-                i = own[at]
-                if win[i] == 0.0:
-                    continue
-                total[:] = 0.0
-                d = D[i - start]
-                for run in range(_runs(weights, k)):
-                    low, high, c = _run(ends, weights, k, run)
-                    for other in range(low, high):
-                        j = own[other]
-                        e = math.exp(-abs(v[at] - v[other]))
-                        bend = win[i] * c * lose[j] * e / ((1.0 + e) * (1.0 + e))
-                        row, into = D[j - start], out[j - start]
-                        for f in range(width):
-                            flow = bend * (d[f] - row[f])
-                            total[f] += flow
-                            into[f] -= flow
-                out[i - start] += total
+        n = query_ptr[q + 1] - query_ptr[q]
+        bend = np.empty((n, n))
+        own = bends(cell_ptr, row_ptr, rows, win, lose, table, table_ptr, q, u, 0, n, bend)
+        for at in range(n):
+            i = own[at] - start
+            for other in range(at):
+                if bend[at, other] > 0.0:
+                    j = own[other] - start
+                    for f in range(width):
+                        flow = bend[at, other] * (D[i, f] - D[j, f])
+                        out[i, f] += flow
+                        out[j, f] -= flow
+
+
+@kernel
+def bends(cell_ptr, row_ptr, rows, win, lose, table, table_ptr, q, u, begin, end, out):
+    """Fill φ″ of the pairs of winners [begin, end) of a query, row the winner; give its rows.
+
+    Documents are numbered by ascending level, and only those up to ``end`` have a column.
+    """
+    ends, weights, own, v = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u)
+    out[:] = 0.0
+    k = 0
+    for at in range(begin, end):
+        while at >= ends[k]:
+            k += 1
+        if k == 0 or win[own[at]] == 0.0:
+            continue
+        for run in range(_runs(weights, k)):
+            low, high, c = _run(ends, weights, k, run)
+            rate = win[own[at]] * c
+            for j in range(low, high):
+                e = math.exp(-abs(v[at] - v[j]))
+                out[at - begin, j] = rate * lose[own[j]] * e / ((1.0 + e) * (1.0 + e))
+    return own
 
 
 @kernel
@@ -83,21 +100,19 @@ def dual(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1
     value = 0.0
     for q in range(r0, r1):
         ends, weights, own, v = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u)
+        loss = lose[own]
+        up, down = _exponentials(v, loss)
         for k in range(1, len(ends)):
             for at in range(ends[k - 1], ends[k]):
                 if win[own[at]] == 0.0:
                     continue
-                entropy = 0.0
                 for run in range(_runs(weights, k)):
                     low, high, c = _run(ends, weights, k, run)
-                    for j in range(low, high):
-                        z = v[at] - v[j]
-                        e = math.exp(-abs(z))
-                        s = a * (e if z > 0.0 else 1.0) / (1.0 + e)
-                        if 0.0 < s < 1.0:
-                            coin = s * math.log(s) + (1.0 - s) * math.log1p(-s)
-                            entropy -= c * lose[own[j]] * coin
-                value += win[own[at]] * entropy
+                    if len(up) > 0:
+                        entropy = _close_entropy(v[at], down[at], v, up, low, high, a)
+                    else:
+                        entropy = _far_entropy(v[at], v, loss, low, high, a)
+                    value += win[own[at]] * c * entropy
     return value
 
 
@@ -143,8 +158,8 @@ def listed(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, q, m
                     place = (filled + points[filled]) * (length / most) - passed
                     if place >= rate * (mass[high] - mass[low]):
                         break
-                    j = np.searchsorted(mass, mass[low] + max(place, 0.0) / rate, side="right") - 1
-                    winner[filled], loser[filled] = own[at], own[min(j, high - 1)]
+                    j = _bisect(mass, low, high, mass[low] + max(place, 0.0) / rate)
+                    winner[filled], loser[filled] = own[at], own[j]
                     filled += 1
                 passed += rate * (mass[high] - mass[low])
     # rounding may leave a last point beyond all pairs
@@ -175,3 +190,89 @@ def _run(ends, weights, k, run):
     if len(weights) == 0:
         return 0, ends[k - 1], 1.0
     return (ends[run - 1] if run > 0 else 0), ends[run], weights[k * len(ends) + run]
+
+
+@kernel
+def _bisect(sums, low, high, place):
+    """Give the last document of [low, high) before which no more than ``place`` lies."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sums[middle] <= place:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _exponentials(v, loss):
+    """Give e^v and e^{−v} about the middle, if all losers weigh one and their ratios are safe."""
+    if len(v) == 0 or v.max() - v.min() > SPREAD or loss.min() != 1.0 or loss.max() != 1.0:
+        return np.zeros(0), np.zeros(0)
+    up = np.exp(v - 0.5 * (v.max() + v.min()))
+    return up, 1.0 / up
+
+
+@kernel
+def _close(down, up, low, high, rate, pull):
+    """Sum the costs and pushes of one winner against losers of weight one.
+
+    Σ log(1 + r) is the logarithm of a product, kept as Π(1 + r) − 1 so that small odds r count.
+    """
+    cost, pushed, odds = 0.0, 0.0, 0.0
+    for j in range(low, high):
+        r = down * up[j]
+        wrong = r / (1.0 + r)
+        pushed += wrong
+        pull[j] += rate * wrong
+        odds += r + odds * r
+        if odds > FULL:
+            cost += math.log1p(odds)
+            odds = 0.0
+    return cost + math.log1p(odds), pushed
+
+
+@kernel
+def _far(own, v, loss, low, high, rate, pull):
+    """Sum the costs and pushes of one winner, whatever scores and weights are."""
+    cost, pushed = 0.0, 0.0
+    for j in range(low, high):
+        z = own - v[j]
+        e = math.exp(-abs(z))
+        wrong = loss[j] * (e if z > 0.0 else 1.0) / (1.0 + e)
+        cost += loss[j] * (max(-z, 0.0) + math.log1p(e))
+        pushed += wrong
+        pull[j] += rate * wrong
+    return cost, pushed
+
+
+@kernel
+def _close_entropy(own, down, v, up, low, high, a):
+    """Sum log(1 + r) − s (log a − z) − (1 − s) log(1 + (1 − a) r) at s = a r / (1 + r)."""
+    if a == 0.0:
+        return 0.0
+    log_a = math.log(a)
+    total, odds = 0.0, 0.0
+    for j in range(low, high):
+        r = down * up[j]
+        s = a * r / (1.0 + r)
+        total -= s * (log_a - (own - v[j]))
+        if a < 1.0:
+            total -= (1.0 - s) * math.log1p((1.0 - a) * r)
+        odds += r + odds * r
+        if odds > FULL:
+            total += math.log1p(odds)
+            odds = 0.0
+    return total + math.log1p(odds)
+
+
+@kernel
+def _far_entropy(own, v, loss, low, high, a):
+    total = 0.0
+    for j in range(low, high):
+        z = own - v[j]
+        e = math.exp(-abs(z))
+        s = a * (e if z > 0.0 else 1.0) / (1.0 + e)
+        if 0.0 < s < 1.0:
+            total -= loss[j] * (s * math.log(s) + (1.0 - s) * math.log1p(-s))
+    return total

@@ -21,6 +21,9 @@ from leanrank.losses.base import Edges, Labels
 from leanrank.losses.exponential import by_level
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss
 
+LONG = 64
+"""Documents of a query from which its Hessian is multiplied by blocks, and in such a block."""
+
 
 class LogisticLoss(SmoothPairwiseLoss):
     """Σ c_ij log(1 + e^{−(u_i − u_j)}).
@@ -73,10 +76,43 @@ class LogisticLoss(SmoothPairwiseLoss):
     def _products(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
-        kernels.products(*by_level(plan), r0, r1, u, D, out)
+        first = int(plan.query_ptr[r0])
+        short = r0  # the first query not yet done: short ones are done together
+        for q in (np.flatnonzero(np.diff(plan.query_ptr[r0 : r1 + 1]) >= LONG) + r0).tolist():
+            _loop(plan, short, q, first, u, D, out)
+            _multiply(plan, q, first, u, D, out)
+            short = q + 1
+        _loop(plan, short, r1, first, u, D, out)
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         return float(kernels.dual(*by_level(plan), r0, r1, u, a))
+
+
+def _loop(
+    plan: PairPlan, r0: int, r1: int, first: int, u: FloatArray, D: FloatArray, out: FloatArray
+) -> None:
+    """Fill the products of short queries, pair after pair."""
+    if r1 > r0:
+        rows = slice(int(plan.query_ptr[r0]) - first, int(plan.query_ptr[r1]) - first)
+        kernels.products(*by_level(plan), r0, r1, u, D[rows], out[rows])
+
+
+def _multiply(
+    plan: PairPlan, q: int, first: int, u: FloatArray, D: FloatArray, out: FloatArray
+) -> None:
+    """Fill the products of a long query, some winners against all losers at a time."""
+    begin, end = int(plan.query_ptr[q]) - first, int(plan.query_ptr[q + 1]) - first
+    columns, total = np.empty((0, 0)), np.zeros((end - begin, D.shape[1]))
+    _, *arrays = by_level(plan)
+    for low in range(0, end - begin, LONG):
+        high = min(low + LONG, end - begin)
+        bend = np.empty((high - low, high))
+        own = kernels.bends(*arrays, q, u, low, high, bend) - first
+        if low == 0:
+            columns = np.ascontiguousarray(D[own])
+        total[low:high] += bend.sum(axis=1)[:, None] * columns[low:high] - bend @ columns[:high]
+        total[:high] += bend.sum(axis=0)[:, None] * columns[:high] - bend.T @ columns[low:high]
+    out[own] = total
 
 
 def with_drawn_pairs(plan: PairPlan, most: int, rng: np.random.Generator) -> PairPlan:
