@@ -22,29 +22,32 @@ def as_kind(X, kind):
     return X.astype(np.float32) if kind == "float32" else X
 
 
-def make(rng, kind="dense", n_features=9, jobs=1, **options):
+def make(rng, kind="dense", importance=None, n_features=9, jobs=1, **options):
     labels = random_labels(rng, options.pop("n_levels", 3), most=14, **options)
     X = rng.normal(size=(int(labels.query_ptr[-1]), n_features))
     X[rng.random(X.shape) < 0.4] = 0.0
     X[:, 2] = 0.0
     X = np.round(X * 1024) / 1024
-    loss = SquaredHingeLoss()
+    loss = SquaredHingeLoss(importance)
     plan = loss.prepare(labels)
     return X, labels, Problem(as_kind(X, kind), loss, plan, make_executor(jobs))
 
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
-@pytest.mark.parametrize("edges", [False, True])
+@pytest.mark.parametrize("form", ["levels", "table", "edges"])
 @pytest.mark.parametrize("narrow", [False, True])
-def test_the_hessian_is_the_brute_force_one(monkeypatch, kind, edges, narrow):
+def test_the_hessian_is_the_brute_force_one(monkeypatch, kind, form, narrow):
     if narrow:  # some columns at a time
+        monkeypatch.setattr(_laplacian, "_shared_width", lambda n_rows, n_features: 2)
         monkeypatch.setattr(_laplacian, "PIECE_BYTES", 0)
         monkeypatch.setattr(_laplacian, "PIECE_SHARE", 1 << 40)
         monkeypatch.setattr(_laplacian, "FEWEST_COLUMNS", 2)
     rng = np.random.default_rng(8)
-    X, labels, problem = make(rng, kind, weights=True, edges=edges)
+    importance = rng.random((3, 3)) if form == "table" else None
+    X, labels, problem = make(rng, kind, importance, weights=True, edges=form == "edges")
     u = rng.normal(size=len(X))
-    hessian = brute(problem.loss, brute_pairs(labels, problem.plan), u)[2]
+    tables = None if importance is None else [importance] * 7
+    hessian = brute(problem.loss, brute_pairs(labels, problem.plan, tables), u)[2]
     for features in (np.arange(9), np.array([1, 2, 5])):
         block = problem.design.take(features)
         got = problem.hessian(block, u)
@@ -125,3 +128,17 @@ def test_edges_of_labels_give_the_same_optimum():
         rtol=1e-6,
         atol=1e-9,
     )
+
+
+def test_more_rows_than_a_batch():
+    rng = np.random.default_rng(3)
+    n = 1_500
+    labels = Labels(y=rng.integers(0, 90, n) / 4.0, query_ptr=np.array([0, 700, 701, n]))
+    X, u = rng.normal(size=(n, 5)) + 3, rng.normal(size=n)
+    loss = SquaredHingeLoss()
+    problem = Problem(X, loss, loss.prepare(labels))
+    out = np.empty_like(X)
+    loss.products(problem.plan, 0, 3, u, X, out)
+    got = problem.hessian(problem.design.take(np.arange(5)), u)
+    np.testing.assert_allclose(got, X.T @ out, rtol=1e-9)
+    np.testing.assert_array_equal(got, got.T)

@@ -29,7 +29,7 @@ def evaluate(
 ):
     """Sum c·h^power and c·h^(power−1) over violated pairs, and fill the gradient of the first."""
     total, below = 0.0, 0.0
-    x, level, wins, loses, nodes = _scratch(query_ptr, cell_ptr, r0, r1, 4)
+    x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, 4)
     lost, won = np.empty(len(x)), np.empty(len(x))
     for q in range(r0, r1):
         begin, end, first = query_ptr[q], query_ptr[q + 1], cell_ptr[q]
@@ -38,11 +38,11 @@ def evaluate(
             g[begin:end] = 0.0
             continue
         sort_scores(u, begin, end, order, x)
-        _from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+        from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        _sweep(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
-        _turn_over(n, n_levels, x, level, wins, loses)
-        total += _sweep(
+        sweep(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
+        turn_over(n, n_levels, x, level, wins, loses)
+        total += sweep(
             x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won
         )
         for at in range(n):
@@ -55,7 +55,7 @@ def evaluate(
 def totals(query_ptr, cell_ptr, cell, win, lose, table, table_ptr, order, margin, power, r0, r1, u):
     """Sum c·h^power and c·h^(power−1) over violated pairs."""
     total, below = 0.0, 0.0
-    x, level, wins, loses, nodes = _scratch(query_ptr, cell_ptr, r0, r1, 4)
+    x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, 4)
     lost = np.empty(len(x))
     for q in range(r0, r1):
         begin, end, first = query_ptr[q], query_ptr[q + 1], cell_ptr[q]
@@ -63,9 +63,9 @@ def totals(query_ptr, cell_ptr, cell, win, lose, table, table_ptr, order, margin
         if n_levels < 2:
             continue
         sort_scores(u, begin, end, order, x)
-        _from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+        from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        total += _sweep(
+        total += sweep(
             x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost
         )
         for at in range(n):
@@ -82,7 +82,7 @@ def products(
     D and ``out`` begin at the first row of query r0.
     """
     width = D.shape[1]
-    x, level, wins, loses, nodes = _scratch(query_ptr, cell_ptr, r0, r1, width + 1)
+    x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, width + 1)
     d, sums = np.empty((len(x), width)), np.empty((len(x), width))
     start = query_ptr[r0]
     for q in range(r0, r1):
@@ -92,7 +92,7 @@ def products(
             out[begin - start : end - start] = 0.0
             continue
         sort_scores(u, begin, end, order, x)
-        _from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+        from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
         for at in range(n):
             i = order[begin + at] - start
             for f in range(width):
@@ -100,7 +100,7 @@ def products(
                 sums[at, f] = 0.0
         weights = table[table_ptr[q] : table_ptr[q + 1]]
         _sweep_columns(x, level, wins, loses, n, n_levels, weights, True, margin, nodes, d, sums)
-        _turn_over(n, n_levels, x, level, wins, loses)
+        turn_over(n, n_levels, x, level, wins, loses)
         _sweep_columns(x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums)
         for at in range(n):
             i = order[begin + at] - start
@@ -109,7 +109,7 @@ def products(
 
 
 @kernel
-def _scratch(query_ptr, cell_ptr, r0, r1, width):
+def query_scratch(query_ptr, cell_ptr, r0, r1, width):
     longest, levels = 0, 1
     for q in range(r0, r1):
         longest = max(longest, query_ptr[q + 1] - query_ptr[q])
@@ -119,7 +119,7 @@ def _scratch(query_ptr, cell_ptr, r0, r1, width):
 
 
 @kernel
-def _from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses):
+def from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses):
     """List a query in order of score, as losers see it: scores and levels upside down."""
     for at in range(n):
         x[at] = -x[at]
@@ -142,7 +142,7 @@ def _in_order(weight, order, begin, n, out):
 
 
 @kernel
-def _turn_over(n, n_levels, x, level, wins, loses):
+def turn_over(n, n_levels, x, level, wins, loses):
     """List everything the other way round, scores and levels upside down."""
     for at in range((n + 1) // 2):
         other = n - 1 - at
@@ -155,7 +155,7 @@ def _turn_over(n, n_levels, x, level, wins, loses):
 
 
 @kernel
-def _sweep(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
+def sweep(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
     """For each document, sum add·h^(power−1) over the documents of lower levels ahead of which it
     is by less than the margin; times read in ``sums``. Return the total of read·add·h^power.
 
@@ -253,24 +253,31 @@ def _sweep_columns(x, level, adds, reads, n, n_levels, weights, reverse, margin,
                         k += k & -k
             ahead += 1
         if reads[at] != 0.0 and level[at] > 0:
-            count = 0.0
             found[:] = 0.0
-            k = level[at]
-            if len(weights) > 0:
-                for j in range(k):
-                    c = _weight(weights, n_levels, k, j, reverse)
-                    count += c * nodes[j, width]
-                    for f in range(width):
-                        found[f] += c * nodes[j, f]
-            else:
-                while k > 0:
-                    count += nodes[k, width]
-                    for f in range(width):
-                        found[f] += nodes[k, f]
-                    k -= k & -k
+            count = read_columns(nodes, level[at], n_levels, weights, reverse, found)
             i = at if reverse else n - 1 - at
             for f in range(width):
                 sums[i, f] += reads[at] * (count * d[i, f] - found[f])
+
+
+@kernel
+def read_columns(nodes, k, n_levels, weights, reverse, found):
+    """Add up the columns of the levels below k, and return what they weigh."""
+    width = len(found)
+    count = 0.0
+    if len(weights) > 0:
+        for j in range(k):
+            c = _weight(weights, n_levels, k, j, reverse)
+            count += c * nodes[j, width]
+            for f in range(width):
+                found[f] += c * nodes[j, f]
+    else:
+        while k > 0:
+            count += nodes[k, width]
+            for f in range(width):
+                found[f] += nodes[k, f]
+            k -= k & -k
+    return count
 
 
 @kernel

@@ -17,6 +17,7 @@ curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``
 fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
 product    the score Hessian times a vector, for working sets too large for a matrix
 products   the same for the columns of a matrix at once, where there is no curvature and fold
+gram       the same from both sides, for a dense matrix; beside products, if a plan ``suits_gram``
 dual       the dual value at the point that the scaled score gradient a·g defines
 ========== ===================================================================================
 """

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._typing import FloatArray
+from leanrank._typing import AnyArray, FloatArray
 from leanrank.losses import _pair_kernels as kernels
+from leanrank.losses._pair_gram import gram
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss, level_arrays
 
 
@@ -49,6 +50,24 @@ class SquaredHingeLoss(SmoothPairwiseLoss):
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
         kernels.products(*level_arrays(plan), self.margin, r0, r1, u, D, out)
+
+    def suits_gram(self, plan: PairPlan) -> bool:
+        """Whether ``gram`` is there: edges only have ``products``."""
+        return plan.edges is None
+
+    def gram(
+        self,
+        plan: PairPlan,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        X: AnyArray,
+        columns: tuple[int, int],
+    ) -> FloatArray:
+        """Give some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only."""
+        half: FloatArray = gram(*level_arrays(plan), self.margin, r0, r1, u, X, *columns)
+        half *= 2.0
+        return half
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         squares, hinges = kernels.totals(*level_arrays(plan), self.margin, 2, r0, r1, u)

@@ -207,6 +207,10 @@ class DenseBlock(DenseDesign):
         """Undo the scaling."""
         return gram * np.outer(self.spread, self.spread) - low_rank
 
+    def dense(self, rows: tuple[int, int]) -> np.ndarray[Any, Any]:
+        """Give some rows as they are."""
+        return self.X[rows[0] : rows[1]]
+
     def columns(self, rows: tuple[int, int], begin: int, end: int, anchor: IntArray) -> FloatArray:
         """Copy some rows of some columns, less their anchors."""
         out = np.empty((rows[1] - rows[0], end - begin))
