@@ -130,12 +130,12 @@ def test_the_exponential_loss_overflows_only_where_a_pair_does():
 
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("importance", [None, "ndcg"])
-@pytest.mark.parametrize("n_levels", [2, 5, 60])
+@pytest.mark.parametrize("n_levels", [3, 60])
 @pytest.mark.parametrize("spread", [1.0, 60.0])
 def test_long_queries_among_short_ones(kind, importance, n_levels, spread):
     """Long queries go by blocks, and far losers by other sums: neither shows."""
     rng = np.random.default_rng(6)
-    ptr = np.cumsum([0, 3, 150, 0, 5, 64, 63, 2])
+    ptr = np.cumsum([0, 3, 100, 0, 5, 64, 63, 2])
     n = int(ptr[-1])
     y = rng.integers(0, n_levels, n).astype(float)
     y[:2] = 0, 1
