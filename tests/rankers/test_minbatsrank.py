@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import doctest
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,6 +108,39 @@ def test_partial_fit_skips_blocks_without_information_and_takes_pickles():
     )
 
 
+def test_preferences_stand_in_for_labels():
+    data = problem()
+    same = data.qid[:, None] == data.qid[None, :]
+    i, j = np.nonzero(same & (data.y[:, None] > data.y[None, :]))
+    by_label = MinBatSRank(0.1).fit(data)
+    by_pairs = MinBatSRank(0.1).fit(data.X, qid=data.qid, preferences=(i, j))
+    assert by_pairs.n_informative_queries_ == by_label.n_informative_queries_
+    assert by_pairs.score(data) == pytest.approx(by_label.score(data), abs=0.02)
+    # labels and all their pairs are the same, once the order is
+    settings = {"relative": False, "epochs": 2, "shuffle": False}
+    one = MinBatSRank(5.0, **settings).fit(data)
+    other = MinBatSRank(5.0, **settings).fit(data.X, qid=data.qid, preferences=(i, j))
+    assert np.allclose(one.coef_, other.coef_, rtol=1e-8)
+    assert np.allclose(
+        MinBatSRank(5.0, relative=False)
+        .partial_fit(data.X, qid=data.qid, preferences=(i, j))
+        .coef_,
+        MinBatSRank(5.0, relative=False).partial_fit(data).coef_,
+        rtol=1e-8,
+    )
+    # whatever the order of the rows
+    mixed = np.random.default_rng(0).permutation(len(data))
+    place = np.argsort(mixed)
+    shuffled = MinBatSRank(0.1).fit(
+        data.X[mixed], qid=data.qid[mixed], preferences=(place[i], place[j])
+    )
+    assert np.allclose(shuffled.coef_, by_pairs.coef_, rtol=1e-6, atol=1e-9)
+    with pytest.raises(InputError, match="not a sum over pairs"):
+        MinBatSRank(loss="listnet").fit(data.X, qid=data.qid, preferences=(i, j))
+    with pytest.raises(InputError, match="batch_pairs draws"):
+        MinBatSRank(batch_pairs=3).fit(data.X, qid=data.qid, preferences=(i, j))
+
+
 def test_growing():
     data = problem()
     X = csr_array(data.X)
@@ -153,6 +187,11 @@ def test_an_empty_model_is_never_the_best_pass():
     assert ranker.history_[0]["support"] == 0
     assert ranker.history_[0]["map"] == 1.0
     assert ranker.coef_.any()
+    # nor does patience run out before the first feature
+    patient = MinBatSRank(0.9, epochs=20, measure="map", convention="letor3", patience=2)
+    assert patient.fit(data, validation=vali).coef_.any()
+    assert patient.best_epoch_ > 2
+    assert not hasattr(patient.fit(data), "best_epoch_")
 
 
 def test_warm_start_goes_on():
@@ -209,5 +248,9 @@ def test_plain_sums_with_uniform_rates_diverge_with_a_sentence():
 
 def test_names_and_examples():
     assert get_ranker("minbatsrank") is MinBatSRank
+    guide = Path(__file__).parents[2] / "docs" / "minbatsrank.md"
+    done = doctest.testfile(str(guide), module_relative=False)
+    assert done.attempted >= 15
+    assert done.failed == 0
     for module in (minbatsrank, stochastic):
         assert doctest.testmod(module).failed == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -78,6 +78,8 @@ class MinBatSRank(StochasticRanker):
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
     True
     """
+
+    _takes_preferences: ClassVar[bool] = True  # a loss that is not pairwise refuses them itself
 
     alpha_: float
 

@@ -15,8 +15,9 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import single_threaded_blas
-from leanrank.losses.base import Labels
+from leanrank.losses.base import Edges, Labels
 from leanrank.rankers.base import BaseRanker, validated_matrix
+from leanrank.rankers.preferences import count_informative
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,12 +111,13 @@ class StochasticRanker(BaseRanker):
         query_weight: Any = None,
         gain_weight: Any = None,
         offset: Any = None,
+        preferences: Any = None,
     ) -> Self:
         """Learn the weights in ``epochs`` passes.
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight, gain_weight, offset
+        X, y, qid, group, sample_weight, query_weight, gain_weight, offset, preferences
             As for every ranker.
         validation : RankingData or (X, y, qid), optional
             Where to measure the model after each pass: the best one is kept, and after ``patience``
@@ -135,9 +137,10 @@ class StochasticRanker(BaseRanker):
             query_weight=query_weight,
             gain_weight=gain_weight,
             offset=offset,
+            preferences=preferences,
         )
         self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = int(data.informative.sum())
+        self.n_informative_queries_ = _count_informative(data, labels)
         with single_threaded_blas():
             self._run(data, labels, held_out)
         return self
@@ -153,6 +156,7 @@ class StochasticRanker(BaseRanker):
         query_weight: Any = None,
         gain_weight: Any = None,
         offset: Any = None,
+        preferences: Any = None,
     ) -> Self:
         """Learn from whole queries, once each in the given order, going on from ``state_``.
 
@@ -171,13 +175,15 @@ class StochasticRanker(BaseRanker):
             query_weight=query_weight,
             gain_weight=gain_weight,
             offset=offset,
+            preferences=preferences,
         )
         counted = (0, 0) if first else (self.n_queries_, self.n_informative_queries_)
+        n_informative = _count_informative(data, labels)
         self.n_queries_ = counted[0] + data.n_queries
-        self.n_informative_queries_ = counted[1] + int(data.informative.sum())
+        self.n_informative_queries_ = counted[1] + n_informative
         if first:
             self.n_iter_, self.history_ = 0, []
-        if not data.informative.any():
+        if n_informative == 0:
             if first:
                 self.coef_ = np.zeros(data.n_features)
             return self
@@ -207,7 +213,9 @@ class StochasticRanker(BaseRanker):
         go_on = self.warm_start and getattr(self, "state_", None) is not None
         if not go_on or len(self.coef_) != data.n_features:
             self.state_ = self._begin(block, data.n_features, self._seed(), epochs)
-        active = content_order(data, block.active) if self.shuffle else block.active
+        active = block.active
+        if self.shuffle:
+            active = content_order(data, active, labels.edges)
         self.history_ = []
         best: tuple[float, int, FloatArray] | None = None
         start = time.perf_counter()
@@ -222,11 +230,14 @@ class StochasticRanker(BaseRanker):
             value = self._quality(self.history_[-1])
             if w.any() and np.isfinite(value) and (best is None or value > best[0]):
                 best = (value, self.n_iter_, w)
-            if patience is not None and self.n_iter_ - (best[1] if best else 0) >= patience:
+            # a threshold that suits the whole run may let no feature in for a while
+            if patience is not None and best is not None and self.n_iter_ - best[1] >= patience:
                 break
         self.coef_ = self.state_.weights() if best is None else best[2]
         if best is not None:
             self.best_epoch_ = best[1]
+        elif hasattr(self, "best_epoch_"):
+            del self.best_epoch_  # of an earlier fit
         if not self.coef_.any():
             warnings.warn(
                 f"{type(self).__name__} learned a model without features: every score is 0; lower "
@@ -289,11 +300,12 @@ class StochasticRanker(BaseRanker):
             )
 
 
-def content_order(data: RankingData, queries: IntArray) -> IntArray:
+def content_order(data: RankingData, queries: IntArray, edges: Edges | None = None) -> IntArray:
     """Sort queries by what is in them, whatever the order of the rows and the names.
 
-    The key of a query is how its labels go with a random direction of its features. What is the
-    same for all documents of a query does not count, nor do documents of weight zero.
+    The key of a query is how its labels (or preferences) go with a random direction of its
+    features. What is the same for all documents of a query does not count, nor do documents of
+    weight zero.
 
     >>> data = RankingData([[1.0], [0.0], [3.0], [0.0]], [1, 0, 1, 0], qid=["b", "b", "a", "a"])
     >>> data.query_ids[content_order(data, np.arange(2))].tolist()
@@ -304,10 +316,20 @@ def content_order(data: RankingData, queries: IntArray) -> IntArray:
     n_queries = data.n_queries
     query_of = np.repeat(np.arange(n_queries), np.diff(data.query_ptr))
     weight = np.ones(len(data)) if data.sample_weight is None else data.sample_weight
+    if edges is not None:
+        away = edges.weight * (along[edges.winner] - along[edges.loser])
+        key = np.bincount(query_of[edges.winner], away, minlength=n_queries)
+        return queries[np.argsort(key[queries], kind="stable")]
     mass = np.maximum(np.bincount(query_of, weight, minlength=n_queries), 1e-300)
     mean = np.bincount(query_of, weight * data.y, minlength=n_queries) / mass
     key = np.bincount(query_of, weight * (data.y - mean[query_of]) * along, minlength=n_queries)
     return queries[np.argsort(key[queries], kind="stable")]
+
+
+def _count_informative(data: RankingData, labels: Labels) -> int:
+    if labels.edges is not None:
+        return count_informative(labels.edges, labels.query_ptr)
+    return int(data.informative.sum())
 
 
 def as_data(validation: Any) -> RankingData | None:

@@ -23,7 +23,7 @@ import numpy as np
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels
+from leanrank.losses.base import Labels, refuse_edges
 from leanrank.solvers import _ftrl_kernels as kernels
 
 
@@ -206,6 +206,8 @@ def make_batches(
             f"normalize={labels.normalize!r} needs all queries at once, and a stream has no end: "
             "use 'query' or 'none'"
         )
+    if not getattr(loss, "takes_edges", False):
+        refuse_edges(labels, loss.name)
     plan = loss.prepare(labels)
     n_queries = len(labels.query_ptr) - 1
     given = labels.query_weight
@@ -216,6 +218,11 @@ def make_batches(
         factor *= weight[active].sum()
     pairs = None
     if batch_pairs is not None:
+        if labels.edges is not None:
+            raise InputError(
+                "batch_pairs draws pairs by their labels, so it cannot be combined with "
+                "preferences: leave one out"
+            )
         pairs = _index_pairs(labels, batch_pairs)
         has_pairs = pairs.total_below[labels.query_ptr[active + 1] - 1] > 0
         active, factor = active[has_pairs], weight
