@@ -18,6 +18,7 @@ RANKERS = [
     MinBatSRank(),
     MinBatSRank(loss="domination", rates="uniform", l1="per_step"),
     MinBatSRank(0.01, loss="listnet", normalize="none", gamma=0.1),
+    MinBatSRank(batch_pairs=20),
 ]
 
 

@@ -18,6 +18,7 @@ from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Edges, Labels
 from leanrank.rankers.base import BaseRanker, validated_matrix
 from leanrank.rankers.preferences import count_informative
+from leanrank.solvers.pair_sampling import document_keys
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -309,10 +310,9 @@ def content_order(data: RankingData, queries: IntArray, edges: Edges | None = No
 
     >>> data = RankingData([[1.0], [0.0], [3.0], [0.0]], [1, 0, 1, 0], qid=["b", "b", "a", "a"])
     >>> data.query_ids[content_order(data, np.arange(2))].tolist()
-    ['b', 'a']
+    ['a', 'b']
     """
-    direction = np.random.default_rng(0).normal(size=data.n_features)
-    along = np.asarray(data.X @ direction.astype(data.X.dtype, copy=False), dtype=np.float64)
+    along = document_keys(data.X)
     n_queries = data.n_queries
     query_of = np.repeat(np.arange(n_queries), np.diff(data.query_ptr))
     weight = np.ones(len(data)) if data.sample_weight is None else data.sample_weight

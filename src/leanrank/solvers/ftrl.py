@@ -25,6 +25,7 @@ from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels, refuse_edges
 from leanrank.solvers import _ftrl_kernels as kernels
+from leanrank.solvers.pair_sampling import document_keys
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,9 @@ class QueryBatches:
             u -= self.offset
         gradient = _gradient_of_pairs(self, 0) if self.pairs else _gradient(self)
         for q in self.active.tolist():
-            gradient(q, q, u, g)
+            # drawn by the number of its pairs, which does not depend on the order of the queries
+            last = int(self.query_ptr[q + 1]) - 1
+            gradient(q, int(self.pairs.total_below[last]) if self.pairs else 0, u, g)
             g[self.query_ptr[q] : self.query_ptr[q + 1]] *= self.factor[q]
         return np.asarray(self.X.T @ g, dtype=np.float64)
 
@@ -223,7 +226,7 @@ def make_batches(
                 "batch_pairs draws pairs by their labels, so it cannot be combined with "
                 "preferences: leave one out"
             )
-        pairs = _index_pairs(labels, batch_pairs)
+        pairs = _index_pairs(X, labels, batch_pairs)
         has_pairs = pairs.total_below[labels.query_ptr[active + 1] - 1] > 0
         active, factor = active[has_pairs], weight
         plan = _plan_of_pairs(loss, batch_pairs, labels.normalize)
@@ -358,13 +361,13 @@ def _plan_of_pairs(loss: Any, n_pairs: int, normalize: str) -> Any:
     )
 
 
-def _index_pairs(labels: Labels, n_pairs: int) -> DrawnPairs:
+def _index_pairs(X: Matrix, labels: Labels, n_pairs: int) -> DrawnPairs:
     if isinstance(n_pairs, bool) or not isinstance(n_pairs, (int, np.integer)) or n_pairs < 1:
         raise InputError(f"batch_pairs={n_pairs!r} must be a positive whole number, or None")
     ptr, y = labels.query_ptr, labels.y
     sizes = np.diff(ptr)
     query_of = np.repeat(np.arange(len(sizes)), sizes)
-    rows = np.lexsort((y, query_of)).astype(np.int64)
+    rows = np.lexsort((document_keys(X), y, query_of))  # whatever the order of the rows
     level = y[rows]
     first = np.concatenate(([True], (level[1:] != level[:-1]) | (query_of[1:] != query_of[:-1])))
     begins = np.repeat(ptr[:-1], sizes)
