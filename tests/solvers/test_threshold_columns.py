@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from leanrank.execution import SerialExecutor, ThreadExecutor
+from leanrank.solvers._coded_column import choose_thresholds
 from leanrank.solvers.threshold_columns import (
     Cut,
     ThresholdColumns,
-    choose_thresholds,
     column_values,
     cut_values,
 )
@@ -38,7 +38,7 @@ def brute_force(X, direction):
     return best
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(
     seed=st.integers(0, 10**6),
     n_rows=st.integers(1, 40),
@@ -46,8 +46,18 @@ def brute_force(X, direction):
     missing=st.sampled_from([0.0, 0.3, 1.0]),
     sparse=st.booleans(),
     dtype=st.sampled_from([np.float64, np.float32]),
+    coded=st.booleans(),
 )
-def test_the_best_cut_of_all(seed, n_rows, n_features, missing, sparse, dtype):
+def test_the_best_cut_of_all(seed, n_rows, n_features, missing, sparse, dtype, coded):
+    """Features with few values are coded, those with many sorted into bins: here of any number."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not coded:
+            patch.setattr("leanrank.solvers.threshold_columns.MOST_CODES", 3)
+            patch.setattr("leanrank.solvers._sorted_column.N_BINS", 1 + seed % 7)
+        check_best_cut(seed, n_rows, n_features, missing, sparse, dtype)
+
+
+def check_best_cut(seed, n_rows, n_features, missing, sparse, dtype):
     rng = np.random.default_rng(seed)
     X = make_matrix(rng, n_rows, n_features, missing=missing, dtype=dtype)
     direction = rng.normal(size=n_rows)
@@ -103,6 +113,22 @@ def test_threads_find_the_same_bits():
     assert cuts[0] == cuts[1] == cuts[2]
 
 
+def test_sorted_and_coded_columns_find_the_same(monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(5000, 6)).round(3)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    weight = rng.integers(0, 2, size=5000).astype(float)
+    coded = ThresholdColumns(X, None, SerialExecutor(), weight)
+    monkeypatch.setattr("leanrank.solvers.threshold_columns.MOST_CODES", 3)
+    binned = ThresholdColumns(X, None, SerialExecutor(), weight)
+    assert binned.n_bytes > coded.n_bytes
+    for _ in range(20):
+        direction = weight * rng.normal(size=5000) * rng.random()
+        one, other = coded.best(direction), binned.best(direction)
+        assert one.agreement == pytest.approx(other.agreement, abs=1e-11)
+        assert one[1:] == other[1:]
+
+
 def test_thresholds_separate_neighbours():
     close = np.nextafter(1.0, 2.0)
     for values in ([1.0, close], [1.7e308, -1.7e308], [0.0, 5e-324], [-1.0, np.nextafter(-1.0, 0)]):
@@ -131,8 +157,9 @@ def test_weights_count_as_repetition():
         assert weighed.tolist() == repeated.tolist()
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_documents_of_weight_zero_make_no_threshold(sparse):
+@pytest.mark.parametrize(("sparse", "most"), [(False, 65536), (True, 65536), (False, 3)])
+def test_documents_of_weight_zero_make_no_threshold(sparse, most, monkeypatch):
+    monkeypatch.setattr("leanrank.solvers.threshold_columns.MOST_CODES", most)
     X = np.array([[0.0, 1.0], [0.0, 3.0], [7.0, 2.0], [4.0, 0.0], [np.nan, np.nan]])
     weight = np.array([1.0, 1.0, 0.0, 1.0, 0.0])
     direction = np.array([-0.5, 0.1, 0.0, 0.4, 0.0])

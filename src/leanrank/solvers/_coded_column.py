@@ -1,0 +1,211 @@
+"""A feature as codes: how many thresholds are below each value, in one or two bytes.
+
+The sums of a direction over the documents above each threshold are a histogram over the codes and
+its running sum from the top: one sequential read, and no sorting after the first time.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
+
+TIED = 1e-12
+"""Agreements closer than this are equal: the first one found is taken, whatever the rounding."""
+
+LANES, FEW_CODES = 4, 4_096
+"""Histograms that are filled side by side, and codes up to which they stay in a near cache."""
+
+
+class Found(NamedTuple):
+    """The best cut of a column so far.
+
+    Attributes
+    ----------
+    agreement : float
+    place : int
+        Which threshold, as the column knows them.
+    missing : int
+    bound : float
+        No cut of the column has a larger magnitude.
+    memo : object
+        What the column needs to look closer.
+    """
+
+    agreement: float
+    place: int
+    missing: int
+    bound: float
+    memo: Any = None
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """One feature: its thresholds, and the code of each document (of each stored one, if sparse).
+
+    Attributes
+    ----------
+    thresholds : array
+        Ascending. A feature with missing values has −inf among them: any value there is.
+    codes : array of uint8, uint16 or uint32
+        How many thresholds are below the value; one more than there are for a missing value.
+    rows : array of int or None
+        The rows that are stored; None is all of them.
+    zero_code : int
+        The code of the rows that are not.
+    """
+
+    thresholds: FloatArray
+    codes: AnyArray
+    rows: AnyArray | None
+    zero_code: int
+
+    @classmethod
+    def of(cls, values: AnyArray, thresholds: FloatArray, rows: AnyArray | None) -> CodedColumn:
+        """Code values; NaN is a missing one."""
+        codes = np.searchsorted(thresholds, values.astype(np.float64), side="left")
+        codes[np.isnan(values)] = len(thresholds) + 1
+        return cls(
+            thresholds,
+            codes.astype(np.min_scalar_type(len(thresholds) + 1)),
+            rows,
+            int(np.searchsorted(thresholds, 0.0, side="left")),
+        )
+
+    @property
+    def n_bytes(self) -> int:
+        """What it takes in memory."""
+        return sum(a.nbytes for a in (self.thresholds, self.codes, self.rows) if a is not None)
+
+    def search(self, direction: FloatArray, total: float) -> Found | None:
+        """Find the best cut; ``total`` is the sum of the direction."""
+        n_codes = len(self.thresholds) + 2
+        if n_codes == 2:
+            return None
+        if self.rows is None:
+            sums = _add_up(self.codes, direction, n_codes, LANES if n_codes <= FEW_CODES else 1)
+        else:
+            sums = np.zeros(n_codes)
+            stored = _add_up_rows(self.codes, self.rows, direction, sums)
+            sums[self.zero_code] += total - stored
+        agreement, place, missing = _best_threshold(sums, TIED)
+        return Found(agreement, place, missing, abs(agreement))
+
+    def refine(self, direction: FloatArray, found: Found, floor: float) -> Found:
+        """Look closer: there is nothing more to see."""
+        del direction, floor
+        return found
+
+    def threshold(self, place: int) -> float:
+        """Give the threshold at a place."""
+        return float(self.thresholds[place])
+
+
+def choose_thresholds(
+    values: AnyArray,
+    weight: FloatArray | None = None,
+    *,
+    zeros: float = 0.0,
+    n_thresholds: int | None = None,
+) -> FloatArray:
+    """Give a threshold between any two neighbouring values, or the few nearest to quantiles.
+
+    ``zeros`` is the weight of the zeros beside the values given.
+
+    >>> choose_thresholds(np.array([5.0, 1.0, 1.0, 2.0])).tolist()
+    [1.5, 3.5]
+    >>> choose_thresholds(np.array([5.0, 1.0, 1.0, 2.0]), n_thresholds=1).tolist()
+    [1.5]
+    """
+    if weight is None:
+        ordered = np.sort(values)
+    else:
+        order = np.argsort(values, kind="stable")
+        ordered, weight = values[order], weight[order]
+    first = np.flatnonzero(np.concatenate((ordered[:1] == ordered[:1], ordered[1:] > ordered[:-1])))
+    distinct = ordered[first].astype(np.float64)
+    if weight is None:
+        mass = np.diff(np.append(first, len(ordered))).astype(np.float64)
+    else:
+        mass = np.add.reduceat(weight, first) if len(first) else np.empty(0)
+    if zeros > 0.0:
+        at = int(np.searchsorted(distinct, 0.0))
+        if at < len(distinct) and distinct[at] == 0.0:
+            mass[at] += zeros
+        else:
+            distinct, mass = np.insert(distinct, at, 0.0), np.insert(mass, at, zeros)
+    low, high = distinct[:-1], distinct[1:]
+    if n_thresholds is not None and len(low) > n_thresholds:
+        quantiles = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
+        kept = _nearest(np.cumsum(mass)[:-1], quantiles * mass.sum())
+        low, high = low[kept], high[kept]
+    return between(low, high)
+
+
+def between(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Give a number that is not below ``low`` and is below ``high``, about in the middle.
+
+    >>> between(np.array([1.0, 2.0]), np.array([2.0, 5.0])).tolist()
+    [1.5, 3.5]
+    """
+    middle = 0.5 * low + 0.5 * high  # halves first: the sum may be too large for a number
+    return np.where((middle >= low) & (middle < high), middle, low)
+
+
+def _nearest(places: FloatArray, targets: FloatArray) -> IntArray:
+    after = np.minimum(np.searchsorted(places, targets), len(places) - 1)
+    before = np.maximum(after - 1, 0)
+    closer = np.abs(places[before] - targets) <= np.abs(places[after] - targets)
+    return np.unique(np.where(closer, before, after))
+
+
+@kernel
+def _add_up(codes, direction, n_codes, lanes):  # type: ignore[no-untyped-def]
+    """Sum by code; with lanes, neighbours of the same code need not wait for each other."""
+    sums = np.zeros((lanes, n_codes))
+    whole = 0
+    if lanes == 4:
+        whole = len(codes) // 4 * 4
+        for i in range(0, whole, 4):
+            sums[0, codes[i]] += direction[i]
+            sums[1, codes[i + 1]] += direction[i + 1]
+            sums[2, codes[i + 2]] += direction[i + 2]
+            sums[3, codes[i + 3]] += direction[i + 3]
+    for i in range(whole, len(codes)):
+        sums[0, codes[i]] += direction[i]
+    for lane in range(1, lanes):
+        for k in range(n_codes):
+            sums[0, k] += sums[lane, k]
+    return sums[0]
+
+
+@kernel
+def _add_up_rows(codes, rows, direction, sums):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(codes)):
+        value = direction[rows[i]]
+        sums[codes[i]] += value
+        total += value
+    return total
+
+
+@kernel
+def _best_threshold(sums, tied):  # type: ignore[no-untyped-def]
+    """Run through the thresholds from the highest down; the last sum is that of missing values."""
+    n = len(sums) - 2
+    absent = sums[n + 1]
+    above = 0.0
+    best, at, missing = 0.0, n - 1, 0
+    for k in range(n - 1, -1, -1):
+        above += sums[k + 1]
+        if abs(above) > abs(best) + tied:
+            best, at, missing = above, k, 0
+        if abs(above + absent) > abs(best) + tied:
+            best, at, missing = above + absent, k, 1
+    return best, at, missing
