@@ -233,7 +233,7 @@ def _tables(one: ComparedSet, width: int) -> list[Table]:
     measured = [(tables.head(m).replace("NDCG@", "N@"), m) for m in one.measures]
     best = {measure: one.best(measure) for measure in one.measures}
     rows = []
-    for row in one.rows():
+    for row in one.rows:
         texts: list[Text] = []
         for text, measure in zip(tables.cells(row, one.measures), one.measures, strict=False):
             texts.append(_figure(text, best[measure] == row.system))

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +133,9 @@ class ComparedSet:
         found = {o.system: o for o in reversed(self.outcomes) if o.problem}
         return [f"{title(name)}: {o.problem} (split {o.fold})" for name, o in found.items()]
 
+    @cached_property
     def rows(self) -> list[Row]:
-        """Give a row for every system that finished on all splits."""
+        """A row for every system that finished on all splits."""
         by_system: dict[str, list[Outcome]] = {}
         for outcome in self.outcomes:
             by_system.setdefault(outcome.system, []).append(outcome)
@@ -156,7 +157,7 @@ class ComparedSet:
 
     def best(self, measure: str) -> str | None:
         """Name the system with the best mean; the first among equals."""
-        rows = [row for row in self.rows() if np.isfinite(row.means[measure])]
+        rows = [row for row in self.rows if np.isfinite(row.means[measure])]
         return max(rows, key=lambda row: row.means[measure]).system if rows else None
 
     def _tests(self, done: Mapping[str, list[Outcome]]) -> dict[str, dict[str, float]]:

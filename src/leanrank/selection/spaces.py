@@ -58,7 +58,7 @@ def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
 
 
 L1_PATH = AlphaPath(n_alphas=20, alpha_min_ratio=1e-3)
-L2_PATH = AlphaPath(alphas=decades(-6, 1))
+L2_PATH = AlphaPath(alphas=decades(-6, 2))
 
 SPACES: dict[str, Space] = {
     "domination": Space("domination", sweep=L1_PATH, title="Domination Rank"),
@@ -67,7 +67,7 @@ SPACES: dict[str, Space] = {
     "ranksvm-hinge": Space(
         "ranksvm",
         {"normalize": "term", "loss": "hinge", "tol": 1e-3},
-        sweep=AlphaPath(alphas=decades(-4, 1)),
+        sweep=AlphaPath(alphas=decades(-4, 2)),
         title="RankSVM hinge",
     ),
     "ranksvm-query": Space("ranksvm", sweep=L2_PATH, title="RankSVM by query"),
@@ -75,10 +75,17 @@ SPACES: dict[str, Space] = {
     "fenchelrank": Space(
         "fenchelrank",
         {"tol": 1e-4},
-        {"radius": (0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)},
+        {"radius": (0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)},
         title="FenchelRank",
     ),
     "sparserank": Space("sparserank", {"tol": 1e-4}, sweep=L1_PATH, title="SparseRank"),
+    "nonconvex": Space(
+        "nonconvex",
+        {"tol": 1e-4},
+        {"penalty": ("lp", "mcp", "log")},
+        AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
+        title="Non-convex SVM",
+    ),
     "rsrank": Space(
         "rsrank",
         {"epochs": 5, "random_state": 0},
@@ -98,7 +105,7 @@ SPACES: dict[str, Space] = {
         title="Nonfea",
     ),
     "rankrls": Space("rankrls", sweep=L2_PATH, title="RankRLS"),
-    "rankrlscv": Space("rankrlscv", {"alphas": decades(-6, 1)}, title="RankRLS, own CV"),
+    "rankrlscv": Space("rankrlscv", {"alphas": decades(-6, 2)}, title="RankRLS, own CV"),
     "greedyrankrls": Space(
         "greedyrankrls", grid={"alpha": decades(-4, 0)}, sweep=Sizes(50), title="Greedy RankRLS"
     ),
@@ -127,6 +134,18 @@ SPACES: dict[str, Space] = {
         {"epochs": 5, "random_state": 0},
         {"alpha": decades(-5, 0, 1), "loss": ("hinge", "squared-hinge")},
         title="SPD",
+    ),
+    "lcra": Space(
+        "lcra",
+        {"epochs": 3, "n_steps": 20_000, "random_state": 0},  # a step draws eleven pairs
+        {"alpha": decades(-3, 0, 1), "mu": (1e-3, 1e-2, 1e-1)},
+        title="LCRA",
+    ),
+    "pamir": Space(
+        "pamir",
+        {"epochs": 5, "random_state": 0},
+        {"C": decades(-4, 1, 1), "average": (False, True)},
+        title="PAMIR",
     ),
 }
 """The systems by name. Those whose ranker is not there are left out of what is offered."""

@@ -88,10 +88,24 @@ class Sizes:
 
 
 def fit_model(ranker: Any, train: RankingData, validation: RankingData) -> Any:
-    """Fit, with the validation data beside it where the ranker can stop by them."""
-    if "validation" in inspect.signature(ranker.fit).parameters:
-        return ranker.fit(train, validation=validation)
-    return ranker.fit(train)
+    """Fit, with the validation data beside it where the ranker can use them.
+
+    Some stop by them; one that learns from documents without labels gets these without theirs.
+    """
+    beside = {"validation": validation, "unlabeled": validation}
+    return ranker.fit(train, **{k: v for k, v in beside.items() if _takes(ranker, k)})
+
+
+def _takes(ranker: Any, name: str) -> bool:
+    """Tell whether ``fit`` has a parameter, of its own or handed on to the class above."""
+    for kind in type(ranker).__mro__:
+        if "fit" in vars(kind):
+            parameters = inspect.signature(kind.fit).parameters
+            if name in parameters:
+                return True
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+                return False
+    return False
 
 
 def count_features(ranker: Any) -> int:

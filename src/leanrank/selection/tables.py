@@ -81,7 +81,7 @@ def markdown(compared: Sequence[ComparedSet]) -> str:
         lines = [f"### {one.name}", ""]
         heads = ["", *map(head, one.measures), *OTHERS]
         lines += [_line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
-        for row in one.rows():
+        for row in one.rows:
             texts = cells(row, one.measures)
             for at, measure in enumerate(one.measures):
                 if best[measure] == row.system:
@@ -105,7 +105,7 @@ def latex(compared: Sequence[ComparedSet]) -> str:
             " & ".join(["", *map(_tex, heads)]) + " \\\\",
             "\\midrule",
         ]
-        for row in one.rows():
+        for row in one.rows:
             texts = [text.replace(MARK, "$^\\circ$") for text in cells(row, one.measures)]
             for at, measure in enumerate(one.measures):
                 if best[measure] == row.system:
@@ -125,7 +125,7 @@ def comma_separated(compared: Sequence[ComparedSet]) -> str:
     tests = [f"p_worse_{m}" for m in measures]
     writer.writerow(["set", "system", "split", *measures, *times, *tests, "parameters"])
     for one in compared:
-        rows = {row.system: row for row in one.rows()}
+        rows = {row.system: row for row in one.rows}
         for outcome in one.outcomes:
             if outcome.problem:
                 continue
@@ -198,7 +198,7 @@ def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
                             if o.system == row.system
                         ],
                     }
-                    for row in one.rows()
+                    for row in one.rows
                 ],
             }
             for one in compared

@@ -143,7 +143,7 @@ def fit_best(space: Space, split: Split) -> Chosen:
     >>> train, vali, test = load_sample()
     >>> chosen = fit_best(get_space("rankrls"), Split(train, vali, "ndcg@10"))
     >>> chosen.n_trials, sorted(chosen.parameters)
-    (15, ['alpha'])
+    (17, ['alpha'])
     """
     started = time.perf_counter()
     trials = list(run_trials(space, split))

@@ -1,0 +1,111 @@
+import json
+
+import pytest
+
+from leanrank.selection import systems
+
+SOME = "rankrls,bestfeature"
+FILES = ("train.txt", "vali.txt", "test.txt")
+
+
+def test_own_files(run, files, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    done = run("compare", *FILES, "--systems", SOME, "-j", 1)
+    assert done.code == 0
+    lines = done.out.split("\n")
+    assert lines[1] == "test.txt: 6 test queries"
+    row = next(line for line in lines if line.startswith("RankRLS"))
+    assert len(row.split()) == 1 + 7 + 4
+    assert max(map(len, lines)) <= 100
+    assert "Convention standard" in done.out
+
+
+def test_a_narrow_screen_gets_two_tables(run, files, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = run("compare", *FILES, "--systems", SOME, "-j", 1)
+    assert done.out.count("RankRLS") == 2
+    assert "…" not in done.out
+    assert max(map(len, done.out.split("\n"))) <= 80
+
+
+def test_every_file_is_written(run, files):
+    done = run(
+        "compare", *FILES, "--systems", SOME, "-j", 1, "--json",
+        "--csv", "c.csv", "--markdown", "c.md", "--latex", "c.tex",
+    )  # fmt: skip
+    kept = json.loads(done.out)
+    first = kept["sets"][0]["systems"][0]
+    assert first["system"] == "rankrls"
+    value = f"{first['means']['map']:.4f}"
+    assert value in (files / "c.md").read_text()
+    assert value in (files / "c.tex").read_text()
+    assert (files / "c.csv").read_text().startswith("set,system,split,map,")
+
+
+def test_public_sets_and_folds(run, files, tmp_path):
+    for fold in ("Fold1", "Fold2", "Fold3", "Fold4", "Fold5"):
+        folder = tmp_path / "data" / "MQ2008" / fold
+        folder.mkdir(parents=True)
+        for name in FILES:
+            (folder / name).write_text((files / name).read_text())
+    words = ("compare", "--data", tmp_path / "data", "--sets", "mq2008", "--folds", "1,3")
+    done = run(*words, "--systems", "bestfeature", "-j", 1, "--json")
+    assert done.code == 0
+    one = json.loads(done.out)["sets"][0]
+    assert (one["name"], one["convention"]) == ("MQ2008", "letor4")
+    assert len(one["systems"][0]["splits"]) == 2
+    done = run("compare", "--data", tmp_path / "data", "--systems", "bestfeature")
+    assert done.code == 2
+    assert "OHSUMED is not in" in done.err
+
+
+def test_what_is_not_installed_is_left_out_with_a_sentence(run, files, monkeypatch):
+    monkeypatch.setattr(systems, "find_spec", lambda name: None)
+    done = run("compare", *FILES, "--systems", "lightgbm,rankrls", "-j", 1)
+    assert done.code == 0
+    assert "LightGBM is left out because it is not installed: pip install lightgbm" in done.out
+    assert "RankRLS" in done.out
+
+
+def test_scaled_and_in_other_words(run, files):
+    done = run(
+        "compare", *FILES, "--systems", "rankrls", "-j", 1, "--scale", "query-minmax",
+        "--choose-by", "ndcg@5", "--convention", "letor4", "--json",
+    )  # fmt: skip
+    one = json.loads(done.out)["sets"][0]
+    assert (one["convention"], one["choose_by"]) == ("letor4", "ndcg@5")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["train.txt"], "1 file was given: give three"),
+        (["train.txt", "vali.txt", "-"], "not from standard input"),
+        (["train.txt", "vali.txt", "none.txt"], "none.txt: there is no such file"),
+        ([*FILES, "--folds", "1"], "are for public sets"),
+        ([*FILES, "--systems", "rankrsl"], "did you mean 'rankrls'?"),
+        ([*FILES, "--systems", "rankrls,rankrls"], "named twice"),
+        ([*FILES, "--choose-by", "mapp"], "mapp"),
+        ([*FILES, "--scale", "huge"], "huge"),
+        ([*FILES, "--csv", "-", "--json"], "one of the results only"),
+        ([*FILES, "--csv", "no/where.csv"], "does not exist"),
+        (["--sets", "RCV1"], "no set of judged searches"),
+        (["--sets", "MQ2009"], "no public set"),
+    ],
+)
+def test_bad_input_is_one_sentence(run, files, words, sentence):
+    done = run("compare", *words)
+    assert done.code == 2
+    assert sentence in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_help_loads_nothing_heavy():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from leanrank.cli import main; main(['compare', '--help']); "
+        "assert not {'numba', 'scipy', 'sklearn', 'lightgbm'} & set(sys.modules), sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

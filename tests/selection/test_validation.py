@@ -1,0 +1,184 @@
+"""Choosing on validation data: what is tried, what is never chosen."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from leanrank.data import RankingData, make_ranking
+from leanrank.errors import DataWarning, InputError
+from leanrank.metrics import evaluate
+from leanrank.rankers import RANKERS, get_ranker
+from leanrank.selection import (
+    SPACES,
+    AlphaPath,
+    Fits,
+    Sizes,
+    Space,
+    Split,
+    Trial,
+    best_trial,
+    fit_best,
+    fit_system,
+    get_space,
+    run_trials,
+    system_names,
+)
+from leanrank.selection.validation import make_ranker, run_setting
+
+
+@pytest.fixture(scope="module")
+def split():
+    data = make_ranking(n_queries=40, docs_per_query=15, n_features=8, random_state=0)
+    return Split(data.queries[:25], data.queries[25:], "ndcg@5", "letor4")
+
+
+def test_every_ranker_has_a_system_of_its_name():
+    assert set(RANKERS) <= set(SPACES)
+    for name in RANKERS:
+        assert SPACES[name].ranker == name
+    assert {space.ranker for space in SPACES.values()} == set(RANKERS)
+
+
+@pytest.mark.parametrize("name", sorted(SPACES))
+def test_parameters_are_known_and_grids_modest(name):
+    space = SPACES[name]
+    known = get_ranker(space.ranker)().get_params()
+    tried = {*space.fixed, *space.grid}
+    assert tried <= set(known), f"{name} has no {tried - set(known)}"
+    assert not set(space.fixed) & set(space.grid)
+    assert 1 <= len(space.settings()) <= 20
+    if "random_state" in known and space.ranker not in ("greedyrankrls", "ranknet"):
+        assert space.fixed["random_state"] == 0
+    assert space.title
+
+
+@pytest.mark.parametrize("name", sorted(SPACES))
+def test_every_space_gives_a_ranker_that_ranks(name, split):
+    """The first setting of each, so that a renamed parameter is noticed here."""
+    space = SPACES[name]
+    trials = run_setting(space, space.settings()[0], split)
+    best = best_trial(trials, split)
+    again = make_ranker(space, best.parameters, split)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from leanrank.selection.sweeps import fit_model
+
+        fit_model(again, split.train, split.validation)
+    value = split.value(again.predict(split.validation))
+    assert value == pytest.approx(best.value, abs=2e-3)  # a path is started elsewhere than a fit
+    assert value > 0.45
+
+
+def test_the_best_of_a_path_is_chosen(split):
+    space = Space("rankrls", sweep=AlphaPath(alphas=(1e-4, 1e-1, 1e2)))
+    trials = list(run_trials(space, split))
+    assert [trial.parameters["alpha"] for trial in trials] == [1e2, 1e-1, 1e-4]
+    chosen = fit_best(space, split)
+    assert chosen.value == max(trial.value for trial in trials)
+    assert chosen.n_trials == 3
+    by_hand = get_ranker("rankrls")(**chosen.parameters).fit(split.train)
+    assert np.array_equal(chosen.ranker.coef_, by_hand.coef_)
+    measured = evaluate(
+        split.validation, by_hand.predict(split.validation), measures="ndcg@5", convention="letor4"
+    )
+    assert chosen.value == pytest.approx(measured["ndcg@5"])
+    assert chosen.fit_seconds > 0
+    assert chosen.search_seconds > 0
+
+
+def test_sizes_and_grids_are_crossed(split):
+    space = Space("greedyrankrls", {"criterion": "lqo"}, {"alpha": (1e-3, 1e-1)}, Sizes(most=4))
+    trials = list(run_trials(space, split))
+    assert len(trials) == 8
+    assert {t.parameters["n_features_to_select"] for t in trials} == {1, 2, 3, 4}
+    assert all(t.parameters["criterion"] == "lqo" for t in trials)
+    chosen = fit_best(space, split)
+    assert len(chosen.ranker.selected_) == chosen.parameters["n_features_to_select"]
+
+
+def test_a_ranker_that_stops_by_itself_uses_the_same_measure(split):
+    space = Space("minbatsrank", {"random_state": 0, "epochs": 4})
+    ranker = make_ranker(space, space.fixed, split)
+    assert ranker.measure == "ndcg@5"
+    assert ranker.convention.ties == "average"
+    chosen = fit_best(space, split)
+    curve = [entry["ndcg@5"] for entry in chosen.ranker.history_]
+    assert len(curve) == 4
+    assert chosen.value == pytest.approx(max(curve))
+
+
+def test_empty_and_broken_models_are_never_chosen():
+    """Labels descend in the file, so in input order a model of zeros would be perfect."""
+    y = np.tile([2, 1, 0], 5)
+    X = np.column_stack([np.tile([1.0, 0.0, 1.0], 5), np.zeros(15)])
+    data = RankingData(X, y, np.repeat(np.arange(5), 3))
+    split = Split(data, data, "map", "letor3")
+    with pytest.warns(DataWarning, match="input order"):
+        assert evaluate(data, np.zeros(15), measures="map", convention="letor3")["map"] == 1
+    for scores in (
+        np.zeros(15),
+        np.repeat(np.arange(5.0), 3),
+        np.full(15, np.nan),
+        np.full(15, np.inf),
+    ):
+        assert np.isnan(split.value(scores))
+    trials = [Trial({"a": 0}, split.value(np.zeros(15)), 0), Trial({"a": 1}, 0.4, 1)]
+    assert best_trial(trials, split).parameters == {"a": 1}
+    with pytest.raises(InputError, match="no model that SVM gave ranks anything"):
+        best_trial(trials[:1], split, "SVM")
+
+
+def test_ties_do_not_follow_the_file():
+    y = np.array([1, 0, 0, 0])
+    data = RankingData([[0.0]] * 4, y)
+    split = Split(data, data, "map", "letor4")
+    tied = split.value(np.array([1.0, 1.0, 1.0, 0.0]))
+    assert tied == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+
+
+def test_lower_is_better_for_errors_and_equals_go_to_the_sparser(split):
+    error = Split(split.train, split.validation, "all_pairs_error")
+    tried = [Trial({"a": 1}, 0.3, 5), Trial({"a": 2}, 0.2, 5), Trial({"a": 3}, 0.2, 2)]
+    assert best_trial(tried, error).parameters == {"a": 3}
+    assert best_trial(tried, split).parameters == {"a": 1}
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_trees(name, split, monkeypatch):
+    pytest.importorskip(name)
+    from leanrank.selection import peers
+
+    monkeypatch.setattr(peers, "TREES", {"learning_rate": (0.1,), "leaves": (4, 8), "least": (5,)})
+    one, two = fit_system(name, split), fit_system(name, split)
+    assert one.n_trials == 2
+    assert 1 <= one.n_features <= 8
+    assert np.array_equal(
+        one.ranker.predict(split.validation), two.ranker.predict(split.validation)
+    )
+    assert split.value(one.ranker.predict(split.validation)) == pytest.approx(one.value)
+    halves = Split(split.train.replace(y=split.train.y / 2), split.validation)
+    with pytest.raises(InputError, match="whole labels"):
+        fit_system(name, halves)
+
+
+def test_the_best_single_feature(split):
+    chosen = fit_system("bestfeature", split)
+    values = []
+    for feature in range(8):
+        for direction in (1, -1):
+            scores = direction * split.train.X[:, feature]
+            found = evaluate(
+                split.train, scores, measures="ndcg@5", convention="letor4", ties="average"
+            )
+            values.append((found["ndcg@5"], {"feature": feature, "direction": direction}))
+    assert chosen.parameters == max(values, key=lambda item: item[0])[1]
+
+
+def test_names():
+    assert {"domination", "lightgbm", "bestfeature"} <= set(system_names())
+    with pytest.raises(InputError, match="did you mean 'domination'"):
+        fit_system("dominaton", None)
+    with pytest.raises(InputError, match="no system 'svm'"):
+        get_space("svm")
+    assert isinstance(Space("rankrls").sweep, Fits)
