@@ -158,18 +158,18 @@ def _between(indices, low, high, begin, end):
 @kernel
 def sparse_rmatvec(data, indices, indptr, g, out, begin, end):
     for j in range(begin, end):
-        out[j] = _column_dot(data, indices, indptr[j], indptr[j + 1], g)
+        out[j] = column_dot(data, indices, indptr[j], indptr[j + 1], g)
 
 
 @kernel
 def sparse_rmatvec_some(data, indices, indptr, features, g, out, begin, end):
     for k in range(begin, end):
         j = features[k]
-        out[k] = _column_dot(data, indices, indptr[j], indptr[j + 1], g)
+        out[k] = column_dot(data, indices, indptr[j], indptr[j + 1], g)
 
 
 @kernel
-def _column_dot(data, indices, begin, end, g):
+def column_dot(data, indices, begin, end, g):
     # Four running sums hide the latency of the additions.
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     at = begin

@@ -16,6 +16,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.solvers._products import column_dot
 
 MOST_SWEEPS = 60
 
@@ -148,8 +149,7 @@ def _descend(
             if h <= 0.0 or not (everything or active[j]):
                 continue
             slope = c[j] + extra[j] * (x[j] - w[j])
-            for at in range(starts[j], ends[j]):
-                slope += values[at] * z[rows[at]]
+            slope += column_dot(values, rows, starts[j], ends[j], z)
             for t in range(n_terms):
                 slope -= left[j, t] * on_right[t] + right[j, t] * on_left[t]
             pull = curve[j] * x[j] - slope

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
 from leanrank.solvers import _products, _quadratic_columns, _sparse_gram
 from leanrank.solvers.design import Curvature
@@ -188,7 +188,7 @@ class SparseBlock:
         place_and_cell[:, 0] = np.where(left_out, -1, np.cumsum(~left_out) - 1)
         place_and_cell[:, 1] = curvature.cell
         n_atoms = curvature.atoms.shape[1]
-        row_weights = np.zeros((self.n_rows, 4))
+        row_weights = np.zeros((self.n_rows, 4), dtype=design.data.dtype)
         row_weights[:, 0] = np.sqrt(np.maximum(curvature.diag, 0.0))
         row_weights[left_out, 1] = curvature.diag[left_out]
         row_weights[:, 2 : 2 + n_atoms] = curvature.atoms
@@ -196,8 +196,7 @@ class SparseBlock:
         sizes = design.column_sizes[self.features].astype(np.int64)
         starts = np.concatenate(([0], np.cumsum(sizes + 1)[:-1])).astype(np.int64)
         ends = starts.copy()
-        stored = int((sizes + 1).sum())
-        values, rows = np.empty(stored, dtype=design.data.dtype), np.empty(stored, dtype=np.int32)
+        values, rows = self._weighed_entries
         sums, extra = np.zeros((n_cells, n_atoms, n)), np.zeros((2, n))
         self.executor.map(
             lambda at: _quadratic_columns.weigh_columns(
@@ -213,10 +212,16 @@ class SparseBlock:
                 extra,
                 *at,
             ),
-            _column_blocks(sizes),
+            _column_blocks(sizes, coarse=8),
         )
         count = self.n_rows - int(np.count_nonzero(left_out))
         return (values, rows, starts, ends, count), sums, extra
+
+    @cached_property
+    def _weighed_entries(self) -> tuple[AnyArray, IntArray]:
+        """Room for the weighed columns; the next Hessian of the block takes it over."""
+        stored = int(self.design.column_sizes[self.features].sum()) + self.n_features
+        return np.empty(stored, dtype=self.design.data.dtype), np.empty(stored, dtype=np.int32)
 
     def _starts(self, row: int) -> IntArray:
         starts: IntArray = _sparse_gram.column_starts(
@@ -264,7 +269,7 @@ class SparseBlock:
         return self.design.data, self.design.indices, self.design.indptr
 
 
-def _column_blocks(stored: IntArray) -> list[tuple[int, int]]:
+def _column_blocks(stored: IntArray, *, coarse: int = 1) -> list[tuple[int, int]]:
     """Cut columns with so many non-zeros each into consecutive blocks of about equal work."""
     ptr = np.concatenate(([0], np.cumsum(stored, dtype=np.int64)))
-    return query_ranges(ptr, NONZEROS_PER_BLOCK)
+    return query_ranges(ptr, coarse * NONZEROS_PER_BLOCK)
