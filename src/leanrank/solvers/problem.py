@@ -131,7 +131,8 @@ class Problem:
     ) -> GramModel | ColumnModel:
         """Model the loss around scores u as a quadratic in the weights of a block's features.
 
-        ``dropped`` and ``thin`` as for ``hessian``.
+        ``dropped`` and ``thin`` as for ``hessian``. A model holds until the next one of the same
+        block is made, which may take over its memory.
         """
         if not self.by_columns(block):
             return GramModel(self.hessian(block, u, dropped=dropped, thin=thin))
