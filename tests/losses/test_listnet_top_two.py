@@ -144,3 +144,10 @@ def test_gain_weights_are_refused():
         ListNetTopTwoLoss().prepare(
             Labels(y=np.array([0.0, 1]), query_ptr=np.array([0, 2]), gain_weight=np.ones(2))
         )
+
+
+def test_very_long_queries_are_refused():
+    y = np.zeros(50_001)
+    y[0] = 1
+    with pytest.raises(InputError, match="a query has 50001: use top=1"):
+        ListNetTopTwoLoss().prepare(Labels(y=y, query_ptr=np.array([0, len(y)])))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrank.errors import InputError
-from leanrank.losses import get_loss
+from leanrank.errors import DataWarning, InputError
+from leanrank.losses import get_loss, logistic
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.losses.logistic import LogisticLoss
@@ -132,8 +132,9 @@ def test_the_exponential_loss_overflows_only_where_a_pair_does():
 @pytest.mark.parametrize("importance", [None, "ndcg"])
 @pytest.mark.parametrize("n_levels", [3, 60])
 @pytest.mark.parametrize("spread", [1.0, 60.0])
-def test_long_queries_among_short_ones(kind, importance, n_levels, spread):
+def test_long_queries_among_short_ones(monkeypatch, kind, importance, n_levels, spread):
     """Long queries go by blocks, and far losers by other sums: neither shows."""
+    monkeypatch.setattr(logistic, "BLOCK_ROWS", 40)
     rng = np.random.default_rng(6)
     ptr = np.cumsum([0, 3, 100, 0, 5, 64, 63, 2])
     n = int(ptr[-1])
@@ -244,6 +245,19 @@ def test_the_same_seed_draws_the_same_pairs_and_bad_numbers_are_refused():
     for wrong in (0, 2.5, True):
         with pytest.raises(InputError, match="max_pairs"):
             LogisticLoss(max_pairs=wrong).prepare(labels)
+
+
+def test_very_many_pairs_are_warned_of_and_can_be_drawn():
+    n = 70_000
+    y = np.random.default_rng(0).integers(0, 3, n).astype(float)
+    labels = Labels(y=y, query_ptr=np.array([0, n]))
+    with pytest.warns(DataWarning, match=r"each of 1.6e\+09 pairs"):
+        LogisticLoss().prepare(labels)
+    loss = LogisticLoss(max_pairs=20_000)
+    plan = loss.prepare(labels)  # looks at documents, not at pairs
+    assert len(plan.edges.winner) == 20_000
+    assert np.all(y[plan.edges.winner] > y[plan.edges.loser])
+    assert loss.evaluate(plan, 0, 1, np.zeros(n), np.empty(n)) == pytest.approx(np.log(2))
 
 
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])

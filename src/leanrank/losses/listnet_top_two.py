@@ -28,6 +28,9 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels, Plan
 from leanrank.losses.listnet import first_draws, lift, listwise_queries, target_scores
 
+MOST_DOCUMENTS = 50_000
+"""Documents of a query up to which a certificate in quadratic time is worth waiting for."""
+
 
 @dataclass(frozen=True)
 class TopTwoPlan(Plan):
@@ -72,6 +75,12 @@ class ListNetTopTwoLoss:
             raise InputError(
                 "gain_weight weighs single documents, which the top-two loss does not single out: "
                 "use top=1, sample_weight or query_weight"
+            )
+        longest = int(np.diff(labels.query_ptr).max(initial=0))
+        if longest > MOST_DOCUMENTS:
+            raise InputError(
+                f"the top-two loss certifies in time quadratic in a query's documents, and a query "
+                f"has {longest}: use top=1, or shorten queries to {MOST_DOCUMENTS}"
             )
         query_of, mass, scale = listwise_queries(labels)
         ptr, n_queries = labels.query_ptr, len(scale)

@@ -9,20 +9,27 @@ that the expected loss is the loss itself.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.errors import InputError
+from leanrank.errors import DataWarning, InputError
 from leanrank.losses import _logistic_kernels as kernels
 from leanrank.losses.base import Edges, Labels
 from leanrank.losses.exponential import by_level
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss
 
 LONG = 64
-"""Documents of a query from which its Hessian is multiplied by blocks, and in such a block."""
+"""Documents of a query from which its Hessian is multiplied block by block of winners."""
+
+BLOCK_ROWS, BLOCK_CELLS = 256, 1 << 20
+"""Most winners in a block, and most pairs."""
+
+MANY_PAIRS = 10**9
+"""Pairs from which an evaluation takes seconds, and a warning is due."""
 
 
 class LogisticLoss(SmoothPairwiseLoss):
@@ -50,7 +57,10 @@ class LogisticLoss(SmoothPairwiseLoss):
     def prepare(self, labels: Labels) -> PairPlan:
         """Sort each query's documents by level, once; draw pairs if there are too many."""
         plan = super().prepare(labels)
-        if self.max_pairs is None or plan.edges is not None:
+        if plan.edges is not None:
+            return plan
+        if self.max_pairs is None:
+            _warn_of_many(plan)
             return plan
         most = self.max_pairs
         if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
@@ -104,8 +114,9 @@ def _multiply(
     begin, end = int(plan.query_ptr[q]) - first, int(plan.query_ptr[q + 1]) - first
     columns, total = np.empty((0, 0)), np.zeros((end - begin, D.shape[1]))
     _, *arrays = by_level(plan)
-    for low in range(0, end - begin, LONG):
-        high = min(low + LONG, end - begin)
+    step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // (end - begin)))
+    for low in range(0, end - begin, step):
+        high = min(low + step, end - begin)
         bend = np.empty((high - low, high))
         own = kernels.bends(*arrays, q, u, low, high, bend) - first
         if low == 0:
@@ -125,7 +136,23 @@ def with_drawn_pairs(plan: PairPlan, most: int, rng: np.random.Generator) -> Pai
     parts: list[Edges] = []
     sizes = np.zeros(len(plan.query_ptr), np.int64)
     for q in np.flatnonzero(plan.scale):
-        parts.append(Edges(*kernels.listed(*by_level(plan), q, most, rng.random(most))))
+        n = int(plan.query_ptr[q + 1] - plan.query_ptr[q])
+        points = rng.random(min(most, n * n))  # a query with no more pairs needs none
+        parts.append(Edges(*kernels.listed(*by_level(plan), q, most, points)))
         sizes[q + 1] = len(parts[-1].winner)
     edges = Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return replace(plan, edges=edges, edge_ptr=np.cumsum(sizes))
+
+
+def _warn_of_many(plan: PairPlan) -> None:
+    sizes = np.diff(plan.row_ptr)
+    before = np.cumsum(sizes) - sizes
+    first = np.repeat(plan.cell_ptr[:-1], np.diff(plan.cell_ptr))
+    pairs = float(np.sum(sizes * (before - before[first]), dtype=np.float64))
+    if pairs > MANY_PAIRS:
+        warnings.warn(
+            f"the logistic loss looks at each of {pairs:.1e} pairs in every evaluation: give "
+            "max_pairs to draw some of each query, or use the squared hinge, which needs none",
+            DataWarning,
+            stacklevel=2,
+        )
