@@ -228,3 +228,21 @@ def test_made_up_logs_are_the_same_for_the_same_seed():
         assert one.position[mine].tolist() == list(range(1, len(one.row[mine]) + 1))
         assert len(set(one.row[mine].tolist())) == len(one.row[mine]) <= 10
         assert len(set(one.qid[one.row[mine]].tolist())) == 1
+
+
+def test_preferences_go_straight_into_a_ranker():
+    from leanrank import RankSVM
+
+    truth = make_ranking(
+        n_queries=60, docs_per_query=8, n_levels=2, label_noise=0.2, random_state=1
+    )
+    clicks = make_clicks(truth, 6000, noise=0.05, swaps="shuffle", random_state=2)
+    edges = click_preferences(clicks)
+    ranker = RankSVM(alpha=0.01).fit(clicks.X, preferences=edges, qid=clicks.qid)
+    judged = RankSVM(alpha=0.01).fit(truth.X, truth.y, qid=truth.qid)
+    best = judged.score(truth.X, truth.y, qid=truth.qid)
+    assert ranker.score(truth.X, truth.y, qid=truth.qid) > best - 0.05
+    times = edges.weight.astype(int)  # an edge of weight 2 is the edge twice
+    repeated = (np.repeat(edges.winner, times), np.repeat(edges.loser, times))
+    same = RankSVM(alpha=0.01).fit(clicks.X, preferences=repeated, qid=clicks.qid)
+    assert np.allclose(same.coef_, ranker.coef_, rtol=1e-3, atol=1e-4)

@@ -100,7 +100,7 @@ def _takes(ranker: Any, name: str) -> bool:
     """Tell whether ``fit`` has a parameter, of its own or handed on to the class above."""
     for kind in type(ranker).__mro__:
         if "fit" in vars(kind):
-            parameters = inspect.signature(kind.fit).parameters
+            parameters = inspect.signature(vars(kind)["fit"]).parameters
             if name in parameters:
                 return True
             if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
