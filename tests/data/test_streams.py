@@ -263,6 +263,18 @@ def test_files_may_use_the_same_query_names(text, data):
     assert sum(c.n_queries for c in chunks) == 80
 
 
+@pytest.mark.parametrize("kind", ["txt", "parquet"])
+def test_reading_again_is_no_return_of_queries(kind, data, tmp_path):
+    path = tmp_path / f"a.{kind}"
+    (dump_letor if kind == "txt" else dump_parquet)(data, path)
+    stream = open_stream(path, chunk_bytes=3000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        positions = [position for _, position in stream.read()]
+        for position in (None, *positions):
+            list(stream.read(position))
+
+
 def test_tuples_and_cut_queries():
     X = np.arange(4.0)[:, None]
     a, b = open_stream([(X, [1, 0, 1, 0], [1, 1, 2, 2]), (X, [1, 0, 1, 0])])

@@ -1,6 +1,9 @@
 """Learning from streams: the same as chunk by chunk, and the same bits after an interruption."""
 
+import doctest
 import json
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -310,6 +313,16 @@ def test_a_checkpoint_cut_short_or_of_another_kind(sources, tmp_path):
         Checkpoint.load(file)
     with pytest.raises(FileError, match="cannot be read"):
         Checkpoint.load(tmp_path)
+
+
+def test_the_guide_shows_what_happens():
+    page = Path(__file__).parents[2] / "docs" / "streams.md"
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = doctest.testfile(str(page), module_relative=False, optionflags=flags)
+    assert done.attempted >= 15
+    assert done.failed == 0
 
 
 def test_what_cannot_be_done(tmp_path):

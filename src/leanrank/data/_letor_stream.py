@@ -89,8 +89,7 @@ class TextPart:
         """Give the chunks from a byte of the unpacked text on, each with where it ends."""
         with _reading(self.path, self.name) as stream:
             _skip(stream, offset)
-            if offset == 0:
-                self._returns.restart()
+            self._returns.restart()
             rest = b""
             ended = False
             while not ended:

@@ -88,8 +88,7 @@ class ParquetPart:
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
         """Give the chunks from a row on, each with the row where it ends."""
-        if offset == 0:
-            self._returns.restart()
+        self._returns.restart()
         rest = None
         batches = self._tables(offset)
         ended = False

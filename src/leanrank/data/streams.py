@@ -310,7 +310,7 @@ class Returns:
             self._seen[at] = name
 
     def restart(self) -> None:
-        """Forget the queries, as the stream is read from its beginning again."""
+        """Forget the queries: another file begins, or the same one is read again."""
         self._seen = [None] * len(self._seen)
 
 
