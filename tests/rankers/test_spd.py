@@ -78,8 +78,10 @@ def test_rsrank_weighs_what_a_swap_would_cost(data):
 
 
 def test_a_ceiling_spares_large_weights(data):
-    spared = RSRank(alpha=0.3, ceiling=0.01, learning_rate="constant", eta0=0.01).fit(data)
-    pulled = RSRank(alpha=0.3, learning_rate="constant", eta0=0.01).fit(data)
+    spared = RSRank(0.3, ceiling=0.01, learning_rate="constant", eta0=0.01, truncate_every=50).fit(
+        data
+    )
+    pulled = RSRank(0.3, learning_rate="constant", eta0=0.01, truncate_every=50).fit(data)
     assert np.abs(spared.coef_).max() > 1.5 * np.abs(pulled.coef_).max()
 
 

@@ -29,21 +29,32 @@ def reproduce(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="Threads; the result does not depend on it.")
     ] = -1,
+    splits: Annotated[
+        int | None,
+        typer.Option(
+            "--splits", min=2, help="Random splits, where a paper has them; by default 20."
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Run a published experiment again, and show what was printed beside what comes out.
 
     Writes report.md, report.json and the plots. For example: leanrank reproduce pahikkala2010
     """
+    import inspect
     from pathlib import Path
 
     from leanrank.cli import screen
+    from leanrank.errors import InputError
     from leanrank.reproduce import get_paper
 
     module = get_paper(paper)
     folder = Path(f"reproduce-{paper}" if out is None else out)
+    more = {} if splits is None else {"splits": splits}
+    if more and "splits" not in inspect.signature(module.run).parameters:
+        raise InputError(f"{paper} has no random splits: leave out --splits")
     with screen.progress() as say:
-        report = module.run(data, folder, say=say, n_jobs=jobs)
+        report = module.run(data, folder, say=say, n_jobs=jobs, **more)
     if json:
         screen.print_json(report.to_dict())
         return
@@ -66,15 +77,19 @@ def _table(table: ComparedTable) -> Table:
 
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     grid.add_column("", no_wrap=True)
+    printed = [any(c[at].published for _, c in table.rows) for at in range(len(table.columns))]
     for at, name in enumerate(table.columns):
-        grid.add_column(name, justify="right", style="dim", no_wrap=True)
+        if printed[at]:
+            grid.add_column(name, justify="right", style="dim", no_wrap=True)
         if table.has_ours(at):
-            grid.add_column("ours", justify="right", no_wrap=True)
+            heading = "ours" if printed[at] else name
+            grid.add_column(heading, justify="right", no_wrap=True)
     for label, cells in table.rows:
         texts: list[Text] = [Text(label)]
         for at, cell in enumerate(cells):
             published, ours = cell.texts()
-            texts.append(Text(published))
+            if printed[at]:
+                texts.append(Text(published))
             if table.has_ours(at):
                 texts.append(Text(ours, style="bold red" if cell.differs else ""))
         grid.add_row(*texts)

@@ -25,17 +25,16 @@ from leanrank.rankers.sampled_pairs import (
 from leanrank.rankers.stochastic import Callback, check_whole
 from leanrank.rankers.unlabeled import join_unlabeled, take_missing_labels
 from leanrank.solvers.coregularised import (
-    HiddenPairs,
     ViewedBlock,
     ViewedState,
     Views,
     descend_views,
     listed_views,
+    make_viewed_block,
     random_views,
     start_views,
 )
-from leanrank.solvers.pair_descent import PairRule, largest_pair, make_pair_block, schedule_code
-from leanrank.solvers.pair_sampling import document_keys, index_all_pairs
+from leanrank.solvers.pair_descent import PairRule, largest_pair, schedule_code
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -189,12 +188,7 @@ class LCRA(SampledPairRanker):
         return data, dataclasses.replace(labels, y=kernel_view(data.y))
 
     def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
-        block = make_pair_block(data.X, labels, over=self.sampling)
-        among = np.isnan(labels.y)
-        keys = document_keys(data.X) if among.any() else None
-        index = index_all_pairs(labels.query_ptr, among=among, keys=keys)
-        hidden = None if index is None else HiddenPairs(block.rows, index, block.width)
-        return ViewedBlock(**vars(block), hidden=hidden)
+        return make_viewed_block(data.X, labels, over=self.sampling)
 
     def _begin(  # type: ignore[override]  # the block is the one that _block made
         self, block: ViewedBlock, n_features: int, seed: int, n_passes: int

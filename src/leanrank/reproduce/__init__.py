@@ -13,6 +13,7 @@ PAPERS: dict[str, str] = {
     "cheng2018": "leanrank.reproduce.cheng2018",
     "pahikkala2010": "leanrank.reproduce.pahikkala2010",
     "stevens2013": "leanrank.reproduce.stevens2013",
+    "tsivtsivadze2012": "leanrank.reproduce.tsivtsivadze2012",
 }
 """The name of each paper on the command line, and its module."""
 

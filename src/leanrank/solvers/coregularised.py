@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leanrank._jit import kernel
-from leanrank._typing import FloatArray
+from leanrank._typing import FloatArray, Matrix
 from leanrank.errors import InputError
+from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss
 from leanrank.solvers import _scaled_weights as scaled
 from leanrank.solvers._pair_rows import Rows, dot, fill_differences, make_buffers
@@ -33,9 +34,17 @@ from leanrank.solvers.pair_descent import (
     PairState,
     check_finite_loss,
     learning_rate,
+    make_pair_block,
     pair_weight,
 )
-from leanrank.solvers.pair_sampling import PairIndex, fill_pairs, fill_uniform, new_state
+from leanrank.solvers.pair_sampling import (
+    PairIndex,
+    document_keys,
+    fill_pairs,
+    fill_uniform,
+    index_all_pairs,
+    new_state,
+)
 
 _BUFFERED = 64  # pairs that are drawn at a time
 
@@ -97,6 +106,17 @@ class ViewedState(PairState):
             f"views are made of the features that are there at first: {n_features} features need a "
             "new fit"
         )
+
+
+def make_viewed_block(X: Matrix, labels: Labels, *, over: str = "pairs") -> ViewedBlock:
+    """Index the pairs of labelled documents, and all pairs of those labelled NaN."""
+    block = make_pair_block(X, labels, over=over)
+    among = np.isnan(labels.y)
+    index = None
+    if among.any():
+        index = index_all_pairs(labels.query_ptr, among=among, keys=document_keys(X))
+    hidden = None if index is None else HiddenPairs(block.rows, index, block.width)
+    return ViewedBlock(**vars(block), hidden=hidden)
 
 
 def start_views(
@@ -186,6 +206,7 @@ def _descend_views(  # type: ignore[no-untyped-def]
     at_once = len(buffers.pairs) // k
     is_dense, hidden_dense = rows.dense.shape[0] > 0, hidden_rows.dense.shape[0] > 0
     slopes, pulls = np.zeros((len(member), k)), np.zeros((len(member), n_hidden))
+    room = np.zeros(member.shape[1])
     while t < end:
         n = min(at_once, end - t)
         _draw(rows, index, generator, buffers, n * k)
@@ -205,10 +226,18 @@ def _descend_views(  # type: ignore[no-untyped-def]
                     state.numbers[v, scaled.SCALE] *= factor
                 else:
                     scaled.shrink(state, v, factor, np.inf)
-                _add_pairs(state, v, member, buffers, step * k, is_dense, slopes, rate)
+                _add_pairs(state, v, member, buffers, step * k, is_dense, slopes, rate, room)
                 if n_hidden > 0:
                     _add_pairs(
-                        state, v, member, hidden_buffers, step * n_hidden, hidden_dense, pulls, rate
+                        state,
+                        v,
+                        member,
+                        hidden_buffers,
+                        step * n_hidden,
+                        hidden_dense,
+                        pulls,
+                        rate,
+                        room,
                     )
                 if state.now.shape[1] > 0:
                     if (t & (t - 1)) == 0:
@@ -227,12 +256,12 @@ def _draw(rows, index, generator, buffers, n_pairs):  # type: ignore[no-untyped-
 @kernel
 def _scores(state, buffers, first, is_dense, out):  # type: ignore[no-untyped-def]
     """Score the pairs of a step in every view; weights outside a view are zero."""
-    all_features, all_values, counts = buffers.features, buffers.values, buffers.counts
+    features, values, counts = buffers.features, buffers.values, buffers.counts
     for v in range(out.shape[0]):
         weights, scale = state.v[v], state.numbers[v, scaled.SCALE]
         for i in range(out.shape[1]):
             at = first + i
-            out[v, i] = scale * dot(is_dense, weights, all_features[at], all_values[at], counts[at])
+            out[v, i] = scale * dot(is_dense, weights, features, values, at, counts[at])
 
 
 @kernel
@@ -264,27 +293,31 @@ def _to_pulls(scores, mu):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_pairs(state, v, member, buffers, first, is_dense, slopes, rate):  # type: ignore[no-untyped-def]
+def _add_pairs(state, v, member, buffers, first, is_dense, slopes, rate, total):  # type: ignore[no-untyped-def]
     """Move the weights of one view against the slopes of some pairs."""
     weights, late, mine = state.v[v], state.late[v], member[v]
-    all_features, all_values, counts = buffers.features, buffers.values, buffers.counts
-    counted, scale = state.numbers[v, scaled.COUNTED], state.numbers[v, scaled.SCALE]
-    average = len(late) > 0
-    for i in range(slopes.shape[1]):
-        factor = -rate * slopes[v, i] / scale
-        if factor != 0.0:
-            at = first + i
-            features, values = all_features[at], all_values[at]
-            _add_within(is_dense, weights, mine, features, values, counts[at], factor)
-            if average:
-                _add_within(is_dense, late, mine, features, values, counts[at], factor * counted)
-
-
-@kernel
-def _add_within(is_dense, weights, member, features, values, n, factor):  # type: ignore[no-untyped-def]
-    if is_dense:
-        for j in range(n):
-            weights[j] += factor * member[j] * values[j]
-    else:
-        for j in range(n):
-            weights[features[j]] += factor * member[features[j]] * values[j]
+    features, values, counts = buffers.features, buffers.values, buffers.counts
+    factor, counted = -rate / state.numbers[v, scaled.SCALE], state.numbers[v, scaled.COUNTED]
+    average, n_pairs = len(late) > 0, slopes.shape[1]
+    if is_dense:  # all pairs have all features: add the pairs up first
+        total[:] = 0.0
+        for i in range(n_pairs):
+            slope = slopes[v, i]
+            if slope != 0.0:
+                for j in range(len(total)):
+                    total[j] += slope * values[first + i, j]
+        for j in range(len(total)):
+            weights[j] += factor * mine[j] * total[j]
+        if average:
+            for j in range(len(total)):
+                late[j] += factor * counted * mine[j] * total[j]
+        return
+    for i in range(n_pairs):
+        step = factor * slopes[v, i]
+        if step != 0.0:
+            for at in range(counts[first + i]):
+                j = features[first + i, at]
+                move = step * mine[j] * values[first + i, at]
+                weights[j] += move
+                if average:
+                    late[j] += counted * move

@@ -308,23 +308,27 @@ def _descend(rows, y, index, weights, rule, state, generator, done, n_steps, buf
 def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ignore[no-untyped-def]
     average, truncate = state.now.shape[1] > 0, state.taken.shape[1] > 0
     v, numbers, late, taken = state.v[0], state.numbers[0], state.late[0], state.taken[0]
-    pairs, counts = buffers.pairs, buffers.counts
+    pairs, counts, features, values = (
+        buffers.pairs,
+        buffers.counts,
+        buffers.features,
+        buffers.values,
+    )
     has_offset, offset = len(weights.offset) > 0, weights.offset
     is_weighted = len(weights.table) > 0 or len(weights.gain) > 0
     total, alpha = 0.0, rule.l1 + rule.l2
     for at in range(n_pairs):
         t += 1
         a, b, n = pairs[at, 0], pairs[at, 1], counts[at]
-        features, values = buffers.features[at], buffers.values[at]
         if truncate:
-            scaled.take_threshold(v, taken, features, n, numbers, rule.ceiling)
-        z = numbers[scaled.SCALE] * dot(is_dense, v, features, values, n)
+            scaled.take_threshold(v, taken, features[at], n, numbers, rule.ceiling)
+        z = numbers[scaled.SCALE] * dot(is_dense, v, features, values, at, n)
         if has_offset:
             z -= offset[a] - offset[b]
         loss, slope = pair_loss(rule.loss, z, y[a] - y[b])
         c = pair_weight(weights, a, b) if is_weighted else 1.0
         total += c * loss
-        norm = squared_norm(values, n) if rule.passive_aggressive or rule.project else 0.0
+        norm = squared_norm(values, at, n) if rule.passive_aggressive or rule.project else 0.0
         if rule.passive_aggressive:
             step = 0.0
             if z < 1.0 and norm > 0.0:
@@ -342,11 +346,11 @@ def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ign
         if step != 0.0:
             factor = step / numbers[scaled.SCALE]
             if rule.project:
-                along = dot(is_dense, v, features, values, n)
+                along = dot(is_dense, v, features, values, at, n)
                 numbers[scaled.NORM] += 2.0 * factor * along + factor * factor * norm
-            add(is_dense, v, features, values, n, factor)
+            add(is_dense, v, features, values, at, n, factor)
             if average:
-                add(is_dense, late, features, values, n, factor * numbers[scaled.COUNTED])
+                add(is_dense, late, features, values, at, n, factor * numbers[scaled.COUNTED])
         if rule.project:
             size = rule.l2 * numbers[scaled.NORM] * numbers[scaled.SCALE] ** 2
             if size > 1.0:
@@ -369,9 +373,9 @@ def _largest_pair(rows, index, member, generator, buffers):  # type: ignore[no-u
     fill_differences(rows, buffers.pairs, n_pairs, buffers.features, buffers.values, buffers.counts)
     largest = 0.0
     for at in range(n_pairs):
-        values, n = buffers.values[at], buffers.counts[at]
+        n = buffers.counts[at]
         if len(member) > 0:
             for k in range(n):
-                values[k] *= member[buffers.features[at, k]]
-        largest = max(largest, squared_norm(values, n))
+                buffers.values[at, k] *= member[buffers.features[at, k]]
+        largest = max(largest, squared_norm(buffers.values, at, n))
     return largest
