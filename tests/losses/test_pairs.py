@@ -290,3 +290,23 @@ def test_only_smooth_losses_offer_curvature():
     assert hasattr(SquaredHingeLoss(), "products")
     assert not hasattr(HingeLoss(), "products")
     assert issubclass(HingeLoss, PairwiseLoss)
+
+
+def test_what_is_remembered_belongs_to_its_scores_margin_and_power():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 50).astype(float)
+    labels = Labels(y=y, query_ptr=np.array([0, 50]), normalize="none")
+    plan = SquaredHingeLoss().prepare(labels)
+    u, other, g = rng.normal(size=50), rng.normal(size=50), np.empty(50)
+    losses = [SquaredHingeLoss(), SquaredHingeLoss(margin=2.0), HingeLoss()]
+    fresh = {
+        (at, k): loss.dual(loss.prepare(labels), 0, 1, scores, 0.7)
+        for at, loss in enumerate(losses)
+        for k, scores in enumerate((u, other))
+    }
+    for _ in range(2):
+        for at, loss in enumerate(losses):
+            for k, scores in enumerate((u, other)):
+                loss.evaluate(plan, 0, 1, scores, g)
+                assert loss.dual(plan, 0, 1, scores, 0.7) == fresh[at, k]
+                assert loss.dual(plan, 0, 1, (other, u)[k], 0.7) == fresh[at, 1 - k]

@@ -142,3 +142,22 @@ def test_more_rows_than_a_batch():
     got = problem.hessian(problem.design.take(np.arange(5)), u)
     np.testing.assert_allclose(got, X.T @ out, rtol=1e-9)
     np.testing.assert_array_equal(got, got.T)
+
+
+def test_very_many_levels_are_grouped_unless_exact():
+    rng = np.random.default_rng(3)
+    n = 3_000
+    X = rng.normal(size=(n, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=n)
+    loss = SquaredHingeLoss()
+    problem = Problem(X, loss, loss.prepare(Labels(y=y, query_ptr=np.array([0, n]))))
+    u, out = rng.normal(size=n), np.empty_like(X)
+    loss.products(problem.plan, 0, 1, u, X, out)
+    block = problem.design.take(np.arange(5))
+    expected = X.T @ out
+    np.testing.assert_allclose(problem.hessian(block, u, exact=True), expected, rtol=1e-8)
+    rough = problem.hessian(block, u)
+    assert 1e-4 < np.abs(rough - expected).max() / np.abs(expected).max() < 0.02
+    solution = solve_newton(problem, ElasticNet.build(1e-4, 0.5, 5), tol=1e-9)
+    assert solution.converged
+    assert solution.n_iter <= 12

@@ -25,6 +25,11 @@ from leanrank.losses._score_order import sort_scores
 BATCH = 256
 """Rows multiplied at once."""
 
+MANY_LEVELS, LEVEL_GROUPS = 1_024, 256
+"""Labels with more levels than the first are taken in so many groups of neighbours: the pairs
+within a group, one in some hundred, are left out unless the exact Hessian is asked for. It steers
+and certifies nothing, and its sums then fit a cache."""
+
 
 @kernel
 def gram(
@@ -43,6 +48,7 @@ def gram(
     X,
     first_column,
     last_column,
+    exact,
 ):
     """Give columns [first_column, last_column) of Xᵀ(½ degrees X − AX); X from r0's first row on.
 
@@ -65,6 +71,10 @@ def gram(
         sort_scores(u, begin, end, order, x)
         from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
+        if n_levels > MANY_LEVELS and not exact:
+            for at in range(n):
+                level[at] = level[at] * LEVEL_GROUPS // n_levels
+            n_levels = LEVEL_GROUPS
         sweep(x, level, wins, loses, n, n_levels, weights, True, margin, 1, nodes, lost)
         turn_over(n, n_levels, x, level, wins, loses)
         sweep(x, level, loses, wins, n, n_levels, weights, False, margin, 1, nodes, won)

@@ -10,7 +10,8 @@ weigh differently, in a plain table. The losers' sums are the same sweep seen fr
 Shared arguments: query q owns rows ``query_ptr[q]:query_ptr[q+1]`` and cells
 ``cell_ptr[q]:cell_ptr[q+1]``; ``win`` and ``lose`` are what a document weighs in either role;
 ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels, row the winner's, if it is not empty;
-``order`` holds each query's rows as last sorted.
+``order`` holds each query's rows as last sorted, ``seen`` the scores of its last sums and ``memo``
+these sums, with margin and power.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -25,10 +26,25 @@ from leanrank.losses._score_order import sort_scores
 
 @kernel
 def evaluate(
-    query_ptr, cell_ptr, cell, win, lose, table, table_ptr, order, margin, power, r0, r1, u, g
+    query_ptr,
+    cell_ptr,
+    cell,
+    win,
+    lose,
+    table,
+    table_ptr,
+    order,
+    seen,
+    memo,
+    margin,
+    power,
+    r0,
+    r1,
+    u,
+    g,
 ):
-    """Sum c·h^power and c·h^(power−1) over violated pairs, and fill the gradient of the first."""
-    total, below = 0.0, 0.0
+    """Sum c·h^power over violated pairs and fill its gradient; remember the sums for ``totals``."""
+    total = 0.0
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, 4)
     lost, won = np.empty(len(x)), np.empty(len(x))
     for q in range(r0, r1):
@@ -42,34 +58,53 @@ def evaluate(
         weights = table[table_ptr[q] : table_ptr[q + 1]]
         sweep(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
         turn_over(n, n_levels, x, level, wins, loses)
-        total += sweep(
-            x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won
-        )
+        value = sweep(x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won)
+        total += value
         for at in range(n):
-            below += won[at]
             g[order[begin + at]] = power * (lost[at] - won[n - 1 - at])
-    return total, below
+        _remember(u, begin, end, value, won, margin, power, seen, memo[q])
+    return total
 
 
 @kernel
-def totals(query_ptr, cell_ptr, cell, win, lose, table, table_ptr, order, margin, power, r0, r1, u):
-    """Sum c·h^power and c·h^(power−1) over violated pairs."""
+def totals(
+    query_ptr,
+    cell_ptr,
+    cell,
+    win,
+    lose,
+    table,
+    table_ptr,
+    order,
+    seen,
+    memo,
+    margin,
+    power,
+    r0,
+    r1,
+    u,
+):
+    """Sum c·h^power and c·h^(power−1) over violated pairs, or recall what ``evaluate`` summed."""
     total, below = 0.0, 0.0
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, 4)
-    lost = np.empty(len(x))
+    won = np.empty(len(x))
     for q in range(r0, r1):
         begin, end, first = query_ptr[q], query_ptr[q + 1], cell_ptr[q]
         n, n_levels = end - begin, cell_ptr[q + 1] - first
         if n_levels < 2:
             continue
-        sort_scores(u, begin, end, order, x)
-        from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
-        weights = table[table_ptr[q] : table_ptr[q + 1]]
-        total += sweep(
-            x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost
-        )
-        for at in range(n):
-            below += lost[at]
+        known = memo[q, 2] == margin and memo[q, 3] == power
+        if not (known and _equal(seen, u, begin, end)):
+            sort_scores(u, begin, end, order, x)
+            from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+            turn_over(n, n_levels, x, level, wins, loses)
+            weights = table[table_ptr[q] : table_ptr[q + 1]]
+            value = sweep(
+                x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won
+            )
+            _remember(u, begin, end, value, won, margin, power, seen, memo[q])
+        total += memo[q, 0]
+        below += memo[q, 1]
     return total, below
 
 
@@ -106,6 +141,22 @@ def products(
             i = order[begin + at] - start
             for f in range(width):
                 out[i, f] = 2.0 * sums[at, f]
+
+
+@kernel
+def _remember(u, begin, end, value, sums, margin, power, seen, memo):
+    seen[begin:end] = u[begin:end]
+    memo[0], memo[1], memo[2], memo[3] = value, 0.0, margin, power
+    for at in range(end - begin):
+        memo[1] += sums[at]
+
+
+@kernel
+def _equal(one, other, begin, end):
+    i = begin
+    while i < end and one[i] == other[i]:
+        i += 1
+    return i == end
 
 
 @kernel

@@ -43,8 +43,10 @@ class HingeLoss(PairwiseLoss):
         return np.where(z < self.margin, a * self.margin, 0.0)
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
-        return float(kernels.evaluate(*level_arrays(plan), self.margin, 1, r0, r1, u, g)[0])
+        known = plan.seen, plan.memo
+        return float(kernels.evaluate(*level_arrays(plan), *known, self.margin, 1, r0, r1, u, g))
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        _, violated = kernels.totals(*level_arrays(plan), self.margin, 1, r0, r1, u)
+        known = plan.seen, plan.memo
+        _, violated = kernels.totals(*level_arrays(plan), *known, self.margin, 1, r0, r1, u)
         return float(a * self.margin * violated)

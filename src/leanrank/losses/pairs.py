@@ -24,7 +24,7 @@ from leanrank.losses.importance import importance_tables
 
 @dataclass(frozen=True)
 class PairPlan(Plan):
-    """The pairs of each query. A plan serves one problem at a time: ``order`` is written to.
+    """The pairs of each query. A plan serves one problem at a time, since it remembers.
 
     Attributes
     ----------
@@ -42,6 +42,9 @@ class PairPlan(Plan):
     order : array of int64
         Each query's rows as they were last sorted by score: an evaluation that follows another at
         the same scores need not sort again.
+    seen, memo : array
+        The scores at which each query was last summed up, and the sums, for the dual value that
+        mostly follows at the same scores.
     edges : Edges or None
         Explicit pairs sorted by query, with their full weight c_ij; then levels play no part.
     edge_ptr : array of int64
@@ -55,6 +58,8 @@ class PairPlan(Plan):
     table: FloatArray
     table_ptr: IntArray
     order: IntArray
+    seen: FloatArray
+    memo: FloatArray
     edges: Edges | None
     edge_ptr: IntArray
 
@@ -226,6 +231,8 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
         table=table,
         table_ptr=table_ptr,
         order=np.arange(n_rows, dtype=np.int64),
+        seen=np.full(n_rows, np.nan),
+        memo=np.full((n_queries, 4), np.nan),
         edges=explicit,
         edge_ptr=edge_ptr.astype(np.int64, copy=False),
     )

@@ -44,7 +44,8 @@ class SquaredHingeLoss(SmoothPairwiseLoss):
         return a * h * (2.0 * self.margin - a * h)
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
-        return float(kernels.evaluate(*level_arrays(plan), self.margin, 2, r0, r1, u, g)[0])
+        known = plan.seen, plan.memo
+        return float(kernels.evaluate(*level_arrays(plan), *known, self.margin, 2, r0, r1, u, g))
 
     def _products(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
@@ -63,12 +64,18 @@ class SquaredHingeLoss(SmoothPairwiseLoss):
         u: FloatArray,
         X: AnyArray,
         columns: tuple[int, int],
+        *,
+        exact: bool = False,
     ) -> FloatArray:
-        """Give some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only."""
-        half: FloatArray = gram(*level_arrays(plan), self.margin, r0, r1, u, X, *columns)
+        """Give some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only.
+
+        With very many levels, unless ``exact``, pairs of nearly equal labels are left out.
+        """
+        half: FloatArray = gram(*level_arrays(plan), self.margin, r0, r1, u, X, *columns, exact)
         half *= 2.0
         return half
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        squares, hinges = kernels.totals(*level_arrays(plan), self.margin, 2, r0, r1, u)
+        known = plan.seen, plan.memo
+        squares, hinges = kernels.totals(*level_arrays(plan), *known, self.margin, 2, r0, r1, u)
         return float(2.0 * a * self.margin * hinges - a * a * squares)

@@ -36,6 +36,7 @@ def hessian_by_products(
     u: FloatArray,
     anchor: IntArray,
     executor: Executor,
+    exact: bool,
 ) -> FloatArray:
     """Add up Xᵀ(HX) over ranges of queries and columns, in an order of its own."""
     n = block.n_features
@@ -47,7 +48,8 @@ def hessian_by_products(
         for r, columns in lane:
             rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
             if at_once:
-                half[:, slice(*columns)] += loss.gram(plan, *r, u, dense.dense(rows), columns)
+                part = loss.gram(plan, *r, u, dense.dense(rows), columns, exact=exact)
+                half[:, slice(*columns)] += part
             else:
                 D = block.columns(rows, *columns, anchor)
                 out = np.empty_like(D)

@@ -165,7 +165,7 @@ class Problem:
         u : array
             The scores.
         exact : bool
-            Whether to use float64 even if X is float32.
+            Whether to use float64 even if X is float32, and all pairs of very many levels.
         dropped : float
             Share of the curvature, in the rows that have least, that a sparse block may see on the
             diagonal only. Most documents of a long list are far below the ones that matter; an
@@ -176,7 +176,7 @@ class Problem:
         """
         if not hasattr(self.loss, "curvature"):
             return hessian_by_products(
-                self.loss, self.plan, self.ranges, block, u, self._anchor, self.executor
+                self.loss, self.plan, self.ranges, block, u, self._anchor, self.executor, exact
             )
         plan = self.plan if thin is None else self._thinned(thin)
         if not block.sparse or plan.n_rows < LONG_LIST * (len(plan.query_ptr) - 1):
