@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrank.errors import InputError
@@ -53,6 +53,7 @@ def whole(loss, rng, weights, **more):
     return labels, loss.prepare(labels)
 
 
+@settings(max_examples=60)
 @given(
     st.integers(0, 2**32 - 1),
     st.booleans(),

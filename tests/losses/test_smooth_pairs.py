@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrank.errors import DataWarning, InputError
@@ -48,6 +48,7 @@ def test_a_pair_is_what_it_says(kind):
 
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 40]), st.booleans(), st.sampled_from([1, 8])
 )

@@ -47,9 +47,9 @@ class NonconvexRankSVM(PenalizedRanker):
         Smooths "lp", "log" and "adaptive" at zero; weights well below it count as small.
     rounds : int, default=10
         Most weighted problems; it ends sooner where the objective has settled.
-    loss : {"squared-hinge", "logistic", "exponential", "domination", "listnet", ...}, default=\
-"squared-hinge"
-        Any loss that Newton's method can minimise.
+    loss : str, default="squared-hinge"
+        Any loss that Newton's method can minimise: also "logistic", "exponential", "domination",
+        "listnet".
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by: its number of pairs, the pairs of all queries, or
         nothing.
