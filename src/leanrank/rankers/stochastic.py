@@ -192,8 +192,7 @@ class StochasticRanker(BaseRanker):
             block = self._block(data, labels)
             if first:
                 self.state_ = self._begin(block, data.n_features, self._seed(), 1)
-            self._pass_and_report(block, block.active, time.perf_counter())
-        self.coef_ = self.state_.weights()
+            self.coef_ = self._pass_and_report(block, block.active, time.perf_counter())
         return self
 
     def grow(self, n_features: int) -> Self:

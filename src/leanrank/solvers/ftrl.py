@@ -111,7 +111,10 @@ class FTRLState:
 
     def weights(self) -> FloatArray:
         """Give the weights after the steps taken so far."""
-        v, s, w = self.v.copy(), self.s.copy(), self.w.copy()
+        w = self.w.copy()
+        if not (self.rule.uniform or self.rule.per_step):
+            return w  # a step leaves no trace on features without a gradient
+        v, s = self.v.copy(), self.s.copy()
         kernels.catch_up_all(v, s, w, self.steps, *self.rule.numbers())
         return w
 
