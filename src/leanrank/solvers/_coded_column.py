@@ -206,6 +206,6 @@ def _best_threshold(sums, tied):  # type: ignore[no-untyped-def]
         above += sums[k + 1]
         if abs(above) > abs(best) + tied:
             best, at, missing = above, k, 0
-        if abs(above + absent) > abs(best) + tied:
+        if absent != 0.0 and abs(above + absent) > abs(best) + tied:
             best, at, missing = above + absent, k, 1
     return best, at, missing
