@@ -175,3 +175,15 @@ def test_what_it_cannot_do_is_refused():
             solve_cutting_plane(problem, penalty)
     with pytest.raises(InputError, match="variant='slow'"):
         solve_cutting_plane(problem, ElasticNet.build(0.1, 0.0, 6), variant="slow")
+
+
+@pytest.mark.parametrize("scales", [10.0 ** np.linspace(-3, 3, 6), 1e6, 1e-6], ids=str)
+@pytest.mark.parametrize("alpha", [0.1, 1e-7])
+def test_features_of_any_scale(scales, alpha):
+    X, labels = make(10)
+    problem = problem_of(X * scales, labels, HingeLoss())
+    penalty = ElasticNet.build(alpha * np.median(scales) ** 2, 0.0, 6)
+    solution = solve_cutting_plane(problem, penalty, tol=1e-6, variant="fast")
+    assert solution.converged
+    value = Pairs(X * scales, labels).loss(solution.w, 1)[0] + penalty.value(solution.w)
+    assert solution.objective == pytest.approx(value, rel=1e-9)

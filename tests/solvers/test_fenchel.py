@@ -166,3 +166,26 @@ def test_what_it_cannot_do_is_refused_by_name():
         solve_fenchel(problem, 1.0, variant="corrective")
     with pytest.raises(InputError, match="variant='best'"):
         solve_fenchel(problem, 1.0, variant="best")
+
+
+@pytest.mark.parametrize("scales", [10.0 ** np.linspace(-3, 3, 8), 1e6, 1e-6], ids=str)
+def test_features_of_any_scale(scales):
+    X, labels = make(12)
+    problem = problem_of(X * scales, labels, SquaredHingeLoss())
+    radius = 3.0 / np.median(scales)
+    solution = solve_fenchel(problem, radius, tol=1e-6, variant="corrective")
+    assert solution.converged
+    value, c = Pairs(X * scales, labels).loss(solution.w, 2)
+    assert solution.objective == pytest.approx(value, rel=1e-9)
+    assert c @ solution.w + radius * np.abs(c).max() <= 1e-5 * value
+
+
+def test_more_features_than_documents():
+    X, labels = make(13, "sparse", 300)
+    problem = problem_of(X, labels, SquaredHingeLoss())
+    for radius in (0.5, 2.0):
+        solution = solve_fenchel(problem, radius, tol=1e-6, variant="corrective")
+        assert solution.converged
+        value = Pairs(X, labels).loss(solution.w, 2)[0]
+        assert solution.objective == pytest.approx(value, rel=1e-9, abs=1e-13)
+        assert np.count_nonzero(solution.w) < 200

@@ -9,8 +9,8 @@ is a duality gap: no point of the ball has a loss smaller than the value here le
 moves towards that corner, one feature, so that scores change by one column.
 
 The greedy variant is the published one; its gap falls like one over the rounds. The corrective
-variant collects the corners' features and, before it looks for another, minimises over all of the
-ball that they span, by quadratic models: a handful of rounds to many digits.
+variant takes several corners at a time and, before it looks for others, minimises over all of the
+ball that they and the features in use span, by quadratic models: a few rounds give many digits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from leanrank.solvers.problem import Problem
 VARIANTS = ("greedy", "corrective")
 
 NEW_FEATURES = 16
-"""Features that may join the corrective variant's in one round, or as many as it has."""
+"""Features that may join those in use in one round, or as many as there are in use."""
 
 INNER_SHARE = 0.1
 """The features in use are minimised over until their gap is this share of the whole gap."""
@@ -78,10 +78,9 @@ def solve_fenchel(
     if variant == "corrective":
         require(problem.loss, "fenchel (corrective)", "curvature or products")
     point = _Point(problem, _inside(w, problem.n_features, radius))
-    features = np.flatnonzero(point.w)
     best_bound = 0.0  # no loss is negative
     nothing = tol**2 * point.value
-    last_room = np.inf
+    last_value = last_room = np.inf
     history: list[dict[str, Any]] = []
     for n_iter in range(1, max_iter + 1):
         c = problem.design.rmatvec(point.g)
@@ -98,18 +97,19 @@ def solve_fenchel(
             callback(entry)
         # where the least loss is zero there is nothing that a gap could be relative to
         converged = entry["gap"] <= tol or point.value <= nothing
-        if converged or n_iter == max_iter:
+        # the last digits: sums can no longer tell a lower value
+        stalled = point.value >= last_value and room >= 0.5 * last_room
+        if converged or stalled or n_iter == max_iter:
             break
-        value = point.value
+        last_value, last_room = point.value, room
         if variant == "greedy":
             moved = point.move(_corner(c, radius) - point.w)
         else:
-            features = _join(features, c)
+            features = _join(np.flatnonzero(point.w), c)
             target = max(INNER_SHARE * room, 0.1 * tol * point.value)
             moved = _correct(point, features, radius, target)
-        if not moved or (point.value >= value and room >= 0.5 * last_room):
-            break  # the last digits: sums can no longer tell a lower value
-        last_room = room
+        if not moved:
+            break
     return Solution(point.w, point.value, entry["gap"], 0.0, n_iter, converged, history)
 
 
@@ -165,7 +165,7 @@ def _corner(c: FloatArray, radius: float) -> FloatArray:
 
 
 def _join(features: IntArray, c: FloatArray) -> IntArray:
-    """Add the features with the largest gradients; about double them."""
+    """Add those with the largest gradients to the features in use; about double them."""
     strength = np.abs(c)
     strength[features] = 0.0
     room = min(max(NEW_FEATURES, len(features)), np.count_nonzero(strength))
@@ -185,14 +185,15 @@ def _correct(point: _Point, features: IntArray, radius: float, target: float) ->
         if _gap(c, w, radius) <= target:
             break
         hessian = problem.hessian(block, point.u, exact=True)
-        # corners +radius·e_j, −radius·e_j and the centre, as columns of weights
-        corners = np.hstack([radius * np.eye(n), -radius * np.eye(n), np.zeros((n, 1))])
+        # w is a mixture of the corners +radius·e_j and −radius·e_j and the centre
         share = np.concatenate([np.maximum(w, 0.0), np.maximum(-w, 0.0)]) / radius
         share = np.append(share, max(0.0, 1.0 - share.sum()))
-        Q = corners.T @ hessian @ corners
-        share, _ = minimise_over_simplex(Q, corners.T @ (c - hessian @ w), share, 0.01 * target)
+        Q = np.zeros((2 * n + 1, 2 * n + 1))
+        Q[:-1, :-1] = radius**2 * np.block([[hessian, -hessian], [-hessian, hessian]])
+        b = radius * (c - hessian @ w)
+        share, _ = minimise_over_simplex(Q, np.concatenate([b, -b, [0.0]]), share, 0.01 * target)
         step = np.zeros(problem.n_features)
-        step[features] = corners @ share - w
+        step[features] = radius * (share[:n] - share[n:-1]) - w
         if not point.move(step):
             break
         moved = True
