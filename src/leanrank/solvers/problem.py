@@ -34,7 +34,7 @@ GRAM_COPIES, FEWEST_GRAM = 3, 2_048
 LANE_CELLS = 1 << 22
 """Cells of all the Gram matrices that are added up side by side."""
 
-FEWEST_BY_COLUMNS, MOST_CELLS_BY_COLUMNS = 2_048, 64
+FEWEST_BY_COLUMNS, MOST_CELLS_BY_COLUMNS = 1_024, 64
 """Features from which, and levels of queries up to which, a quadratic model may go by columns."""
 
 LONG_LIST = 4_096
