@@ -121,6 +121,23 @@ def test_a_system_that_fails_is_named_and_left_out():
     assert "nothing to learn from" in markdown([compared])
 
 
+def test_one_system_does_not_take_the_others_with_it(splits, monkeypatch):
+    from leanrank.selection import comparison
+
+    fit = comparison.fit_system
+
+    def sometimes(name, split):
+        if name == "domination":
+            raise ZeroDivisionError("by\nzero")
+        return fit(name, split)
+
+    monkeypatch.setattr(comparison, "fit_system", sometimes)
+    sets = {"made up": ("letor4", splits)}
+    found = compare_systems(sets, ["domination", "bestfeature"])[0]
+    assert [row.system for row in found.rows] == ["bestfeature"]
+    assert found.problems == ["Domination Rank: unexpected ZeroDivisionError: by zero (split 1)"]
+
+
 def test_undefined_queries_are_left_out_of_means():
     made = outcomes({"rankrls": [[0.5, np.nan], [0.3]], "bestfeature": [[np.nan, np.nan], [0.3]]})
     compared = ComparedSet("s", "standard", "map", ("map",), made)

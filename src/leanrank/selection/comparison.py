@@ -291,6 +291,9 @@ def _run(task: _Task) -> Outcome:
             chosen = fit_system(task.system, Split(train, vali, task.choose_by, task.convention))
         except LeanrankError as error:
             return Outcome(task.system, task.fold, problem=str(error))
+        except Exception as error:  # one system must not take the figures of all others with it
+            problem = f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            return Outcome(task.system, task.fold, problem=problem)
         seconds = []
         for _ in range(5):
             started = time.perf_counter()
