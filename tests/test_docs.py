@@ -10,7 +10,9 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/data.md", "docs/clicks.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/data.md", "docs/clicks.md", "docs/boosting.md", "docs/pamir.md"]
+)
 def test_examples_run(page):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     done = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=flags)

@@ -194,11 +194,8 @@ def test_it_is_a_linear_model(data, tmp_path):
 
 
 def test_quality_on_public_data(data_dir):
-    """MQ2008 is published at MAP 0.4764, OHSUMED at 0.4487; both in reach of a standard error."""
-    for name, convention, published in (
-        ("MQ2008", "letor4", 0.4764),
-        ("OHSUMED", "letor3", 0.4487),
-    ):
+    """MQ2008 is published at a MAP of about 0.476; on OHSUMED ties alone would give 0.427."""
+    for name, convention, least in (("MQ2008", "letor4", 0.464), ("OHSUMED", "letor3", 0.441)):
         found = []
         for fold in range(1, 6):
             train, vali, test = (
@@ -209,4 +206,4 @@ def test_quality_on_public_data(data_dir):
             found.append(
                 evaluate(test, ranker.predict(test), measures="map", convention=convention)["map"]
             )
-        assert np.mean(found) == pytest.approx(published, abs=0.012)
+        assert np.mean(found) > least

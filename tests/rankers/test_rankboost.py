@@ -208,7 +208,7 @@ def test_progress(data, capsys):
 
 
 def test_quality_on_public_data(data_dir):
-    """MQ2008, five folds, as published: MAP 0.4775."""
+    """MQ2008, five folds: MAP about 0.477 as published."""
     found = []
     for fold in range(1, 6):
         train, vali, test = (
@@ -221,4 +221,4 @@ def test_quality_on_public_data(data_dir):
         found.append(
             evaluate(test, ranker.predict(test), measures="map", convention="letor4")["map"]
         )
-    assert np.mean(found) == pytest.approx(0.4775, abs=0.006)
+    assert np.mean(found) == pytest.approx(0.477, abs=0.005)
