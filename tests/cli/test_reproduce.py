@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from leanrank.reproduce import pahikkala2010
+from leanrank.reproduce import pahikkala2010, tsivtsivadze2012
 from leanrank.reproduce.plots import Plot
 from leanrank.reproduce.report import Cell, ComparedTable, Report
 
@@ -55,3 +55,20 @@ def test_unknown_papers_and_missing_data(run, tmp_path):
     assert done.code == 2
     assert "neither MQ2008 nor MQ2007" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_splits_are_for_papers_that_have_them(run, small_paper, tmp_path, monkeypatch):
+    done = run("reproduce", "pahikkala2010", "--splits", "3", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "no random splits" in done.err
+
+    def fake(data_dir, out_dir, *, say, n_jobs, splits):
+        rows = (("SPD", (Cell(None, f"{splits} splits"),)),)
+        return Report("tsivtsivadze2012", "T", [ComparedTable("Own", ("MAP",), rows)])
+
+    monkeypatch.setattr(tsivtsivadze2012, "run", fake)
+    done = run("reproduce", "tsivtsivadze2012", "--splits", "3", "--out", tmp_path / "out")
+    assert done.code == 0
+    lines = [line.split() for line in done.out.split("\n")]
+    assert ["MAP"] in lines  # one column where nothing was published
+    assert ["SPD", "3", "splits"] in lines
