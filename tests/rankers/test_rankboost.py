@@ -103,6 +103,20 @@ def test_sample_weight_is_repetition(data, normalize):
     np.testing.assert_allclose(weighed.predict(data), repeated.predict(data), rtol=1e-9)
 
 
+def test_preferences_instead_of_labels(data):
+    """Listing the pairs that the labels imply gives the same model."""
+    winner, loser = [], []
+    for q in range(data.n_queries):
+        rows = np.arange(data.query_ptr[q], data.query_ptr[q + 1])
+        above = data.y[rows][:, None] > data.y[rows][None, :]
+        winner += rows[np.nonzero(above)[0]].tolist()
+        loser += rows[np.nonzero(above)[1]].tolist()
+    listed = RankBoost(15).fit(data.X, qid=data.qid, preferences=(winner, loser))
+    implied = RankBoost(15).fit(data)
+    assert [w[:3] for w in listed.weak_rankers_] == [w[:3] for w in implied.weak_rankers_]
+    np.testing.assert_allclose(listed.predict(data), implied.predict(data), rtol=1e-9)
+
+
 def test_query_weight_zero_leaves_a_query_out(data):
     weight = np.ones(data.n_queries)
     weight[:10] = 0

@@ -15,6 +15,7 @@ from leanrank.errors import DataWarning, InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import BaseRanker
+from leanrank.rankers.preferences import count_informative
 from leanrank.rankers.stochastic import as_data, check_whole
 from leanrank.solvers.threshold_columns import column_values
 
@@ -61,12 +62,13 @@ class BoostedRanker(BaseRanker):
         query_weight: Any = None,
         gain_weight: Any = None,
         offset: Any = None,
+        preferences: Any = None,
     ) -> Self:
         """Learn in at most ``n_rounds`` rounds.
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight, gain_weight, offset
+        X, y, qid, group, sample_weight, query_weight, gain_weight, offset, preferences
             As for every ranker.
         validation : RankingData or (X, y, qid), optional
             Where to measure the model after each round: the rounds up to the best one are kept, and
@@ -89,13 +91,14 @@ class BoostedRanker(BaseRanker):
             query_weight=query_weight,
             gain_weight=gain_weight,
             offset=offset,
+            preferences=preferences,
         )
         held_out = None
         if given is not None:
             self._features_to_score(given)
             held_out = HeldOut(given, self.measure, self.convention)
         self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = int(data.informative.sum())
+        self.n_informative_queries_ = count_informative(data, labels)
         self.history_ = []
         with single_threaded_blas():
             self._boost(data, labels, held_out)

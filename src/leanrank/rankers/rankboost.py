@@ -92,6 +92,7 @@ class RankBoost(BoostedRanker):
     """
 
     _takes_nan: ClassVar[bool] = True
+    _takes_preferences: ClassVar[bool] = True
 
     weak_rankers_: list[WeakRanker]
     feature_importances_: FloatArray
