@@ -98,7 +98,9 @@ class BoostedRanker(BaseRanker):
             self._features_to_score(given)
             held_out = HeldOut(given, self.measure, self.convention)
         self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = count_informative(data, labels)
+        self.n_informative_queries_ = int(data.informative.sum())
+        if labels.edges is not None:
+            self.n_informative_queries_ = count_informative(labels.edges, labels.query_ptr)
         self.history_ = []
         with single_threaded_blas():
             self._boost(data, labels, held_out)
