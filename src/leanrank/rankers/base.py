@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
@@ -17,6 +17,10 @@ from leanrank.data.ranking_data import RankingData, group_sizes_to_qid
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries, weighted_sums
+from leanrank.rankers.inputs import check_finite as check_finite
+from leanrank.rankers.inputs import check_number as check_number
+from leanrank.rankers.inputs import grouped_gains
+from leanrank.rankers.inputs import validated_matrix as validated_matrix
 from leanrank.rankers.preferences import count_informative, grouped_edges
 
 if TYPE_CHECKING:
@@ -179,7 +183,7 @@ class BaseRanker(BaseEstimator):
             )
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
-        gains = _gains(gain_weight, data, grouped=data is X)
+        gains = grouped_gains(gain_weight, data, grouped=data is X)
         return data, Labels(
             y=kernel_view(data.y),
             query_ptr=kernel_view(data.query_ptr),
@@ -345,63 +349,6 @@ class BaseRanker(BaseEstimator):
         return tags
 
 
-def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
-    """Check a feature matrix; with ``reset`` the estimator learns its width and names from it."""
-    matrix = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        ensure_all_finite=False,
-    )
-    names = getattr(estimator, "feature_names_in_", None)
-    allow_nan = getattr(estimator, "_takes_nan", False)
-    check_finite(matrix, matrix.shape[1], names, allow_nan=allow_nan)
-    return matrix
-
-
-def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bool = False) -> None:
-    """Refuse NaN, unless it is allowed, and infinity with a sentence that names the column."""
-    values = X if isinstance(X, np.ndarray) else X.data
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = values.sum(dtype=np.float64)
-    if np.isfinite(total):
-        return
-    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
-    if not wrong.any():
-        return
-    at = int(np.flatnonzero(wrong.ravel())[0])
-    column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
-    kind = "NaN" if np.isnan(values.ravel()[at]) else "infinity"
-    named = f"feature {column}" if names is None else f"feature {names[column]!r} (column {column})"
-    raise InputError(
-        f"Input X contains {kind} in {named}: fill in or drop the missing and infinite values first"
-    )
-
-
-def check_number(
-    name: str, value: Any, *, low: float = 0.0, open_low: bool = False, high: float = np.inf
-) -> float:
-    """Check a numeric parameter of a ranker.
-
-    >>> check_number("alpha", 0.5)
-    0.5
-    >>> check_number("alpha", -1)
-    Traceback (most recent call last):
-    leanrank.errors.InputError: alpha=-1 must be a finite number, at least 0
-    """
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    number = number and not isinstance(value, bool) and bool(np.isfinite(value))
-    if not number or not (value > low if open_low else value >= low) or not value <= high:
-        bound = f"{'above' if open_low else 'at least'} {low:g}"
-        if np.isfinite(high):
-            bound += f" and at most {high:g}"
-        raise InputError(f"{name}={value!r} must be a finite number, {bound}")
-    return float(value)
-
-
 def _refuse_beside_data(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
@@ -414,28 +361,6 @@ def _first_row(mask: AnyArray, data: RankingData) -> int:
     """Find the caller's number of the first grouped row that is marked."""
     row = int(np.flatnonzero(mask)[0])
     return row if data.order is None else int(data.order[row])
-
-
-def _gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:
-    """Check one gain weight a document, and put them into grouped order unless they are."""
-    if values is None:
-        return None
-    try:
-        gains = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"gain_weight holds something that is not a number ({error})") from error
-    if gains.shape != (len(data),):
-        raise InputError(
-            f"gain_weight has shape {gains.shape} but there are {len(data)} documents: give one "
-            "weight a document"
-        )
-    wrong = ~(np.isfinite(gains) & (gains >= 0))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"gain_weight is {gains[row]} in row {row}: it must be finite and not negative"
-        )
-    return gains if grouped or data.order is None else gains[data.order]
 
 
 def _view(array: AnyArray | None) -> AnyArray | None:

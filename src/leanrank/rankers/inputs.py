@@ -1,0 +1,91 @@
+"""What rankers are given, checked: features, numbers, and one weight a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from leanrank._typing import FloatArray, Matrix
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+
+
+def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
+    """Check a feature matrix; with ``reset`` the estimator learns its width and names from it."""
+    matrix = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+    )
+    names = getattr(estimator, "feature_names_in_", None)
+    allow_nan = getattr(estimator, "_takes_nan", False)
+    check_finite(matrix, matrix.shape[1], names, allow_nan=allow_nan)
+    return matrix
+
+
+def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bool = False) -> None:
+    """Refuse NaN, unless it is allowed, and infinity with a sentence that names the column."""
+    values = X if isinstance(X, np.ndarray) else X.data
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum(dtype=np.float64)
+    if np.isfinite(total):
+        return
+    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
+    if not wrong.any():
+        return
+    at = int(np.flatnonzero(wrong.ravel())[0])
+    column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
+    kind = "NaN" if np.isnan(values.ravel()[at]) else "infinity"
+    named = f"feature {column}" if names is None else f"feature {names[column]!r} (column {column})"
+    raise InputError(
+        f"Input X contains {kind} in {named}: fill in or drop the missing and infinite values first"
+    )
+
+
+def check_number(
+    name: str, value: Any, *, low: float = 0.0, open_low: bool = False, high: float = np.inf
+) -> float:
+    """Check a numeric parameter of a ranker.
+
+    >>> check_number("alpha", 0.5)
+    0.5
+    >>> check_number("alpha", -1)
+    Traceback (most recent call last):
+    leanrank.errors.InputError: alpha=-1 must be a finite number, at least 0
+    """
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    number = number and not isinstance(value, bool) and bool(np.isfinite(value))
+    if not number or not (value > low if open_low else value >= low) or not value <= high:
+        bound = f"{'above' if open_low else 'at least'} {low:g}"
+        if np.isfinite(high):
+            bound += f" and at most {high:g}"
+        raise InputError(f"{name}={value!r} must be a finite number, {bound}")
+    return float(value)
+
+
+def grouped_gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:
+    """Check one gain weight a document, and put them into grouped order unless they are."""
+    if values is None:
+        return None
+    try:
+        gains = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"gain_weight holds something that is not a number ({error})") from error
+    if gains.shape != (len(data),):
+        raise InputError(
+            f"gain_weight has shape {gains.shape} but there are {len(data)} documents: give one "
+            "weight a document"
+        )
+    wrong = ~(np.isfinite(gains) & (gains >= 0))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"gain_weight is {gains[row]} in row {row}: it must be finite and not negative"
+        )
+    return gains if grouped or data.order is None else gains[data.order]
