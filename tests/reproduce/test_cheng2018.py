@@ -90,7 +90,7 @@ def test_what_is_written(report):
     assert "SparseRank: a few." in text
     lines = json.loads((out / "report.json").read_text(encoding="utf-8"))["plots"]
     assert set(lines["figure1-ohsumed"]["lines"]) == {"MinBatSRank", "ListNet"}
-    assert set(lines["figure2-ohsumed"]["lines"]) == {"MinBatSRank", "MinBatSRank, plain sums"}
+    assert set(lines["figure2-ohsumed"]["lines"]) == {"MinBatSRank", "plain sums"}
     assert "MinBatSRank on OHSUMED: MAP" in result.summary
 
 

@@ -48,6 +48,14 @@ COLUMNS = {
 PUBLISHED_AS = {"MinBatSRank, plain sums": "MinBatSRank"}
 """Which of our rows stands beside which printed one, where the names differ."""
 
+SHORT = {
+    "AdaRank-NDCG": "AdaRank",
+    "RankSVM-struct": "RankSVM",
+    PLAIN.label: "plain sums",
+    NONFEA_PLAIN.label: "Nonfea, sums",
+}
+"""Names that fit beside a figure."""
+
 FIGURE1 = (MEANS, *DENSE)
 FIGURE2 = (MEANS, NONFEA_MEANS, PLAIN, NONFEA_PLAIN)
 
@@ -191,7 +199,9 @@ def _figures(name: str, found: dict[str, Outcome]) -> dict[str, Plot]:
         (2, FIGURE2, "MinBatSRank with uniform rates"),
     ):
         lines = {
-            s.label: [float(found[s.label].measures[f"ndcg@{k}"].mean()) for k in CUTOFFS]
+            SHORT.get(s.label, s.label): [
+                float(found[s.label].measures[f"ndcg@{k}"].mean()) for k in CUTOFFS
+            ]
             for s in systems
             if s.label in found and found[s.label].measures
         }
