@@ -46,10 +46,15 @@ class SortedColumn:
     some_missing: bool
 
     @classmethod
-    def of(cls, values: AnyArray, counted: BoolArray, some_missing: bool) -> SortedColumn:
-        """Sort values; those that do not count make no cut. NaN is a missing value."""
+    def of(
+        cls, values: AnyArray, counted: BoolArray, some_missing: bool, kept: AnyArray
+    ) -> SortedColumn:
+        """Sort values; those that do not count make no cut. NaN is a missing value.
+
+        ``kept`` are the same values, to keep: a view of the caller's matrix.
+        """
         rows = np.flatnonzero(counted)
-        rows = rows[np.argsort(values[rows], kind="stable")]
+        rows = rows[np.argsort(values[rows])]
         ordered = values[rows]
         new = np.concatenate((ordered[:1] == ordered[:1], ordered[1:] > ordered[:-1]))
         starts = np.flatnonzero(new)
@@ -59,7 +64,7 @@ class SortedColumn:
         codes[rows] = np.repeat(np.arange(len(bin_ptr)), np.diff(np.append(bin_ptr, len(rows))))
         codes[np.isnan(values)] = len(bin_ptr)
         return cls(
-            values,
+            kept,
             codes,
             np.where(new, -1 - rows, rows).astype(np.int32),
             np.append(bin_ptr, len(rows)).astype(np.int64),

@@ -138,7 +138,7 @@ def _cut_column(
     rows: AnyArray | None = None
     zeros = 0.0
     if isinstance(X, np.ndarray):
-        values, mine = X[:, j], weight
+        values, mine = np.ascontiguousarray(X[:, j]), weight
     else:
         begin, end = int(X.indptr[j]), int(X.indptr[j + 1])
         values, rows = X.data[begin:end], kernel_view(X.indices[begin:end])
@@ -159,7 +159,7 @@ def _cut_column(
     some_missing = bool((absent if mine is None else absent & (mine > 0)).any())
     some_missing = some_missing and (zeros > 0.0 or bool(counted.any()))
     if rows is None and n_thresholds is None and len(thresholds) > MOST_CODES - 3:
-        return SortedColumn.of(values, counted, some_missing)
+        return SortedColumn.of(values, counted, some_missing, kept=X[:, j])
     if some_missing:
         thresholds = np.concatenate(([-np.inf], thresholds))
     return CodedColumn.of(values, thresholds, rows)
