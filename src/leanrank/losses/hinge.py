@@ -13,11 +13,8 @@ from leanrank.losses import _pair_kernels as kernels
 from leanrank.losses.pairs import PairPlan, PairwiseLoss, level_arrays
 
 
-class HingeLoss(PairwiseLoss):
-    """Σ c_ij max(0, margin − (u_i − u_j)).
-
-    A query costs one sort of its scores and two sweeps. The gradient is a subgradient at the kinks,
-    where a pair counts as satisfied; there is no curvature.
+class MarginLoss(PairwiseLoss):
+    """Σ c_ij max(0, margin − (u_i − u_j))^power: one sort of a query's scores and two sweeps.
 
     Parameters
     ----------
@@ -27,26 +24,46 @@ class HingeLoss(PairwiseLoss):
         A margin by difference of labels is an offset beside it.
     """
 
-    name: ClassVar[str] = "hinge"
+    power: ClassVar[int]
 
     def __init__(self, importance: Any = None, margin: float = 1.0) -> None:
         super().__init__(importance)
         self.margin = margin
 
+    def _missing(self, z: FloatArray) -> FloatArray:
+        """What each lead lacks."""
+        missing: FloatArray = np.maximum(0.0, self.margin - z)
+        return missing
+
+    def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
+        known = *level_arrays(plan), plan.seen, plan.memo
+        return float(kernels.evaluate(*known, self.margin, self.power, r0, r1, u, g))
+
+    def _sums(self, plan: PairPlan, r0: int, r1: int, u: FloatArray) -> tuple[float, float]:
+        """Sum c·missing^power and c·missing^(power−1) over the pairs that miss something."""
+        known = *level_arrays(plan), plan.seen, plan.memo
+        total, below = kernels.totals(*known, self.margin, self.power, r0, r1, u)
+        return float(total), float(below)
+
+
+class HingeLoss(MarginLoss):
+    """Σ c_ij max(0, margin − (u_i − u_j)).
+
+    The gradient is a subgradient at the kinks, where a pair counts as satisfied; there is no
+    curvature. Parameters as for ``MarginLoss``.
+    """
+
+    name: ClassVar[str] = "hinge"
+    power: ClassVar[int] = 1
+
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Give φ, φ′ and φ″ at differences of scores z."""
-        h: FloatArray = np.maximum(0.0, self.margin - z)
+        h = self._missing(z)
         return h, np.where(h > 0, -1.0, 0.0), np.zeros_like(h)
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
         """Give −φ*(a φ′(z)) = a·margin for each violated pair."""
         return np.where(z < self.margin, a * self.margin, 0.0)
 
-    def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
-        known = plan.seen, plan.memo
-        return float(kernels.evaluate(*level_arrays(plan), *known, self.margin, 1, r0, r1, u, g))
-
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        known = plan.seen, plan.memo
-        _, violated = kernels.totals(*level_arrays(plan), *known, self.margin, 1, r0, r1, u)
-        return float(a * self.margin * violated)
+        return a * self.margin * self._sums(plan, r0, r1, u)[1]

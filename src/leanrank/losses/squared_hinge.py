@@ -4,48 +4,32 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.losses import _pair_kernels as kernels
 from leanrank.losses._pair_gram import gram
+from leanrank.losses.hinge import MarginLoss
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss, level_arrays
 
 
-class SquaredHingeLoss(SmoothPairwiseLoss):
-    """Σ c_ij max(0, margin − (u_i − u_j))².
-
-    A query costs one sort of its scores and two sweeps.
-
-    Parameters
-    ----------
-    importance : None, "ndcg" or array of shape (levels, levels), optional
-        What a pair weighs by its levels, lowest first, row the winner's.
-    margin : float, default=1.0
-        A margin by difference of labels is an offset beside it.
-    """
+class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
+    """Σ c_ij max(0, margin − (u_i − u_j))². Parameters as for ``MarginLoss``."""
 
     name: ClassVar[str] = "squared-hinge"
-
-    def __init__(self, importance: Any = None, margin: float = 1.0) -> None:
-        super().__init__(importance)
-        self.margin = margin
+    power: ClassVar[int] = 2
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Give φ, φ′ and φ″ at differences of scores z."""
-        h: FloatArray = np.maximum(0.0, self.margin - z)
+        h = self._missing(z)
         return h * h, -2.0 * h, np.where(h > 0, 2.0, 0.0)
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
         """Give −φ*(a φ′(z)) = 2 a·margin·h − a² h²."""
-        h: FloatArray = np.maximum(0.0, self.margin - z)
+        h = self._missing(z)
         return a * h * (2.0 * self.margin - a * h)
-
-    def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
-        known = plan.seen, plan.memo
-        return float(kernels.evaluate(*level_arrays(plan), *known, self.margin, 2, r0, r1, u, g))
 
     def _products(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
@@ -76,6 +60,5 @@ class SquaredHingeLoss(SmoothPairwiseLoss):
         return half
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        known = plan.seen, plan.memo
-        squares, hinges = kernels.totals(*level_arrays(plan), *known, self.margin, 2, r0, r1, u)
-        return float(2.0 * a * self.margin * hinges - a * a * squares)
+        squares, hinges = self._sums(plan, r0, r1, u)
+        return 2.0 * a * self.margin * hinges - a * a * squares
