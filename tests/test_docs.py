@@ -10,12 +10,13 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/data.md", "docs/clicks.md", "docs/boosting.md", "docs/pamir.md"]
-)
+WITH_EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_examples_run(page):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    done = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=flags)
+    done = doctest.testfile(str(page), module_relative=False, optionflags=flags)
     assert done.attempted >= 8
     assert done.failed == 0
 

@@ -512,3 +512,14 @@ def test_a_penalty_that_it_cannot_use_is_refused_by_name():
     X = random_features(rng, len(labels.y), 3)
     with pytest.raises(InputError, match=r"newton.*power"):
         solve_newton(make_problem(X, labels), PowerPenalty.build(0.1, 3, 3))
+
+
+def test_a_start_where_the_loss_is_infinite_is_refused():
+    from leanrank.losses.exponential import ExponentialLoss
+    from leanrank.solvers.problem import Problem
+
+    labels = Labels(y=np.array([0.0, 1.0]), query_ptr=np.array([0, 2]), offset=np.array([0.0, 1e4]))
+    loss = ExponentialLoss()
+    problem = Problem(np.array([[1.0], [0.0]]), loss, loss.prepare(labels))
+    with pytest.raises(InputError, match="'exponential' loss is inf where the solver starts"):
+        solve_newton(problem, ElasticNet.build(0.1, 1.0, 1))

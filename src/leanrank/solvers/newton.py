@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.errors import InputError
 from leanrank.losses.base import require
 from leanrank.solvers._quadratic_products import minimise_by_products
 from leanrank.solvers.lazy_gradient import LazyGradient
@@ -234,7 +235,13 @@ def _start(problem: Problem, penalty: Any, w: FloatArray | None) -> _State:
         w = np.zeros(problem.n_features)
     w = penalty.permitted(w)
     u = problem.scores(w)
-    return _State(w, u, *problem.evaluate(u))
+    value, g = problem.evaluate(u)
+    if not np.isfinite(value):
+        raise InputError(
+            f"the {problem.loss.name!r} loss is {value} where the solver starts: bring offsets, "
+            "margins and features to a smaller scale"
+        )
+    return _State(w, u, value, g)
 
 
 def _screen(
