@@ -41,7 +41,8 @@ def run(options: Options) -> list[Table]:
     table.note = (
         f"The limit is {LIMIT_MB} MB. Generated documents would be {per_query / 120:,.0f} bytes of "
         "text each, measured on 20 queries; they are learned from as they are made and never "
-        "become text. The last line is what the interpreter and the libraries take."
+        "become text. The labels of the text file have nothing to do with its features, so no "
+        "feature should stay. The last line is what the interpreter and the libraries take."
     )
     return [table]
 

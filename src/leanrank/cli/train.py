@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -98,15 +99,14 @@ def train(
     check_folder(model)
     if json and model == "-":
         raise InputError("--json and the model both go to standard output: give the model a file")
+    request = Request(
+        data, model, vali, algorithm, parameter or [], scale, format, read or [], measures,
+        convention, seed, jobs, checkpoint, every, features, json,
+    )  # fmt: skip
     if stream:
-        from leanrank.cli.train_stream import Request, train_stream
+        from leanrank.cli.train_stream import train_stream
 
-        train_stream(
-            Request(
-                data, model, vali, algorithm, parameter or [], scale, format, read or [], measures,
-                convention, seed, jobs, checkpoint, every, features, json,
-            )
-        )  # fmt: skip
+        train_stream(request)
         return
     for option, value in (("checkpoint", checkpoint), ("every", every), ("features", features)):
         if value is not None:
@@ -115,61 +115,67 @@ def train(
         raise InputError(
             f"{len(data)} training files were given: give one, or add --stream to read them all"
         )
-    _train_in_memory(
-        data[0], model, vali, algorithm or "domination", parameter or [], scale, format, read,
-        measures, convention, seed, jobs, json,
-    )  # fmt: skip
+    _train_in_memory(request)
 
 
-def _train_in_memory(
-    data: str,
-    model: str,
-    vali: str | None,
-    algorithm: str,
-    parameter: list[str],
-    scale: str | None,
-    format: str | None,
-    read: list[str] | None,
-    measures: str,
-    convention: str,
-    seed: int | None,
-    jobs: int,
-    json: bool,
-) -> None:
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    files: list[str]
+    model: str
+    vali: str | None
+    algorithm: str | None
+    parameters: list[str]
+    scale: str | None
+    format: str | None
+    read: list[str]
+    measures: str
+    convention: str
+    seed: int | None
+    jobs: int
+    checkpoint: str | None
+    every: int | None
+    features: str | None
+    json: bool
+
+
+def _train_in_memory(request: Request) -> None:
+    from leanrank.cli import screen
     from leanrank.cli.datafiles import read_data
-    from leanrank.cli.screen import progress
 
-    with progress() as say:
+    file, vali, model = request.files[0], request.vali, request.model
+    how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
+    with screen.progress() as say:
         from leanrank.metrics import evaluate
 
-        ranker = make_ranker(algorithm, parameter, seed=seed, jobs=jobs)
-        check_measures(measures, convention)
-        check_scale(scale)
-        say(f"Reading {data}")
-        training = read_data(data, format, read)
-        held_out = None
+        algorithm = request.algorithm or "domination"
+        ranker = make_ranker(algorithm, request.parameters, seed=request.seed, jobs=request.jobs)
+        check_measures(request.measures, request.convention)
+        check_scale(request.scale)
+        say(f"Reading {file}")
+        training = read_data(file, request.format, request.read)
+        sets = {"training": training}
         if vali is not None:
             say(f"Reading {vali}")
-            held_out = read_data(vali, format, read, n_features=training.n_features)
+            sets["validation"] = read_data(
+                vali, request.format, request.read, n_features=training.n_features
+            )
         say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
-        fitted = fit_model(ranker, training, scale)
+        fitted = fit_model(ranker, training, request.scale)
         say("Measuring")
-        columns = {
-            "training": evaluate(
-                training, fitted.predict(training), measures=measures, convention=convention
-            )
-        }
-        if held_out is not None:
-            columns["validation"] = evaluate(
-                held_out, fitted.predict(held_out), measures=measures, convention=convention
-            )
-        means = {name: column.means for name, column in columns.items()}
-        fitted = with_measures(fitted, means)
+        columns = {name: evaluate(d, fitted.predict(d), **how) for name, d in sets.items()}
+        fitted = with_measures(fitted, {name: column.means for name, column in columns.items()})
         fitted.save(model)
-    if json:
-        _print_json(model, training, held_out, fitted, columns)
+    if request.json:
+        sizes = {
+            name: {"queries": d.n_queries, "documents": len(d), "features": d.n_features}
+            for name, d in sets.items()
+        }
+        print_result(model, sizes, fitted, columns)
     else:
-        _print_summary(model, training, held_out, fitted, columns)
+        shown = {name: screen.data_summary(d) for name, d in sets.items()}
+        print_summary(model, shown, fitted, columns)
 
 
 def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:
@@ -231,13 +237,10 @@ def with_measures(model: Model, means: dict[str, dict[str, float]]) -> Model:
     return model.replace(provenance={**model.provenance, "measures": means})
 
 
-def _print_json(
-    path: str,
-    training: RankingData,
-    held_out: RankingData | None,
-    model: Model,
-    columns: dict[str, Any],
+def print_result(
+    path: str, data: dict[str, dict[str, int]], model: Model, columns: dict[str, Any]
 ) -> None:
+    """Print what was learned, and from what, as JSON."""
     from leanrank.cli.screen import print_json
 
     print_json(
@@ -246,11 +249,7 @@ def _print_json(
             "algorithm": model.provenance["algorithm"],
             "parameters": model.provenance["parameters"],
             "normalizer": model.normalizer,
-            "data": {
-                name: {"queries": d.n_queries, "documents": len(d), "features": d.n_features}
-                for name, d in (("training", training), ("validation", held_out))
-                if d is not None
-            },
+            "data": data,
             "n_features": model.n_features,
             "n_nonzero": model.n_nonzero,
             "weights": model.weights,
@@ -259,34 +258,26 @@ def _print_json(
     )
 
 
-def _print_summary(
-    path: str,
-    training: RankingData,
-    held_out: RankingData | None,
-    model: Model,
-    columns: dict[str, Any],
-) -> None:
+def print_summary(path: str, data: dict[str, str], model: Model, columns: dict[str, Any]) -> None:
+    """Print what was learned, and from what, for people."""
     from leanrank.cli import screen
 
     # A model on standard output leaves standard error for people.
     console = screen.screen(error=path == "-")
     parameters = screen.listed(model.provenance["parameters"])
-    console.print(
-        screen.facts(
-            {
-                "training": screen.data_summary(training),
-                "validation": "" if held_out is None else screen.data_summary(held_out),
-                "algorithm": f"{model.provenance['algorithm']} ({parameters})",
-                "normaliser": "" if model.normalizer is None else str(model.normalizer["kind"]),
-            }
-        )
-    )
+    facts = {
+        **data,
+        "algorithm": f"{model.provenance['algorithm']} ({parameters})",
+        "normaliser": "" if model.normalizer is None else str(model.normalizer["kind"]),
+    }
+    console.print(screen.facts(facts))
     console.print()
     if model.n_nonzero:
         console.print(screen.weights_table(model, console))
     console.print(screen.weights_caption(model), style="dim")
-    console.print()
-    console.print(screen.measures_table(columns))
-    console.print(screen.measures_note(list(columns.values())[-1]), style="dim")
+    if columns:
+        console.print()
+        console.print(screen.measures_table(columns))
+        console.print(screen.measures_note(list(columns.values())[-1]), style="dim")
     if path != "-":
         console.print(f"\nModel written to {path}", soft_wrap=True)

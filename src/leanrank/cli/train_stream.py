@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leanrank.cli.train import Request
     from leanrank.data import RankingData
     from leanrank.data.streams import RankingStream
     from leanrank.metrics import Evaluation
     from leanrank.model import Model
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was asked for on the command line."""
-
-    files: list[str]
-    model: str
-    vali: str | None
-    algorithm: str | None
-    parameters: list[str]
-    scale: str | None
-    format: str | None
-    read: list[str]
-    measures: str
-    convention: str
-    seed: int | None
-    jobs: int
-    checkpoint: str | None
-    every: int | None
-    features: str | None
-    json: bool
-
-
 def train_stream(request: Request) -> None:
     """Learn from a stream and write the model."""
     from leanrank.cli.datafiles import check_folder, read_data
     from leanrank.cli.screen import progress
-    from leanrank.cli.train import check_measures, with_measures
+    from leanrank.cli.train import check_measures, print_result, print_summary, with_measures
     from leanrank.model.writing import as_model
     from leanrank.rankers.streaming import fit_stream
 
@@ -82,9 +60,9 @@ def train_stream(request: Request) -> None:
             fitted = with_measures(fitted, {"validation": columns["validation"].means})
         fitted.save(request.model)
     if request.json:
-        _print_json(request, fitted, columns)
+        print_result(request.model, {"training": dict(fitted.provenance["data"])}, fitted, columns)
     else:
-        _print_summary(request, fitted, columns)
+        print_summary(request.model, _shown(request, fitted), fitted, columns)
 
 
 def _make_ranker(request: Request) -> tuple[Any, int]:
@@ -166,49 +144,11 @@ def _measured(model: Model, held_out: RankingData, request: Request) -> Evaluati
     )
 
 
-def _print_json(request: Request, model: Model, columns: dict[str, Evaluation]) -> None:
-    from leanrank.cli.screen import print_json
-
-    print_json(
-        {
-            "model": request.model,
-            "algorithm": model.provenance["algorithm"],
-            "parameters": model.provenance["parameters"],
-            "normalizer": model.normalizer,
-            "data": {"training": dict(model.provenance["data"])},
-            "n_features": model.n_features,
-            "n_nonzero": model.n_nonzero,
-            "weights": model.weights,
-            "measures": {name: column.to_dict() for name, column in columns.items()},
-        }
-    )
-
-
-def _print_summary(request: Request, model: Model, columns: dict[str, Evaluation]) -> None:
-    from leanrank.cli import screen
-
-    console = screen.screen(error=request.model == "-")
-    data = model.provenance["data"]
-    console.print(
-        screen.facts(
-            {
-                "stream": f"{len(request.files)} file{'s' * (len(request.files) != 1)}, "
-                f"{data['queries']:,} queries, {data['documents']:,} documents, "
-                f"{data['features']:,} features",
-                "algorithm": f"{model.provenance['algorithm']} "
-                f"({screen.listed(model.provenance['parameters'])})",
-                "normaliser": "" if model.normalizer is None else str(model.normalizer["kind"]),
-                "checkpoint": request.checkpoint or "",
-            }
-        )
-    )
-    console.print()
-    if model.n_nonzero:
-        console.print(screen.weights_table(model, console))
-    console.print(screen.weights_caption(model), style="dim")
-    if columns:
-        console.print()
-        console.print(screen.measures_table(columns))
-        console.print(screen.measures_note(columns["validation"]), style="dim")
-    if request.model != "-":
-        console.print(f"\nModel written to {request.model}", soft_wrap=True)
+def _shown(request: Request, model: Model) -> dict[str, str]:
+    """Say what was read."""
+    data, n_files = model.provenance["data"], len(request.files)
+    counts = (f"{data[name]:,} {name}" for name in ("queries", "documents", "features"))
+    return {
+        "stream": ", ".join([f"{n_files} file{'s' * (n_files != 1)}", *counts]),
+        "checkpoint": request.checkpoint or "",
+    }
