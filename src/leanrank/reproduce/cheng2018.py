@@ -238,13 +238,16 @@ def _notes(
             if o.n_unusable
         ]
         if bad:
-            notes.append(f"{name}: models that diverged or had no feature: {', '.join(bad)}.")
+            notes.append(
+                f"{name}: models that diverged or had no feature, and so were not in the choice: "
+                f"{', '.join(bad)}."
+            )
         for label in (MEANS.label, PLAIN.label):
             alone = found[label].chosen_by if label in found else {}
             if alone:
-                texts = (f"by {by}: MAP {v[0]:.4f}, NDCG@10 {v[1]:.4f}" for by, v in alone.items())
+                texts = (f"{by}: MAP {v[0]:.4f}, NDCG@10 {v[1]:.4f}" for by, v in alone.items())
                 notes.append(
-                    f"{name}: {label} had validation chosen by one measure alone, "
+                    f"{name}: what {label} reaches if validation goes by one measure alone, "
                     f"{'; '.join(texts)}."
                 )
     if "OHSUMED" in outcomes:
