@@ -161,3 +161,24 @@ def test_very_many_levels_are_grouped_unless_exact():
     solution = solve_newton(problem, ElasticNet.build(1e-4, 0.5, 5), tol=1e-9)
     assert solution.converged
     assert solution.n_iter <= 12
+
+
+@pytest.mark.parametrize("by", ["gram", "products"])
+def test_threads_may_share_the_columns_of_a_query(monkeypatch, by):
+    monkeypatch.setattr(_laplacian, "_shared_width", lambda n_rows, n_features: 1)
+    monkeypatch.setattr(_laplacian, "_affordable_width", lambda n_rows, block: 1)
+    if by == "products":
+        monkeypatch.setattr(SquaredHingeLoss, "suits_gram", lambda loss, plan: False)
+    rng = np.random.default_rng(3)
+    n = 4_000
+    X, y = rng.normal(size=(n, 12)), rng.integers(0, 4, n).astype(float)
+    loss = SquaredHingeLoss()
+    found = []
+    for jobs in (1, 4, 4, 4):
+        plan = loss.prepare(Labels(y=y, query_ptr=np.array([0, n])))
+        problem = Problem(X, loss, plan, make_executor(jobs))
+        u = np.random.default_rng(0).normal(size=n)  # nobody has sorted these scores before
+        found.append(problem.hessian(problem.design.take(np.arange(12)), u))
+        np.testing.assert_array_equal(plan.order, np.arange(n))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])

@@ -68,8 +68,9 @@ def gram(
         n, n_levels = end - begin, cell_ptr[q + 1] - first
         if n_levels < 2:
             continue
-        sort_scores(u, begin, end, order, x)
-        from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+        rows = order[begin:end].copy()  # other threads may do other columns
+        sort_scores(u, begin, rows, x)
+        from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
         if n_levels > MANY_LEVELS and not exact:
             for at in range(n):
@@ -85,7 +86,7 @@ def gram(
             while ahead < n and margin - (x[at] - x[ahead]) > 0.0:
                 k = level[ahead]
                 if loses[ahead] != 0.0 and k < n_levels - 1:
-                    there = X[order[end - 1 - ahead] - start]
+                    there = X[rows[n - 1 - ahead] - start]
                     for f in range(width):
                         row[f] = loses[ahead] * (
                             np.float64(there[first_column + f]) - anchor[first_column + f]
@@ -101,7 +102,7 @@ def gram(
             degree = 0.5 * (won[at] + lost[n - 1 - at])
             if degree == 0.0:
                 continue
-            here = X[order[end - 1 - at] - start]
+            here = X[rows[n - 1 - at] - start]
             for f in range(features):
                 left[filled, f] = np.float64(here[f]) - anchor[f]
             found[:] = 0.0

@@ -53,15 +53,16 @@ def evaluate(
         if n_levels < 2:
             g[begin:end] = 0.0
             continue
-        sort_scores(u, begin, end, order, x)
-        from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+        rows = order[begin:end]
+        sort_scores(u, begin, rows, x)
+        from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
         sweep(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
         turn_over(n, n_levels, x, level, wins, loses)
         value = sweep(x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won)
         total += value
         for at in range(n):
-            g[order[begin + at]] = power * (lost[at] - won[n - 1 - at])
+            g[rows[at]] = power * (lost[at] - won[n - 1 - at])
         _remember(u, begin, end, value, won, margin, power, seen, memo[q])
     return total
 
@@ -95,8 +96,9 @@ def totals(
             continue
         known = memo[q, 2] == margin and memo[q, 3] == power
         if not (known and _equal(seen, u, begin, end)):
-            sort_scores(u, begin, end, order, x)
-            from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+            rows = order[begin:end]
+            sort_scores(u, begin, rows, x)
+            from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
             turn_over(n, n_levels, x, level, wins, loses)
             weights = table[table_ptr[q] : table_ptr[q + 1]]
             value = sweep(
@@ -114,7 +116,8 @@ def products(
 ):
     """Fill the Hessian of Σ c·h² over violated pairs, times the columns of D.
 
-    D and ``out`` begin at the first row of query r0.
+    D and ``out`` begin at the first row of query r0. Columns may be shared among threads, so that
+    what the plan remembers is only read.
     """
     width = D.shape[1]
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, width + 1)
@@ -126,10 +129,11 @@ def products(
         if n_levels < 2:
             out[begin - start : end - start] = 0.0
             continue
-        sort_scores(u, begin, end, order, x)
-        from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses)
+        rows = order[begin:end].copy()
+        sort_scores(u, begin, rows, x)
+        from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
         for at in range(n):
-            i = order[begin + at] - start
+            i = rows[at] - start
             for f in range(width):
                 d[at, f] = D[i, f]
                 sums[at, f] = 0.0
@@ -138,7 +142,7 @@ def products(
         turn_over(n, n_levels, x, level, wins, loses)
         _sweep_columns(x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums)
         for at in range(n):
-            i = order[begin + at] - start
+            i = rows[at] - start
             for f in range(width):
                 out[i, f] = 2.0 * sums[at, f]
 
@@ -170,18 +174,19 @@ def query_scratch(query_ptr, cell_ptr, r0, r1, width):
 
 
 @kernel
-def from_below(order, begin, n, cell, first, n_levels, win, lose, x, level, wins, loses):
+def from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses):
     """List a query in order of score, as losers see it: scores and levels upside down."""
-    for at in range(n):
+    for at in range(len(rows)):
         x[at] = -x[at]
-        level[at] = n_levels - 1 - (cell[order[begin + at]] - first)
-    _in_order(win, order, begin, n, wins)
-    _in_order(lose, order, begin, n, loses)
+        level[at] = n_levels - 1 - (cell[rows[at]] - first)
+    _in_order(win, rows, begin, wins)
+    _in_order(lose, rows, begin, loses)
 
 
 @kernel
-def _in_order(weight, order, begin, n, out):
+def _in_order(weight, rows, begin, out):
     """List weights in order of score; mostly they are all the same, and no place is looked up."""
+    n = len(rows)
     one = weight[begin]
     same = True
     for i in range(begin, begin + n):
@@ -189,7 +194,7 @@ def _in_order(weight, order, begin, n, out):
             same = False
             break
     for at in range(n):
-        out[at] = one if same else weight[order[begin + at]]
+        out[at] = one if same else weight[rows[at]]
 
 
 @kernel

@@ -16,22 +16,21 @@ MOST_MOVES = 4
 
 
 @kernel
-def sort_scores(u, begin, end, order, x):
-    """Put the rows of a query in order of score, equal scores by row, and the scores into x.
+def sort_scores(u, begin, rows, x):
+    """Put the rows of a query, from ``begin`` on, in order of score, equal scores by row.
 
-    ``order`` holds the rows as last sorted. If they still are, this is one pass: the value, the
-    gradient and the curvature at a point need one sort. The order does not depend on what was
-    sorted before.
+    ``rows`` holds them as last sorted, and x receives the scores. If they still are in order, this
+    is one pass: the value, the gradient and the curvature at a point need one sort. The order does
+    not depend on what was sorted before.
     """
-    n = end - begin
-    part = order[begin:end]
-    if _in_order(u, part, x):
+    n = len(rows)
+    if _in_order(u, rows, x):
         return
-    if n < FEWEST_BY_DIGITS or not _sort_by_digits(u, begin, part, x):
-        found = np.argsort(u[begin:end], kind="mergesort")
+    if n < FEWEST_BY_DIGITS or not _sort_by_digits(u, begin, rows, x):
+        found = np.argsort(u[begin : begin + n], kind="mergesort")
         for at in range(n):
-            part[at] = begin + found[at]
-            x[at] = u[part[at]]
+            rows[at] = begin + found[at]
+            x[at] = u[rows[at]]
 
 
 @kernel
