@@ -15,7 +15,7 @@ from leanrank.data.streams import open_stream, resized
 from leanrank.errors import FileError, InputError
 from leanrank.rankers import SPD, MinBatSRank
 from leanrank.rankers.checkpoint import Checkpoint
-from leanrank.rankers.streaming import LearnsFromStreams, fit_stream
+from leanrank.rankers.streaming import fit_stream
 
 N_QUERIES, N_FEATURES = 90, 25
 
@@ -230,10 +230,7 @@ def test_queries_without_information_first(tmp_path):
 
 
 def test_as_a_method():
-    class Streaming(LearnsFromStreams, MinBatSRank):
-        pass
-
-    got = Streaming(alpha=0.05, l1="per_step").fit_stream(chunks())
+    got = MinBatSRank(alpha=0.05, l1="per_step").fit_stream(chunks())
     assert got.coef_.tobytes() == fit_stream(ranker(), chunks()).coef_.tobytes()
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData as RankingData
     from leanrank.data.sample import load_sample as load_sample
     from leanrank.data.sample import sample_weights as sample_weights
+    from leanrank.data.streams import RankingStream as RankingStream
+    from leanrank.data.streams import open_stream as open_stream
     from leanrank.data.synthetic import make_ranking as make_ranking
     from leanrank.data.synthetic import stream_ranking as stream_ranking
     from leanrank.data.synthetic_clicks import make_clicks as make_clicks
@@ -61,6 +63,8 @@ __getattr__, __dir__, __all__ = attach(
         "load_sample": "leanrank.data.sample",
         "make_clicks": "leanrank.data.synthetic_clicks",
         "make_normalizer": "leanrank.data.normalize",
+        "RankingStream": "leanrank.data.streams",
+        "open_stream": "leanrank.data.streams",
         "make_ranking": "leanrank.data.synthetic",
         "normalizer_from_dict": "leanrank.data.normalize",
         "read_clicks": "leanrank.data.clicks",

@@ -146,6 +146,17 @@ class StochasticRanker(BaseRanker):
             self._run(data, labels, held_out)
         return self
 
+    def fit_stream(self, source: Any, **options: Any) -> Self:
+        """Learn from more data than fits in memory.
+
+        Takes what :func:`leanrank.rankers.streaming.fit_stream` takes: a source of text, Parquet
+        or chunks, and options for checkpoints, validation and features that appear on the way.
+        """
+        from leanrank.rankers.streaming import fit_stream
+
+        fit_stream(self, source, **options)
+        return self
+
     def partial_fit(
         self,
         X: Any,

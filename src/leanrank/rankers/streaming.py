@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import Position, RankingStream, open_stream, resized
 from leanrank.errors import InputError
 from leanrank.rankers.checkpoint import Checkpoint, fitted_attributes
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -91,15 +88,6 @@ def can_stream(ranker: type) -> bool:
     (True, False)
     """
     return hasattr(ranker, "partial_fit") and hasattr(ranker, "grow")
-
-
-class LearnsFromStreams:
-    """Gives a ranker :func:`fit_stream` as a method."""
-
-    def fit_stream(self, source: Any, **options: Any) -> Self:
-        """Learn from more data than fits in memory; takes what :func:`fit_stream` takes."""
-        fit_stream(self, source, **options)
-        return self
 
 
 class _Run:
