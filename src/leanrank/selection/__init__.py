@@ -5,11 +5,17 @@ from typing import TYPE_CHECKING
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
+    from leanrank.selection.candidate import Candidate as Candidate
     from leanrank.selection.comparison import ComparedSet as ComparedSet
     from leanrank.selection.comparison import compare_systems as compare_systems
+    from leanrank.selection.costs import Costs as Costs
+    from leanrank.selection.front import bootstrap_interval as bootstrap_interval
+    from leanrank.selection.front import choose as choose
+    from leanrank.selection.front import pareto_front as pareto_front
     from leanrank.selection.spaces import SPACES as SPACES
     from leanrank.selection.spaces import Space as Space
     from leanrank.selection.spaces import get_space as get_space
+    from leanrank.selection.study import Study as Study
     from leanrank.selection.sweeps import AlphaPath as AlphaPath
     from leanrank.selection.sweeps import Fits as Fits
     from leanrank.selection.sweeps import Sizes as Sizes
@@ -26,19 +32,25 @@ __getattr__, __dir__, __all__ = attach(
     "leanrank.selection",
     {
         "AlphaPath": "leanrank.selection.sweeps",
+        "Candidate": "leanrank.selection.candidate",
         "Chosen": "leanrank.selection.validation",
         "ComparedSet": "leanrank.selection.comparison",
+        "Costs": "leanrank.selection.costs",
         "Fits": "leanrank.selection.sweeps",
         "SPACES": "leanrank.selection.spaces",
         "Sizes": "leanrank.selection.sweeps",
         "Space": "leanrank.selection.spaces",
         "Split": "leanrank.selection.validation",
+        "Study": "leanrank.selection.study",
         "Trial": "leanrank.selection.validation",
         "best_trial": "leanrank.selection.validation",
+        "bootstrap_interval": "leanrank.selection.front",
+        "choose": "leanrank.selection.front",
         "compare_systems": "leanrank.selection.comparison",
         "fit_best": "leanrank.selection.validation",
         "fit_system": "leanrank.selection.systems",
         "get_space": "leanrank.selection.spaces",
+        "pareto_front": "leanrank.selection.front",
         "run_trials": "leanrank.selection.validation",
         "system_names": "leanrank.selection.systems",
     },

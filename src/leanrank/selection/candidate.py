@@ -1,0 +1,105 @@
+"""One model among many: what it is, what it costs, and what it is worth on each held-out query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.model.base import Model
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Candidate:
+    """A fitted model with what was measured of it on queries that it was not fitted to.
+
+    Attributes
+    ----------
+    name : str
+        For people, such as "domination alpha=0.0123".
+    algorithm : str
+        The ranker's name on the command line.
+    parameters : dict
+        Of the ranker.
+    model : Model
+        Fitted on the training part.
+    values : dict of str to array
+        Each measure on every query of the validation part; NaN where it is undefined.
+    n_features : int
+        How many features the model uses.
+    cost : float
+        What these cost together; by default 1 each.
+    training_values : dict of str to array
+        The same on the training part, every query by a model of these parameters that was fitted
+        without it; empty if that was not looked at.
+    seconds : float or None
+        What it took to fit.
+
+    Examples
+    --------
+    >>> from leanrank.model import LinearModel
+    >>> model = LinearModel.from_coef([0.0, 2.0])
+    >>> one = Candidate("by hand", "none", {}, model, {"map": np.array([0.5, np.nan, 0.7])}, 1, 1.0)
+    >>> one.means
+    {'map': 0.6}
+    >>> one
+    Candidate: by hand, 1 feature, map 0.6000
+    """
+
+    name: str
+    algorithm: str
+    parameters: Mapping[str, Any]
+    model: Model
+    values: Mapping[str, FloatArray]
+    n_features: int
+    cost: float
+    training_values: Mapping[str, FloatArray] = field(default_factory=dict)
+    seconds: float | None = None
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean of each measure over the validation queries where it is defined."""
+        return {name: mean_of(values) for name, values in self.values.items()}
+
+    def judged(self, measure: str) -> FloatArray:
+        """Give a measure on all queries that can judge: training queries first, then validation."""
+        held_out = self.values[measure]
+        if measure not in self.training_values:
+            return held_out
+        return np.concatenate([self.training_values[measure], held_out])
+
+    def score(self, measure: str) -> float:
+        """Give the mean over all queries that can judge: what a choice goes by.
+
+        A validation part alone is small beside the number of models that are held against it; the
+        best of hundreds is then the luckiest. With the training queries, each seen by a model that
+        was fitted without it, there are several times as many to tell luck from worth.
+        """
+        return mean_of(self.judged(measure))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {mean:.4f}" for name, mean in self.means.items())
+        plural = "s" * (self.n_features != 1)
+        return f"Candidate: {self.name}, {self.n_features} feature{plural}, {shown}"
+
+
+def mean_of(values: FloatArray) -> float:
+    """Give the mean of what is defined; NaN if nothing is."""
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else float("nan")
+
+
+def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:
+    """Name a model by its algorithm and parameters.
+
+    >>> describe("domination", {"alpha": 0.012345678, "normalize": "term"})
+    'domination alpha=0.01235 normalize=term'
+    """
+    words = [
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in parameters.items()
+    ]
+    return " ".join([algorithm, *words])

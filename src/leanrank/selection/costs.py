@@ -1,0 +1,153 @@
+"""What features cost: a table by name, with a unit of time or none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.errors import FileError, InputError
+
+TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+"""Units of time in seconds; any other word is a unit of its own."""
+
+OTHERS = "*"
+"""In a table: the cost of every feature that it does not name."""
+
+_AMOUNT = re.compile(r"\s*([0-9.eE+-]+)\s*([^\W\d_]*)\s*")
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """One cost a feature, all in one unit.
+
+    Examples
+    --------
+    >>> costs = Costs.from_table({"bm25": "200us", "pagerank": "1ms", "*": "3ms"},
+    ...                          ["bm25", "pagerank", "clicks"])
+    >>> costs.unit, [round(each, 9) for each in costs.each.tolist()]
+    ('us', [200.0, 1000.0, 3000.0])
+    >>> costs.show(costs.of(np.array([0, 1])))
+    '1200us'
+    >>> costs.amount("3ms")
+    3000.0
+    """
+
+    each: FloatArray
+    unit: str = ""
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Mapping[Any, Any],
+        names: Sequence[str] | None = None,
+        *,
+        n_features: int | None = None,
+        source: str = "the table of costs",
+    ) -> Costs:
+        """Read costs by the name of the feature, or its number from 0 where there are no names."""
+        known = list(map(str, names if names is not None else range(n_features or 0)))
+        given = {str(name).strip(): cost for name, cost in table.items()}
+        strange = [name for name in given if name not in known and name != OTHERS]
+        if strange:
+            what = "name" if names is not None else "number (they count from 0)"
+            raise InputError(f"{source}: no feature has the {what} {strange[0]!r}")
+        missing = [name for name in known if name not in given]
+        if missing and OTHERS not in given:
+            raise InputError(
+                f"{source}: feature {missing[0]!r} has no cost ({len(missing)} have none): add it, "
+                f"or one line for all others, named {OTHERS!r}"
+            )
+        parsed = {name: _parse(cost, f"{source}, {name!r}") for name, cost in given.items()}
+        units = list(dict.fromkeys(unit for _, unit in parsed.values() if unit))
+        unit = units[0] if units else ""
+        each = [_in_unit(*parsed[n if n in parsed else OTHERS], unit, source) for n in known]
+        return cls(np.array(each, dtype=np.float64), unit)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        names: Sequence[str] | None = None,
+        *,
+        n_features: int | None = None,
+    ) -> Costs:
+        """Read a JSON object, or lines of name and cost separated by a comma."""
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileError(f"{path}: cannot be read ({error})") from error
+        table = _from_json(text, path) if text.lstrip()[:1] == "{" else _from_lines(text, path)
+        return cls.from_table(table, names, n_features=n_features, source=str(path))
+
+    def of(self, features: IntArray) -> float:
+        """Add up the costs of features."""
+        return float(self.each[features].sum())
+
+    def amount(self, text: str) -> float:
+        """Read an amount such as ``3ms`` in the unit of these costs."""
+        number, unit = _parse(text, "the cost")
+        return _in_unit(number, unit or self.unit, self.unit, "the cost")
+
+    def show(self, amount: float) -> str:
+        """Write an amount with its unit."""
+        return f"{amount:.6g}{self.unit}"
+
+
+def _parse(given: Any, where: str) -> tuple[float, str]:
+    found = _AMOUNT.fullmatch(str(given))
+    try:
+        number = float(found.group(1)) if found else math.nan
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number < 0:
+        raise InputError(f"{where}: {given!r} is no cost: write a number from 0 on, such as 3ms")
+    assert found is not None
+    return number, found.group(2)
+
+
+def _in_unit(number: float, unit: str, wanted: str, source: str) -> float:
+    if unit == wanted or number == 0:
+        return number
+    if unit in TIMES and wanted in TIMES:
+        # one rounding: 0.2 ms are exactly 200 us
+        ratio = TIMES[unit] / TIMES[wanted]
+        return number * round(ratio) if ratio >= 1 else number / round(1 / ratio)
+    raise InputError(
+        f"{source}: {number:g}{unit} and costs in {wanted or 'plain numbers'} cannot be compared: "
+        "give all costs in one unit, or all in units of time"
+    )
+
+
+def _from_json(text: str, path: Any) -> dict[str, Any]:
+    try:
+        table = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg})") from error
+    return dict(table)
+
+
+def _from_lines(text: str, path: Any) -> dict[str, str]:
+    table: dict[str, str] = {}
+    for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
+        if not cells or not "".join(cells).strip():
+            continue
+        if len(cells) != 2:
+            raise InputError(f"{path}, line {number}: write a feature, a comma and its cost")
+        name, cost = (cell.strip() for cell in cells)
+        if number == 1 and not _AMOUNT.fullmatch(cost):
+            continue  # a line of heads
+        if name in table:
+            raise InputError(f"{path}, line {number}: {name!r} has a cost already")
+        table[name] = cost
+    return table

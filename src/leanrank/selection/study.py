@@ -1,0 +1,73 @@
+"""What one search produced: the models, those worth a look, and the one that was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.front import pareto_front
+
+if TYPE_CHECKING:
+    from leanrank.rankers.path import Path
+    from leanrank.selection.costs import Costs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study:
+    """Candidates for one task, and what is known about them.
+
+    Attributes
+    ----------
+    measure, convention : str
+        What was optimised. Documents of equal scores count as in all their orders on average,
+        whatever the convention does with them: a choice must not follow the order of a file.
+    candidates : list of Candidate
+        In the order in which they were found.
+    chosen : Candidate
+    training, validation : RankingData
+        ``validation`` is whose queries ``Candidate.values`` are about; where there is no validation
+        part it is the training data, every query judged by a model that was fitted without it.
+    measures : tuple of str
+        All that were measured, the optimised one first.
+    feature_names : tuple of str or None
+    costs : Costs or None
+        What features cost; None: 1 each.
+    baselines : dict of str to (dict of str to array)
+        By name, each measure on every query of ``validation``.
+    paths : dict of str to Path
+        Whole paths of rankers, where they are known.
+    history : list of dict or None
+        A learning curve.
+    stability, cross_validation : object or None
+    """
+
+    measure: str
+    convention: str
+    candidates: Sequence[Candidate]
+    chosen: Candidate
+    training: RankingData
+    validation: RankingData
+    measures: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+    costs: Costs | None = None
+    baselines: Mapping[str, Mapping[str, FloatArray]] = field(default_factory=dict)
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    history: Sequence[Mapping[str, Any]] | None = None
+    stability: Any = None
+    cross_validation: Any = None
+
+    @cached_property
+    def front(self) -> list[Candidate]:
+        """The candidates that no other beats, fewest features first."""
+        return pareto_front(self.candidates, measure=self.measure)
+
+    def __repr__(self) -> str:
+        return (
+            f"Study: {len(self.candidates)} candidates by {self.measure} ({self.convention}), "
+            f"{len(self.front)} on the front, chosen: {self.chosen.name}"
+        )
