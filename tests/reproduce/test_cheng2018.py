@@ -31,13 +31,19 @@ SYSTEMS = (
 def public_sets(tmp_path_factory):
     """A tiny OHSUMED, made up."""
     folder = tmp_path_factory.mktemp("data")
-    for fold in range(1, 6):
-        (folder / "OHSUMED" / f"Fold{fold}").mkdir(parents=True)
-        data = make_ranking(45, 14, 45, n_informative=3, n_levels=3, random_state=fold)
-        for at, part in enumerate(("train", "vali", "test")):
-            file = folder / "OHSUMED" / f"Fold{fold}" / f"{part}.txt"
-            dump_letor(data.queries[15 * at : 15 * (at + 1)], file)
+    write_set(folder, "OHSUMED", 45, 3)
     return folder
+
+
+def write_set(folder, name, n_features, n_levels):
+    for fold in range(1, 6):
+        (folder / name / f"Fold{fold}").mkdir(parents=True)
+        data = make_ranking(
+            45, 14, n_features, n_informative=3, n_levels=n_levels, random_state=fold
+        )
+        for at, part in enumerate(("train", "vali", "test")):
+            file = folder / name / f"Fold{fold}" / f"{part}.txt"
+            dump_letor(data.queries[15 * at : 15 * (at + 1)], file)
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +142,19 @@ def test_the_grids_are_the_papers(public_sets):
         "AdaRank-NDCG",
         "RankSVM-struct",
     }
+
+
+def test_a_set_of_two_levels(tmp_path):
+    write_set(tmp_path, "TD2004", 64, 2)
+    report = cheng2018.run(tmp_path, seeds=(0, 1), systems=[SMALL])
+    accuracy, sparsity, _ = report.tables
+    assert accuracy.title == "Table 2: ranking accuracy on TD2004, mean of five folds"
+    (_, cells), (_, spread) = accuracy.rows
+    assert float(cells[4].ours) > 0.3
+    assert cells[5].ours is spread[5].ours is None  # no label of 2
+    assert [c.ours is None for c in dict(sparsity.rows)["MinBatSRank"]] == [True, True, False, True]
+    assert set(report.plots) == {"figure1-td2004", "figure2-td2004"}
+    assert not any("On OHSUMED" in note for note in report.notes)
 
 
 def test_no_data(tmp_path):

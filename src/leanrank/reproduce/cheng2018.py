@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from leanrank.data.public_sets import data_directory, fetch
 from leanrank.errors import FileError
 from leanrank.execution import make_executor
@@ -147,13 +149,18 @@ def _table2(name: str, systems: Sequence[System], found: dict[str, Outcome]) -> 
             ours = "not built" if outcome is None else "diverges"
             rows.append((system.label, tuple(Beside(p, ours) for p in printed)))
             continue
-        means = [f"{outcome.measures[m].mean():.4f}" for m in COLUMNS]
+        means = [_number(outcome.measures[m].mean()) for m in COLUMNS]
         rows.append((system.label, tuple(map(Beside, printed, means))))
         if len(outcome.sparsity) > 1:
-            spread = [f"±{outcome.measures[m].std(ddof=1):.4f}" for m in COLUMNS]
+            spread = [_number(outcome.measures[m].std(ddof=1), "±") for m in COLUMNS]
             rows.append(("   over seeds", tuple(Beside(None, s) for s in spread)))
     title = f"Table 2: ranking accuracy on {name}, mean of five folds"
     return SideBySideTable(title, tuple(COLUMNS.values()), tuple(rows))
+
+
+def _number(value: float, sign: str = "") -> str | None:
+    """Write a figure; None where the labels do not define it."""
+    return None if np.isnan(value) else f"{sign}{value:.4f}"
 
 
 def _table3(systems: Sequence[System], outcomes: Outcomes) -> ComparedTable:

@@ -212,7 +212,8 @@ def _measure(
         values = []
         for cell in row:
             coef, test = _model(models[cell]).coef, tests[cell[0]]
-            strict = _evaluate(coef, test, ("map",), rel=2.0)["map"]
+            graded = test.levels[-1] >= 2
+            strict = _evaluate(coef, test, ("map",), rel=2.0)["map"] if graded else np.nan
             values.append({**_evaluate(coef, test, MEASURES), STRICT: strict})
         for name, means in found.items():
             means.append(float(np.mean([v[name] for v in values])))
