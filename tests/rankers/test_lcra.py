@@ -96,6 +96,22 @@ def test_the_order_of_rows_does_not_matter(data, hidden):
     assert np.allclose(one.coef_, other.coef_, rtol=1e-9)
 
 
+def test_a_piece_without_labels_changes_nothing(data, hidden):
+    ranker = LCRA(n_steps=500).partial_fit(data.X, np.where(hidden, np.nan, data.y), data.qid)
+    before = ranker.coef_.copy()
+    ranker.partial_fit(data.X, np.full(len(data), np.nan), data.qid)
+    assert np.array_equal(ranker.coef_, before)
+
+
+def test_documents_of_no_weight_are_not_there(data, hidden):
+    y = np.where(hidden, np.nan, data.y)
+    weight = (np.arange(len(data)) % 3 > 0).astype(float)
+    there = weight > 0
+    weighted = LCRA(n_steps=500).fit(data.X, y, data.qid, sample_weight=weight)
+    dropped = LCRA(n_steps=500).fit(data.X[there], y[there], data.qid[there])
+    assert np.allclose(weighted.coef_, dropped.coef_, rtol=1e-9)
+
+
 def test_a_rate_and_a_strength_for_each_view(data, hidden):
     two = fit(LCRA(alpha=[0.01, 10.0], eta0=[0.1, 0.01], mu=0, n_steps=5000), data, hidden)
     sizes = np.abs(two.view_coefs_).sum(axis=1)
@@ -108,7 +124,7 @@ def test_what_is_refused(data, hidden):
         LCRA().fit(np.where(np.arange(12) == 1, np.nan, X), y, qid)
     with pytest.raises(InputError, match="finite"):
         LCRA().fit(X, np.where(hidden, np.inf, y), qid)
-    with pytest.raises(InputError, match="missing"):
+    with pytest.raises(InputError, match="nothing to learn"):
         LCRA().fit(X, np.full(len(y), np.nan), qid)
     with pytest.raises(InputError, match="nothing to learn"):
         LCRA().fit(X, np.where(hidden, np.nan, 1.0), qid)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Which: pahikkala2010.")],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="Which: cheng2018, pahikkala2010, …")
+    ],
     data: Annotated[
         str | None,
         typer.Option(

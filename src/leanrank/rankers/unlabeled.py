@@ -22,7 +22,7 @@ def take_missing_labels(X: Any, y: Any) -> tuple[Any, Any, BoolArray | None]:
         missing = np.isnan(np.asarray(labels))
     except TypeError:  # not numbers: let the usual checks say so
         return X, y, None
-    if labels is None or missing.ndim != 1 or not missing.any() or missing.all():
+    if labels is None or missing.ndim != 1 or not missing.any():
         return X, y, None
     filled = np.where(missing, 0.0, labels)
     return (held.replace(y=filled), None, missing) if held is not None else (X, filled, missing)

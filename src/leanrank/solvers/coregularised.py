@@ -112,6 +112,8 @@ def make_viewed_block(X: Matrix, labels: Labels, *, over: str = "pairs") -> View
     """Index the pairs of labelled documents, and all pairs of those labelled NaN."""
     block = make_pair_block(X, labels, over=over)
     among = np.isnan(labels.y)
+    if labels.sample_weight is not None:
+        among &= labels.sample_weight > 0
     index = None
     if among.any():
         index = index_all_pairs(labels.query_ptr, among=among, keys=document_keys(X))
