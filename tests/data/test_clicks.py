@@ -150,6 +150,16 @@ def test_other_column_names_letor_features_and_numbers_as_text(tmp_path):
     assert named_edges(clicks) == {("7", "12", "11"): 1}
 
 
+def test_truth_values_in_text(tmp_path):
+    file = tmp_path / "log.csv"
+    words = {**GOOD, "clicked": [str(bool(c)).lower() for c in GOOD["clicked"]]}
+    rows = zip(*words.values(), strict=True)
+    file.write_text("\n".join([",".join(GOOD), *(",".join(map(str, row)) for row in rows)]))
+    assert named_edges(read_clicks(file, FEATURES)) == named_edges(read_clicks(GOOD, FEATURES))
+    with pytest.raises(InputError, match=r"no column 'url': name the right one with document="):
+        read_clicks(file, FEATURES, document="url")
+
+
 def test_categories_of_pandas():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(GOOD).astype({"query": "category", "document": "category"})
@@ -169,6 +179,7 @@ def changed(row, name, value):
         (changed(1, "document", "a"), FEATURES, "'a' twice in session 1 .row 1"),
         (changed(1, "position", 0), FEATURES, "position 0 in row 1"),
         (changed(1, "position", 1.5), FEATURES, "position 1.5 in row 1"),
+        (changed(1, "position", float("nan")), FEATURES, "position nan in row 1"),
         (changed(4, "clicked", 2), FEATURES, "clicked=2 in row 4"),
         (changed(4, "clicked", "yes"), FEATURES, "'clicked' holds something that is not a number"),
         (changed(3, "document", "x"), FEATURES, "document 'x' for query 'r' in row 3"),

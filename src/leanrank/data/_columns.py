@@ -16,43 +16,47 @@ from leanrank.data.grouping import one_dimensional
 from leanrank.errors import FileError, InputError
 
 
-def read_columns(table: Any, names: Sequence[str], where: str) -> dict[str, Any]:
+def read_columns(table: Any, names: Mapping[str, str], where: str) -> dict[str, Any]:
     """Take columns out of a mapping, a data frame, an Arrow table or a file.
 
     Parameters
     ----------
     table : mapping of columns, data frame, Arrow table, or path of a .csv, .parquet or .arrow file
-    names : sequence of str
+    names : mapping of str to str
+        What each column is, as the caller's parameters call it, and its name in the table.
     where : str
         What the table is called in messages.
 
     Returns
     -------
     dict
-        By name, NumPy arrays for a mapping and Arrow columns for everything else.
+        By what they are, NumPy arrays for a mapping and Arrow columns for everything else.
 
     Examples
     --------
-    >>> read_columns({"a": [1, 2], "b": [3, 4]}, ["b"], "the log")["b"].tolist()
+    >>> read_columns({"a": [1, 2], "b": [3, 4]}, {"query": "b"}, "the log")["query"].tolist()
     [3, 4]
     """
     if isinstance(table, (str, os.PathLike)):
-        table, where = _read_file(Path(table), names), os.fspath(table)
+        table, where = _read_file(Path(table), list(names.values())), os.fspath(table)
     present = list(table) if isinstance(table, Mapping) else None
     if present is None:
         from leanrank.data.frames import _as_table
 
         table = _as_table(table)
         present = table.schema.names
-    for name in names:
+    for role, name in names.items():
         if name not in present:
             raise InputError(
-                f"{where} has no column {name!r}: name the right one with {name}= (columns: "
+                f"{where} has no column {name!r}: name the right one with {role}= (columns: "
                 f"{', '.join(map(repr, present[:20]))})"
             )
     if not isinstance(table, Mapping):
-        return {name: table.column(name) for name in names}
-    columns = {name: one_dimensional(table[name], f"column {name!r} of {where}") for name in names}
+        return {role: table.column(name) for role, name in names.items()}
+    columns = {
+        role: one_dimensional(table[name], f"column {name!r} of {where}")
+        for role, name in names.items()
+    }
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns of {where} differ in length: {lengths}")

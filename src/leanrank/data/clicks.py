@@ -145,15 +145,15 @@ def read_clicks(
         "clicked": clicked,
     }
     where = os.fspath(log) if isinstance(log, (str, os.PathLike)) else "the click log"
-    columns = read_columns(log, list(names.values()), where)
+    columns = read_columns(log, names, where)
     known = _feature_data(features, query, document)
-    queries = number_ids(columns[query], query)
-    documents = number_ids(columns[document], document)
-    sessions = number_ids(columns[session], session)
+    queries = number_ids(columns["query"], query)
+    documents = number_ids(columns["document"], document)
+    sessions = number_ids(columns["session"], session)
     if len(queries.codes) == 0:
         raise InputError(f"{where} has no rows: give at least one list with a click")
-    places = _positions(columns[position], position, where)
-    clicks = _clicks(columns[clicked], clicked, where)
+    places = _positions(columns["position"], position, where)
+    clicks = _clicks(columns["clicked"], clicked, where)
     found = _find(queries, documents, known, where)
     order, list_ptr = _lists(sessions, queries, places, where)
     if order is not None:
@@ -241,20 +241,21 @@ def _feature_data(features: Any, query: str, document: str) -> RankingData:
 
 
 def _from_mapping(features: Mapping[str, Any], query: str, document: str) -> RankingData:
-    keys = read_columns(features, [query, document], "the feature table")
+    keys = read_columns(features, {"query": query, "document": document}, "the feature table")
     names = [name for name in features if name not in (query, document)]
-    columns = read_columns(features, names, "the feature table") if names else {}
+    columns = read_columns(features, {n: n for n in names}, "the feature table") if names else {}
     if not columns:
         raise InputError("the feature table has no features beside the query and the document")
     X = np.column_stack([as_numbers(columns[name], name).astype(np.float64) for name in names])
     return RankingData(
-        X, qid=keys[query], doc_ids=keys[document].astype(str), feature_names=map(str, names)
+        X, qid=keys["query"], doc_ids=keys["document"].astype(str), feature_names=map(str, names)
     )
 
 
 def _positions(column: Any, name: str, where: str) -> IntArray:
     values = as_numbers(column, name)
-    places = values.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # NaN is found in the next line
+        places = values.astype(np.int64)
     wrong = (places != values) | (places < 1)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
