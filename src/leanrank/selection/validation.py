@@ -67,12 +67,12 @@ class Split:
         return float(next(iter(found.means.values())))
 
     @property
-    def judge(self) -> Convention:
+    def judge(self) -> str | Convention:
         """The convention, with the ties of input order averaged."""
         from leanrank.metrics.conventions import find_convention
 
         convention = find_convention(self.convention)
-        return convention.replace(ties="average") if convention.ties == "input" else convention
+        return convention.replace(ties="average") if convention.ties == "input" else self.convention
 
     @property
     def sign(self) -> float:
