@@ -22,6 +22,8 @@ from leanrank.model.scoring import rank_within_queries
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from leanrank.model.explain import Explanation
+
 MAX_FEATURES = 2**31 - 1
 
 
@@ -29,7 +31,8 @@ class Model:
     """A fitted ranker reduced to what is needed to score documents: immutable, small, plain data.
 
     A kind of model is a frozen dataclass with the fields below and its own. It says what it writes
-    (``_own_parts``), how it is read (``_read_own``) and how it scores (``_scores``).
+    (``_own_parts``), how it is read (``_read_own``), how it scores (``_scores``) and what each
+    feature adds to a score (``_contributions``).
 
     Attributes
     ----------
@@ -89,22 +92,34 @@ class Model:
         array of float64
             One score a document, in the order of X's rows (for a RankingData: of ``data.X``).
         """
-        if isinstance(X, RankingData):
-            if qid is not None:
-                raise InputError("qid was given beside a RankingData, which has its own queries")
-            qid = X.qid
-        table = Table.of(X)
-        matrix: Matrix
-        if self._normalizer is None:
-            matrix, columns = table.take(self, self.indices)
-        else:
-            matrix, columns = table.take(self, np.arange(self.n_features, dtype=np.int64))
-            ordered = matrix if columns is None else matrix[:, columns]
-            matrix, columns = self._normalized(ordered, qid), self.indices
-        scores = self._scores(matrix, columns)
-        if not np.isfinite(scores).all():
-            self._refuse(int(np.flatnonzero(~np.isfinite(scores))[0]), matrix, columns)
-        return scores
+        matrix, columns, _ = self._prepared(X, qid)
+        return self._finite_scores(matrix, columns)
+
+    def explain(self, X: Any, qid: Any = None) -> Explanation:
+        """Take the scores of documents apart into what each feature adds.
+
+        Parameters
+        ----------
+        X, qid
+            As for :meth:`predict`; usually the documents of one query.
+
+        Returns
+        -------
+        Explanation
+            ``contributions``, one column a feature that the model uses, and ``why(a, b)``.
+        """
+        from leanrank.model.explain import Explanation
+
+        matrix, columns, qid = self._prepared(X, qid)
+        names = self.feature_names
+        features = self.indices.tolist()
+        return Explanation.of(
+            self._finite_scores(matrix, columns),
+            self._contributions(matrix, columns),
+            features if names is None else [names[at] for at in features],
+            qid,
+            X.doc_ids if isinstance(X, RankingData) else None,
+        )
 
     def rank(self, X: Any, qid: Any = None) -> IntArray:
         """Rank documents within their query: 1 is the best, ties keep the order of the rows."""
@@ -190,6 +205,11 @@ class Model:
             lines.append(f"  … and {self.n_nonzero - len(shown):,} more")
         return "\n".join([self._headline(), *lines])
 
+    def _repr_html_(self) -> str:
+        from leanrank.model.display import weights_html
+
+        return weights_html(self)
+
     def _headline(self) -> str:
         head = f"{type(self).__name__}: {self.n_nonzero:,} of {self.n_features:,} features"
         if self.normalizer is not None:
@@ -210,6 +230,29 @@ class Model:
     def _scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
         """Score rows of a matrix in which ``columns`` are ``indices``; None: as they are."""
         raise NotImplementedError
+
+    def _contributions(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        """Give what each of ``indices`` adds to the score of each row."""
+        raise NotImplementedError
+
+    def _prepared(self, X: Any, qid: Any) -> tuple[Matrix, IntArray | None, Any]:
+        """Find the features, normalised if the model does so, and the queries of the rows."""
+        if isinstance(X, RankingData):
+            if qid is not None:
+                raise InputError("qid was given beside a RankingData, which has its own queries")
+            qid = X.qid
+        table = Table.of(X)
+        if self._normalizer is None:
+            return *table.take(self, self.indices), qid
+        matrix, columns = table.take(self, np.arange(self.n_features, dtype=np.int64))
+        ordered = matrix if columns is None else matrix[:, columns]
+        return self._normalized(ordered, qid), self.indices, qid
+
+    def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        scores = self._scores(matrix, columns)
+        if not np.isfinite(scores).all():
+            self._refuse(int(np.flatnonzero(~np.isfinite(scores))[0]), matrix, columns)
+        return scores
 
     def _check_shared(self) -> None:
         """Check the fields that all kinds have, and keep copies of what the caller may change."""

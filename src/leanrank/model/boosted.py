@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -99,9 +99,23 @@ class BoostedModel(Model):
         return f"{super()._headline()}, {self.n_weak_rankers:,} weak ranker{plural}"
 
     def _scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        scores = np.zeros(matrix.shape[0])
+        for rows, _, added in self._steps(matrix, columns):
+            scores[rows] += added
+        return scores
+
+    def _contributions(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        parts = np.zeros((matrix.shape[0], len(self.indices)))
+        for rows, feature, added in self._steps(matrix, columns):
+            parts[rows, feature] = added
+        return parts
+
+    def _steps(
+        self, matrix: Matrix, columns: IntArray | None
+    ) -> Iterator[tuple[slice, int, FloatArray]]:
+        """Give for blocks of rows what each feature used adds to their scores."""
         places = np.arange(len(self.indices)) if columns is None else columns
         steps = [_Steps.of(self, feature) for feature in self.indices.tolist()]
-        scores = np.zeros(matrix.shape[0])
         for r0, r1 in row_blocks(matrix.shape[0]):
             block = matrix[r0:r1]
             if not isinstance(block, np.ndarray):
@@ -109,9 +123,8 @@ class BoostedModel(Model):
                 inside = range(len(places))
             else:
                 inside = places.tolist()
-            for at, step in zip(inside, steps, strict=True):
-                scores[r0:r1] += step(block[:, at])
-        return scores
+            for used, (at, step) in enumerate(zip(inside, steps, strict=True)):
+                yield slice(r0, r1), used, step(block[:, at])
 
     def _own_parts(self) -> dict[str, Any]:
         names = self.feature_names

@@ -112,6 +112,12 @@ class LinearModel(Model):
     def _scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
         return weighted_sums(matrix, self.values, columns)
 
+    def _contributions(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        used = matrix if columns is None else matrix[:, columns]
+        dense = used if isinstance(used, np.ndarray) else used.toarray()
+        parts: FloatArray = dense.astype(np.float64) * self.values
+        return parts
+
     def _own_parts(self) -> dict[str, Any]:
         names = self.feature_names
         return {

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from leanrank.model import Model
+    from leanrank.model.explain import Explanation
 
 
 _WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
@@ -235,6 +236,14 @@ class BaseRanker(BaseEstimator):
             qid = group_sizes_to_qid(group, len(scores))
         return rank_within_queries(scores, qid)
 
+    def explain(self, X: Any, qid: Any = None) -> Explanation:
+        """Take the scores of documents apart into what each feature adds to them.
+
+        Give the documents of one query, or ``qid`` beside them; ``explain(X).why(a, b)`` then says
+        which features put row a above row b.
+        """
+        return self.to_model().explain(X, qid)
+
     def score(
         self,
         X: Any,
@@ -340,6 +349,15 @@ class BaseRanker(BaseEstimator):
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def _repr_html_(self) -> str:
+        """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""
+        from leanrank.rankers.display import ranker_html
+
+        return ranker_html(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,260 @@
+"""Why a document stands where it stands: its score as a sum over features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.ranking_data import group_rows
+from leanrank.errors import InputError
+
+_SHOWN_DOCUMENTS = 5
+_SHOWN_FEATURES = 8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """The scores of documents, each taken apart into what every feature adds to it.
+
+    Made by ``model.explain(X)`` or ``ranker.explain(X)``.
+
+    Attributes
+    ----------
+    scores : array
+        One a document, in the order of the rows.
+    contributions : array of shape (documents, features used)
+        A row adds up to the score, but for rounding.
+    features : tuple of str or int
+        What the columns are: names, or zero-based numbers where there are none.
+    query_ptr : array of int64
+    rows : array of int64
+        ``rows[query_ptr[q]:query_ptr[q + 1]]`` are the documents of query q.
+    query_ids : array
+    doc_ids : array or None
+
+    Examples
+    --------
+    >>> from leanrank.model import LinearModel
+    >>> model = LinearModel.from_coef([0.5, -2.0, 0.0], feature_names=["bm25", "spam", "age"])
+    >>> explained = model.explain([[4.0, 1.0, 9.0], [1.0, 0.0, 3.0], [6.0, 0.5, 1.0]])
+    >>> explained
+    Explanation: 3 documents, 2 features
+      rank  row  score  bm25  spam
+         1    2    2.0   3.0  -1.0
+         2    1    0.5   0.5   0.0
+         3    0    0.0   2.0  -2.0
+    >>> explained.why(2, 0)
+    row 2 stands above row 0 by 2 (score 2 against 0)
+      bm25  +1
+      spam  +1
+    >>> explained.why(1, 0).differences
+    {'spam': 2.0, 'bm25': -1.5}
+    """
+
+    scores: FloatArray
+    contributions: FloatArray
+    features: tuple[str, ...] | tuple[int, ...]
+    query_ptr: IntArray
+    rows: IntArray
+    query_ids: AnyArray
+    doc_ids: AnyArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        scores: FloatArray,
+        contributions: FloatArray,
+        features: Sequence[Any],
+        qid: Any = None,
+        doc_ids: AnyArray | None = None,
+    ) -> Explanation:
+        """Put the parts together, documents grouped by query."""
+        grouping = group_rows(qid, len(scores))
+        rows = np.arange(len(scores))
+        return cls(
+            scores=scores,
+            contributions=contributions,
+            features=tuple(features),
+            query_ptr=np.asarray(grouping.query_ptr),
+            rows=rows if grouping.order is None else np.asarray(grouping.order),
+            query_ids=grouping.query_ids,
+            doc_ids=doc_ids,
+        )
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return len(self.scores)
+
+    def ranked(self, query: int = 0) -> IntArray:
+        """Give the rows of a query by its position, best first; ties keep the order of the rows."""
+        inside = self.rows[self.query_ptr[query] : self.query_ptr[query + 1]]
+        ranked: IntArray = inside[np.argsort(-self.scores[inside], kind="stable")]
+        return ranked
+
+    def why(self, above: int, below: int) -> Difference:
+        """Say which features put one row above another.
+
+        Scores of different queries are not comparable, so both rows must belong to one query.
+        """
+        query = self._query_of(above)
+        if query != self._query_of(below):
+            raise InputError(
+                f"rows {above} and {below} belong to different queries, whose scores do not "
+                "compare: give two rows of one query"
+            )
+        change = self.contributions[above] - self.contributions[below]
+        order = np.argsort(-np.abs(change), kind="stable")
+        return Difference(
+            above=self._label(above),
+            below=self._label(below),
+            scores=(float(self.scores[above]), float(self.scores[below])),
+            differences={self.features[at]: float(change[at]) for at in order.tolist()},
+        )
+
+    @property
+    def variance_shares(self) -> FloatArray:
+        """How much of the variance of scores within queries each feature accounts for.
+
+        The covariance of a feature's contribution with the score, over the variance of the score:
+        the shares add up to 1, and one that works against the others is negative. Zero for all if
+        no query has two different scores.
+        """
+        sizes = np.diff(self.query_ptr)
+        filled = sizes > 0
+        starts = self.query_ptr[:-1][filled]
+        parts = self.contributions[self.rows]
+        if not len(starts) or not parts.shape[1]:
+            return np.zeros(parts.shape[1])
+        means = np.add.reduceat(parts, starts, axis=0) / sizes[filled, None]
+        inside = parts - np.repeat(means, sizes[filled], axis=0)
+        total = inside.sum(axis=1)
+        variance = float(np.einsum("i,i->", total, total))
+        if variance == 0:
+            return np.zeros(parts.shape[1])
+        shares: FloatArray = np.einsum("ij,i->j", inside, total) / variance
+        return shares
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain values, ready for JSON: documents best first within their query."""
+        documents = []
+        for query, name in enumerate(self.query_ids.tolist()):
+            for rank, row in enumerate(self.ranked(query).tolist(), 1):
+                parts = zip(self.features, self.contributions[row].tolist(), strict=True)
+                documents.append(
+                    {
+                        "query": name,
+                        "rank": rank,
+                        "row": row,
+                        "document": None if self.doc_ids is None else str(self.doc_ids[row]),
+                        "score": float(self.scores[row]),
+                        "contributions": {str(feature): value for feature, value in parts},
+                    }
+                )
+        return {"features": [str(name) for name in self.features], "documents": documents}
+
+    def __repr__(self) -> str:
+        n_queries = len(self.query_ids)
+        counts = [_count(len(self), "document"), _count(len(self.features), "feature")]
+        if n_queries > 1:
+            counts.insert(0, _count(n_queries, "query", "queries"))
+        lines = ["Explanation: " + ", ".join(counts)]
+        if len(self) == 0:
+            return lines[0]
+        return "\n".join([*lines, *self._table()])
+
+    def _table(self) -> list[str]:
+        """Lay out the best documents of the first query."""
+        ranked = self.ranked(0)
+        largest = np.abs(self.contributions[ranked]).max(axis=0, initial=0.0)
+        columns = np.argsort(-largest, kind="stable")[:_SHOWN_FEATURES]
+        shown = ranked[:_SHOWN_DOCUMENTS].tolist()
+        doc = "row" if self.doc_ids is None else "document"
+        cells = [["rank", doc, "score", *(str(self.features[at]) for at in columns)]]
+        digits = _digits(self.scores[ranked], self.contributions[ranked][:, columns])
+        for rank, row in enumerate(shown, 1):
+            numbers = [self.scores[row], *self.contributions[row, columns]]
+            name = str(row) if self.doc_ids is None else str(self.doc_ids[row])
+            cells.append([str(rank), name, *(_fixed(value, digits) for value in numbers)])
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
+            for row in cells
+        ]
+        hidden = []
+        if len(ranked) > len(shown):
+            hidden.append(_count(len(ranked) - len(shown), "document"))
+        if len(self.features) > len(columns):
+            hidden.append(_count(len(self.features) - len(columns), "feature"))
+        if len(self.query_ids) > 1:
+            hidden.append(_count(len(self.query_ids) - 1, "query", "queries"))
+        return [*lines, f"  … and {', '.join(hidden)} more"] if hidden else lines
+
+    def _query_of(self, row: int) -> int:
+        if not 0 <= row < len(self):
+            raise InputError(
+                f"there is no row {row}: give two of the {len(self)} rows, counted from 0"
+            )
+        place = int(np.flatnonzero(self.rows == row)[0])
+        return int(np.searchsorted(self.query_ptr, place, side="right")) - 1
+
+    def _label(self, row: int) -> str:
+        return f"row {row}" if self.doc_ids is None else str(self.doc_ids[row])
+
+
+@dataclass(frozen=True, repr=False)
+class Difference:
+    """Why one document stands above another.
+
+    Attributes
+    ----------
+    above, below : str
+        The two documents.
+    scores : (float, float)
+    differences : dict
+        What each feature adds to the first more than to the second, largest magnitude first; they
+        add up to the difference of the scores, but for rounding.
+    """
+
+    above: str
+    below: str
+    scores: tuple[float, float]
+    differences: dict[str | int, float]
+
+    def __repr__(self) -> str:
+        high, low = self.scores
+        verb = "above" if high > low else "below" if high < low else "beside"
+        by = f" by {abs(high - low):.6g}" if high != low else ""
+        lines = [
+            f"{self.above} stands {verb} {self.below}{by} (score {high:.6g} against {low:.6g})"
+        ]
+        moving = [(name, value) for name, value in self.differences.items() if value != 0]
+        width = max((len(str(name)) for name, _ in moving), default=0)
+        lines += [f"  {name!s:<{width}}  {value:+.6g}" for name, value in moving]
+        return "\n".join(lines)
+
+
+def _digits(*arrays: FloatArray) -> int | None:
+    """How many decimals show the numbers without noise; None: they need exponents."""
+    largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
+    if largest == 0:
+        return 1
+    size = int(np.floor(np.log10(largest)))
+    if not -4 < size < 9:
+        return None
+    most = max(0, 3 - size)
+    for digits in range(1, most):
+        if all(np.array_equal(np.round(array, digits), array) for array in arrays):
+            return digits
+    return most
+
+
+def _fixed(value: float, digits: int | None) -> str:
+    return f"{value + 0.0:.3g}" if digits is None else f"{value + 0.0:.{digits}f}"
+
+
+def _count(n: int, singular: str, plural: str | None = None) -> str:
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
