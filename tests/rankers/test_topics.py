@@ -9,7 +9,7 @@ from scipy.sparse import csc_array, csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from leanrank import DominationRanker, TopicRanker
+from leanrank import PAMIR, DominationRanker, RankBoost, RankRLS, TopicRanker
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate, percent_zero
 
@@ -303,7 +303,8 @@ def test_errors_say_what_is_wrong():
         (lambda: TopicRanker(DominationRanker(tol=0)).fit(X, Y, validation=(X, Y)), "tol"),
         (lambda: TopicRanker(ranker, measure="nonsense").fit(X, Y, validation=(X, Y)), "nonsense"),
         (lambda: TopicRanker(ranker).fit(X, Y).evaluate(X, Y[:, :1]), "1 topics, the model 3"),
-        (lambda: TopicRanker(object()).fit(X, Y), "has no penalty"),
+        (lambda: TopicRanker(object()).fit(X, Y), "is not a ranker"),
+        (lambda: TopicRanker(RankBoost(2)).fit(X, Y), "RankBoost has no weights"),
         (lambda: TopicRanker(ranker).fit(X, Y.astype(str)), "not numbers"),
         (lambda: TopicRanker(ranker).fit(X, Y, validation=(X, 0 * Y)), "no topic has a model"),
     ]
@@ -321,3 +322,18 @@ def test_no_warnings_on_ordinary_data():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         TopicRanker(DominationRanker(), n_alphas=4).fit(X, Y, validation=(X, Y)).evaluate(X, Y)
+
+
+def test_a_ranker_without_a_path_gets_the_validation_documents():
+    X, Y = collection()
+    held_out = collection(seed=1)
+    ranker = PAMIR(0.1, n_steps=2_000, epochs=3)
+    topics = TopicRanker(ranker, n_jobs=2).fit(X, Y, validation=held_out)
+    for t in range(Y.shape[1]):
+        alone = PAMIR(0.1, n_steps=2_000, epochs=3)
+        alone.fit(X, Y[:, t].astype(float), validation=(held_out[0], held_out[1][:, t], None))
+        np.testing.assert_array_equal(topics.coef_.toarray()[t], alone.coef_)
+    assert np.isnan(topics.alphas_).all()
+    assert topics.evaluate(*held_out).means["map"] > 0.5
+    rls = TopicRanker(RankRLS(1.0)).fit(X, Y, validation=held_out)  # takes none: fits all the same
+    np.testing.assert_allclose(rls.coef_.toarray()[0], RankRLS(1.0).fit(X, Y[:, 0]).coef_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from leanrank._typing import FloatArray, Matrix
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.rankers.base import check_number, validated_matrix
+from leanrank.rankers.base import BaseRanker, check_number, validated_matrix
 from leanrank.rankers.path import alpha_grid
 from leanrank.rankers.penalized import PenalizedRanker
 from leanrank.solvers.design import make_design
@@ -37,8 +38,9 @@ class TopicRanker(BaseEstimator):
 
     Parameters
     ----------
-    ranker : PenalizedRanker
-        What to fit; its alpha is used where none is chosen.
+    ranker : linear ranker
+        What to fit. If it has an alpha, validation data choose it, or else its own is used; other
+        rankers get the validation data in ``fit`` if they take any, to stop early.
     n_alphas : int, default=20
         With validation data: how many alphas to try, from the smallest that leaves the model empty
         down to ``alpha_min_ratio`` times it.
@@ -57,7 +59,9 @@ class TopicRanker(BaseEstimator):
     ----------
     coef_ : CSR array of shape (topics, features)
     alphas_ : array of shape (topics,)
+        NaN if the ranker has none.
     dual_gaps_ : array of shape (topics,)
+        NaN if the ranker has none.
     n_features_in_ : int
 
     Examples
@@ -76,7 +80,7 @@ class TopicRanker(BaseEstimator):
 
     def __init__(
         self,
-        ranker: PenalizedRanker,
+        ranker: BaseRanker,
         *,
         n_alphas: int = 20,
         alpha_min_ratio: float = 0.01,
@@ -106,42 +110,21 @@ class TopicRanker(BaseEstimator):
         """
         from scipy.sparse import vstack
 
-        if not isinstance(self.ranker, PenalizedRanker):
-            raise InputError(
-                f"ranker={self.ranker!r} has no penalty to choose: give a ranker such as "
-                "DominationRanker"
-            )
-        self.ranker._check_stopping()
+        if not isinstance(self.ranker, BaseRanker):
+            raise InputError(f"ranker={self.ranker!r} is not a ranker: give one of leanrank's")
         matrix = validated_matrix(self, X, reset=True)
         labels = _label_columns(Y, matrix.shape[0])
-        n_topics = labels.shape[1]
-        for topic in range(n_topics):
+        for topic in range(labels.shape[1]):
             y = _column(labels, topic)
             if y.min() == y.max():
                 raise InputError(f"topic {topic} has all documents at one level: leave it out")
-        held_out = None
-        if validation is not None:
-            held_out, held_labels = self._held_out(validation, n_topics)
-        outer = make_executor(self.n_jobs if n_topics > 1 else None)
-        inner = SerialExecutor() if n_topics > 1 else make_executor(self.n_jobs)
-        with single_threaded_blas():
-            design = make_design(matrix, inner)
-
-            def problem(topic: int) -> Problem:  # made when needed: each is several columns long
-                return self._problem(design, _column(labels, topic), inner)
-
-            if held_out is None:
-                fits = outer.map(lambda t: self._fit_topic(problem(t)), range(n_topics))
-            else:
-                grid = self._given_alphas()
-                if grid is None and not self.per_topic:
-                    tops = outer.map(lambda t: self._top(problem(t)), range(n_topics))
-                    grid = alpha_grid(max(tops), self.n_alphas, self.alpha_min_ratio)
-                paths = outer.map(
-                    lambda t: self._path_topic(problem(t), grid, held_out, _column(held_labels, t)),
-                    range(n_topics),
-                )
-                fits = self._chosen(paths)
+        held_out = None if validation is None else self._held_out(validation, labels.shape[1])
+        if isinstance(self.ranker, PenalizedRanker):
+            fits = self._fit_penalized(self.ranker, matrix, labels, held_out)
+        else:
+            fits = make_executor(self.n_jobs).map(
+                lambda t: self._fit_plain(matrix, labels, held_out, t), range(labels.shape[1])
+            )
         self.coef_ = vstack([f.coef for f in fits], format="csr")
         self.alphas_ = np.array([f.alpha for f in fits])
         self.dual_gaps_ = np.array([f.gap for f in fits])
@@ -183,26 +166,51 @@ class TopicRanker(BaseEstimator):
             raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
         return matrix, labels
 
-    def _problem(self, design: Any, y: FloatArray, inner: Any) -> Problem:
-        given = Labels(
-            y=y,
-            query_ptr=np.array([0, len(y)], dtype=np.int64),
-            normalize=getattr(self.ranker, "normalize", "query"),
-        )
-        loss, plan = self.ranker._prepare(given)
-        return Problem(design, loss, plan, inner)
+    def _fit_plain(
+        self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None, topic: int
+    ) -> _Fit:
+        """Fit a ranker that has no path."""
+        ranker: Any = clone(self.ranker)
+        options = {}
+        if held_out is not None and "validation" in signature(ranker.fit).parameters:
+            options["validation"] = (held_out[0], _column(held_out[1], topic), None)
+        ranker.fit(X, _column(Y, topic), **options)
+        if not hasattr(ranker, "coef_"):
+            raise InputError(
+                f"{type(ranker).__name__} has no weights to keep: give a linear ranker"
+            )
+        return _Fit(_as_row(ranker.coef_), np.nan, np.nan, np.nan)
 
-    def _fit_topic(self, problem: Problem) -> _Fit:
-        ranker = clone(self.ranker)
-        w = ranker._fit_problem(problem)
-        return _Fit(_as_row(w), float(ranker.alpha), ranker.dual_gap_, np.nan)
+    def _fit_penalized(
+        self,
+        ranker: PenalizedRanker,
+        X: Matrix,
+        Y: Matrix,
+        held_out: tuple[Matrix, Matrix] | None,
+    ) -> list[_Fit]:
+        """Fit one problem a topic over a design that all share."""
+        ranker._check_stopping()
+        topics = range(Y.shape[1])
+        outer = make_executor(self.n_jobs if len(topics) > 1 else None)
+        inner = SerialExecutor() if len(topics) > 1 else make_executor(self.n_jobs)
+        with single_threaded_blas():
+            design = make_design(X, inner)
 
-    def _top(self, problem: Problem) -> float:
-        """Give the smallest alpha that leaves a topic's model empty."""
-        top = self.ranker._alpha_max(problem)[0]
-        if not np.isfinite(top):
-            raise InputError("no alpha empties a model without an ℓ1 penalty: give alphas")
-        return top
+            def problem(topic: int) -> Problem:  # made when needed: each is several columns long
+                return _problem(ranker, design, _column(Y, topic), inner)
+
+            if held_out is None:
+                return outer.map(lambda t: _fit_topic(ranker, problem(t)), topics)
+            grid = self._given_alphas()
+            if grid is None and not self.per_topic:
+                tops = outer.map(lambda t: _top(ranker, problem(t)), topics)
+                grid = alpha_grid(max(tops), self.n_alphas, self.alpha_min_ratio)
+            held_X, held_Y = held_out
+            paths = outer.map(
+                lambda t: self._path_topic(ranker, problem(t), grid, held_X, _column(held_Y, t)),
+                topics,
+            )
+        return self._chosen(paths, ranker.tol)
 
     def _given_alphas(self) -> FloatArray | None:
         if self.alphas is None:
@@ -213,7 +221,12 @@ class TopicRanker(BaseEstimator):
         return grid
 
     def _path_topic(
-        self, problem: Problem, grid: FloatArray | None, X: Matrix, y: FloatArray
+        self,
+        ranker: PenalizedRanker,
+        problem: Problem,
+        grid: FloatArray | None,
+        X: Matrix,
+        y: FloatArray,
     ) -> list[_Fit]:
         from leanrank.metrics import evaluate
         from leanrank.metrics.measures import Measure
@@ -222,11 +235,11 @@ class TopicRanker(BaseEstimator):
         w: FloatArray | None = None
         fits = []
         if grid is None:
-            grid = alpha_grid(self._top(problem), self.n_alphas, self.alpha_min_ratio)
+            grid = alpha_grid(_top(ranker, problem), self.n_alphas, self.alpha_min_ratio)
         for alpha in grid:
-            penalty = self.ranker._penalty(float(alpha), problem.n_features)
+            penalty = ranker._penalty(float(alpha), problem.n_features)
             start = None if w is None else w.copy()
-            solution = self.ranker._solve(problem, penalty, start, None)
+            solution = ranker._solve(problem, penalty, start, None)
             w = solution.w
             quality = -np.inf
             if w.any():  # an empty model is never chosen
@@ -237,15 +250,15 @@ class TopicRanker(BaseEstimator):
             fits.append(_Fit(_as_row(w), float(alpha), solution.gap, quality, solution.converged))
         return fits
 
-    def _chosen(self, paths: list[list[_Fit]]) -> list[_Fit]:
+    def _chosen(self, paths: list[list[_Fit]], tol: float) -> list[_Fit]:
         """Choose by quality on validation data; a topic without any there goes with the others."""
         short = sum(not fit.converged for path in paths for fit in path)
         if short:
             warnings.warn(
                 f"{short} of {sum(map(len, paths))} models stopped above a relative duality gap of "
-                f"tol={self.ranker.tol:g}: raise max_iter or tol",
+                f"tol={tol:g}: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         quality = np.array([[fit.quality for fit in path] for path in paths])
         known = np.isfinite(quality).any(axis=1)
@@ -297,6 +310,30 @@ class _Fit:
     gap: float
     quality: float
     converged: bool = True
+
+
+def _problem(ranker: PenalizedRanker, design: Any, y: FloatArray, inner: Any) -> Problem:
+    given = Labels(
+        y=y,
+        query_ptr=np.array([0, len(y)], dtype=np.int64),
+        normalize=getattr(ranker, "normalize", "query"),
+    )
+    loss, plan = ranker._prepare(given)
+    return Problem(design, loss, plan, inner)
+
+
+def _fit_topic(ranker: PenalizedRanker, problem: Problem) -> _Fit:
+    ranker = clone(ranker)
+    w = ranker._fit_problem(problem)
+    return _Fit(_as_row(w), float(ranker.alpha), ranker.dual_gap_, np.nan)
+
+
+def _top(ranker: PenalizedRanker, problem: Problem) -> float:
+    """Give the smallest alpha that leaves a topic's model empty."""
+    top = ranker._alpha_max(problem)[0]
+    if not np.isfinite(top):
+        raise InputError("no alpha empties a model without an ℓ1 penalty: give alphas")
+    return top
 
 
 def _as_row(w: FloatArray) -> Any:
