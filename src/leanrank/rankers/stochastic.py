@@ -157,38 +157,16 @@ class StochasticRanker(BaseRanker):
         fit_stream(self, source, **options)
         return self
 
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        group: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        gain_weight: Any = None,
-        offset: Any = None,
-        preferences: Any = None,
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
         """Learn from whole queries, once each in the given order, going on from ``state_``.
 
-        Takes what ``fit`` takes. Queries without information are counted and skipped. More features
-        than before need :meth:`grow` first.
+        Takes what ``fit`` takes, but for validation data. Queries without information are counted
+        and skipped. More features than before need :meth:`grow` first.
         """
         first = not hasattr(self, "state_")
         if not first:
             self._check_same_features(X)
-        data, labels = self._data_and_labels(
-            X,
-            y,
-            qid,
-            group=group,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            gain_weight=gain_weight,
-            offset=offset,
-            preferences=preferences,
-        )
+        data, labels = self._data_and_labels(X, y, qid, **options)
         counted = (0, 0) if first else (self.n_queries_, self.n_informative_queries_)
         n_informative = _count_informative(data, labels)
         self.n_queries_ = counted[0] + data.n_queries
