@@ -58,6 +58,7 @@ class Candidate:
     cost: float
     training_values: Mapping[str, FloatArray] = field(default_factory=dict)
     seconds: float | None = None
+    _scores: dict[str, float] = field(default_factory=dict, init=False)
 
     @property
     def means(self) -> dict[str, float]:
@@ -78,7 +79,9 @@ class Candidate:
         best of hundreds is then the luckiest. With the training queries, each seen by a model that
         was fitted without it, there are several times as many to tell luck from worth.
         """
-        return mean_of(self.judged(measure))
+        if measure not in self._scores:  # a search asks again and again
+            self._scores[measure] = mean_of(self.judged(measure))
+        return self._scores[measure]
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {mean:.4f}" for name, mean in self.means.items())

@@ -150,6 +150,54 @@ SPACES: dict[str, Space] = {
 }
 """The systems by name. Those whose ranker is not there are left out of what is offered."""
 
+_DENSE_PATH = AlphaPath(n_alphas=30, alpha_min_ratio=3e-3)
+
+TUNING: dict[str, Space] = {
+    # paths first: one trial gives models of every size
+    "domination": Space(
+        "domination",
+        {"tol": 1e-5},
+        {"normalize": ("query", "term"), "l1_ratio": (1.0, 0.8), "margin": (None, "scaled")},
+        _DENSE_PATH,
+    ),
+    "ranksvm-l1": Space(
+        "ranksvm",
+        {"tol": 1e-5},
+        {"normalize": ("query", "term"), "l1_ratio": (1.0, 0.8), "importance": (None, "ndcg")},
+        _DENSE_PATH,
+    ),
+    "greedyrankrls": Space(
+        "greedyrankrls", {}, {"alpha": decades(-4, 0, 1), "normalize": ("query", "term")}, Sizes(30)
+    ),
+    "nonconvex": Space(
+        "nonconvex",
+        {"tol": 1e-4},
+        {"penalty": ("mcp", "lp", "log"), "loss": ("domination", "squared-hinge")},
+        AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
+    ),
+    "listnet": Space("listnet", {"tol": 1e-5}, {"target": ("gain", "label")}, _DENSE_PATH),
+    **{
+        name: SPACES[name]
+        for name in (
+            "minbatsrank",
+            "adarank",
+            "rankrls",
+            "ranksvm-query",
+            "ranksvm",
+            "ranknet",
+            "rankboost",
+            "rsrank",
+            "pamir",
+            "spd",
+            "lcra",
+        )
+    },
+}
+"""What a search tries unless told otherwise, in this order: what is sparse, strong and quick first.
+
+Left out are systems with the same optimum as one that is quicker (FenchelRank and SparseRank have
+RankSVM's), and those that choose their parameters themselves; they can be named."""
+
 
 def get_space(name: str) -> Space:
     """Give what to try for a system.

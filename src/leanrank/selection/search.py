@@ -1,0 +1,266 @@
+"""The trials of one search: what to do next, within what is left, and going on after a kill."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leanrank.errors import InputError, LeanrankError
+from leanrank.model import LinearModel
+from leanrank.model.provenance import to_json_values
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.front import better_sign, choose, pareto_front
+from leanrank.selection.journal import Journal, pack, read_model, unpack
+from leanrank.selection.local_search import find_pool, improve
+from leanrank.selection.spaces import TUNING, Space, get_space
+from leanrank.selection.trials import Task, run_trial
+
+SHARE = 0.6
+"""Of the budget, for rankers and their parameters; the rest is for the local search."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the model must be.
+
+    Attributes
+    ----------
+    max_features : int or None
+    max_cost : float or None
+        In the unit of the costs.
+    min_measure : mapping of str to float
+    rule : {"best", "1se"}
+    """
+
+    max_features: int | None = None
+    max_cost: float | None = None
+    min_measure: Mapping[str, float] | None = None
+    rule: str = "best"
+
+    def choose(self, candidates: Sequence[Candidate], measure: str) -> Candidate:
+        """Give the best candidate that meets them."""
+        return choose(
+            candidates,
+            measure=measure,
+            max_features=self.max_features,
+            max_cost=self.max_cost,
+            min_measure=self.min_measure,
+            rule=self.rule,
+        )
+
+    def allow(self, one: Candidate) -> bool:
+        """Tell whether a candidate is small and cheap enough."""
+        return (self.max_features is None or one.n_features <= self.max_features) and (
+            self.max_cost is None or one.cost <= self.max_cost
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search is.
+
+    Attributes
+    ----------
+    doing : str
+    share : float
+        How much of the budget is used, 0 to 1.
+    trials : int
+    seconds : float
+        Used so far, runs before a restart included.
+    best : Candidate or None
+        What would be chosen now.
+    """
+
+    doing: str
+    share: float
+    trials: int
+    seconds: float
+    best: Candidate | None
+
+
+class Search:
+    """The trials of one search, done and to do."""
+
+    def __init__(
+        self,
+        task: Task,
+        wishes: Wishes,
+        systems: Sequence[str],
+        journal: Journal,
+        budget: float | None,
+        trials: int | None,
+    ) -> None:
+        self.task = replace(task, beat=self._beat)
+        self.wishes = wishes
+        self.plan = list(round_robin({name: _space(name) for name in systems}))
+        self.journal = journal
+        self.trials = trials
+        self.budget = 60.0 if budget is None and trials is None else budget
+        self.candidates: list[Candidate] = []
+        self.history: list[dict[str, Any]] = []
+        self.expanded: set[tuple[int, ...]] = set()
+        self.problems: dict[str, str] = {}
+        self.slow: dict[str, float] = {}
+        self.at = 0  # in the plan
+        self.n_systems = 0
+        self.n_done = 0
+        self.earlier = 0.0
+        for entry in journal.entries:
+            self._take(entry)
+        self.started = time.perf_counter() - self.earlier
+
+    def run(self, progress: Callable[[Progress], None]) -> None:
+        """Do trials until the budget or everything to try is used up."""
+        while not self._is_over():
+            job = self._next()
+            if job is None:
+                break
+            kind, name, what = job
+            doing = f"{name}" if kind == "system" else f"near {name}"
+            progress(Progress(doing, self._share(), self.n_done, self._seconds(), self._best()))
+            started = time.perf_counter()
+            try:
+                entry = self._do(kind, name, what)
+            except _OutOfTimeError:
+                break
+            entry["seconds"] = time.perf_counter() - started
+            self.journal.add(entry)
+            self._take(entry)
+        if not self.candidates:
+            reason = next(iter(self.problems.values()), "nothing was tried")
+            raise InputError(f"no system gave a model that ranks anything: {reason}")
+
+    def _do(self, kind: str, name: str, what: Any) -> dict[str, Any]:
+        entry: dict[str, Any] = {"trial": self.n_done, "kind": kind, "name": name}
+        found: list[Candidate] = []
+        if kind == "system":
+            space, setting = what
+            entry["setting"] = to_json_values(setting)
+            try:
+                found = run_trial(self.task, space, setting)
+            except LeanrankError as error:  # one system must not end the search
+                entry["problem"] = str(error)
+        else:
+            parent: Candidate = what
+            entry["support"] = parent.model.indices.tolist()
+            found = improve(
+                self.task,
+                parent,
+                find_pool(self.candidates, self.task.measure),
+                max_features=self.wishes.max_features,
+                max_cost=self.wishes.max_cost,
+            )
+        entry["candidates"] = [_written(one) for one in found]
+        return entry
+
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        """Add what a trial gave, as the journal has it."""
+        found = [self._read(each) for each in entry["candidates"]]
+        self.candidates += [one for one in found if one is not None]
+        self.n_done += 1
+        self.earlier += float(entry["seconds"])
+        if entry["kind"] == "system":
+            self.at += 1
+            self.n_systems += 1
+            self.slow[entry["name"]] = float(entry["seconds"])
+            if "problem" in entry:
+                self.problems[entry["name"]] = entry["problem"]
+        else:
+            self.expanded.add(tuple(entry["support"]))
+        best = self._best()
+        if best is not None:
+            means = {name: best.score(name) for name in self.task.kept}
+            self.history.append({"trial": self.n_done, "seconds": self.earlier, **means})
+
+    def _read(self, entry: Mapping[str, Any]) -> Candidate | None:
+        values = {name: unpack(text) for name, text in entry["values"].items()}
+        model = read_model(entry["model"], "the journal")
+        parameters = entry["parameters"]
+        one = self.task.candidate(entry["algorithm"], parameters, model, values, entry["seconds"])
+        return None if one is None else replace(one, name=entry["name"])
+
+    def _next(self) -> tuple[str, str, Any] | None:
+        """Give what to do next: rankers first, and the local search with the rest."""
+        system = self._next_system()
+        wanted = SHARE * self.trials if self.trials is not None else None
+        turn = self.n_systems < wanted if wanted is not None else self._share() < SHARE
+        if system is not None and (turn or not self.candidates):
+            return system
+        parent = self._next_parent()
+        return system if parent is None else ("local", parent.name, parent)
+
+    def _next_system(self) -> tuple[str, str, Any] | None:
+        while self.at < len(self.plan):
+            name, space, setting = self.plan[self.at]
+            left = np.inf if self.budget is None else self.budget - self._seconds()
+            if self.trials is not None or self.slow.get(name, 0.0) <= left or not self.candidates:
+                return "system", name, (space, setting)
+            self.at += 1  # it would not come to an end
+        return None
+
+    def _next_parent(self) -> Candidate | None:
+        """Give the best model of the front whose neighbours have not been looked at."""
+        sign = better_sign(self.task.measure)
+        front = pareto_front(filter(self.wishes.allow, self.candidates), measure=self.task.measure)
+        for one in sorted(front, key=lambda one: -sign * one.score(self.task.measure)):
+            known = tuple(one.model.indices.tolist()) in self.expanded
+            if not known and isinstance(one.model, LinearModel):
+                return one
+        return None
+
+    def _best(self) -> Candidate | None:
+        allowed = [one for one in self.candidates if self.wishes.allow(one)]
+        sign = better_sign(self.task.measure)
+        return max(allowed, key=lambda one: sign * one.score(self.task.measure), default=None)
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self.started
+
+    def _share(self) -> float:
+        if self.trials is not None:
+            return min(1.0, self.n_done / self.trials)
+        assert self.budget is not None
+        return min(1.0, self._seconds() / self.budget)
+
+    def _is_over(self) -> bool:
+        if self.trials is not None and self.n_done >= self.trials:
+            return True
+        late = self.budget is not None and self._seconds() >= self.budget
+        return late and bool(self.candidates)  # a model there must be
+
+    def _beat(self) -> None:
+        if self.trials is None and self._is_over():
+            raise _OutOfTimeError
+
+
+class _OutOfTimeError(Exception):
+    """The budget ended in the middle of a trial, which is given up."""
+
+
+def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[str, Any]]]:
+    """Give every system's first setting, then every second one, and so on."""
+    settings = {name: space.settings() for name, space in spaces.items()}
+    for turn in range(max(map(len, settings.values()), default=0)):
+        for name, mine in settings.items():
+            if turn < len(mine):
+                yield name, spaces[name], mine[turn]
+
+
+def _space(name: str) -> Space:
+    return TUNING[name] if name in TUNING else get_space(name)
+
+
+def _written(one: Candidate) -> dict[str, Any]:
+    held_out = one.training_values or one.values
+    return {
+        "name": one.name,
+        "algorithm": one.algorithm,
+        "parameters": to_json_values(dict(one.parameters)),
+        "model": one.model.to_dict(),
+        "values": {name: pack(values) for name, values in held_out.items()},
+        "seconds": one.seconds,
+    }

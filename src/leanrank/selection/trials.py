@@ -1,0 +1,260 @@
+"""One trial of a search: fit the models of one setting, and judge each on queries it has not seen.
+
+A trial fits on the training part, which gives the models and their values on the validation part,
+and again without each of a few groups of training queries, which gives values on those.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.execution import make_executor
+from leanrank.model import LinearModel, make_provenance
+from leanrank.model.base import Model
+from leanrank.selection.candidate import Candidate, describe
+from leanrank.selection.costs import Costs
+from leanrank.selection.spaces import Space
+from leanrank.selection.sweeps import AlphaPath, Sizes, fit_model
+from leanrank.selection.validation import Split, _ranks_something, make_ranker
+
+N_FOLDS = 4
+"""With a validation part: groups of training queries, each about as large as a usual part."""
+
+N_FOLDS_ALONE = 5
+"""Without one, where nothing else judges."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Data to learn from and to judge by, and what counts.
+
+    Attributes
+    ----------
+    training : RankingData
+    validation : RankingData or None
+        None: models are judged on the training queries only, each by a model fitted without it.
+    measure : str
+        What is optimised.
+    measures : tuple of str
+        All that are measured.
+    kept : tuple of str
+        Those that are kept for the training queries as well: what a choice can go by.
+    convention : str
+    costs : Costs or None
+    n_jobs : int
+        Threads; nothing depends on it.
+    """
+
+    training: RankingData
+    validation: RankingData | None
+    measure: str = "ndcg@10"
+    measures: tuple[str, ...] = ("ndcg@10",)
+    kept: tuple[str, ...] = ("ndcg@10",)
+    convention: str = "standard"
+    costs: Costs | None = None
+    n_jobs: int | None = 1
+    beat: Callable[[], None] = field(default=lambda: None)  # called between fits; may raise
+
+    @cached_property
+    def folds(self) -> IntArray:
+        """The group of each training query; the same for the same number of queries."""
+        n_queries = self.training.n_queries
+        n_folds = min(N_FOLDS_ALONE if self.validation is None else N_FOLDS, n_queries)
+        # Queries without information go round apart, so that every group has its share of both.
+        order = np.random.default_rng(0).permutation(n_queries)
+        order = order[np.argsort(~self.training.informative[order], kind="stable")]
+        groups = np.empty(n_queries, dtype=np.int64)
+        groups[order] = np.arange(n_queries) % n_folds
+        return groups
+
+    @cached_property
+    def parts(self) -> list[tuple[RankingData, RankingData, BoolArray]]:
+        """For each group, the other training queries, its own, and which rows these are."""
+        sizes = np.diff(self.training.query_ptr)
+        found = []
+        for group in np.unique(self.folds):
+            inside = self.folds == group
+            mine = self.training.queries[inside]
+            found.append((self.training.queries[~inside], mine, np.repeat(inside, sizes)))
+        return found
+
+    @cached_property
+    def split(self) -> Split:
+        """The same for a ranker that stops by validation data, and for its convention."""
+        return Split(self.training, self.validation or self.training, self.measure, self.convention)
+
+    def measured(
+        self, data: RankingData, scores: FloatArray, measures: Sequence[str]
+    ) -> dict[str, FloatArray]:
+        """Measure scores query by query, ties averaged over their orders."""
+        from leanrank.metrics import evaluate
+
+        found = evaluate(
+            data, scores, measures=list(measures), convention=self.split.judge, n_jobs=1
+        )
+        return found.per_query
+
+    def candidate(
+        self,
+        algorithm: str,
+        parameters: Mapping[str, Any],
+        model: Model,
+        training_values: Mapping[str, FloatArray],
+        seconds: float | None = None,
+    ) -> Candidate | None:
+        """Judge a model; None if it ranks nothing, which a measure may credit all the same."""
+        judged_by = self.validation or self.training
+        scores = _scores(model, judged_by)
+        if scores is None or not _ranks_something(scores, judged_by):
+            return None
+        if self.validation is None:
+            values, training_values = dict(training_values), {}
+        else:
+            values = self.measured(self.validation, scores, self.measures)
+        used = model.indices
+        return Candidate(
+            name=describe(algorithm, parameters),
+            algorithm=algorithm,
+            parameters=dict(parameters),
+            model=model,
+            values=values,
+            n_features=len(used),
+            cost=float(len(used)) if self.costs is None else self.costs.of(used),
+            training_values=dict(training_values),
+            seconds=seconds,
+        )
+
+
+class Fitted(NamedTuple):
+    """Parameters and the model they gave."""
+
+    parameters: dict[str, Any]
+    model: Model
+
+
+def run_trial(
+    task: Task, space: Space, setting: Mapping[str, Any], *, columns: IntArray | None = None
+) -> list[Candidate]:
+    """Fit and judge all models of one setting, on some columns only if told so."""
+    started = time.perf_counter()
+    parameters = {**space.fixed, **setting}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the ends of a grid need not be exact, nor make sense
+        whole = fit_models(task, space, parameters, task.training, columns)
+        task.beat()
+        sweep = space.sweep
+        if isinstance(sweep, AlphaPath):  # the same strengths, whatever a group's own would be
+            sweep = AlphaPath(alphas=tuple(fitted.parameters["alpha"] for fitted in whole))
+        same = Space(space.ranker, space.fixed, space.grid, sweep)
+
+        def without(part: tuple[RankingData, RankingData, BoolArray]) -> list[Fitted]:
+            fitted = fit_models(task, same, parameters, part[0], columns)
+            task.beat()
+            return fitted
+
+        left_out = make_executor(task.n_jobs).map(without, task.parts)
+    each = (time.perf_counter() - started) / max(1, len(whole))
+    found = []
+    for at, fitted in enumerate(whole):
+        values = _unseen(
+            task, [models[at].model if at < len(models) else None for models in left_out]
+        )
+        if values is None or fitted.model.n_nonzero == 0:
+            continue
+        one = task.candidate(space.ranker, fitted.parameters, fitted.model, values, each)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def fit_models(
+    task: Task,
+    space: Space,
+    parameters: Mapping[str, Any],
+    training: RankingData,
+    columns: IntArray | None = None,
+) -> list[Fitted]:
+    """Fit the models of one setting; with ``columns`` on these only, as models of all features."""
+    ranker = make_ranker(space, parameters, task.split)
+    data, held_out = training, task.validation
+    if columns is not None:
+        data = some_columns(training, columns)
+        held_out = None if held_out is None else some_columns(held_out, columns)
+    made: list[tuple[dict[str, Any], FloatArray]] = []
+    if isinstance(space.sweep, AlphaPath):
+        sweep = space.sweep
+        if sweep.alphas is None:
+            path = ranker.path(data, n_alphas=sweep.n_alphas, alpha_min_ratio=sweep.alpha_min_ratio)
+        else:
+            path = ranker.path(data, alphas=sweep.alphas)
+        made = [({"alpha": float(a)}, w) for a, w in zip(path.alphas, path.coefs, strict=True)]
+    elif isinstance(space.sweep, Sizes):
+        most = min(space.sweep.most, data.n_features)
+        ranker.set_params(n_features_to_select=most).fit(data)
+        sized = enumerate(ranker.coef_path_, 1)
+        made = [({"n_features_to_select": size}, w) for size, w in sized]
+    else:
+        if held_out is None:
+            ranker.fit(data)
+        else:
+            fit_model(ranker, data, held_out)
+        model = ranker.to_model()
+        if columns is None or not isinstance(model, LinearModel):
+            return [Fitted(dict(parameters), model)]
+        made = [({}, model.coef)]
+    fitted = []
+    for own, weights in made:
+        both = {**parameters, **own}
+        provenance = make_provenance(algorithm=type(ranker).__name__, parameters=both)
+        fitted.append(Fitted(both, _linear(weights, columns, training, provenance)))
+    return fitted
+
+
+def some_columns(data: RankingData, columns: IntArray) -> RankingData:
+    """Give a data set with some of its features only."""
+    return data.replace(X=data.X[:, columns], feature_names=None)
+
+
+def _linear(
+    weights: FloatArray, columns: IntArray | None, data: RankingData, provenance: dict[str, Any]
+) -> LinearModel:
+    # A model that diverged becomes one of no features, which is never chosen.
+    usable = weights if np.isfinite(weights).all() else np.zeros_like(weights)
+    inside = np.flatnonzero(usable)
+    return LinearModel(
+        n_features=data.n_features,
+        indices=inside if columns is None else columns[inside],
+        values=usable[inside],
+        feature_names=data.feature_names,
+        provenance=provenance,
+    )
+
+
+def _unseen(task: Task, models: Sequence[Model | None]) -> dict[str, FloatArray] | None:
+    """Measure every training query by the model that was fitted without it."""
+    scores = np.empty(len(task.training))
+    for model, (_, mine, rows) in zip(models, task.parts, strict=True):
+        some = None if model is None else _scores(model, mine)
+        if some is None:
+            return None
+        scores[rows] = some
+    measures = task.measures if task.validation is None else task.kept
+    return task.measured(task.training, scores, measures)
+
+
+def _scores(model: Model, data: RankingData) -> FloatArray | None:
+    from leanrank.errors import InputError
+
+    try:
+        return model.predict(data)
+    except InputError:  # too large for a number
+        return None

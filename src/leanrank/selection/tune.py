@@ -1,0 +1,167 @@
+"""A budgeted search for the best model that meets some wishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.model.provenance import fingerprint
+from leanrank.selection.costs import Costs
+from leanrank.selection.journal import Journal
+from leanrank.selection.refit import fit_support
+from leanrank.selection.search import Progress, Search, Wishes
+from leanrank.selection.spaces import TUNING
+from leanrank.selection.study import Study
+from leanrank.selection.trials import Task
+
+REFITS = ("train", "both")
+
+
+def tune(
+    training: RankingData,
+    validation: RankingData | None = None,
+    *,
+    measure: str = "ndcg@10",
+    convention: str = "standard",
+    measures: Sequence[str] = ("ndcg@10", "map"),
+    max_features: int | None = None,
+    max_cost: float | None = None,
+    min_measure: Mapping[str, float] | None = None,
+    rule: str = "best",
+    costs: Costs | None = None,
+    systems: Sequence[str] | None = None,
+    budget: float | None = None,
+    trials: int | None = None,
+    journal: Any = None,
+    refit: str = "train",
+    n_jobs: int | None = None,
+    progress: Callable[[Progress], None] = lambda at: None,
+) -> Study:
+    """Search for the best model that meets some wishes.
+
+    Parameters
+    ----------
+    training : RankingData
+    validation : RankingData, optional
+        Without it, models are judged by cross-validation over the training queries alone.
+    measure, convention : str
+        What to optimise.
+    measures : sequence of str
+        What else to measure.
+    max_features, max_cost, min_measure, rule : optional
+        As for :func:`leanrank.selection.choose`.
+    costs : Costs, optional
+        What features cost; 1 each by default.
+    systems : sequence of str, optional
+        What to try, in this order; by default those of ``TUNING``.
+    budget : float, optional
+        Seconds. It is looked at between fits, so that one fit may exceed it.
+    trials : int, optional
+        Instead of a budget: how many trials. The answer is then the same on every run, also one
+        that was killed and went on from its journal. Neither: a budget of 60 seconds.
+    journal : path, optional
+        A file to keep every trial in, and to go on from.
+    refit : {"train", "both"}, default="train"
+        Whether the chosen model is fitted to the training part, or its features anew to training
+        and validation part together.
+    n_jobs : int, optional
+        Threads; with ``trials`` nothing but time depends on it.
+    progress : callable, optional
+        Told of the progress before every trial.
+
+    Returns
+    -------
+    Study
+
+    Examples
+    --------
+    >>> from leanrank.data import load_sample
+    >>> train, vali, test = load_sample()
+    >>> study = tune(train, vali, systems=["domination"], trials=2, max_features=4)
+    >>> study.chosen.n_features <= 4, len(study.front) > 1
+    (True, True)
+    """
+    if refit not in REFITS:
+        raise InputError(f"refit={refit!r} is not known: choose 'train' or 'both'")
+    _check(training, validation, max_features, budget, trials)
+    wishes = Wishes(max_features, max_cost, min_measure, rule)
+    kept = tuple(dict.fromkeys([measure, *(min_measure or {})]))
+    task = Task(
+        training=training,
+        validation=validation,
+        measure=measure,
+        measures=tuple(dict.fromkeys([*kept, *measures])),
+        kept=kept,
+        convention=convention,
+        costs=costs,
+        n_jobs=n_jobs,
+    )
+    names = list(TUNING) if systems is None else list(systems)
+    settings = _settings(task, wishes, names)
+    with Journal(journal, settings) as kept_trials:
+        search = Search(task, wishes, names, kept_trials, budget, trials)
+        search.run(progress)
+    chosen = wishes.choose(search.candidates, measure)
+    if refit == "both" and validation is not None:
+        chosen = replace(chosen, model=fit_support(task, chosen))
+    return Study(
+        measure=measure,
+        convention=convention,
+        candidates=search.candidates,
+        chosen=chosen,
+        training=training,
+        validation=training if validation is None else validation,
+        measures=task.measures,
+        feature_names=training.feature_names,
+        costs=costs,
+        history=search.history,
+    )
+
+
+def _settings(task: Task, wishes: Wishes, systems: Sequence[str]) -> dict[str, Any]:
+    """List what results depend on, except for how long the search goes on."""
+    from leanrank._version import __version__
+
+    return {
+        "version of leanrank": __version__,
+        "training data": fingerprint(task.training),
+        "validation data": None if task.validation is None else fingerprint(task.validation),
+        "measure": task.measure,
+        "convention": task.convention,
+        "measures": list(task.measures),
+        "systems": list(systems),
+        "max_features": wishes.max_features,
+        "max_cost": wishes.max_cost,
+        "min_measure": dict(wishes.min_measure or {}),
+        "costs": None if task.costs is None else [task.costs.unit, *task.costs.each.tolist()],
+    }
+
+
+def _check(
+    training: RankingData,
+    validation: RankingData | None,
+    max_features: int | None,
+    budget: float | None,
+    trials: int | None,
+) -> None:
+    if validation is not None and validation.n_features != training.n_features:
+        raise InputError(
+            f"the validation data has {validation.n_features} features, the training data "
+            f"{training.n_features}: give both the same columns"
+        )
+    if validation is None and int(training.informative.sum()) < 2:
+        raise InputError(
+            "without validation data, cross-validation needs two training queries with documents "
+            "at two levels: give validation data"
+        )
+    if max_features is not None and max_features < 1:
+        raise InputError(f"max_features={max_features} leaves no model: give 1 or more")
+    if budget is not None and not budget > 0:
+        raise InputError(f"a budget of {budget} seconds is no time: give more than 0")
+    if trials is not None and trials < 1:
+        raise InputError(f"trials={trials} tries nothing: give 1 or more")
+    if budget is not None and trials is not None:
+        raise InputError("both a budget and a number of trials were given: give one")
