@@ -21,7 +21,7 @@ GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
 def blocks():
     text = GUIDE.read_text(encoding="utf-8")
     found = re.findall(r"<!-- the tests run this[^\n]*-->\n```python\n(.*?)```", text, re.DOTALL)
-    assert len(found) == 2
+    assert len(found) == 3
     return found
 
 
@@ -118,3 +118,11 @@ def test_the_example_ranks_well(guide):
     ]
     assert ndcg[0] > max(ndcg[1:]) + 0.05
     assert 0 < np.count_nonzero(w) < test.n_features
+
+
+def test_the_same_loss_has_a_path_and_learns_online(guide):
+    test, path, online = guide["test"], guide["path"], guide["online"]
+    built_in = guide["ListNet"]().path(guide["train"], alphas=path.alphas)
+    np.testing.assert_allclose(path.coefs, built_in.coefs, atol=1e-4)
+    alone = max(evaluate(test, x, measures="ndcg@10").means["ndcg@10"] for x in test.X.T)
+    assert online.score(test) > alone

@@ -16,8 +16,10 @@ LOSSES: dict[str, str] = {
 """The name of each loss as a parameter of rankers, and the class."""
 
 
-def get_loss(name: str, **options: Any) -> Any:
+def get_loss(name: Any, **options: Any) -> Any:
     """Make a loss by its name, with the options of its class; loaded when asked for.
+
+    A loss of one's own, with ``prepare`` and ``evaluate``, is given back as it is.
 
     >>> get_loss("squared").name
     'squared'
@@ -27,6 +29,8 @@ def get_loss(name: str, **options: Any) -> Any:
     """
     from importlib import import_module
 
+    if hasattr(name, "prepare") and hasattr(name, "evaluate"):
+        return name
     if not isinstance(name, str) or name not in LOSSES:
         import difflib
 
