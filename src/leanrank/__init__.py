@@ -64,6 +64,7 @@ __getattr__, __dir__, _names = attach(
         "load_model": "leanrank.model",
         "make_ranking": "leanrank.data",
         "metrics": "leanrank.metrics",
+        "plots": "leanrank.plots",
     },
 )
 __all__ = [*_names, "__version__"]

@@ -1,0 +1,25 @@
+"""Charts of models and of what chose them, for notebooks and for the report."""
+
+from typing import TYPE_CHECKING
+
+from leanrank._lazy import attach
+
+if TYPE_CHECKING:
+    from leanrank.plots.charts import coefficient_path as coefficient_path
+    from leanrank.plots.charts import features as features
+    from leanrank.plots.charts import front as front
+    from leanrank.plots.charts import learning_curve as learning_curve
+    from leanrank.plots.charts import wins_and_losses as wins_and_losses
+    from leanrank.plots.theme import theme as theme
+
+__getattr__, __dir__, __all__ = attach(
+    "leanrank.plots",
+    {
+        "coefficient_path": "leanrank.plots.charts",
+        "features": "leanrank.plots.charts",
+        "front": "leanrank.plots.charts",
+        "learning_curve": "leanrank.plots.charts",
+        "wins_and_losses": "leanrank.plots.charts",
+        "theme": "leanrank.plots.theme",
+    },
+)

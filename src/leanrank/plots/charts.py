@@ -1,0 +1,307 @@
+"""The charts: each function returns one of Altair.
+
+Names of features, queries and models are values in the data of a chart, never part of its code, so
+a strange name is drawn and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from leanrank.errors import MissingDependencyError
+from leanrank.plots.rows import feature_rows, front_rows, history_rows, path_rows, query_rows
+from leanrank.plots.theme import theme
+
+if TYPE_CHECKING:
+    from leanrank.data.ranking_data import RankingData
+    from leanrank.model.base import Model
+    from leanrank.rankers.path import Path
+    from leanrank.selection.candidate import Candidate
+    from leanrank.selection.costs import Costs
+    from leanrank.selection.study import Study
+
+
+def front(
+    study: Study | Iterable[Candidate],
+    *,
+    measure: str | None = None,
+    width: int | str = 560,
+    height: int = 300,
+) -> Any:
+    """Draw the measure of models over the number of their features.
+
+    Those that no other beats stand out, with bootstrap intervals over queries; the others, and the
+    baselines of a study, are behind them in grey. The parameter ``chosen`` of the chart is the
+    place of the marked model among the front.
+
+    Parameters
+    ----------
+    study : Study, or Candidates
+    measure : str, optional
+        By default the one that the study optimised; needed beside a list of candidates.
+    width, height : int
+        In pixels; ``"container"`` fills the width of a page.
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    alt = _altair("a chart of the front")
+    rows, baselines, chosen, name = front_rows(study, measure)
+    top = max((row["features"] for row in rows), default=1)
+    x = alt.X(
+        "features:Q",
+        title="features used",
+        scale=alt.Scale(
+            type="log" if top > 60 else "linear", nice=top > 60, zero=False, padding=14
+        ),
+        axis=alt.Axis(grid=False, tickMinStep=1, format="d"),
+    )
+    y = alt.Y("value:Q", title=name, scale=alt.Scale(zero=False, nice=True))
+    tooltip = [
+        alt.Tooltip("name:N", title="model"),
+        alt.Tooltip("features:Q"),
+        alt.Tooltip("value:Q", title="measure", format=".4f"),
+        alt.Tooltip("low:Q", format=".4f"),
+        alt.Tooltip("high:Q", format=".4f"),
+        alt.Tooltip("cost:N"),
+    ]
+    points = alt.Chart().encode(x=x, y=y, tooltip=tooltip)
+    on_front = points.transform_filter("datum.model >= 0")
+    marked = on_front.transform_filter("datum.model == chosen")
+    pieces = [
+        points.transform_filter("datum.model < 0").mark_circle(style="context", size=22),
+        on_front.mark_line(style="accent", interpolate="step-after", strokeWidth=1.2, opacity=0.5),
+        on_front.mark_rule(style="accent", strokeWidth=1, opacity=0.45).encode(
+            y="low:Q", y2="high:Q"
+        ),
+        marked.mark_rule(style="accent", strokeWidth=3).encode(y="low:Q", y2="high:Q"),
+        on_front.mark_point(style="accent", size=70, filled=True, opacity=1, cursor="pointer")
+        .encode(description="name:N")
+        .properties(name="models"),
+        marked.mark_point(style="chosen", size=190, filled=False, strokeWidth=2.5),
+    ]
+    if baselines:
+        lines = alt.Chart(_data("baselines", baselines)).encode(y="value:Q")
+        pieces[1:1] = [
+            lines.mark_rule(style="baseline", strokeDash=[4, 4]),
+            lines.mark_text(style="baseline", align="right", dy=-6, dx=-2).encode(
+                x=alt.value("width"), text="name:N"
+            ),
+        ]
+    marker = alt.param(name="chosen", value=chosen)
+    return _finished(
+        alt.layer(*pieces, data=_data("front", rows)).add_params(marker), width, height
+    )
+
+
+def coefficient_path(
+    path: Path,
+    feature_names: Sequence[str] | None = None,
+    *,
+    most: int = 8,
+    width: int | str = 560,
+    height: int = 300,
+) -> Any:
+    """Draw how weights grow as the penalty weakens, from left to right.
+
+    The ``most`` features that reach the largest weights are named; the others are grey. The
+    parameter ``chosen_alpha`` of the chart puts a line at a strength; 0 takes it away.
+    """
+    alt = _altair("a chart of a path")
+    rows, labels = path_rows(path, feature_names, most)
+    x = alt.X(
+        "alpha:Q",
+        title="alpha, the strength of the penalty (weaker to the right)",
+        scale=alt.Scale(type="log", reverse=True, nice=False),
+        axis=alt.Axis(grid=False, format="~g", tickCount=6, labelOverlap=True),
+    )
+    y = alt.Y("weight:Q", title="weight", axis=alt.Axis(tickCount=6))
+    tooltip = [
+        alt.Tooltip("feature:N"),
+        alt.Tooltip("alpha:Q", format=".3g"),
+        alt.Tooltip("weight:Q", format=".4g"),
+    ]
+    lines = alt.Chart().encode(x=x, y=y, detail=["line:N"], tooltip=tooltip, order="alpha:Q")
+    names = alt.Chart(_data("labels", labels)).encode(
+        x="alpha:Q", y="place:Q", text="feature:N", tooltip="feature:N"
+    )
+    pieces = [
+        lines.transform_filter("datum.sign == 0").mark_line(style="context", strokeWidth=1),
+        lines.transform_filter("datum.sign > 0").mark_line(style="accent", strokeWidth=1.8),
+        lines.transform_filter("datum.sign < 0").mark_line(style="against", strokeWidth=1.8),
+        *(
+            names.transform_filter(f"datum.sign {side} 0").mark_text(
+                style=style, align="left", dx=6, limit=120
+            )
+            for side, style in ((">", "accent"), ("<", "against"))
+        ),
+        alt.Chart(_data("marker", [{"at": 0}]))
+        .transform_calculate(alpha="chosen_alpha")
+        .transform_filter("datum.alpha > 0")
+        .mark_rule(style="chosen", strokeWidth=1.2, strokeDash=[2, 3])
+        .encode(x="alpha:Q"),
+    ]
+    marker = alt.param(name="chosen_alpha", value=0)
+    layered = (
+        alt.layer(*pieces, data=_data("path", rows))
+        .add_params(marker)
+        .properties(padding={"right": 130})
+    )
+    return _finished(layered, width, height)
+
+
+def features(
+    model: Model,
+    data: RankingData,
+    *,
+    stability: Any = None,
+    costs: Costs | None = None,
+    most: int = 15,
+    width: int | str = 440,
+) -> Any:
+    """Draw what each feature of a model accounts for in its scores, and how surely it is chosen.
+
+    A bar is a feature's share of the variance of scores within queries, coloured by the sign of its
+    weight; a ring, if there is a stability result, is how often subsamples of the queries chose it.
+    """
+    alt = _altair("a chart of features")
+    rows = feature_rows(model, data, stability=stability, costs=costs)[:most]
+    tooltip = [
+        alt.Tooltip("feature:N"),
+        alt.Tooltip("weight:Q", format=".4g"),
+        alt.Tooltip("share:Q", title="share of variance", format=".1%"),
+        alt.Tooltip("frequency:Q", title="chosen by subsamples", format=".0%"),
+        alt.Tooltip("cost:N"),
+    ]
+    bars = alt.Chart().encode(
+        y=alt.Y(
+            "feature:N",
+            # by a number: names stay out of the chart's code
+            sort=alt.EncodingSortField("place", op="min", order="ascending"),
+            title=None,
+            axis=alt.Axis(domain=False, ticks=False, labelLimit=150, labelPadding=6, grid=False),
+        ),
+        tooltip=tooltip,
+    )
+    title = "share of score variance" + ("" if stability is None else " (ring: how often chosen)")
+    axis = alt.Axis(format="%", tickCount=5)
+    pieces = [
+        bars.mark_bar(style=style, height=11).encode(x=alt.X(field, title=title, axis=axis))
+        for style, field in (("accent", "up:Q"), ("against", "down:Q"))
+    ]
+    if stability is not None:
+        rings = bars.mark_point(style="chosen", size=55, filled=False, strokeWidth=1.5)
+        pieces.append(rings.encode(x="frequency:Q"))
+    # not two filters: the layers would have data of their own, and no common order of bars
+    layered = alt.layer(*pieces, data=_data("features", rows)).transform_calculate(
+        up="datum.weight >= 0 ? datum.share : null", down="datum.weight < 0 ? datum.share : null"
+    )
+    return _finished(layered, width, alt.Step(20))
+
+
+def learning_curve(
+    history: Sequence[Mapping[str, Any]],
+    *,
+    measures: Sequence[str] | None = None,
+    width: int | str = 560,
+    height: int = 240,
+) -> Any:
+    """Draw what was measured round by round: a ranker's ``history_``.
+
+    Parameters
+    ----------
+    history : list of dict
+        The first entry of each that counts up is the horizontal axis.
+    measures : list of str, optional
+        What to draw; by default every entry that is named as a measure, or else the loss.
+    """
+    alt = _altair("a learning curve")
+    across, rows = history_rows(history, measures)
+    chart = (
+        alt.Chart(_data("history", rows))
+        .mark_line(style="accent", strokeWidth=1.8, point=len(rows) <= 60)
+        .encode(
+            x=alt.X("at:Q", title=across, axis=alt.Axis(grid=False, tickMinStep=1)),
+            y=alt.Y("value:Q", title=rows[0]["measure"], scale=alt.Scale(zero=False)),
+            strokeDash=alt.StrokeDash(
+                "measure:N", legend=None if len({r["measure"] for r in rows}) == 1 else alt.Legend()
+            ),
+            tooltip=[
+                alt.Tooltip("measure:N"),
+                alt.Tooltip("at:Q", title=across),
+                alt.Tooltip("value:Q", format=".4f"),
+            ],
+        )
+    )
+    return _finished(chart, width, height)
+
+
+def wins_and_losses(
+    values: Any,
+    baseline: Any,
+    *,
+    query_ids: Any = None,
+    measure: str = "ndcg@10",
+    width: int | str = 560,
+    height: int = 220,
+) -> Any:
+    """Draw by how much a model is better than another on each query, best first.
+
+    Parameters
+    ----------
+    values, baseline : array
+        A measure on the same queries, NaN where it is undefined.
+    query_ids : array, optional
+    measure : str
+        What the values are; decides whether more is better.
+    """
+    alt = _altair("a chart of wins and losses")
+    rows = query_rows(values, baseline, query_ids, measure)
+    bars = alt.Chart().encode(
+        x=alt.X(
+            "place:O",
+            title="queries, from the largest win to the largest loss",
+            axis=alt.Axis(labels=False, ticks=False, grid=False, domain=False),
+            scale=alt.Scale(paddingInner=0.15 if len(rows) < 150 else 0),
+        ),
+        y=alt.Y("difference:Q", title=f"difference in {measure}"),
+        tooltip=[
+            alt.Tooltip("query:N"),
+            alt.Tooltip("difference:Q", format="+.4f"),
+            alt.Tooltip("value:Q", title="model", format=".4f"),
+            alt.Tooltip("other:Q", title="baseline", format=".4f"),
+        ],
+    )
+    pieces = [
+        bars.transform_filter("datum.gain >= 0").mark_bar(style="accent", cursor="pointer"),
+        bars.transform_filter("datum.gain < 0").mark_bar(style="against", cursor="pointer"),
+        bars.transform_filter("datum.position == chosen_query").mark_bar(style="chosen"),
+        alt.Chart(_data("zero", [{"at": 0}])).mark_rule(style="context").encode(y="at:Q"),
+    ]
+    return _finished(
+        alt.layer(*pieces, data=_data("queries", rows)).add_params(
+            alt.param(name="chosen_query", value=-1)
+        ),
+        width,
+        height,
+    )
+
+
+def _data(name: str, rows: list[dict[str, Any]]) -> Any:
+    import altair
+
+    return altair.InlineData(values=rows, name=name)
+
+
+def _finished(chart: Any, width: int | str, height: Any) -> Any:
+    return chart.properties(width=width, height=height).configure(**theme())
+
+
+def _altair(purpose: str) -> Any:
+    try:
+        import altair
+    except ImportError as error:
+        raise MissingDependencyError("altair", "report", purpose) from error
+    return altair

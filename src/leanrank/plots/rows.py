@@ -1,0 +1,223 @@
+"""What the charts show, as plain rows: numbers rounded, names as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank.errors import InputError
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.front import better_sign, bootstrap_interval, pareto_front
+from leanrank.selection.study import Study
+
+if TYPE_CHECKING:
+    from leanrank.data.ranking_data import RankingData
+    from leanrank.model.base import Model
+    from leanrank.rankers.path import Path
+    from leanrank.selection.costs import Costs
+
+MOST_OTHERS = 400
+"""Models behind the front that a chart shows; of more, some are taken evenly."""
+
+_DOCUMENTS = 20_000  # enough to know the variance of a score
+
+
+def front_models(study: Study | Iterable[Candidate], measure: str | None = None) -> list[Candidate]:
+    """Give the front, fewest features first, and with it the chosen model of a study."""
+    if not isinstance(study, Study):
+        if measure is None:
+            raise InputError("a list of candidates does not say by what to judge: give measure=")
+        return pareto_front(study, measure=measure)
+    by = measure or study.measure
+    models = (
+        list(study.front) if by == study.measure else pareto_front(study.candidates, measure=by)
+    )
+    if not any(one is study.chosen for one in models):
+        models.append(study.chosen)
+        models.sort(key=lambda one: (one.n_features, one.cost))
+    return models
+
+
+def front_rows(
+    study: Study | Iterable[Candidate], measure: str | None = None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int, str]:
+    """Give the points, the baselines, the place of the chosen model and what is measured."""
+    if not isinstance(study, Study):
+        study = list(study)
+    name = measure or (study.measure if isinstance(study, Study) else "")
+    models = front_models(study, measure)
+    if not models:
+        raise InputError("no model ranks anything: there is no front to draw")
+    whole = isinstance(study, Study)
+    costs = study.costs if isinstance(study, Study) else None
+    candidates = study.candidates if isinstance(study, Study) else study
+    shown = {id(one) for one in models}
+    others = [one for one in candidates if id(one) not in shown and one.n_features]
+    others = [one for one in others if np.isfinite(one.score(name))]
+    if len(others) > MOST_OTHERS:
+        others = [others[at] for at in np.linspace(0, len(others) - 1, MOST_OTHERS, dtype=int)]
+    rows = []
+    for place, one in [*enumerate(models), *((-1, one) for one in others)]:
+        low, high = bootstrap_interval(one.judged(name)) if place >= 0 else (math.nan, math.nan)
+        rows.append(
+            {
+                "model": place,
+                "name": one.name,
+                "features": one.n_features,
+                "value": _number(one.score(name)),
+                "low": _number(low),
+                "high": _number(high),
+                "cost": f"{one.cost:g}" if costs is None else costs.show(one.cost),
+            }
+        )
+    baselines = []
+    # a mean over other queries than those of the points would be no line to compare with
+    if isinstance(study, Study) and not any(name in one.training_values for one in models):
+        baselines = [
+            {"name": title, "value": _number(np.nanmean(values[name]))}
+            for title, values in study.baselines.items()
+            if name in values and not np.isnan(values[name]).all()
+        ]
+    best = better_sign(name) * np.array([one.score(name) for one in models])
+    chosen = models.index(study.chosen) if isinstance(study, Study) else int(np.argmax(best))
+    return rows, baselines, chosen, f"{name} ({study.convention})" if whole else name  # type: ignore[union-attr]
+
+
+def path_rows(
+    path: Path, feature_names: Sequence[str] | None, most: int = 8, limit: int = 40
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Give the points of each line, and where its name stands; at most ``limit`` lines."""
+    usable = path.alphas > 0
+    alphas, coefs = path.alphas[usable], path.coefs[usable]
+    reach = np.abs(coefs).max(axis=0, initial=0.0)
+    lines = [at for at in np.argsort(-reach, kind="stable")[:limit].tolist() if reach[at] > 0]
+    rows, labels = [], []
+    for order, feature in enumerate(lines):
+        name = str(feature) if feature_names is None else str(feature_names[feature])
+        column = coefs[:, feature]
+        largest = column[np.argmax(np.abs(column))]
+        sign = int(np.sign(largest)) if order < most else 0
+        # before a weight leaves zero one point is enough
+        first = max(0, int(np.flatnonzero(column)[0]) - 1)
+        for alpha, weight in zip(alphas[first:].tolist(), column[first:].tolist(), strict=True):
+            rows.append(
+                {"line": feature, "feature": name, "alpha": _number(alpha),
+                 "weight": _number(weight), "sign": sign}
+            )  # fmt: skip
+        if sign:
+            labels.append(
+                {"feature": name, "alpha": _number(alphas[-1]), "sign": sign,
+                 "place": float(column[-1])}
+            )  # fmt: skip
+    _spread(labels, float(np.ptp(coefs)) / 18 if len(lines) else 0.0)
+    return rows, labels
+
+
+def feature_rows(
+    model: Model, data: RankingData, *, stability: Any = None, costs: Costs | None = None
+) -> list[dict[str, Any]]:
+    """Describe each feature that a model uses, the largest share of the variance first."""
+    n_queries = int(np.searchsorted(data.query_ptr, _DOCUMENTS, side="right"))
+    explained = model.explain(data.queries[: max(1, n_queries)] if data.n_queries else data)
+    shares = explained.variance_shares
+    weights = model.weights
+    names = model.feature_names
+    frequency = None if stability is None else np.asarray(stability.frequencies)
+    rows = []
+    for place, at in enumerate(np.argsort(-shares, kind="stable").tolist()):
+        index = int(model.indices[at])
+        name = index if names is None else names[index]
+        rows.append(
+            {
+                "place": place,
+                "index": index,
+                "feature": str(name),
+                "weight": _number(weights[name]),  # type: ignore[index]
+                "share": _number(shares[at]),
+                "frequency": None if frequency is None else _number(frequency[index]),
+                "cost": None if costs is None else costs.show(float(costs.each[index])),
+            }
+        )
+    return rows
+
+
+def history_rows(
+    history: Sequence[Mapping[str, Any]], measures: Sequence[str] | None = None
+) -> tuple[str, list[dict[str, Any]]]:
+    """Give what the horizontal axis counts, and the points of a learning curve."""
+    entries = [dict(entry) for entry in history]
+    if not entries:
+        raise InputError("the history is empty: there is no curve to draw")
+    drawn = list(measures or _measured(entries))
+    counts = [k for k in entries[0] if k not in drawn and _counts_up([e.get(k) for e in entries])]
+    across = counts[0] if counts else "round"
+    rows = [
+        {"at": entry[across] if counts else number, "measure": measure,
+         "value": _number(entry[measure])}
+        for measure in drawn
+        for number, entry in enumerate(entries, 1)
+        if isinstance(entry.get(measure), (int, float)) and math.isfinite(entry[measure])
+    ]  # fmt: skip
+    if not rows:
+        raise InputError(
+            f"the history has no numbers to draw among {', '.join(map(str, entries[0]))}: give "
+            "measures="
+        )
+    return across, rows
+
+
+def query_rows(
+    values: Any, baseline: Any, query_ids: Any = None, measure: str = "ndcg@10"
+) -> list[dict[str, Any]]:
+    """Give each query's difference, the largest win first; undefined ones are left out."""
+    first, second = (np.asarray(v, dtype=np.float64) for v in (values, baseline))
+    if first.shape != second.shape or first.ndim != 1:
+        raise InputError(
+            f"values has shape {first.shape} and baseline {second.shape}: give one value a query, "
+            "of the same queries"
+        )
+    ids = np.arange(len(first)) if query_ids is None else np.asarray(query_ids)
+    gains = better_sign(measure) * (first - second)
+    order = np.argsort(-gains, kind="stable")
+    return [
+        {"place": place, "position": at, "query": str(ids[at]), "gain": _number(gains[at]),
+         "difference": _number(first[at] - second[at]), "value": _number(first[at]),
+         "other": _number(second[at])}
+        for place, at in enumerate(order[~np.isnan(gains[order])].tolist())
+    ]  # fmt: skip
+
+
+def _measured(entries: list[dict[str, Any]]) -> list[str]:
+    from leanrank.metrics import Measure
+
+    found: list[str] = []
+    for key in entries[0]:
+        try:
+            Measure.parse(key)
+            found.append(key)
+        except InputError:
+            continue
+    losses: list[str] = [key for key in ("loss", "objective", "dual_gap") if key in entries[0]]
+    return found or losses[:1]
+
+
+def _counts_up(values: list[Any]) -> bool:
+    whole = all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values)
+    return whole and all(a < b for a, b in pairwise(values))
+
+
+def _spread(labels: list[dict[str, Any]], gap: float) -> None:
+    """Move labels apart that would stand on each other."""
+    labels.sort(key=lambda label: label["place"])
+    for before, label in pairwise(labels):
+        label["place"] = max(label["place"], before["place"] + gap)
+
+
+def _number(value: Any) -> float | None:
+    """Round to what a chart can show; JSON knows no NaN."""
+    number = float(value)
+    return float(f"{number:.5g}") if math.isfinite(number) else None
