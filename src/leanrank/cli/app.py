@@ -20,6 +20,7 @@ COMMANDS = {
     "train": "Learn a ranking function and write it as a model file.",
     "predict": "Score documents with a model, one number a line.",
     "evaluate": "Measure how well scores rank judged documents.",
+    "tune": "Search for the best model that meets your wishes.",
     "compare": "Compare all systems on the same data.",
     "convert": "Write data in another format.",
     "reproduce": "Run a published experiment again, and compare.",

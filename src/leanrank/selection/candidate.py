@@ -96,13 +96,17 @@ def mean_of(values: FloatArray) -> float:
 
 
 def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:
-    """Name a model by its algorithm and parameters.
+    """Name a model by its algorithm and the parameters that tell it from its siblings.
 
-    >>> describe("domination", {"alpha": 0.012345678, "normalize": "term"})
+    >>> describe("domination", {"tol": 1e-5, "alpha": 0.012345678, "normalize": "term"})
     'domination alpha=0.01235 normalize=term'
     """
     words = [
         f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in parameters.items()
+        if value is not None and name not in _UNSPOKEN
     ]
     return " ".join([algorithm, *words])
+
+
+_UNSPOKEN = frozenset({"tol", "max_iter", "random_state", "epochs", "n_steps", "patience"})

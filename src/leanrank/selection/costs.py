@@ -104,6 +104,21 @@ class Costs:
         return f"{amount:.6g}{self.unit}"
 
 
+def read_seconds(text: str, where: str = "the budget") -> float:
+    """Read a length of time; a plain number is seconds.
+
+    >>> read_seconds("60"), read_seconds("2min"), read_seconds("500 ms")
+    (60.0, 120.0, 0.5)
+    """
+    try:
+        number, unit = _parse(text, where)
+    except InputError:
+        number, unit = 0.0, ""
+    if not number or (unit and unit not in TIMES):
+        raise InputError(f"{where}: {text!r} is no length of time: write one such as 60s or 5min")
+    return _in_unit(number, unit or "s", "s", where)
+
+
 def _parse(given: Any, where: str) -> tuple[float, str]:
     found = _AMOUNT.fullmatch(str(given))
     try:

@@ -1,0 +1,270 @@
+"""``leanrank tune``: search for the best model that meets some wishes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leanrank.cli import options
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.metrics import Evaluation
+    from leanrank.model import Model
+    from leanrank.selection.costs import Costs
+    from leanrank.selection.study import Study
+
+
+def tune(
+    data: Annotated[str, typer.Argument(metavar="TRAIN", help="Training data.")],
+    model: Annotated[
+        str, typer.Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
+    ],
+    vali: Annotated[
+        str | None,
+        typer.Option("--vali", metavar="FILE", help="Validation data; without, cross-validation."),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="FILE", help="Test data: read once, after the choice."),
+    ] = None,
+    max_features: Annotated[
+        int | None, typer.Option("--max-features", metavar="N", help="Use at most so many.")
+    ] = None,
+    min_ndcg: Annotated[
+        float | None, typer.Option("--min-ndcg", metavar="VALUE", help="Reach this NDCG@10.")
+    ] = None,
+    min_measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--min-measure", metavar="NAME=VALUE", help="Reach this measure; may be repeated."
+        ),
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs", metavar="FILE", help="What features cost: CSV or JSON, as in bm25,0.2ms."
+        ),
+    ] = None,
+    max_cost: Annotated[
+        str | None,
+        typer.Option("--max-cost", metavar="COST", help="Cost at most so much, such as 3ms."),
+    ] = None,
+    rule: Annotated[
+        str,
+        typer.Option(
+            "--rule", metavar="RULE", help="best, or 1se: the sparsest within one standard error."
+        ),
+    ] = "best",
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="How long to search; 60s unless told."),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", metavar="N", help="Or how many trials: then it can be repeated."),
+    ] = None,
+    systems: Annotated[
+        str | None, typer.Option("--systems", metavar="LIST", help="What to try, in this order.")
+    ] = None,
+    measure: Annotated[
+        str, typer.Option("--measure", metavar="NAME", help="What to optimise.")
+    ] = "ndcg@10",
+    convention: options.Convention = "standard",
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            "--journal", metavar="FILE", help="Keep every trial here, and go on from it if it is."
+        ),
+    ] = None,
+    refit: Annotated[
+        str,
+        typer.Option(
+            "--refit",
+            metavar="PART",
+            help="train, or both: fit the chosen features to training and validation data.",
+        ),
+    ] = "train",
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="Write a page to look at all models."),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale", metavar="KIND", help="Normalise features first, as in leanrank train."
+        ),
+    ] = None,
+    format: options.Format = None,
+    read: options.Read = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="Threads; trials do not depend on it.")
+    ] = -1,
+    json: options.Json = False,
+) -> None:
+    """Search rankers and parameters for the best model within your limits.
+
+    For example: leanrank tune train.txt --vali vali.txt --max-features 10 --budget 60s -m m.json
+    """
+    from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+    from leanrank.cli.train import check_measures, check_scale
+    from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
+    from leanrank.errors import InputError
+
+    stdin_once(data, vali, test)
+    for path in (model, journal, report):
+        if path is not None:
+            check_folder(path)
+    if json and model == "-":
+        raise InputError("--json and the model both go to standard output: give the model a file")
+    if max_cost is not None and costs is None:
+        raise InputError("--max-cost needs to know what features cost: give --costs FILE")
+    wanted = _wanted(min_ndcg, min_measure or [])
+    seconds = _seconds(budget, trials)
+    measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
+    check_measures(",".join(measures), convention)
+    check_scale(scale)
+    names = _systems(systems)
+    with progress_bar(seconds, trials) as told:
+        from leanrank.selection.tune import tune as search
+
+        told("Reading data")
+        raw = {"training": read_data(data, format, read)}
+        width = raw["training"].n_features
+        if vali is not None:
+            raw["validation"] = read_data(vali, format, read, n_features=width)
+        normalizer, scaled = _scaled(scale, raw)
+        table = _costs(costs, raw["training"])
+        study = search(
+            scaled["training"],
+            scaled.get("validation"),
+            measure=measure,
+            convention=convention,
+            measures=measures,
+            max_features=max_features,
+            max_cost=None if max_cost is None or table is None else table.amount(max_cost),
+            min_measure=wanted,
+            rule=rule,
+            costs=table,
+            systems=names,
+            budget=seconds,
+            trials=trials,
+            journal=journal,
+            refit=refit,
+            n_jobs=jobs,
+            progress=told,
+        )
+        told("Measuring")
+        if test is not None:
+            raw["test"] = read_data(test, format, read, n_features=width)
+        final, columns = _finished(study, normalizer, raw, measures, convention)
+        final.save(model)
+        if report is not None:
+            _write_report(study, report, raw.get("test"), normalizer)
+    if json:
+        print_result(study, final, columns, model, raw)
+    else:
+        print_summary(study, final, columns, model, journal, report, raw)
+
+
+def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
+    from leanrank.errors import InputError
+
+    wanted = {} if min_ndcg is None else {"ndcg@10": min_ndcg}
+    for word in given:
+        name, _, value = word.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            raise InputError(
+                f"--min-measure {word}: write a measure and a number, such as map=0.4"
+            ) from None
+        if name.strip() in wanted:
+            raise InputError(f"--min-measure {word}: {name.strip()} has a bound already")
+        wanted[name.strip()] = number
+    return wanted
+
+
+def _seconds(budget: str | None, trials: int | None) -> float | None:
+    from leanrank.errors import InputError
+    from leanrank.selection.costs import read_seconds
+
+    if budget is not None and trials is not None:
+        raise InputError("--budget and --trials both say when to stop: give one")
+    return None if budget is None else read_seconds(budget, "--budget")
+
+
+def _systems(given: str | None) -> list[str] | None:
+    if given is None:
+        return None
+    from leanrank.errors import InputError
+    from leanrank.selection.systems import PEERS, check_systems
+
+    names = [name.strip() for name in given.split(",")]
+    check_systems(names)
+    for name in names:
+        if name in PEERS:
+            raise InputError(f"--systems {name}: this is for leanrank compare only: leave it out")
+    return names
+
+
+def _scaled(scale: str | None, raw: dict[str, RankingData]) -> tuple[Any, dict[str, RankingData]]:
+    if scale is None:
+        return None, raw
+    from leanrank.data.normalize import make_normalizer
+
+    normalizer = make_normalizer(scale).fit(raw["training"])
+    return normalizer, {name: normalizer.transform(part) for name, part in raw.items()}
+
+
+def _costs(path: str | None, training: RankingData) -> Costs | None:
+    if path is None:
+        return None
+    from leanrank.selection.costs import Costs
+
+    return Costs.read(path, training.feature_names, n_features=training.n_features)
+
+
+def _finished(
+    study: Study,
+    normalizer: Any,
+    raw: dict[str, RankingData],
+    measures: tuple[str, ...],
+    convention: str,
+) -> tuple[Model, dict[str, Evaluation]]:
+    """Give the chosen model with its normaliser and origin, and measure it."""
+    from leanrank.cli.train import described, with_measures
+    from leanrank.metrics import evaluate
+    from leanrank.model.writing import as_model
+
+    chosen: Any = study.chosen.model
+    if normalizer is not None:
+        chosen = as_model(chosen).replace(normalizer=normalizer.to_dict())
+    final = described(chosen, raw["training"])
+    columns = {
+        name: evaluate(part, final.predict(part), measures=measures, convention=convention)
+        for name, part in raw.items()
+    }
+    return with_measures(final, {name: c.means for name, c in columns.items()}), columns
+
+
+def _write_report(study: Study, path: str, test: RankingData | None, normalizer: Any) -> None:
+    from dataclasses import replace
+
+    from leanrank.report import write_report
+    from leanrank.selection.baselines import measure_baselines
+    from leanrank.selection.trials import Task
+
+    alone = study.validation is study.training
+    task = Task(
+        study.training,
+        None if alone else study.validation,
+        study.measure,
+        study.measures,
+        study.measures,
+        study.convention,
+    )
+    if test is not None and normalizer is not None:
+        test = normalizer.transform(test)
+    write_report(replace(study, baselines=measure_baselines(task)), path, test=test)
