@@ -9,12 +9,16 @@ if TYPE_CHECKING:
     from leanrank.selection.comparison import ComparedSet as ComparedSet
     from leanrank.selection.comparison import compare_systems as compare_systems
     from leanrank.selection.costs import Costs as Costs
+    from leanrank.selection.cross_validation import cross_validate_path as cross_validate_path
+    from leanrank.selection.cross_validation import cross_validate_ranker as cross_validate_ranker
+    from leanrank.selection.cross_validation_result import CrossValidation as CrossValidation
     from leanrank.selection.front import bootstrap_interval as bootstrap_interval
     from leanrank.selection.front import choose as choose
     from leanrank.selection.front import pareto_front as pareto_front
     from leanrank.selection.spaces import SPACES as SPACES
     from leanrank.selection.spaces import Space as Space
     from leanrank.selection.spaces import get_space as get_space
+    from leanrank.selection.splits import QueryKFold as QueryKFold
     from leanrank.selection.study import Study as Study
     from leanrank.selection.sweeps import AlphaPath as AlphaPath
     from leanrank.selection.sweeps import Fits as Fits
@@ -36,7 +40,9 @@ __getattr__, __dir__, __all__ = attach(
         "Chosen": "leanrank.selection.validation",
         "ComparedSet": "leanrank.selection.comparison",
         "Costs": "leanrank.selection.costs",
+        "CrossValidation": "leanrank.selection.cross_validation_result",
         "Fits": "leanrank.selection.sweeps",
+        "QueryKFold": "leanrank.selection.splits",
         "SPACES": "leanrank.selection.spaces",
         "Sizes": "leanrank.selection.sweeps",
         "Space": "leanrank.selection.spaces",
@@ -47,6 +53,8 @@ __getattr__, __dir__, __all__ = attach(
         "bootstrap_interval": "leanrank.selection.front",
         "choose": "leanrank.selection.front",
         "compare_systems": "leanrank.selection.comparison",
+        "cross_validate_path": "leanrank.selection.cross_validation",
+        "cross_validate_ranker": "leanrank.selection.cross_validation",
         "fit_best": "leanrank.selection.validation",
         "fit_system": "leanrank.selection.systems",
         "get_space": "leanrank.selection.spaces",

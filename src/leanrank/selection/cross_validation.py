@@ -1,0 +1,266 @@
+"""Cross-validation by query: along a ranker's own path, or over a grid of its parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.execution import make_executor
+from leanrank.metrics import evaluate, parse_measures
+from leanrank.rankers.path import alpha_grid
+from leanrank.selection.candidate import mean_of
+from leanrank.selection.cross_validation_result import CrossValidation
+from leanrank.selection.splits import Fold, ranking_data, whole_query_folds
+from leanrank.selection.sweeps import AlphaPath, Scored, Sizes, Sweep, count_features
+from leanrank.selection.validation import Split, grid_points
+
+RIDGE_ALPHAS = (1e2, 1e-6)
+"""From where to where a path goes if no strength empties the model: losses are means, so the same
+strengths matter for data of any size."""
+
+
+def cross_validate_path(
+    ranker: Any,
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    cv: Any = 5,
+    alphas: Iterable[float] | None = None,
+    n_alphas: int = 50,
+    alpha_min_ratio: float = 1e-3,
+    measures: str | Sequence[str] = ("ndcg@10",),
+    convention: str = "standard",
+    n_jobs: int | None = None,
+    **options: Any,
+) -> CrossValidation:
+    """Cross-validate all models of a ranker's path, which costs little more than one of them.
+
+    Parameters
+    ----------
+    ranker : ranker
+        One with a path: of strengths, each model started from the one before, or GreedyRankRLS,
+        whose path is every number of features up to its own ``n_features_to_select``.
+    X, y, qid : as for fit
+        Or a RankingData.
+    cv : int, splitter or iterable of (train, test) rows, default=5
+        A number means :class:`QueryKFold`. No query may be split.
+    alphas : iterable of float, optional
+        Instead of ``n_alphas`` values from the alpha_max of all data down to ``alpha_min_ratio``
+        times it. Where no alpha empties the model, from 100 down to 1e-6.
+    n_alphas : int, default=50
+    alpha_min_ratio : float, default=1e-3
+    measures : str or sequence of str
+        A choice goes by the first.
+    convention : str, default="standard"
+    n_jobs : int, optional
+        Threads that share the folds; the result does not depend on it.
+    **options
+        ``group``, ``sample_weight``, ``query_weight`` and ``offset``, as for fit.
+
+    Returns
+    -------
+    CrossValidation
+
+    Examples
+    --------
+    >>> from leanrank import DominationRanker, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=20, n_informative=3, random_state=0)
+    >>> found = cross_validate_path(DominationRanker(), data, n_alphas=20)
+    >>> found.fold_means["ndcg@10"].shape
+    (5, 20)
+    >>> found.one_standard_error_alpha >= found.best_alpha
+    True
+    >>> sparse = found.refit(data, rule="1se")
+    >>> sparse.alpha == found.one_standard_error_alpha
+    True
+    """
+    data = ranking_data(ranker, X, y, qid, **options)
+    known = ranker.get_params()
+    sweep: Sweep
+    if hasattr(ranker, "path") and "alpha" in known:
+        grid = _strengths(ranker, data, alphas, n_alphas, alpha_min_ratio)
+        sweep, along = AlphaPath(alphas=grid), "alpha"
+    elif "n_features_to_select" in known:
+        most = known["n_features_to_select"]
+        whole = isinstance(most, (int, np.integer)) and not isinstance(most, bool)
+        sweep = Sizes(min(int(most), data.n_features) if whole else data.n_features)
+        along = "n_features_to_select"
+    else:
+        raise InputError(
+            f"{type(ranker).__name__} has no path: use cross_validate_ranker with a grid of its "
+            "parameters"
+        )
+    folds = whole_query_folds(data, cv, rows_of=X)
+    return _cross_validated(ranker, data, folds, [{}], sweep, along, measures, convention, n_jobs)
+
+
+def cross_validate_ranker(
+    ranker: Any,
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    grid: Mapping[str, Iterable[Any]] | None = None,
+    cv: Any = 5,
+    measures: str | Sequence[str] = ("ndcg@10",),
+    convention: str = "standard",
+    n_jobs: int | None = None,
+    **options: Any,
+) -> CrossValidation:
+    """Cross-validate any ranker over a grid of its parameters, one fit a fold and combination.
+
+    Parameters
+    ----------
+    ranker : ranker
+        Its own parameters hold where the grid names no others. The held-out queries are not shown
+        to a ranker that could stop by them: they would judge what they helped to make.
+    grid : mapping of str to values, optional
+        Parameters to vary; all combinations are tried. None: the ranker as it is.
+    X, y, qid, cv, measures, convention, n_jobs, **options
+        As for :func:`cross_validate_path`.
+
+    Returns
+    -------
+    CrossValidation
+
+    Examples
+    --------
+    >>> from leanrank import RankBoost, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=20, n_informative=3, random_state=0)
+    >>> found = cross_validate_ranker(RankBoost(), data, grid={"n_rounds": [1, 30]}, cv=3)
+    >>> found.choose()
+    {'n_rounds': 30}
+    """
+    data = ranking_data(ranker, X, y, qid, **options)
+    settings = grid_points({name: tuple(values) for name, values in (grid or {}).items()})
+    if not settings:
+        raise InputError("a parameter of the grid has no values: give at least one")
+    unknown = sorted(set(grid or {}) - set(ranker.get_params()))
+    if unknown:
+        raise InputError(f"{type(ranker).__name__} has no parameter {unknown[0]!r}")
+    folds = whole_query_folds(data, cv, rows_of=X)
+    return _cross_validated(
+        ranker, data, folds, settings, _one_fit, None, measures, convention, n_jobs
+    )
+
+
+def _strengths(
+    ranker: Any,
+    data: RankingData,
+    alphas: Iterable[float] | None,
+    n_alphas: int,
+    alpha_min_ratio: float,
+) -> tuple[float, ...]:
+    """Give the strengths of all folds alike, largest first."""
+    if alphas is not None:
+        return tuple(sorted(map(float, alphas), reverse=True))
+    top = ranker.alpha_max(data) if hasattr(ranker, "alpha_max") else np.inf
+    if top == 0.0:
+        raise InputError("no penalised feature enters at any alpha: give the path its alphas")
+    if np.isfinite(top):
+        return tuple(alpha_grid(top, n_alphas, alpha_min_ratio).tolist())
+    first, last = RIDGE_ALPHAS
+    return tuple(alpha_grid(first, n_alphas, last / first).tolist())
+
+
+def _one_fit(ranker: Any, train: RankingData, validation: RankingData) -> Iterator[Scored]:
+    ranker.fit(train)
+    yield Scored({}, ranker.predict(validation), count_features(ranker))
+
+
+def _cross_validated(
+    ranker: Any,
+    data: RankingData,
+    folds: Sequence[Fold],
+    settings: Sequence[Mapping[str, Any]],
+    sweep: Sweep,
+    along: str | None,
+    measures: str | Sequence[str],
+    convention: str,
+    n_jobs: int | None,
+) -> CrossValidation:
+    names = [measure.name for measure in parse_measures(measures)]
+    judge = Split(data, data, names[0], convention).judge
+
+    def run(task: tuple[Fold, Mapping[str, Any]]) -> list[tuple[dict[str, Any], Any, int]]:
+        """Fit one setting without one fold, and measure its models on that fold."""
+        (inside, outside), setting = task
+        train, test = data.queries[inside], data.queries[outside]
+        found = []
+        for model in sweep(clone(ranker).set_params(**setting), train, test):
+            values = {name: np.full(test.n_queries, np.nan) for name in names}
+            if np.isfinite(model.scores).all():
+                values = evaluate(
+                    test, model.scores, measures=names, convention=judge, n_jobs=1
+                ).per_query
+            found.append(({**setting, **model.parameters}, values, model.n_features))
+        return found
+
+    tasks = [(fold, setting) for fold in folds for setting in settings]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        done = make_executor(n_jobs).map(run, tasks)
+    _summarise(caught, len(tasks))
+    # the models of one fold after another; a greedy search may end early in some fold
+    by_fold = [
+        [done[f * len(settings) + s] for s in range(len(settings))] for f in range(len(folds))
+    ]
+    counts = [min(len(models[s]) for models in by_fold) for s in range(len(settings))]
+    rows = [
+        [model for s, count in enumerate(counts) for model in models[s][:count]]
+        for models in by_fold
+    ]
+    tested = sum(int(test.sum()) for _, test in folds)
+    return CrossValidation(
+        ranker=clone(ranker),
+        parameters=[parameters for parameters, _, _ in rows[0]],
+        path=along,
+        fold_means={
+            name: np.array([[mean_of(values[name]) for _, values, _ in row] for row in rows])
+            for name in names
+        },
+        per_query={name: _by_query(rows, folds, name, data.n_queries) for name in names},
+        n_features=np.array([[size for _, _, size in row] for row in rows], dtype=np.int64),
+        query_ids=data.query_ids,
+        n_splits=min(len(folds), max(1, round(len(folds) * data.n_queries / max(1, tested)))),
+        convention=convention,
+    )
+
+
+def _by_query(
+    rows: Sequence[Sequence[tuple[Any, Any, Any]]],
+    folds: Sequence[Fold],
+    name: str,
+    n_queries: int,
+) -> FloatArray:
+    """Give a measure of each model on every query, averaged over the folds that tested it."""
+    sums, times = np.zeros((len(rows[0]), n_queries)), np.zeros(n_queries)
+    for row, (_, test) in zip(rows, folds, strict=True):
+        sums[:, test] += np.array([values[name] for _, values, _ in row])
+        times[test] += 1
+    sums[:, times == 0] = np.nan
+    mean: FloatArray = sums / np.maximum(times, 1)
+    return mean
+
+
+def _summarise(caught: Sequence[warnings.WarningMessage], n_fits: int) -> None:
+    """Say once what many fits have said."""
+    short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
+    if short:
+        warnings.warn(
+            f"{len(short)} of {n_fits} fits did not converge, the first: {short[0].message}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    others = [one for one in caught if one not in short]
+    for text, category in dict.fromkeys((str(one.message), one.category) for one in others):
+        warnings.warn(text, category, stacklevel=4)

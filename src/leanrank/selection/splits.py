@@ -1,0 +1,225 @@
+"""Folds of whole queries, for scikit-learn and for our own cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import BaseCrossValidator
+
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.grouping import Grouping, group_rows
+from leanrank.data.ranking_data import RankingData, informative_queries
+from leanrank.errors import InputError
+
+LABEL_CLASSES = 4
+"""Stratified folds tell this many classes of queries apart by their mean label."""
+
+
+class QueryKFold(BaseCrossValidator):
+    """Cut the queries into folds, so that no query is in training and test at once.
+
+    A splitter for scikit-learn's ``cv=``. It asks for the queries by either name: with metadata
+    routing enabled, the ``qid`` that a ranker gets reaches it by itself; without, give ``groups``.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Folds; the numbers of queries in them differ by one at most.
+    n_repeats : int, default=1
+        How often to cut anew.
+    stratify : bool, default=False
+        Give every fold its share of queries with information, of rich and poor ones (by the mean
+        label), and of long and short ones; needs y.
+    random_state : int or None, default=None
+        Seed of the cuts. None is 0: the same queries always give the same folds, however often a
+        search asks for them.
+
+    Examples
+    --------
+    >>> qid = ["a", "a", "b", "c", "c", "b", "d"]
+    >>> for train, test in QueryKFold(2).split(np.zeros((7, 1)), groups=qid):
+    ...     print(sorted({qid[row] for row in train}), sorted({qid[row] for row in test}))
+    ['c', 'd'] ['a', 'b']
+    ['a', 'b'] ['c', 'd']
+    """
+
+    # what scikit-learn passes on to ``split`` once metadata routing is enabled
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True, "qid": True}
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        n_repeats: int = 1,
+        stratify: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_splits = _whole("n_splits", n_splits, 2)
+        self.n_repeats = _whole("n_repeats", n_repeats, 1)
+        self.stratify = stratify
+        self.random_state = (
+            None if random_state is None else _whole("random_state", random_state, 0)
+        )
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None, qid: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Give the rows of training and test for each fold, both ascending.
+
+        Parameters
+        ----------
+        X : array-like or RankingData
+            Documents, one a row; a RankingData brings its own labels and queries.
+        y : array-like, optional
+            Labels, for ``stratify``.
+        groups, qid : array-like
+            The query of each row; one of the two.
+        """
+        if isinstance(X, RankingData):
+            grouping, y = Grouping(X.query_ids, X.query_ptr, None), X.y
+        else:
+            n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+            grouping = group_rows(_queries(groups, qid), n_rows)
+            y = None if y is None else grouping.take(np.asarray(y))
+        sizes = np.diff(grouping.query_ptr)
+        for folds in self._deal(grouping.query_ptr, y):
+            fold_of_row = grouping.restore(np.repeat(folds, sizes))
+            for fold in range(self.n_splits):
+                inside = fold_of_row == fold
+                yield np.flatnonzero(~inside), np.flatnonzero(inside)
+
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, qid: Any = None
+    ) -> int:
+        """Count the pairs that ``split`` gives; it looks at no argument."""
+        del X, y, groups, qid
+        return self.n_splits * self.n_repeats
+
+    def _deal(self, query_ptr: IntArray, y: FloatArray | None) -> Iterator[IntArray]:
+        """Give the fold of each query, once a repetition."""
+        n_queries = len(query_ptr) - 1
+        if n_queries < self.n_splits:
+            raise InputError(
+                f"{n_queries} queries cannot be cut into n_splits={self.n_splits} folds: ask for "
+                "fewer folds"
+            )
+        if self.stratify and y is None:
+            raise InputError("folds can be stratified by labels only: give y, or stratify=False")
+        for repeat in range(self.n_repeats):
+            rng = np.random.default_rng([self.random_state or 0, repeat])
+            order = rng.permutation(n_queries)
+            if self.stratify:
+                assert y is not None
+                order = order[np.lexsort([key[order] for key in _strata(query_ptr, y)])]
+            # Each round of n_splits neighbours goes to n_splits different folds, in any order.
+            n_rounds = -(-n_queries // self.n_splits)
+            rounds = np.tile(np.arange(self.n_splits), (n_rounds, 1))
+            rounds = rng.permuted(rounds, axis=1)
+            folds = np.empty(n_queries, dtype=np.int64)
+            folds[order] = rounds.ravel()[:n_queries]
+            yield folds
+
+
+class Fold(NamedTuple):
+    """Which queries of a data set are trained on, and which are tested."""
+
+    train: BoolArray
+    test: BoolArray
+
+
+def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> list[Fold]:
+    """Give the folds of a data set, and see to it that they hold whole queries.
+
+    Parameters
+    ----------
+    data : RankingData
+    cv : int, splitter or iterable of (train, test) rows
+        A number means :class:`QueryKFold`.
+    rows_of : object, optional
+        What row numbers in ``cv`` count: by default the rows of ``data``, else those from which
+        ``data`` was made.
+    """
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        cv = QueryKFold(int(cv))
+    order = data.order
+    if hasattr(cv, "split"):
+        cv, order = cv.split(data.X, data.y, data.qid), None
+    elif rows_of is None or rows_of is data:
+        order = None
+    folds = []
+    for train, test in cv:
+        fold = Fold(_whole_queries(train, data, order), _whole_queries(test, data, order))
+        both = np.flatnonzero(fold.train & fold.test)
+        if len(both):
+            raise InputError(
+                f"the query {data.query_ids[both[0]]!r} is in training and test of one fold: use "
+                "QueryKFold, or a splitter that keeps groups whole"
+            )
+        if not fold.train.any() or not fold.test.any():
+            raise InputError("a fold has no query to train on, or none to test: give it both")
+        folds.append(fold)
+    if not folds:
+        raise InputError("cv gives no fold: give at least one")
+    return folds
+
+
+def ranking_data(
+    ranker: Any, X: Any, y: Any = None, qid: Any = None, **options: Any
+) -> RankingData:
+    """Check what a ranker would be given, and group it by query."""
+    known = {"group", "sample_weight", "query_weight", "offset"}
+    if set(options) - known:
+        raise InputError(
+            f"{min(set(options) - known)!r} cannot be shared out among subsets of the queries: "
+            f"leave it out; these can: {', '.join(sorted(known))}"
+        )
+    data: RankingData = clone(ranker)._data_and_labels(X, y, qid, **options)[0]
+    return data
+
+
+def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> BoolArray:
+    """Tell which queries some rows make up."""
+    inside = np.zeros(len(data), dtype=bool)
+    inside[np.asarray(rows)] = True
+    if order is not None:
+        inside = inside[order]
+    sizes = np.diff(data.query_ptr)
+    query_of = np.repeat(np.arange(len(sizes)), sizes)
+    counts = np.bincount(query_of[inside], minlength=len(sizes))
+    split = np.flatnonzero((counts > 0) & (counts < sizes))
+    if len(split):
+        raise InputError(
+            f"a fold has {counts[split[0]]} of the {sizes[split[0]]} documents of the query "
+            f"{data.query_ids[split[0]]!r}: use QueryKFold, or a splitter that keeps groups whole"
+        )
+    whole: BoolArray = counts > 0
+    return whole
+
+
+def _strata(query_ptr: IntArray, y: FloatArray) -> list[Any]:
+    """Give what queries are sorted by before they are dealt: the last key counts first."""
+    sizes = np.diff(query_ptr)
+    labels = np.asarray(y, dtype=np.float64)
+    labelled = ~np.isnan(labels)
+    query_of = np.repeat(np.arange(len(sizes)), sizes)
+    sums = np.bincount(query_of, np.where(labelled, labels, 0.0), len(sizes))
+    means = sums / np.maximum(np.bincount(query_of, labelled, len(sizes)), 1)
+    cuts = np.quantile(means, np.arange(1, LABEL_CLASSES) / LABEL_CLASSES)
+    return [sizes, np.searchsorted(cuts, means), informative_queries(labels, query_ptr)]
+
+
+def _queries(groups: Any, qid: Any) -> Any:
+    if groups is None and qid is None:
+        raise InputError(
+            "QueryKFold must know the query of each row: pass groups=qid (with scikit-learn's "
+            "metadata routing enabled, qid alone is enough)"
+        )
+    return qid if groups is None else groups
+
+
+def _whole(name: str, value: Any, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise InputError(f"{name}={value!r} must be a whole number of at least {low}")
+    return int(value)
