@@ -310,3 +310,29 @@ def test_what_is_remembered_belongs_to_its_scores_margin_and_power():
                 loss.evaluate(plan, 0, 1, scores, g)
                 assert loss.dual(plan, 0, 1, scores, 0.7) == fresh[at, k]
                 assert loss.dual(plan, 0, 1, (other, u)[k], 0.7) == fresh[at, 1 - k]
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("n_levels", [60, 8_500])
+def test_levels_in_two_tiers_are_levels(kind, n_levels):
+    rng = np.random.default_rng(n_levels)
+    n = 9_000
+    y = rng.permutation(np.append(np.arange(n_levels), rng.integers(0, n_levels, n - n_levels)))
+    weight = rng.integers(0, 3, n).astype(float)
+    u = rng.normal(size=n) * 3
+    labels = Labels(
+        y=y.astype(float), query_ptr=np.array([0, n]), sample_weight=weight, normalize="none"
+    )
+    loss = kind()
+    plan = loss.prepare(labels)
+    g = np.empty(n)
+    value = loss.evaluate(plan, 0, 1, u, g)
+    total, gradient = 0.0, np.zeros(n)
+    for some in np.split(np.arange(n), 18):
+        c = weight[some, None] * weight * (y[some, None] > y)
+        each, slope, _ = loss.pair(u[some, None] - u)
+        total += (c * each).sum()
+        gradient[some] += (c * slope).sum(axis=1)
+        gradient -= (c * slope).sum(axis=0)
+    assert value == pytest.approx(total, rel=1e-11)
+    np.testing.assert_allclose(g, gradient, rtol=1e-9, atol=1e-8)

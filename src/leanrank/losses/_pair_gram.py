@@ -13,13 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank.losses._pair_kernels import (
-    from_below,
-    query_scratch,
-    read_columns,
-    sweep,
-    turn_over,
-)
+from leanrank.losses._pair_kernels import from_below, query_scratch, turn_over
+from leanrank.losses._pair_sweep import read_columns, sweep_levels
 from leanrank.losses._score_order import sort_scores
 
 BATCH = 256
@@ -76,9 +71,9 @@ def gram(
             for at in range(n):
                 level[at] = level[at] * LEVEL_GROUPS // n_levels
             n_levels = LEVEL_GROUPS
-        sweep(x, level, wins, loses, n, n_levels, weights, True, margin, 1, nodes, lost)
+        sweep_levels(x, level, wins, loses, n, n_levels, weights, True, margin, 1, nodes, lost)
         turn_over(n, n_levels, x, level, wins, loses)
-        sweep(x, level, loses, wins, n, n_levels, weights, False, margin, 1, nodes, won)
+        sweep_levels(x, level, loses, wins, n, n_levels, weights, False, margin, 1, nodes, won)
         sums[:n_levels] = 0.0
         anchor = X[begin - start]
         ahead = 0

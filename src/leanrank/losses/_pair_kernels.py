@@ -1,11 +1,7 @@
-"""Sums over the violated pairs of a query by one sort and two sweeps.
+"""Sums over the violated pairs of a query: value, gradient, dual value, products.
 
-A pair of a winner i and a loser j of a lower level is violated by h = margin − (u_i − u_j) > 0.
-Going down the sorted scores, the losers that violate a given winner only grow in number, and so
-does every h: the sums of 1, h and h² over them are carried along by adding what is positive, never
-by subtracting, so nothing cancels however large the scores are. The sums are kept by level, in a
-Fenwick tree (a document then costs the logarithm of the number of levels) or, where pairs of levels
-weigh differently, in a plain table. The losers' sums are the same sweep seen from below.
+A pair of a winner i and a loser j of a lower level is violated by h = margin − (u_i − u_j) > 0. A
+query is listed in order of score, swept once as its losers see it and once as its winners do.
 
 Shared arguments: query q owns rows ``query_ptr[q]:query_ptr[q+1]`` and cells
 ``cell_ptr[q]:cell_ptr[q+1]``; ``win`` and ``lose`` are what a document weighs in either role;
@@ -21,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank.losses._pair_sweep import sweep_columns, sweep_levels
 from leanrank.losses._score_order import sort_scores
 
 
@@ -57,9 +54,11 @@ def evaluate(
         sort_scores(u, begin, rows, x)
         from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        sweep(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
+        sweep_levels(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
         turn_over(n, n_levels, x, level, wins, loses)
-        value = sweep(x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won)
+        value = sweep_levels(
+            x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won
+        )
         total += value
         for at in range(n):
             g[rows[at]] = power * (lost[at] - won[n - 1 - at])
@@ -101,7 +100,7 @@ def totals(
             from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
             turn_over(n, n_levels, x, level, wins, loses)
             weights = table[table_ptr[q] : table_ptr[q + 1]]
-            value = sweep(
+            value = sweep_levels(
                 x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won
             )
             _remember(u, begin, end, value, won, margin, power, seen, memo[q])
@@ -138,9 +137,9 @@ def products(
                 d[at, f] = D[i, f]
                 sums[at, f] = 0.0
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        _sweep_columns(x, level, wins, loses, n, n_levels, weights, True, margin, nodes, d, sums)
+        sweep_columns(x, level, wins, loses, n, n_levels, weights, True, margin, nodes, d, sums)
         turn_over(n, n_levels, x, level, wins, loses)
-        _sweep_columns(x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums)
+        sweep_columns(x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums)
         for at in range(n):
             i = rows[at] - start
             for f in range(width):
@@ -208,136 +207,3 @@ def turn_over(n, n_levels, x, level, wins, loses):
         level[other] = k
         wins[at], wins[other] = wins[other], wins[at]
         loses[at], loses[other] = loses[other], loses[at]
-
-
-@kernel
-def sweep(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
-    """For each document, sum add·h^(power−1) over the documents of lower levels ahead of which it
-    is by less than the margin; times read in ``sums``. Return the total of read·add·h^power.
-
-    Scores x descend. A node holds the sums of 1, h and h², and the score at which they were last
-    true.
-    """
-    nodes[:n_levels] = 0.0
-    total = 0.0
-    ahead = 0
-    for at in range(n):
-        here = x[at]
-        while ahead < n:
-            h = margin - (here - x[ahead])
-            if not h > 0.0:
-                break
-            k = level[ahead]
-            if adds[ahead] != 0.0 and k < n_levels - 1:
-                if len(weights) > 0:
-                    _add(nodes[k], here, adds[ahead], h)
-                else:
-                    k += 1
-                    while k < n_levels:
-                        _add(nodes[k], here, adds[ahead], h)
-                        k += k & -k
-            ahead += 1
-        sums[at] = 0.0
-        if reads[at] != 0.0 and level[at] > 0:
-            s0, s1, s2 = 0.0, 0.0, 0.0
-            k = level[at]
-            if len(weights) > 0:
-                for j in range(k):
-                    c = _weight(weights, n_levels, k, j, reverse)
-                    a0, a1, a2 = _moved(nodes[j], here)
-                    s0 += c * a0
-                    s1 += c * a1
-                    s2 += c * a2
-            else:
-                while k > 0:
-                    a0, a1, a2 = _moved(nodes[k], here)
-                    s0 += a0
-                    s1 += a1
-                    s2 += a2
-                    k -= k & -k
-            sums[at] = reads[at] * (s1 if power == 2 else s0)
-            total += reads[at] * (s2 if power == 2 else s1)
-    return total
-
-
-@kernel
-def _moved(node, here):
-    """The sums of 1, h and h² once the score has come down to ``here``."""
-    down = node[3] - here
-    return node[0], node[1] + down * node[0], node[2] + down * (2.0 * node[1] + down * node[0])
-
-
-@kernel
-def _add(node, here, weight, h):
-    s0, s1, s2 = _moved(node, here)
-    if s0 == 0.0:
-        s1 = s2 = 0.0
-    node[0] = s0 + weight
-    node[1] = s1 + weight * h
-    node[2] = s2 + weight * h * h
-    node[3] = here
-
-
-@kernel
-def _weight(weights, n_levels, k, j, reverse):
-    """The weight of a pair of levels, of which k reads and j is read."""
-    if reverse:
-        return weights[(n_levels - 1 - j) * n_levels + n_levels - 1 - k]
-    return weights[k * n_levels + j]
-
-
-@kernel
-def _sweep_columns(x, level, adds, reads, n, n_levels, weights, reverse, margin, nodes, d, sums):
-    """Add read·Σ add·(d_i − d_j) over violated pairs; d and ``sums`` stay in order of score."""
-    nodes[:n_levels] = 0.0
-    width = d.shape[1]
-    found = np.empty(width)
-    ahead = 0
-    for at in range(n):
-        while ahead < n:
-            if not margin - (x[at] - x[ahead]) > 0.0:
-                break
-            k = level[ahead]
-            if adds[ahead] != 0.0 and k < n_levels - 1:
-                row = d[ahead if reverse else n - 1 - ahead]
-                if len(weights) > 0:
-                    _add_columns(nodes[k], adds[ahead], row)
-                else:
-                    k += 1
-                    while k < n_levels:
-                        _add_columns(nodes[k], adds[ahead], row)
-                        k += k & -k
-            ahead += 1
-        if reads[at] != 0.0 and level[at] > 0:
-            found[:] = 0.0
-            count = read_columns(nodes, level[at], n_levels, weights, reverse, found)
-            i = at if reverse else n - 1 - at
-            for f in range(width):
-                sums[i, f] += reads[at] * (count * d[i, f] - found[f])
-
-
-@kernel
-def read_columns(nodes, k, n_levels, weights, reverse, found):
-    """Add up the columns of the levels below k, and return what they weigh."""
-    width = len(found)
-    count = 0.0
-    if len(weights) > 0:
-        for j in range(k):
-            c = _weight(weights, n_levels, k, j, reverse)
-            count += c * nodes[j, width]
-            for f in range(width):
-                found[f] += c * nodes[j, f]
-    else:
-        while k > 0:
-            count += nodes[k, width]
-            for f in range(width):
-                found[f] += nodes[k, f]
-            k -= k & -k
-    return count
-
-
-@kernel
-def _add_columns(node, weight, d):
-    for f in range(len(d)):
-        node[f] += weight * d[f]
-    node[len(d)] += weight

@@ -1,0 +1,201 @@
+"""One sweep down the scores of a query, with running sums by level.
+
+Going down, the losers that violate a given winner only grow in number, and so does every
+h = margin − (u_i − u_j): the sums of 1, h and h² over them are carried along by adding what is
+positive, never by subtracting, so nothing cancels however large the scores are. The sums are kept
+by level, in a Fenwick tree (a document then costs the logarithm of the number of levels) or, where
+pairs of levels weigh differently, in a plain table. The losers' sums are the same sweep upside
+down: ``reverse`` says so to the table.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+
+from leanrank._jit import kernel
+
+MANY_LEVELS = 8_192
+"""More levels than this are swept in two tiers, each of which fits a cache."""
+
+
+@kernel
+def sweep_levels(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
+    """Sweep, however many levels there are: first between groups of levels, then within each."""
+    if n_levels <= MANY_LEVELS or len(weights) > 0:
+        return sweep(
+            x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums
+        )
+    n_groups = int(np.sqrt(n_levels))
+    group = np.empty(n, np.int64)
+    starts = np.zeros(n_groups + 1, np.int64)
+    for at in range(n):
+        group[at] = level[at] * n_groups // n_levels
+        starts[group[at] + 1] += 1
+    total = sweep(x, group, adds, reads, n, n_groups, weights, reverse, margin, power, nodes, sums)
+    for g in range(n_groups):
+        starts[g + 1] += starts[g]
+    place, fill = np.empty(n, np.int64), starts.copy()
+    part_x, part_adds, part_reads, part_sums = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    part_level = np.empty(n, np.int64)
+    for at in range(n):  # the order of scores is kept within each group
+        g = group[at]
+        to = fill[g]
+        fill[g] += 1
+        place[at] = to
+        part_x[to], part_adds[to], part_reads[to] = x[at], adds[at], reads[at]
+        part_level[to] = level[at] - -(-g * n_levels // n_groups)  # less the group's lowest level
+    for g in range(n_groups):
+        low, high = starts[g], starts[g + 1]
+        levels = -(-(g + 1) * n_levels // n_groups) - -(-g * n_levels // n_groups)
+        total += sweep(
+            part_x[low:high],
+            part_level[low:high],
+            part_adds[low:high],
+            part_reads[low:high],
+            high - low,
+            levels,
+            weights,
+            reverse,
+            margin,
+            power,
+            nodes,
+            part_sums[low:high],
+        )
+    for at in range(n):
+        sums[at] += part_sums[place[at]]
+    return total
+
+
+@kernel
+def sweep(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
+    """For each document, sum add·h^(power−1) over the documents of lower levels ahead of which it
+    is by less than the margin; times read in ``sums``. Return the total of read·add·h^power.
+
+    Scores x descend. A node holds the sums of 1, h and h², and the score at which they were last
+    true.
+    """
+    nodes[:n_levels] = 0.0
+    total = 0.0
+    ahead = 0
+    for at in range(n):
+        here = x[at]
+        while ahead < n:
+            h = margin - (here - x[ahead])
+            if not h > 0.0:
+                break
+            k = level[ahead]
+            if adds[ahead] != 0.0 and k < n_levels - 1:
+                if len(weights) > 0:
+                    _add(nodes[k], here, adds[ahead], h)
+                else:
+                    k += 1
+                    while k < n_levels:
+                        _add(nodes[k], here, adds[ahead], h)
+                        k += k & -k
+            ahead += 1
+        sums[at] = 0.0
+        if reads[at] != 0.0 and level[at] > 0:
+            s0, s1, s2 = 0.0, 0.0, 0.0
+            k = level[at]
+            if len(weights) > 0:
+                for j in range(k):
+                    c = _weight(weights, n_levels, k, j, reverse)
+                    a0, a1, a2 = _moved(nodes[j], here)
+                    s0 += c * a0
+                    s1 += c * a1
+                    s2 += c * a2
+            else:
+                while k > 0:
+                    a0, a1, a2 = _moved(nodes[k], here)
+                    s0 += a0
+                    s1 += a1
+                    s2 += a2
+                    k -= k & -k
+            sums[at] = reads[at] * (s1 if power == 2 else s0)
+            total += reads[at] * (s2 if power == 2 else s1)
+    return total
+
+
+@kernel
+def _moved(node, here):
+    """The sums of 1, h and h² once the score has come down to ``here``."""
+    down = node[3] - here
+    return node[0], node[1] + down * node[0], node[2] + down * (2.0 * node[1] + down * node[0])
+
+
+@kernel
+def _add(node, here, weight, h):
+    s0, s1, s2 = _moved(node, here)
+    if s0 == 0.0:
+        s1 = s2 = 0.0
+    node[0] = s0 + weight
+    node[1] = s1 + weight * h
+    node[2] = s2 + weight * h * h
+    node[3] = here
+
+
+@kernel
+def _weight(weights, n_levels, k, j, reverse):
+    """The weight of a pair of levels, of which k reads and j is read."""
+    if reverse:
+        return weights[(n_levels - 1 - j) * n_levels + n_levels - 1 - k]
+    return weights[k * n_levels + j]
+
+
+@kernel
+def sweep_columns(x, level, adds, reads, n, n_levels, weights, reverse, margin, nodes, d, sums):
+    """Add read·Σ add·(d_i − d_j) over violated pairs; d and ``sums`` stay in order of score."""
+    nodes[:n_levels] = 0.0
+    width = d.shape[1]
+    found = np.empty(width)
+    ahead = 0
+    for at in range(n):
+        while ahead < n:
+            if not margin - (x[at] - x[ahead]) > 0.0:
+                break
+            k = level[ahead]
+            if adds[ahead] != 0.0 and k < n_levels - 1:
+                row = d[ahead if reverse else n - 1 - ahead]
+                if len(weights) > 0:
+                    _add_columns(nodes[k], adds[ahead], row)
+                else:
+                    k += 1
+                    while k < n_levels:
+                        _add_columns(nodes[k], adds[ahead], row)
+                        k += k & -k
+            ahead += 1
+        if reads[at] != 0.0 and level[at] > 0:
+            found[:] = 0.0
+            count = read_columns(nodes, level[at], n_levels, weights, reverse, found)
+            i = at if reverse else n - 1 - at
+            for f in range(width):
+                sums[i, f] += reads[at] * (count * d[i, f] - found[f])
+
+
+@kernel
+def read_columns(nodes, k, n_levels, weights, reverse, found):
+    """Add up the columns of the levels below k, and return what they weigh."""
+    width = len(found)
+    count = 0.0
+    if len(weights) > 0:
+        for j in range(k):
+            c = _weight(weights, n_levels, k, j, reverse)
+            count += c * nodes[j, width]
+            for f in range(width):
+                found[f] += c * nodes[j, f]
+    else:
+        while k > 0:
+            count += nodes[k, width]
+            for f in range(width):
+                found[f] += nodes[k, f]
+            k -= k & -k
+    return count
+
+
+@kernel
+def _add_columns(node, weight, d):
+    for f in range(len(d)):
+        node[f] += weight * d[f]
+    node[len(d)] += weight
