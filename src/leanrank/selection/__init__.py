@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from leanrank.selection.spaces import Space as Space
     from leanrank.selection.spaces import get_space as get_space
     from leanrank.selection.splits import QueryKFold as QueryKFold
+    from leanrank.selection.stable_features import FeatureGroup as FeatureGroup
+    from leanrank.selection.stable_features import StabilityResult as StabilityResult
+    from leanrank.selection.stable_features import stability as stability
     from leanrank.selection.study import Study as Study
     from leanrank.selection.sweeps import AlphaPath as AlphaPath
     from leanrank.selection.sweeps import Fits as Fits
@@ -41,12 +44,14 @@ __getattr__, __dir__, __all__ = attach(
         "ComparedSet": "leanrank.selection.comparison",
         "Costs": "leanrank.selection.costs",
         "CrossValidation": "leanrank.selection.cross_validation_result",
+        "FeatureGroup": "leanrank.selection.stable_features",
         "Fits": "leanrank.selection.sweeps",
         "QueryKFold": "leanrank.selection.splits",
         "SPACES": "leanrank.selection.spaces",
         "Sizes": "leanrank.selection.sweeps",
         "Space": "leanrank.selection.spaces",
         "Split": "leanrank.selection.validation",
+        "StabilityResult": "leanrank.selection.stable_features",
         "Study": "leanrank.selection.study",
         "Trial": "leanrank.selection.validation",
         "best_trial": "leanrank.selection.validation",
@@ -60,6 +65,7 @@ __getattr__, __dir__, __all__ = attach(
         "get_space": "leanrank.selection.spaces",
         "pareto_front": "leanrank.selection.front",
         "run_trials": "leanrank.selection.validation",
+        "stability": "leanrank.selection.stable_features",
         "system_names": "leanrank.selection.systems",
     },
 )

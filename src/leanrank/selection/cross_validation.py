@@ -209,7 +209,7 @@ def _cross_validated(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         done = make_executor(n_jobs).map(run, tasks)
-    _summarise(caught, len(tasks))
+    summarise_warnings(caught, len(tasks), stacklevel=4)
     # the models of one fold after another; a greedy search may end early in some fold
     by_fold = [
         [done[f * len(settings) + s] for s in range(len(settings))] for f in range(len(folds))
@@ -252,15 +252,17 @@ def _by_query(
     return mean
 
 
-def _summarise(caught: Sequence[warnings.WarningMessage], n_fits: int) -> None:
+def summarise_warnings(
+    caught: Sequence[warnings.WarningMessage], n_fits: int, *, stacklevel: int
+) -> None:
     """Say once what many fits have said."""
     short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
     if short:
         warnings.warn(
             f"{len(short)} of {n_fits} fits did not converge, the first: {short[0].message}",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     others = [one for one in caught if one not in short]
     for text, category in dict.fromkeys((str(one.message), one.category) for one in others):
-        warnings.warn(text, category, stacklevel=4)
+        warnings.warn(text, category, stacklevel=stacklevel)

@@ -56,11 +56,11 @@ class QueryKFold(BaseCrossValidator):
         stratify: bool = False,
         random_state: int | None = None,
     ) -> None:
-        self.n_splits = _whole("n_splits", n_splits, 2)
-        self.n_repeats = _whole("n_repeats", n_repeats, 1)
+        self.n_splits = whole_number("n_splits", n_splits, 2)
+        self.n_repeats = whole_number("n_repeats", n_repeats, 1)
         self.stratify = stratify
         self.random_state = (
-            None if random_state is None else _whole("random_state", random_state, 0)
+            None if random_state is None else whole_number("random_state", random_state, 0)
         )
 
     def split(
@@ -179,6 +179,13 @@ def ranking_data(
     return data
 
 
+def whole_number(name: str, value: Any, low: int) -> int:
+    """Check that a parameter is a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise InputError(f"{name}={value!r} must be a whole number of at least {low}")
+    return int(value)
+
+
 def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> BoolArray:
     """Tell which queries some rows make up."""
     inside = np.zeros(len(data), dtype=bool)
@@ -217,9 +224,3 @@ def _queries(groups: Any, qid: Any) -> Any:
             "metadata routing enabled, qid alone is enough)"
         )
     return qid if groups is None else groups
-
-
-def _whole(name: str, value: Any, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(f"{name}={value!r} must be a whole number of at least {low}")
-    return int(value)
