@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 def reproduce(
     paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="Which: cheng2018, pahikkala2010, …")
+        str,
+        typer.Argument(
+            metavar="PAPER",
+            help="Which: cheng2018, pahikkala2010, stevens2013 or tsivtsivadze2012.",
+        ),
     ],
     data: Annotated[
         str | None,

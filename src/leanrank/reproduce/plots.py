@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 720, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 110, 40, 48
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 40, 48
 
 
 @dataclass(frozen=True)
