@@ -24,7 +24,7 @@ TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0,
 OTHERS = "*"
 """In a table: the cost of every feature that it does not name."""
 
-_AMOUNT = re.compile(r"\s*([0-9.eE+-]+)\s*([^\W\d_]*)\s*")
+_AMOUNT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d_]*)\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +121,9 @@ def read_seconds(text: str, where: str = "the budget") -> float:
 
 def _parse(given: Any, where: str) -> tuple[float, str]:
     found = _AMOUNT.fullmatch(str(given))
-    try:
-        number = float(found.group(1)) if found else math.nan
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or number < 0:
+    if found is None or not 0 <= float(found.group(1)) < math.inf:
         raise InputError(f"{where}: {given!r} is no cost: write a number from 0 on, such as 3ms")
-    assert found is not None
-    return number, found.group(2)
+    return float(found.group(1)), found.group(2)
 
 
 def _in_unit(number: float, unit: str, wanted: str, source: str) -> float:

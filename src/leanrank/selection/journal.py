@@ -26,6 +26,8 @@ from leanrank.model.reading import KINDS, check_header
 FORMAT = "leanrank-tune-journal"
 VERSION = 1
 
+_OTHER = "so it is left alone: give another name, or remove the file to start anew"
+
 
 class Journal:
     """Lines of JSON that are only ever added to.
@@ -60,9 +62,12 @@ class Journal:
         if self.path is None:
             return
         wanted = json.loads(json.dumps(to_json_values(dict(settings))))
+        first = _line({"format": FORMAT, "version": VERSION, "settings": wanted})
         try:
             content = self.path.read_bytes() if self.path.exists() else b""
             whole = content.rfind(b"\n") + 1  # what comes after was cut off by a kill
+            if not whole and not first.startswith(content):
+                raise InputError(f"{self.path}: this is no journal of leanrank tune, {_OTHER}")
             header, self.entries = _parse(content[:whole], self.path)
             if header is not None:
                 _compare(header, wanted, self.path)
@@ -74,13 +79,13 @@ class Journal:
                 f"{self.path}: the journal cannot be used ({error.strerror or error})"
             ) from error
         if header is None:
-            self._write({"format": FORMAT, "version": VERSION, "settings": wanted})
+            self._write(first)
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Keep one trial: when this returns, it is on disk."""
         self.entries.append(dict(entry))
         if self._stream is not None:
-            self._write(entry)
+            self._write(_line(entry))
 
     def __enter__(self) -> Journal:
         return self
@@ -90,9 +95,8 @@ class Journal:
             self._stream.close()
             self._stream = None
 
-    def _write(self, entry: Mapping[str, Any]) -> None:
+    def _write(self, line: bytes) -> None:
         assert self._stream is not None
-        line = json.dumps(entry, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         try:
             self._stream.write(line)
             self._stream.flush()
@@ -123,6 +127,10 @@ def read_model(document: Mapping[str, Any], source: str) -> Model:
     return KINDS[root["kind"].value](root)
 
 
+def _line(entry: Mapping[str, Any]) -> bytes:
+    return json.dumps(entry, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
 def _parse(content: bytes, path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     lines = content.splitlines()
     read = []
@@ -131,12 +139,11 @@ def _parse(content: bytes, path: Path) -> tuple[dict[str, Any] | None, list[dict
             entry = json.loads(line)
         except ValueError as error:
             raise InputError(
-                f"{path}, line {number}: this is no line of a journal ({error}): remove the file, "
-                "or give another name"
+                f"{path}, line {number}: this is no line of a journal ({error}), {_OTHER}"
             ) from error
         if not isinstance(entry, dict) or (number == 1 and entry.get("format") != FORMAT):
             raise InputError(
-                f"{path}, line {number}: this is no journal of leanrank tune: give another name"
+                f"{path}, line {number}: this is no journal of leanrank tune, {_OTHER}"
             )
         read.append(entry)
     if not read:
@@ -144,7 +151,7 @@ def _parse(content: bytes, path: Path) -> tuple[dict[str, Any] | None, list[dict
     if read[0].get("version") != VERSION:
         raise InputError(
             f"{path}: the journal has version {read[0].get('version')}, this release reads "
-            f"{VERSION}: give another name"
+            f"{VERSION}, {_OTHER}"
         )
     return read[0], read[1:]
 
@@ -155,8 +162,8 @@ def _compare(header: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -
         if old.get(name) != wanted.get(name):
             now, then = (_short(found.get(name)) for found in (wanted, old))
             raise InputError(
-                f"{path}: this journal belongs to another search: its {name} is {then}, not {now}; "
-                "give another name, or remove the file to start anew"
+                f"{path}: this journal belongs to another search, whose {name} is {then} and not "
+                f"{now}, {_OTHER}"
             )
 
 

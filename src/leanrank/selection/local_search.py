@@ -5,12 +5,13 @@ hundreds, so they go through a sieve: all are fitted by least squares from sums 
 queries, and judged by their squared error on the group left out; those best there are judged by the
 measure; of these the best few are fitted anew by the ranker that the model came from.
 
-Two things flatter such a search, and are met as follows. *A support that was chosen with all
-training queries at hand* looks better on each of them than one chosen without it: so the value that
-a new model has on the training queries is lowered by what fixing the support beforehand adds to the
-model it came from, which is known both ways. *The best of hundreds* is partly the luckiest: so a
-new model must be better on the training queries and on the validation queries, each for itself
-(without a validation part: on either half of the groups).
+Three things keep such a search from fooling itself. *A support that was chosen with all training
+queries at hand* looks better on each of them than one chosen without it: so the value of a new
+model on the training queries is lowered by what fixing the support beforehand adds to the model it
+came from, which is known both ways. *The best of hundreds is partly the luckiest*: so it is lowered
+by two standard errors of the gain as well, which is where the best of that many would stand if none
+were any better. And a gain must show on the training queries and on the
+validation queries, each for themselves (without a validation part: on either half of the groups).
 """
 
 from __future__ import annotations
@@ -18,14 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray
 from leanrank.losses.squared import SquaredLoss
 from leanrank.model import LinearModel
-from leanrank.rankers import get_ranker
 from leanrank.selection.candidate import Candidate, mean_of
 from leanrank.selection.front import better_sign
 from leanrank.selection.spaces import Space
@@ -36,14 +36,32 @@ from leanrank.solvers.centred import Centred
 MOST_POOL = 64
 """Features that may come in: those that the best models use most often."""
 
+MOST_SUPPORT = 128
+"""Features of a model whose neighbours are looked at."""
+
 MEASURED = 32
 """Supports that are judged by the measure."""
+
+LUCK = 2.0
+"""Standard errors to take from a gain: where the best of ``MEASURED`` stands by luck alone."""
 
 REFITTED = 5
 """Supports that are fitted by the ranker itself."""
 
 WEAKER = (1.0, 0.3, 0.1)
 """Strengths to try, times the model's own: few features need little shrinkage."""
+
+WITH_PATH = (
+    "domination",
+    "ranksvm",
+    "greedyrankrls",
+    "listnet",
+    "ranknet",
+    "nonconvex",
+    "sparserank",
+    "rankrls",
+)
+"""Rankers whose models can be started from."""
 
 RIDGE = 1e-3
 
@@ -74,26 +92,24 @@ def improve(
         The parent's features fitted with less shrinkage, and those near it that are better.
     """
     support = parent.model.indices
-    space, setting = refitting(parent)
-    own = run_trial(task, space, setting, columns=support)
-    same = next((one for one in own if _same(one, parent)), own[0] if own else None)
+    space = refitting(parent)
+    if space is None:
+        return []
+    own = run_trial(task, space, {}, columns=support)
+    same = next((one for one in own if one.parameters["alpha"] == parent.parameters["alpha"]), None)
     if same is None:
         return []
     flattery = _flattery(task, same, parent)
-    base = max(own, key=lambda one: better_sign(task.measure) * one.score(task.measure))
-    found = [_lowered(task, one, flattery) for one in own if one.n_features]
+    found = [_humbled(task, one, same, flattery, 1.0) for one in own if one is not same]
     room = max_features is not None and len(support) < max_features
     moves = list(neighbours(support, pool, grow=room))
     if max_cost is not None and task.costs is not None:
         moves = [move for move in moves if task.costs.of(move) <= max_cost]
     for columns in Sieve(task, np.union1d(pool, support)).best(moves):
         task.beat()
-        better = [
-            one
-            for one in run_trial(task, space, setting, columns=columns)
-            if _is_better(task, one, base)
-        ]
-        found += [_lowered(task, one, flattery) for one in better]
+        tried = run_trial(task, space, {}, columns=columns)
+        better = [one for one in tried if _is_better(task, one, same)]
+        found += [_humbled(task, one, same, flattery, LUCK) for one in better]
     return found
 
 
@@ -131,21 +147,22 @@ def find_pool(candidates: Sequence[Candidate], measure: str) -> IntArray:
     return np.array(order[:MOST_POOL], dtype=np.int64)
 
 
-def refitting(parent: Candidate) -> tuple[Space, dict[str, Any]]:
-    """Say how a support is fitted: by the ranker of the model it came from, if it has a path."""
+def refitting(parent: Candidate) -> Space | None:
+    """Say how supports near a model are fitted: by its own ranker, with less and less shrinkage.
+
+    None if the ranker has no path, so that there is no telling what a fixed support adds, or if
+    the model is too large for its neighbours to be looked at.
+    """
+    linear = isinstance(parent.model, LinearModel) and parent.n_features <= MOST_SUPPORT
+    if not linear or parent.algorithm not in WITH_PATH:
+        return None
     parameters = dict(parent.parameters)
-    if parent.algorithm == "greedyrankrls":
-        alpha = parameters["alpha"]
-        kept = {k: v for k, v in parameters.items() if k == "normalize"}
-        return Space("rankrls", kept, sweep=AlphaPath(_weaker(alpha))), {}
-    ranker = get_ranker(parent.algorithm)
-    if "alpha" in parameters and hasattr(ranker, "path") and parent.algorithm in _WITH_PATH:
-        alpha = parameters.pop("alpha")
-        return Space(parent.algorithm, parameters, sweep=AlphaPath(_weaker(alpha))), {}
-    return Space("ranksvm", {"tol": 1e-5}, sweep=AlphaPath((1e-1, 1e-2, 1e-3))), {}
-
-
-_WITH_PATH = ("domination", "ranksvm", "listnet", "ranknet", "nonconvex", "sparserank", "rankrls")
+    alpha = parameters.pop("alpha")
+    weaker = AlphaPath(tuple(alpha * factor for factor in WEAKER))
+    if parent.algorithm == "greedyrankrls":  # with its features given, it is RankRLS
+        kept = {name: value for name, value in parameters.items() if name == "normalize"}
+        return Space("rankrls", kept, sweep=weaker)
+    return Space(parent.algorithm, parameters, sweep=weaker)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,15 +177,20 @@ class Sieve:
         """For each group the matrix of products of centred features, and those with the labels."""
         from leanrank.rankers import RankRLS
 
+        training = self.task.training
+        _, labels = RankRLS()._data_and_labels(training)
+        whole = Centred.from_plan(training.X, SquaredLoss().prepare(labels))
         grams, targets = [], []
-        for _, mine, _ in self.task.parts:
-            some = some_columns(mine, self.pool)
-            _, labels = RankRLS()._data_and_labels(some)
-            centred = Centred.from_plan(some.X, SquaredLoss().prepare(labels))
-            rows = centred.features(np.arange(len(self.pool)))
-            n_informative = max(1, int(mine.informative.sum()))
-            grams.append(n_informative * (rows @ rows.T))
-            targets.append(n_informative * (rows @ centred.target))
+        for _, mine, rows in self.task.parts:
+            part = Centred(
+                some_columns(mine, self.pool).X,
+                kernel_view(mine.query_ptr),
+                whole.root[rows],
+                whole.target[rows],
+            )
+            columns = part.features(np.arange(len(self.pool)))
+            grams.append(columns @ columns.T)
+            targets.append(columns @ part.target)
         return np.array(grams), np.array(targets)
 
     def best(self, supports: Sequence[IntArray]) -> list[IntArray]:
@@ -227,16 +249,6 @@ class Sieve:
         return mean_of(values)
 
 
-def _weaker(alpha: float) -> tuple[float, ...]:
-    return tuple(alpha * factor for factor in WEAKER)
-
-
-def _same(one: Candidate, parent: Candidate) -> bool:
-    """Tell whether a refit has the strength of the model it came from."""
-    mine, own = one.parameters.get("alpha"), parent.parameters.get("alpha")
-    return mine is not None and mine == own
-
-
 def _training_part(task: Task, one: Candidate) -> Mapping[str, FloatArray]:
     return one.values if task.validation is None else one.training_values
 
@@ -253,29 +265,35 @@ def _flattery(task: Task, same: Candidate, parent: Candidate) -> dict[str, float
     return added
 
 
-def _lowered(task: Task, one: Candidate, flattery: Mapping[str, float]) -> Candidate:
+def _humbled(
+    task: Task, one: Candidate, same: Candidate, flattery: Mapping[str, float], n_errors: float
+) -> Candidate:
+    """Take from the values on training queries what a fixed support and luck may have added."""
     part = _training_part(task, one)
-    lowered = {measure: values - flattery[measure] for measure, values in part.items()}
+    lowered = {}
+    for measure, values in part.items():
+        gain = one.judged(measure) - same.judged(measure)
+        gain = gain[~np.isnan(gain)]
+        luck = n_errors * float(gain.std() / np.sqrt(len(gain))) if len(gain) else 0.0
+        # the mean over all queries is to fall by as much, but only these values change
+        share = max(1, len(gain)) / max(1, int(np.count_nonzero(~np.isnan(values))))
+        lowered[measure] = values - flattery[measure] - better_sign(measure) * luck * share
     name = f"{one.name} on {one.n_features} chosen feature{'s' * (one.n_features != 1)}"
     if task.validation is None:
-        return replace(one, values=lowered, name=name)
+        return replace(one, values={**one.values, **lowered}, name=name)
     return replace(one, training_values=lowered, name=name)
 
 
-def _is_better(task: Task, one: Candidate, base: Candidate) -> bool:
-    """Ask for a gain on either part of the queries, each for itself."""
-    if one.n_features == 0:
-        return False
+def _is_better(task: Task, one: Candidate, same: Candidate) -> bool:
+    """Ask for a gain on either part of the queries; a smaller model need only be no worse."""
     sign = better_sign(task.measure)
-    gain = sign * (
-        _training_part(task, one)[task.measure] - _training_part(task, base)[task.measure]
-    )
+    gain = sign * (one.judged(task.measure) - same.judged(task.measure))
     if task.validation is not None:
-        parts = [gain, sign * (one.values[task.measure] - base.values[task.measure])]
+        n_training = task.training.n_queries
+        parts = [gain[:n_training], gain[n_training:]]
     else:
         parts = [gain[task.folds % 2 == 0], gain[task.folds % 2 == 1]]
-    # a smaller model need not be better, only no worse
     means = [mean_of(part) for part in parts]
-    if one.n_features < base.n_features:
+    if one.n_features < same.n_features:
         return all(mean >= 0 for mean in means)
     return all(mean > 0 for mean in means)

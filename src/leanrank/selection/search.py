@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from leanrank.errors import InputError, LeanrankError
-from leanrank.model import LinearModel
 from leanrank.model.provenance import to_json_values
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import better_sign, choose, pareto_front
 from leanrank.selection.journal import Journal, pack, read_model, unpack
-from leanrank.selection.local_search import find_pool, improve
+from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.spaces import TUNING, Space, get_space
 from leanrank.selection.trials import Task, run_trial
 
@@ -208,7 +207,7 @@ class Search:
         front = pareto_front(filter(self.wishes.allow, self.candidates), measure=self.task.measure)
         for one in sorted(front, key=lambda one: -sign * one.score(self.task.measure)):
             known = tuple(one.model.indices.tolist()) in self.expanded
-            if not known and isinstance(one.model, LinearModel):
+            if not known and refitting(one) is not None:
                 return one
         return None
 
