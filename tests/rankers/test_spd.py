@@ -28,8 +28,6 @@ RANKERS = [
 @pytest.mark.parametrize("check", ranker_checks(), ids=lambda c: c.__name__)
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
 def test_the_battery(ranker, check):
-    if isinstance(ranker, LCRA) and check.__name__ == "check_ranker_does_refuse_bad_input":
-        pytest.skip("LCRA takes documents without labels; see test_lcra")
     check(ranker)
 
 

@@ -69,6 +69,7 @@ class BaseRanker(BaseEstimator):
     }
 
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
+    _takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
     _takes_nan: ClassVar[bool] = False  # whether NaN in X is a missing value, and not an error
 
     coef_: FloatArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -97,6 +97,8 @@ class LCRA(SampledPairRanker):
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.6)
     True
     """
+
+    _takes_unlabeled: ClassVar[bool] = True
 
     views_: list[IntArray]
 
