@@ -259,7 +259,7 @@ def summarise_warnings(
     short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
     if short:
         warnings.warn(
-            f"{len(short)} of {n_fits} fits did not converge, the first: {short[0].message}",
+            f"{min(len(short), n_fits)} of {n_fits} fits did not converge, the first: {short[0].message}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

@@ -1,0 +1,266 @@
+"""Cross-validation by query: against loops written out, for every ranker, and its choices."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupShuffleSplit
+
+from leanrank import DominationRanker, FenchelRank, GreedyRankRLS, RankRLS, RankSVM
+from leanrank.data import RankingData, make_ranking
+from leanrank.errors import InputError
+from leanrank.metrics import evaluate
+from leanrank.rankers import RANKERS, get_ranker
+from leanrank.selection import (
+    CrossValidation,
+    QueryKFold,
+    cross_validate_path,
+    cross_validate_ranker,
+)
+
+ALPHAS = (0.3, 0.1, 0.03)
+QUICK = {
+    "lcra": {"epochs": 1, "n_steps": 200},
+    "rsrank": {"epochs": 2},
+    "spd": {"epochs": 2},
+    "minbatsrank": {"epochs": 2},
+    "pamir": {"epochs": 2},
+    "rankboost": {"n_rounds": 5},
+    "adarank": {"n_rounds": 5},
+    "greedyrankrls": {"n_features_to_select": 3},
+    "rankrlscv": {"alphas": (1.0, 0.1)},
+}
+"""Settings that make a ranker fast; what it learns does not matter here."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(n_queries=24, docs_per_query=12, n_features=8, random_state=0)
+
+
+@pytest.mark.parametrize("name", sorted(RANKERS))
+def test_every_ranker_by_a_loop(name, data):
+    """The figures are those of fits and measurements written out, in any number of threads."""
+    ranker = get_ranker(name)(**QUICK.get(name, {}))
+    known = ranker.get_params()
+    grid = {"alpha": (0.1, 0.01)} if "alpha" in known else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = cross_validate_ranker(ranker, data, grid=grid, cv=3, measures=["map", "ndcg@5"])
+        threads = cross_validate_ranker(
+            ranker, data, grid=grid, cv=3, measures=["map", "ndcg@5"], n_jobs=3
+        )
+    assert found.parameters == ([{"alpha": 0.1}, {"alpha": 0.01}] if grid else [{}])
+    assert found.path is None
+    for measure in ("map", "ndcg@5"):
+        assert np.array_equal(found.fold_means[measure], threads.fold_means[measure])
+        assert found.fold_means[measure].shape == (3, len(found.parameters))
+    rows = list(QueryKFold(3).split(data))
+    for at, parameters in enumerate(found.parameters):
+        train, test = rows[1]
+        fitted = clone(ranker).set_params(**parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted.fit(data.X[train], data.y[train], qid=data.qid[train])
+        scores = fitted.predict(data.X[test])
+        judged = evaluate(data.y[test], scores, data.qid[test], measures="ndcg@5", ties="average")
+        assert found.fold_means["ndcg@5"][1, at] == pytest.approx(judged["ndcg@5"])
+        assert found.n_features[1, at] == round(fitted.sparsity_ * 8)
+        inside = np.isin(data.query_ids, data.qid[test])
+        assert found.per_query["ndcg@5"][at, inside] == pytest.approx(
+            judged.per_query["ndcg@5"], nan_ok=True
+        )
+    again = found.refit(data)
+    assert again.predict(data).shape == data.y.shape
+
+
+@pytest.mark.parametrize("name", sorted(RANKERS))
+def test_every_path_or_a_sentence(name, data):
+    """Along a path every model is what a fit at its parameters gives."""
+    ranker = get_ranker(name)(**QUICK.get(name, {}))
+    known = ranker.get_params()
+    if not (hasattr(ranker, "path") and "alpha" in known) and name != "greedyrankrls":
+        with pytest.raises(InputError, match="has no path: use cross_validate_ranker"):
+            cross_validate_path(ranker, data)
+        return
+    if "tol" in known:
+        ranker.set_params(tol=1e-8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = cross_validate_path(ranker, data, alphas=ALPHAS, cv=3)
+        threads = cross_validate_path(ranker, data, alphas=ALPHAS, cv=3, n_jobs=3)
+        assert np.array_equal(found.fold_means["ndcg@10"], threads.fold_means["ndcg@10"])
+        assert np.array_equal(found.n_features, threads.n_features)
+        if name == "greedyrankrls":
+            assert [p["n_features_to_select"] for p in found.parameters] == [1, 2, 3]
+            assert found.n_features.tolist() == [[1, 2, 3]] * 3
+        else:
+            assert found.alphas.tolist() == list(ALPHAS)
+        if name == "nonconvex":  # where a start elsewhere may end elsewhere
+            return
+        grid = {found.path: [p[found.path] for p in found.parameters]}
+        single = cross_validate_ranker(ranker, data, grid=grid, cv=3)
+    assert found.fold_means["ndcg@10"] == pytest.approx(single.fold_means["ndcg@10"], abs=2e-3)
+
+
+def test_default_strengths(data):
+    lasso = cross_validate_path(DominationRanker(), data, n_alphas=5, cv=3)
+    top = DominationRanker().alpha_max(data)
+    assert lasso.alphas == pytest.approx(top * np.logspace(0, -3, 5))
+    for ridge in (RankRLS(), RankSVM(l1_ratio=0.0)):
+        found = cross_validate_path(ridge, data, n_alphas=9, cv=3)
+        assert found.alphas == pytest.approx(np.logspace(2, -6, 9))
+    with pytest.raises(InputError, match="n_alphas"):
+        cross_validate_path(DominationRanker(), data, n_alphas=0)
+    constant = RankingData(np.zeros((6, 2)), [0, 1, 2, 0, 1, 2], [1, 1, 1, 2, 2, 2])
+    with pytest.raises(InputError, match="no penalised feature enters"):
+        cross_validate_path(DominationRanker(), constant, cv=2)
+
+
+def test_rows_in_any_order_sparse_or_single_precision(data):
+    order = np.random.default_rng(1).permutation(len(data))
+    first = [data.qid[order][0]]
+    shuffled = cross_validate_path(
+        RankRLS(), data.X[order], data.y[order], data.qid[order], alphas=ALPHAS, cv=3
+    )
+    regrouped = RankingData(data.X[order], data.y[order], data.qid[order])
+    assert shuffled.query_ids[0] == first
+    same = cross_validate_path(RankRLS(), regrouped, alphas=ALPHAS, cv=3)
+    thin = regrouped.replace(X=sparse.csr_array(regrouped.X))
+    single = regrouped.replace(X=regrouped.X.astype(np.float32))
+    assert np.array_equal(same.fold_means["ndcg@10"], shuffled.fold_means["ndcg@10"])
+    for other in (thin, single):
+        found = cross_validate_path(RankRLS(), other, alphas=ALPHAS, cv=3)
+        assert found.fold_means["ndcg@10"] == pytest.approx(same.fold_means["ndcg@10"], abs=1e-6)
+
+
+def test_own_row_numbers_and_weights(data):
+    order = np.random.default_rng(1).permutation(len(data))
+    X, y, qid = data.X[order], data.y[order], data.qid[order]
+    rows = list(QueryKFold(3).split(X, y, qid))
+    given = cross_validate_path(RankRLS(), X, y, qid, alphas=ALPHAS, cv=rows)
+    dealt = cross_validate_path(RankRLS(), X, y, qid, alphas=ALPHAS, cv=3)
+    assert np.array_equal(given.fold_means["ndcg@10"], dealt.fold_means["ndcg@10"])
+    weight = np.random.default_rng(0).uniform(0.1, 9, len(y))
+    heavy = cross_validate_path(RankRLS(), X, y, qid, alphas=ALPHAS, cv=3, sample_weight=weight)
+    train, test = rows[0]
+    fitted = RankRLS(0.1).fit(X[train], y[train], qid[train], sample_weight=weight[train])
+    expected = fitted.score(X[test], y[test], qid=qid[test])
+    assert heavy.fold_means["ndcg@10"][0, 1] == pytest.approx(expected)
+    assert expected != pytest.approx(dealt.fold_means["ndcg@10"][0, 1], abs=1e-6)
+
+
+def made(values, sizes, *, path=None, n_splits=None, measure="ndcg@10", errors=None):
+    """Make a result by hand; values and sizes of shape (folds, models)."""
+    values, sizes = np.array(values, float), np.array(sizes)
+    names = [{"alpha": 1.0 / (k + 1)} for k in range(values.shape[1])]
+    return CrossValidation(
+        RankRLS(),
+        names,
+        path,
+        {measure: values},
+        {measure: values.T},
+        sizes,
+        np.arange(len(values)),
+        n_splits or len(values),
+        "standard",
+    )
+
+
+def test_means_errors_and_choices():
+    values = [[0.30, 0.50, 0.60, 0.58], [0.30, 0.56, 0.62, 0.62], [0.30, 0.44, 0.55, 0.60]]
+    sizes = [[0, 2, 5, 9], [1, 2, 5, 9], [1, 2, 5, 9]]
+    found = made(values, sizes, path="alpha")
+    assert found.means["ndcg@10"] == pytest.approx([0.3, 0.5, 0.59, 0.6])
+    error = np.std(values, axis=0, ddof=1) / np.sqrt(3)
+    assert found.standard_errors["ndcg@10"] == pytest.approx(error)
+    assert error[3] == pytest.approx(0.011547, abs=1e-6)  # so 0.59 is within, 0.5 is not
+    assert found.best() == 3
+    assert found.one_standard_error() == 2
+    assert found.best_alpha == 0.25
+    assert found.one_standard_error_alpha == pytest.approx(1 / 3)
+    assert found.choose("1se") == found.parameters[2]
+    assert "1 s.e." in repr(found)
+    with pytest.raises(InputError, match="rule='first'"):
+        found.choose("first")
+    with pytest.raises(InputError, match="'map' was not measured"):
+        found.best("map")
+
+
+def test_a_model_that_is_empty_or_diverged_in_a_fold_is_never_chosen():
+    found = made([[0.9, 0.5, np.nan], [0.9, 0.5, 0.9]], [[0, 3, 4], [1, 3, 4]], path="alpha")
+    assert found.best() == found.one_standard_error() == 1
+    assert np.isnan(found.means["ndcg@10"][2])
+    hopeless = made([[0.9], [0.9]], [[0], [0]])
+    with pytest.raises(InputError, match="no model ranks anything in every fold"):
+        hopeless.best()
+
+
+def test_a_fold_without_defined_queries_is_left_out():
+    found = made([[0.4, 0.6], [np.nan, np.nan], [0.6, 0.8]], np.ones((3, 2), int))
+    assert found.means["ndcg@10"] == pytest.approx([0.5, 0.7])
+    alone = made([[0.4, 0.6]], [[2, 1]])
+    assert np.isnan(alone.standard_errors["ndcg@10"]).all()
+    assert alone.one_standard_error() == alone.best() == 1
+
+
+def test_equals_go_to_the_sparser_and_errors_go_down():
+    found = made([[0.5, 0.5, 0.2], [0.7, 0.7, 0.2]], [[6, 4, 1], [6, 4, 1]])
+    assert found.best() == 1
+    assert found.one_standard_error() == 1
+    wrong = made(
+        [[0.2, 0.1, 0.4], [0.2, 0.1, 0.4]], [[1, 9, 1], [1, 9, 1]], measure="all_pairs_error"
+    )
+    assert wrong.best() == 1
+
+
+def test_repetitions_do_not_shrink_the_error(data):
+    once = cross_validate_ranker(RankRLS(), data, cv=4)
+    often = cross_validate_ranker(RankRLS(), data, cv=QueryKFold(4, n_repeats=3))
+    assert once.n_splits == often.n_splits == 4
+    values = often.fold_means["ndcg@10"][:, 0]
+    assert len(values) == 12
+    assert often.standard_errors["ndcg@10"][0] == pytest.approx(values.std(ddof=1) / 2)
+    assert not np.isnan(often.per_query["ndcg@10"]).any()
+    some = cross_validate_ranker(
+        RankRLS(), data, cv=GroupShuffleSplit(2, test_size=0.25, random_state=0)
+    )
+    assert 12 <= np.isnan(some.per_query["ndcg@10"]).sum() <= 18
+
+
+def test_ties_do_not_follow_the_file():
+    """Labels descend in the file: in input order the empty model would be perfect."""
+    y = np.tile([2.0, 1, 0, 0], 8)
+    X = np.random.default_rng(0).normal(size=(32, 2))
+    data = RankingData(X, y, np.repeat(np.arange(8), 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = cross_validate_path(
+            DominationRanker(), data, alphas=(100.0, 0.01), cv=2, convention="letor4"
+        )
+    assert found.n_features[:, 0].tolist() == [0, 0]
+    assert found.means["ndcg@10"][0] < 0.9
+    assert found.best() == 1
+
+
+def test_one_warning_for_all_fits(data):
+    hasty = DominationRanker(0.001, tol=1e-12, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="3 of 3 fits did not converge") as caught:
+        cross_validate_ranker(hasty, data, cv=3)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+def test_wrong_grids_are_refused(data):
+    with pytest.raises(InputError, match="no parameter 'strength'"):
+        cross_validate_ranker(RankRLS(), data, grid={"strength": [1]})
+    with pytest.raises(InputError, match="no values"):
+        cross_validate_ranker(RankRLS(), data, grid={"alpha": []})
+    with pytest.raises(InputError, match="FenchelRank has no path"):
+        cross_validate_path(FenchelRank(), data)
+    found = cross_validate_ranker(GreedyRankRLS(), data, cv=2, grid={"n_features_to_select": [2]})
+    with pytest.raises(InputError, match="alpha was not varied"):
+        _ = found.best_alpha
