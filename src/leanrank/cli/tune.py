@@ -127,7 +127,7 @@ def tune(
     check_scale(scale)
     names = _systems(systems)
     with progress_bar(seconds, trials) as told:
-        from leanrank.selection.tune import tune as search
+        from leanrank.selection.tuning import tune as search
 
         told("Reading data")
         raw = {"training": read_data(data, format, read)}

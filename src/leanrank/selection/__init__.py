@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from leanrank.selection.front import bootstrap_interval as bootstrap_interval
     from leanrank.selection.front import choose as choose
     from leanrank.selection.front import pareto_front as pareto_front
+    from leanrank.selection.search import Progress as Progress
     from leanrank.selection.spaces import SPACES as SPACES
+    from leanrank.selection.spaces import TUNING as TUNING
     from leanrank.selection.spaces import Space as Space
     from leanrank.selection.spaces import get_space as get_space
     from leanrank.selection.splits import QueryKFold as QueryKFold
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from leanrank.selection.sweeps import Sizes as Sizes
     from leanrank.selection.systems import fit_system as fit_system
     from leanrank.selection.systems import system_names as system_names
+    from leanrank.selection.tuning import tune as tune
     from leanrank.selection.validation import Chosen as Chosen
     from leanrank.selection.validation import Split as Split
     from leanrank.selection.validation import Trial as Trial
@@ -66,6 +69,9 @@ __getattr__, __dir__, __all__ = attach(
         "pareto_front": "leanrank.selection.front",
         "run_trials": "leanrank.selection.validation",
         "stability": "leanrank.selection.stable_features",
+        "Progress": "leanrank.selection.search",
+        "TUNING": "leanrank.selection.spaces",
+        "tune": "leanrank.selection.tuning",
         "system_names": "leanrank.selection.systems",
     },
 )

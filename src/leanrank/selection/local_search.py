@@ -93,7 +93,7 @@ def improve(
     """
     support = parent.model.indices
     space = refitting(parent)
-    if space is None:
+    if space is None or not task.parts:
         return []
     own = run_trial(task, space, {}, columns=support)
     same = next((one for one in own if one.parameters["alpha"] == parent.parameters["alpha"]), None)

@@ -153,7 +153,7 @@ class Search:
                 max_features=self.wishes.max_features,
                 max_cost=self.wishes.max_cost,
             )
-        entry["candidates"] = [_written(one) for one in found]
+        entry["candidates"] = [_written(one, self.task) for one in found]
         return entry
 
     def _take(self, entry: Mapping[str, Any]) -> None:
@@ -253,8 +253,9 @@ def _space(name: str) -> Space:
     return TUNING[name] if name in TUNING else get_space(name)
 
 
-def _written(one: Candidate) -> dict[str, Any]:
-    held_out = one.training_values or one.values
+def _written(one: Candidate, task: Task) -> dict[str, Any]:
+    """Give what cannot be had from the model again: its values on training queries."""
+    held_out = one.values if task.validation is None else one.training_values
     return {
         "name": one.name,
         "algorithm": one.algorithm,

@@ -23,6 +23,7 @@ from leanrank.model.base import Model
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
 from leanrank.selection.spaces import Space
+from leanrank.selection.splits import QueryKFold, whole_query_folds
 from leanrank.selection.sweeps import AlphaPath, Sizes, fit_model
 from leanrank.selection.validation import Split, _ranks_something, make_ranker
 
@@ -66,14 +67,14 @@ class Task:
 
     @cached_property
     def folds(self) -> IntArray:
-        """The group of each training query; the same for the same number of queries."""
+        """The group of each training query; -1 for a single query, which cannot be left out."""
         n_queries = self.training.n_queries
         n_folds = min(N_FOLDS_ALONE if self.validation is None else N_FOLDS, n_queries)
-        # Queries without information go round apart, so that every group has its share of both.
-        order = np.random.default_rng(0).permutation(n_queries)
-        order = order[np.argsort(~self.training.informative[order], kind="stable")]
-        groups = np.empty(n_queries, dtype=np.int64)
-        groups[order] = np.arange(n_queries) % n_folds
+        groups = np.full(n_queries, -1)
+        if n_folds > 1:
+            cut = QueryKFold(n_folds, stratify=True)
+            for group, fold in enumerate(whole_query_folds(self.training, cut)):
+                groups[fold.test] = group
         return groups
 
     @cached_property
@@ -81,7 +82,7 @@ class Task:
         """For each group, the other training queries, its own, and which rows these are."""
         sizes = np.diff(self.training.query_ptr)
         found = []
-        for group in np.unique(self.folds):
+        for group in range(int(self.folds.max(initial=-1)) + 1):
             inside = self.folds == group
             mine = self.training.queries[inside]
             found.append((self.training.queries[~inside], mine, np.repeat(inside, sizes)))
@@ -241,6 +242,8 @@ def _linear(
 
 def _unseen(task: Task, models: Sequence[Model | None]) -> dict[str, FloatArray] | None:
     """Measure every training query by the model that was fitted without it."""
+    if not task.parts:
+        return {}
     scores = np.empty(len(task.training))
     for model, (_, mine, rows) in zip(models, task.parts, strict=True):
         some = None if model is None else _scores(model, mine)

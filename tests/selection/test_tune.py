@@ -1,0 +1,303 @@
+"""The search: what it tries, that it can be repeated, killed and taken up again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from leanrank.data import RankingData, make_ranking
+from leanrank.errors import InputError
+from leanrank.rankers import RANKERS, get_ranker
+from leanrank.selection import Costs, tune
+from leanrank.selection.refit import stacked
+from leanrank.selection.search import round_robin
+from leanrank.selection.spaces import SPACES, TUNING, Space
+from leanrank.selection.trials import Task, run_trial
+
+SOME = ("domination", "greedyrankrls", "rankrls")
+
+
+@pytest.fixture(scope="module")
+def parts():
+    data = make_ranking(
+        n_queries=60, docs_per_query=10, n_features=10, n_informative=4, random_state=2
+    )
+    return data.queries[:40], data.queries[40:]
+
+
+def answer(study):
+    """All that a search found, to the bit."""
+    return [
+        (one.name, one.model.to_dict(), one.judged(study.measure).tobytes())
+        for one in [study.chosen, *study.candidates]
+    ]
+
+
+def test_every_space_of_the_search_can_be_tried(parts):
+    for name, space in TUNING.items():
+        known = get_ranker(space.ranker)().get_params()
+        assert {*space.fixed, *space.grid} <= set(known), name
+        assert space.ranker == SPACES[name].ranker
+        if "random_state" in known and space.ranker not in ("greedyrankrls", "ranknet"):
+            assert space.fixed["random_state"] == 0
+    assert {space.ranker for space in TUNING.values()} >= set(RANKERS) - {
+        "fenchelrank", "sparserank", "rankrlscv",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(TUNING))
+def test_the_first_trial_of_every_system(name, parts):
+    task = Task(*parts, "ndcg@10", ("ndcg@10", "map"))
+    space = TUNING[name]
+    found = run_trial(task, space, space.settings()[0])
+    assert found
+    for one in found:
+        assert one.n_features == len(one.model.indices) > 0
+        assert len(one.values["map"]) == 20
+        assert len(one.training_values["ndcg@10"]) == 40
+        assert one.cost == one.n_features
+    assert max(one.score("ndcg@10") for one in found) > 0.5
+
+
+def test_a_query_is_judged_by_a_model_that_has_not_seen_it(parts):
+    """By hand: four groups, each measured by the fit to the others."""
+    training, validation = parts
+    task = Task(training, validation, "map", ("map",), ("map",))
+    space = Space("rankrls", {"alpha": 0.1})
+    (one,) = run_trial(task, space, {})
+    assert sorted(np.bincount(task.folds)) == [10, 10, 10, 10]
+    for group in range(4):
+        inside = task.folds == group
+        ranker = get_ranker("rankrls")(alpha=0.1).fit(training.queries[~inside])
+        mine = training.queries[inside]
+        expected = task.measured(mine, ranker.predict(mine), ["map"])["map"]
+        assert one.training_values["map"][inside] == pytest.approx(expected, nan_ok=True)
+    ranker = get_ranker("rankrls")(alpha=0.1).fit(training)
+    assert one.model.coef == pytest.approx(ranker.coef_)
+
+
+def test_the_same_on_every_run_and_number_of_threads(parts, tmp_path):
+    how = {"systems": SOME, "trials": 6, "max_features": 4, "measure": "map"}
+    first = tune(*parts, **how)
+    assert answer(tune(*parts, **how, n_jobs=2)) == answer(first)
+    assert answer(tune(*parts, **how, journal=tmp_path / "j")) == answer(first)
+    assert first.chosen.n_features <= 4
+    assert {one.algorithm for one in first.candidates} >= {"domination", "greedyrankrls"}
+    assert any("chosen feature" in one.name for one in first.candidates), "no local search"
+    assert [entry["trial"] for entry in first.history] == [1, 2, 3, 4, 5, 6]
+
+
+def test_going_on_from_any_trial_gives_the_same(parts, tmp_path):
+    how = {"systems": SOME, "trials": 5, "max_features": 4}
+    path = tmp_path / "j.jsonl"
+    whole = answer(tune(*parts, **how, journal=path))
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 6
+    for n_kept in (0, 1, 3, 5, 6):
+        path.write_bytes(b"".join(lines[:n_kept]) + b'{"trial": 9, "ca')
+        if n_kept == 0:
+            path.unlink()
+        assert answer(tune(*parts, **how, journal=path)) == whole, f"{n_kept} lines"
+
+
+KILLED = """
+import sys
+from leanrank.data import make_ranking
+from leanrank.selection import tune
+data = make_ranking(n_queries=60, docs_per_query=10, n_features=10, n_informative=4, random_state=2)
+study = tune(data.queries[:40], data.queries[40:], trials=6, max_features=4, journal=sys.argv[1],
+             systems=["greedyrankrls", "rankrls"])
+print(study.chosen.model.to_dict(), study.chosen.score("ndcg@10").hex(), len(study.candidates))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_killed_and_restarted(tmp_path):
+    """Killed for real, several times, wherever it happens to be."""
+
+    def start(path):
+        return subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
+        )
+
+    whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"
+    expected, _ = start(whole).communicate(timeout=120)
+    n_lines = whole.read_bytes().count(b"\n")
+    assert n_lines == 7
+    kills = 0
+    for wanted in (1, 4):
+        process = start(interrupted)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
+            there = interrupted.read_bytes().count(b"\n") if interrupted.exists() else 0
+            if there >= wanted:
+                break
+            time.sleep(0.002)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+        process.stdout.close()
+    assert kills == 2
+    assert interrupted.read_bytes().count(b"\n") < n_lines
+    resumed, _ = start(interrupted).communicate(timeout=120)
+    assert resumed == expected
+    assert expected.strip()
+
+
+def test_a_journal_of_other_data_or_wishes_is_refused(parts, tmp_path):
+    path = tmp_path / "j"
+    how = {"systems": ["rankrls"], "trials": 1, "journal": path}
+    tune(*parts, **how)
+    with pytest.raises(InputError, match="belongs to another search, whose training data"):
+        tune(parts[1], parts[0], **how)
+    with pytest.raises(InputError, match="whose measure is"):
+        tune(*parts, **how, measure="map")
+    with pytest.raises(InputError, match="whose max_features is null and not 3"):
+        tune(*parts, **how, max_features=3)
+
+
+def test_more_trials_go_on_from_fewer(parts, tmp_path):
+    how = {"systems": SOME, "journal": tmp_path / "j", "max_features": 4}
+    few = tune(*parts, **how, trials=2)
+    more = tune(*parts, **how, trials=4)
+    assert answer(more)[1 : 1 + len(few.candidates)] == answer(few)[1:]
+    assert len(more.candidates) > len(few.candidates)
+
+
+def test_a_budget_of_time_is_kept(parts):
+    tune(*parts, systems=SOME, trials=2)  # compiled
+    started = time.perf_counter()
+    told = []
+    study = tune(*parts, budget=1.5, progress=told.append)
+    taken = time.perf_counter() - started
+    assert study.chosen.n_features
+    assert taken < 1.5 + 4.0  # one fit may exceed it, on a machine that is busy with others
+    assert [at.trials for at in told] == list(range(len(told)))
+    assert told[0].share < 0.5
+
+
+def test_a_budget_that_is_too_short_gives_a_model_all_the_same(parts):
+    study = tune(*parts, budget=1e-6)
+    assert study.chosen.algorithm == "domination"
+
+
+def test_without_validation_data(parts):
+    data = parts[0]
+    study = tune(data, systems=SOME, trials=5, max_features=4)
+    assert study.validation is data
+    assert study.chosen.n_features <= 4
+    for one in study.candidates:
+        assert len(one.values["map"]) == len(one.values["ndcg@10"]) == 40
+        assert not one.training_values
+    assert study.chosen.score("ndcg@10") == study.chosen.means["ndcg@10"]
+
+
+def test_a_single_training_query_is_judged_by_validation_data_only():
+    data = make_ranking(n_queries=12, docs_per_query=30, n_features=5, random_state=0)
+    study = tune(data.queries[:1], data.queries[1:], systems=SOME, trials=4)
+    assert all(not one.training_values for one in study.candidates)
+    assert study.chosen.score("ndcg@10") == study.chosen.means["ndcg@10"]
+
+
+def test_costs_and_bounds(parts):
+    costs = Costs(np.arange(1.0, 11.0))
+    study = tune(*parts, systems=SOME, trials=5, costs=costs, max_cost=9.0)
+    assert study.chosen.cost <= 9
+    assert study.chosen.cost == costs.of(study.chosen.model.indices)
+    study = tune(*parts, systems=SOME, trials=3, min_measure={"map": 0.55})
+    assert study.chosen.score("map") >= 0.55
+    smaller = [one for one in study.candidates if one.n_features < study.chosen.n_features]
+    assert all(one.score("map") < 0.55 for one in smaller)
+    with pytest.raises(InputError, match=r"no model reaches map 0.99 with at most 2 features: the"):
+        tune(*parts, systems=["rankrls", "domination"], trials=2, max_features=2,
+             min_measure={"map": 0.99})  # fmt: skip
+
+
+def test_an_order_in_the_file_is_not_learned():
+    """Labels descend in the file: in input order, a model of nothing would be perfect."""
+    rng = np.random.default_rng(0)
+    y = np.tile(np.repeat([2, 1, 0], 4), 40)
+    X = rng.normal(size=(480, 3))
+    X[:, 0] += 0.5 * y
+    X[:, 2] = 1.0
+    data = RankingData(X, y, np.repeat(np.arange(40), 12))
+    study = tune(
+        data.queries[:30], data.queries[30:], systems=SOME, trials=4, convention="letor4",
+        measure="map",
+    )  # fmt: skip
+    assert all(one.n_features for one in study.candidates)
+    assert 0 in study.chosen.model.indices
+    assert all(one.score("map") < 0.95 for one in study.candidates)
+
+
+def test_a_system_that_fails_does_not_end_the_search(parts):
+    training, validation = parts
+    negative = training.replace(y=training.y - 1), validation.replace(y=validation.y - 1)
+    study = tune(*negative, systems=["lcra", "domination"], trials=2, measure="map")
+    assert study.chosen
+
+
+def test_fitted_on_both_parts(parts):
+    how = {"systems": SOME, "trials": 4, "max_features": 3}
+    one, both = tune(*parts, **how), tune(*parts, **how, refit="both")
+    assert both.chosen.name == one.chosen.name
+    assert set(both.chosen.model.indices) <= set(one.chosen.model.indices)
+    assert not np.array_equal(both.chosen.model.values, one.chosen.model.values)
+    together = stacked(*parts)
+    assert together.n_queries == 60
+    assert np.array_equal(together.X[: len(parts[0])], parts[0].X)
+    from scipy.sparse import csr_array
+
+    sparse = stacked(parts[0].replace(X=csr_array(parts[0].X)), parts[1])
+    assert np.array_equal(sparse.X.toarray(), together.X)
+    weighted = stacked(parts[0].replace(query_weight=np.full(40, 2.0)), parts[1])
+    assert weighted.query_weight.tolist() == [2.0] * 40 + [1.0] * 20
+
+
+def test_systems_take_turns():
+    spaces = {"a": Space("rankrls", {}, {"alpha": (1, 2, 3)}), "b": Space("ranksvm")}
+    assert [(name, s) for name, _, s in round_robin(spaces)] == [
+        ("a", {"alpha": 1}), ("b", {}), ("a", {"alpha": 2}), ("a", {"alpha": 3}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"budget": 0}, "is no time"),
+        ({"trials": 0}, "tries nothing"),
+        ({"trials": 1, "budget": 1}, "both a budget and a number of trials"),
+        ({"max_features": 0}, "leaves no model"),
+        ({"refit": "test"}, "refit='test' is not known"),
+        ({"systems": ["svm"]}, "no system 'svm'"),
+    ],
+)
+def test_wishes_that_make_no_sense(parts, how, message):
+    with pytest.raises(InputError, match=message):
+        tune(*parts, **how)
+
+
+def test_data_that_do_not_fit(parts):
+    training, validation = parts
+    with pytest.raises(InputError, match="has 9 features, the training data 10"):
+        tune(training, validation.replace(X=validation.X[:, :9]))
+    flat = training.replace(y=np.zeros(len(training)))
+    with pytest.raises(InputError, match="needs two training queries"):
+        tune(flat)
+    with pytest.raises(InputError, match="no system gave a model that ranks anything"):
+        tune(flat, validation, trials=2, systems=["domination", "rankrls"])
+
+
+def test_the_journal_holds_plain_json(parts, tmp_path):
+    path = tmp_path / "j"
+    tune(*parts, systems=["domination", "rankboost"], trials=3, journal=path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["trial"] for line in lines[1:]] == [0, 1, 2]
+    assert lines[1]["candidates"][0]["model"]["kind"] == "linear"
+    assert lines[2]["candidates"][0]["model"]["kind"] == "boosted"
