@@ -6,12 +6,21 @@ a strange name is drawn and nothing more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from leanrank.errors import MissingDependencyError
-from leanrank.plots.rows import feature_rows, front_rows, history_rows, path_rows, query_rows
+from leanrank.errors import InputError, MissingDependencyError
+from leanrank.plots.rows import (
+    feature_rows,
+    front_rows,
+    history_rows,
+    path_rows,
+    query_rows,
+    spread,
+)
 from leanrank.plots.theme import theme
+from leanrank.selection.tables import head
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
@@ -26,6 +35,7 @@ def front(
     study: Study | Iterable[Candidate],
     *,
     measure: str | None = None,
+    models: Sequence[Candidate] | None = None,
     width: int | str = 560,
     height: int = 300,
 ) -> Any:
@@ -40,6 +50,8 @@ def front(
     study : Study, or Candidates
     measure : str, optional
         By default the one that the study optimised; needed beside a list of candidates.
+    models : list of Candidate, optional
+        Which to put in front, instead of all that no other beats.
     width, height : int
         In pixels; ``"container"`` fills the width of a page.
 
@@ -48,7 +60,11 @@ def front(
     altair.LayerChart
     """
     alt = _altair("a chart of the front")
-    rows, baselines, chosen, name = front_rows(study, measure)
+    rows, baselines, chosen, name = front_rows(study, measure, models)
+    ends = [row[end] for row in rows if row["model"] >= 0 for end in ("low", "value", "high")]
+    ends = [end for end in [*ends, *(line["value"] for line in baselines)] if end is not None]
+    room = 0.06 * (max(ends) - min(ends)) or 0.01
+    spread(baselines, room)
     top = max((row["features"] for row in rows), default=1)
     x = alt.X(
         "features:Q",
@@ -58,7 +74,12 @@ def front(
         ),
         axis=alt.Axis(grid=False, tickMinStep=1, format="d"),
     )
-    y = alt.Y("value:Q", title=name, scale=alt.Scale(zero=False, nice=True))
+    # models far below the front would leave no room for it
+    y = alt.Y(
+        "value:Q",
+        title=name,
+        scale=alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=True),
+    )
     tooltip = [
         alt.Tooltip("name:N", title="model"),
         alt.Tooltip("features:Q"),
@@ -71,7 +92,7 @@ def front(
     on_front = points.transform_filter("datum.model >= 0")
     marked = on_front.transform_filter("datum.model == chosen")
     pieces = [
-        points.transform_filter("datum.model < 0").mark_circle(style="context", size=22),
+        points.transform_filter("datum.model < 0").mark_circle(style="context", size=22, clip=True),
         on_front.mark_line(style="accent", interpolate="step-after", strokeWidth=1.2, opacity=0.5),
         on_front.mark_rule(style="accent", strokeWidth=1, opacity=0.45).encode(
             y="low:Q", y2="high:Q"
@@ -87,7 +108,7 @@ def front(
         pieces[1:1] = [
             lines.mark_rule(style="baseline", strokeDash=[4, 4]),
             lines.mark_text(style="baseline", align="right", dy=-6, dx=-2).encode(
-                x=alt.value("width"), text="name:N"
+                x=alt.value("width"), y="place:Q", text="name:N"
             ),
         ]
     marker = alt.param(name="chosen", value=chosen)
@@ -111,11 +132,22 @@ def coefficient_path(
     """
     alt = _altair("a chart of a path")
     rows, labels = path_rows(path, feature_names, most)
+    if not rows:
+        raise InputError("no model of the path uses a feature: let it reach a smaller alpha")
+    weak, strong = min(row["alpha"] for row in rows), max(row["alpha"] for row in rows)
+    decades = range(math.ceil(math.log10(weak)), math.floor(math.log10(strong)) + 1)
+    share = 0.28  # of the width, for the names at the end of the lines
+    beyond = weak * (weak / strong) ** (share / (1 - share))
     x = alt.X(
         "alpha:Q",
-        title="alpha, the strength of the penalty (weaker to the right)",
-        scale=alt.Scale(type="log", reverse=True, nice=False),
-        axis=alt.Axis(grid=False, format="~g", tickCount=6, labelOverlap=True),
+        title="alpha, the penalty weakens to the right",
+        scale=alt.Scale(type="log", reverse=True, nice=False, domain=[beyond, strong]),
+        axis=alt.Axis(
+            grid=False,
+            format="~g",
+            labelOverlap=True,
+            values=[10.0**power for power in decades] if len(decades) > 1 else [weak, strong],
+        ),
     )
     y = alt.Y("weight:Q", title="weight", axis=alt.Axis(tickCount=6))
     tooltip = [
@@ -133,7 +165,7 @@ def coefficient_path(
         lines.transform_filter("datum.sign < 0").mark_line(style="against", strokeWidth=1.8),
         *(
             names.transform_filter(f"datum.sign {side} 0").mark_text(
-                style=style, align="left", dx=6, limit=120
+                style=style, align="left", dx=6, limit={"expr": f"{share} * width - 8"}
             )
             for side, style in ((">", "accent"), ("<", "against"))
         ),
@@ -224,7 +256,7 @@ def learning_curve(
         .mark_line(style="accent", strokeWidth=1.8, point=len(rows) <= 60)
         .encode(
             x=alt.X("at:Q", title=across, axis=alt.Axis(grid=False, tickMinStep=1)),
-            y=alt.Y("value:Q", title=rows[0]["measure"], scale=alt.Scale(zero=False)),
+            y=alt.Y("value:Q", title=head(rows[0]["measure"]), scale=alt.Scale(zero=False)),
             strokeDash=alt.StrokeDash(
                 "measure:N", legend=None if len({r["measure"] for r in rows}) == 1 else alt.Legend()
             ),
@@ -266,7 +298,7 @@ def wins_and_losses(
             axis=alt.Axis(labels=False, ticks=False, grid=False, domain=False),
             scale=alt.Scale(paddingInner=0.15 if len(rows) < 150 else 0),
         ),
-        y=alt.Y("difference:Q", title=f"difference in {measure}"),
+        y=alt.Y("difference:Q", title=f"difference in {head(measure)}"),
         tooltip=[
             alt.Tooltip("query:N"),
             alt.Tooltip("difference:Q", format="+.4f"),
@@ -296,6 +328,10 @@ def _data(name: str, rows: list[dict[str, Any]]) -> Any:
 
 
 def _finished(chart: Any, width: int | str, height: Any) -> Any:
+    import altair
+
+    if width == "container":
+        chart = chart.properties(autosize=altair.AutoSizeParams(type="fit-x", contains="padding"))
     return chart.properties(width=width, height=height).configure(**theme())
 
 

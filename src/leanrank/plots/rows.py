@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leanrank.errors import InputError
-from leanrank.selection.candidate import Candidate
+from leanrank.selection.candidate import Candidate, mean_of
 from leanrank.selection.front import better_sign, bootstrap_interval, pareto_front
 from leanrank.selection.study import Study
+from leanrank.selection.tables import head
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
@@ -43,16 +44,17 @@ def front_models(study: Study | Iterable[Candidate], measure: str | None = None)
 
 
 def front_rows(
-    study: Study | Iterable[Candidate], measure: str | None = None
+    study: Study | Iterable[Candidate],
+    measure: str | None = None,
+    models: Sequence[Candidate] | None = None,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int, str]:
     """Give the points, the baselines, the place of the chosen model and what is measured."""
     if not isinstance(study, Study):
         study = list(study)
     name = measure or (study.measure if isinstance(study, Study) else "")
-    models = front_models(study, measure)
+    models = list(models or front_models(study, measure))
     if not models:
         raise InputError("no model ranks anything: there is no front to draw")
-    whole = isinstance(study, Study)
     costs = study.costs if isinstance(study, Study) else None
     candidates = study.candidates if isinstance(study, Study) else study
     shown = {id(one) for one in models}
@@ -78,13 +80,13 @@ def front_rows(
     # a mean over other queries than those of the points would be no line to compare with
     if isinstance(study, Study) and not any(name in one.training_values for one in models):
         baselines = [
-            {"name": title, "value": _number(np.nanmean(values[name]))}
+            {"name": title, "value": _number(mean), "place": mean}
             for title, values in study.baselines.items()
-            if name in values and not np.isnan(values[name]).all()
+            if name in values and not np.isnan(mean := mean_of(values[name]))
         ]
     best = better_sign(name) * np.array([one.score(name) for one in models])
     chosen = models.index(study.chosen) if isinstance(study, Study) else int(np.argmax(best))
-    return rows, baselines, chosen, f"{name} ({study.convention})" if whole else name  # type: ignore[union-attr]
+    return rows, baselines, chosen, head(name)
 
 
 def path_rows(
@@ -97,7 +99,7 @@ def path_rows(
     lines = [at for at in np.argsort(-reach, kind="stable")[:limit].tolist() if reach[at] > 0]
     rows, labels = [], []
     for order, feature in enumerate(lines):
-        name = str(feature) if feature_names is None else str(feature_names[feature])
+        name = feature_title(feature, feature_names)
         column = coefs[:, feature]
         largest = column[np.argmax(np.abs(column))]
         sign = int(np.sign(largest)) if order < most else 0
@@ -113,7 +115,7 @@ def path_rows(
                 {"feature": name, "alpha": _number(alphas[-1]), "sign": sign,
                  "place": float(column[-1])}
             )  # fmt: skip
-    _spread(labels, float(np.ptp(coefs)) / 18 if len(lines) else 0.0)
+    spread(labels, float(np.ptp(coefs)) / 18 if len(lines) else 0.0)
     return rows, labels
 
 
@@ -135,7 +137,7 @@ def feature_rows(
             {
                 "place": place,
                 "index": index,
-                "feature": str(name),
+                "feature": feature_title(index, names),
                 "weight": _number(weights[name]),  # type: ignore[index]
                 "share": _number(shares[at]),
                 "frequency": None if frequency is None else _number(frequency[index]),
@@ -143,6 +145,11 @@ def feature_rows(
             }
         )
     return rows
+
+
+def feature_title(feature: int, names: Sequence[str] | None) -> str:
+    """Give the name of a feature, or its number where there are no names."""
+    return f"feature {feature}" if names is None else str(names[feature])
 
 
 def history_rows(
@@ -210,7 +217,7 @@ def _counts_up(values: list[Any]) -> bool:
     return whole and all(a < b for a, b in pairwise(values))
 
 
-def _spread(labels: list[dict[str, Any]], gap: float) -> None:
+def spread(labels: list[dict[str, Any]], gap: float) -> None:
     """Move labels apart that would stand on each other."""
     labels.sort(key=lambda label: label["place"])
     for before, label in pairwise(labels):

@@ -1,0 +1,21 @@
+"""The report: one HTML file that shows a study, its models and its data."""
+
+from typing import TYPE_CHECKING
+
+from leanrank._lazy import attach
+
+if TYPE_CHECKING:
+    from leanrank.report.data_checks import Finding as Finding
+    from leanrank.report.data_checks import check_data as check_data
+    from leanrank.report.studies import study_of_model as study_of_model
+    from leanrank.report.writing import write_report as write_report
+
+__getattr__, __dir__, __all__ = attach(
+    "leanrank.report",
+    {
+        "Finding": "leanrank.report.data_checks",
+        "check_data": "leanrank.report.data_checks",
+        "study_of_model": "leanrank.report.studies",
+        "write_report": "leanrank.report.writing",
+    },
+)

@@ -1,0 +1,266 @@
+"""Everything that a report shows, as plain values for the page's script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank._version import __version__
+from leanrank.data.ranking_data import RankingData
+from leanrank.plots import charts
+from leanrank.plots.rows import feature_rows, front_models
+from leanrank.plots.theme import theme
+from leanrank.report.data_checks import check_data
+from leanrank.report.numbers import brief, counted, numbers
+from leanrank.report.paths import find_paths, path_of
+from leanrank.report.queries import query_details
+from leanrank.report.studies import fit_baselines, measured
+from leanrank.selection.candidate import Candidate, mean_of
+from leanrank.selection.front import better_sign, bootstrap_interval
+from leanrank.selection.study import Study
+from leanrank.selection.tables import head
+from leanrank.selection.validation import Split
+
+MOST_MODELS = 40
+MOST_FEATURES = 60
+MOST_QUERIES = 2000
+_FILL = "container"
+
+
+def report_contents(
+    study: Study, *, test: RankingData | None = None, title: str | None = None
+) -> dict[str, Any]:
+    """Gather what a report of a study shows.
+
+    Parameters
+    ----------
+    study : Study
+    test : RankingData, optional
+        Measured for the models of the front and for the baselines, and for nothing else.
+    title : str, optional
+    """
+    models = _shown_models(study)
+    split = Split(study.training, study.validation, study.measure, study.convention)
+    measures = study.measures or (study.measure,)
+    fitted = fit_baselines(split) if test is not None or not study.baselines else {}
+    baselines: Mapping[str, Mapping[str, FloatArray]] = study.baselines or {
+        name: measured(split, one.predict(study.validation), study.validation, measures)
+        for name, one in fitted.items()
+    }
+    on_test = {} if test is None else {
+        name: measured(split, one.predict(test), test, measures) for name, one in fitted.items()
+    }  # fmt: skip
+    paths = find_paths(study)
+    queries = _spread_queries(study.validation)
+    details = query_details(study, [one.model for one in models], queries, baselines)
+    return {
+        "title": title or "Ranking report",
+        "version": __version__,
+        "measure": study.measure,
+        "measures": [name for name in measures if name in study.chosen.values],
+        "titles": {name: head(name) for name in measures},
+        "higher": {name: better_sign(name) > 0 for name in measures},
+        "named": study.feature_names is not None,
+        "convention": study.convention,
+        "judged": _judged(study),
+        "part": "cross-validation" if study.validation is study.training else "validation",
+        "chosen": next(at for at, one in enumerate(models) if one is study.chosen),
+        "n_candidates": len(study.candidates),
+        "models": [
+            _model_entry(one, study, split, test, measures, queries, path_of(one, paths))
+            for one in models
+        ],
+        "baselines": [
+            {
+                "name": name,
+                "headline": _headline(values),
+                "test": _headline(on_test[name]) if name in on_test else None,
+                "values": numbers(values[study.measure][queries], 4),
+            }
+            for name, values in baselines.items()
+            if study.measure in values
+        ],
+        "n_queries": study.validation.n_queries,
+        "queries": [
+            {"id": str(study.validation.query_ids[at]), "position": at} for at in queries.tolist()
+        ],
+        **details,
+        "data": _data_summary(study, test),
+        "findings": [
+            {"kind": one.kind, "grave": one.grave, "title": one.title, "text": one.text}
+            for one in check_data(study.training, study.validation, measure=study.measure)
+        ],
+        "stability": _stability(study),
+        "charts": _charts(study, models, baselines, queries, paths),
+        "themes": {"light": theme(), "dark": theme(dark=True)},
+    }
+
+
+def _shown_models(study: Study) -> list[Candidate]:
+    """Give the front, thinned out if it is long, with the chosen model among it."""
+    models = front_models(study)
+    if len(models) <= MOST_MODELS:
+        return models
+    at = next(at for at, one in enumerate(models) if one is study.chosen)
+    kept = {*np.linspace(0, len(models) - 1, MOST_MODELS - 1).astype(int).tolist(), at}
+    return [models[k] for k in sorted(kept)]
+
+
+def _model_entry(
+    one: Candidate,
+    study: Study,
+    split: Split,
+    test: RankingData | None,
+    measures: tuple[str, ...],
+    queries: Any,
+    path: str | None,
+) -> dict[str, Any]:
+    rows = feature_rows(
+        one.model, study.validation, stability=study.stability, costs=study.costs
+    )  # fmt: skip
+    on_test = None
+    if test is not None:
+        on_test = _headline(measured(split, one.model.predict(test), test, measures))
+    return {
+        "name": one.name,
+        "algorithm": one.algorithm,
+        "features": one.n_features,
+        "of": one.model.n_features,
+        "cost": f"{one.cost:g}" if study.costs is None else study.costs.show(one.cost),
+        "kind": one.model.kind,
+        "score": brief(one.score(study.measure)),
+        "interval": numbers(bootstrap_interval(one.judged(study.measure))),
+        "headline": _headline(one.values),
+        "test": on_test,
+        "values": numbers(one.values[study.measure][queries], 4),
+        "rows": rows[:MOST_FEATURES],
+        "path": path,
+        "alpha": one.parameters.get("alpha") if path is not None else None,
+    }
+
+
+def _headline(values: Mapping[str, FloatArray]) -> dict[str, list[float | None]]:
+    """Give the mean of each measure and its interval."""
+    return {
+        name: numbers([mean_of(each), *bootstrap_interval(each)])
+        for name, each in values.items()
+        if not np.isnan(each).all()
+    }
+
+
+def _judged(study: Study) -> str:
+    """Say on which queries the front is judged."""
+    n_validation = counted(study.validation.n_queries, "query", "queries")
+    if study.measure in study.chosen.training_values:
+        n_training = counted(study.training.n_queries, "training query", "training queries")
+        return (
+            f"Judged on {n_validation} of the validation part and on {n_training}, each of these "
+            "by a model that was fitted without it."
+        )
+    if study.validation is study.training:
+        return f"Judged on {n_validation}, each by a model that was fitted without it."
+    return f"Judged on {n_validation} of the validation part."
+
+
+def _spread_queries(data: RankingData) -> Any:
+    """Take all queries, or some evenly from many."""
+    if data.n_queries <= MOST_QUERIES:
+        return np.arange(data.n_queries)
+    return np.unique(np.linspace(0, data.n_queries - 1, MOST_QUERIES).astype(int))
+
+
+def _data_summary(study: Study, test: RankingData | None) -> list[dict[str, Any]]:
+    parts = {"training": study.training}
+    if study.validation is not study.training:
+        parts["validation"] = study.validation
+    if test is not None:
+        parts["test"] = test
+    summary = []
+    for name, data in parts.items():
+        sizes = np.diff(data.query_ptr)
+        levels, counts = np.unique(data.y[~np.isnan(data.y)], return_counts=True)
+        many = len(levels) > 8
+        summary.append(
+            {
+                "part": name,
+                "queries": data.n_queries,
+                "documents": len(data),
+                "features": data.n_features,
+                "sizes": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())]
+                if len(sizes)
+                else [0, 0, 0],
+                "informative": int(data.informative.sum()),
+                "levels": []
+                if many
+                else [
+                    [f"{level:g}", brief(count / max(1, counts.sum()))]
+                    for level, count in zip(levels.tolist(), counts.tolist(), strict=True)
+                ],
+                "n_levels": len(levels),
+            }
+        )
+    return summary
+
+
+def _stability(study: Study) -> dict[str, Any] | None:
+    """Say in short what a stability result found, as far as it says so."""
+    result = study.stability
+    if result is None:
+        return None
+    facts = {
+        "subsamples": getattr(result, "n_subsamples", None),
+        "jaccard": getattr(result, "jaccard", None),
+        "index": getattr(result, "stability_index", None),
+    }
+    return {name: None if value is None else brief(float(value)) for name, value in facts.items()}
+
+
+def _charts(
+    study: Study,
+    models: list[Candidate],
+    baselines: Mapping[str, Mapping[str, FloatArray]],
+    queries: Any,
+    paths: Mapping[str, Any],
+) -> dict[str, Any]:
+    shown = Study(
+        study.measure, study.convention, study.candidates, study.chosen, study.training,
+        study.validation, study.measures, study.feature_names, study.costs, baselines,
+    )  # fmt: skip
+    some = next((each[study.measure] for each in baselines.values() if study.measure in each), None)
+    chosen = study.chosen.values[study.measure]
+    return {
+        "front": _spec(charts.front(shown, models=models, width=_FILL)),
+        "features": _spec(
+            charts.features(
+                study.chosen.model,
+                study.validation,
+                stability=study.stability,
+                costs=study.costs,
+                width=_FILL,
+            )
+        ),
+        "queries": None
+        if some is None
+        else _spec(
+            charts.wins_and_losses(
+                chosen[queries], some[queries], measure=study.measure, width=_FILL
+            )
+        ),
+        "paths": {
+            name: _spec(charts.coefficient_path(path, study.feature_names, width=_FILL))
+            for name, path in paths.items()
+        },
+        "curve": _spec(charts.learning_curve(study.history, width=_FILL))
+        if study.history and len(study.history) > 1
+        else None,
+    }
+
+
+def _spec(chart: Any) -> dict[str, Any]:
+    """Give a chart without colours: the page sets those, light or dark."""
+    spec = dict(chart.to_dict())
+    spec.pop("config", None)
+    return spec

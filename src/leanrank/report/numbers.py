@@ -1,0 +1,31 @@
+"""Numbers for a page: as many digits as can be seen, and none that JSON does not know."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+def brief(value: Any, digits: int = 5) -> float | None:
+    """Round to some digits; what is not finite is None.
+
+    >>> brief(0.123456789), brief(float("nan")), brief(3)
+    (0.12346, None, 3.0)
+    """
+    number = float(value)
+    return float(f"{number:.{digits}g}") if math.isfinite(number) else None
+
+
+def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:
+    """Round all of them."""
+    return [brief(value, digits) for value in values]
+
+
+def counted(n: int, singular: str, plural: str) -> str:
+    """Write a number with its noun.
+
+    >>> counted(1, "query", "queries"), counted(2000, "query", "queries")
+    ('1 query', '2,000 queries')
+    """
+    return f"{n:,} {singular if n == 1 else plural}"

@@ -1,0 +1,441 @@
+"use strict";
+(function () {
+  const report = JSON.parse(document.getElementById("report-contents").textContent);
+  const byId = (id) => document.getElementById(id);
+  const views = {};
+  const state = { model: report.chosen, baseline: 0, query: null, path: null };
+
+  // ---- small helpers; names reach the page as text only
+
+  function make(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value === true) element.setAttribute(name, "");
+      else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+    }
+    for (const child of children.flat(Infinity)) {
+      if (child !== null && child !== undefined) element.append(child);
+    }
+    return element;
+  }
+  function fill(element, ...children) {
+    element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  }
+  const missing = (value) => value === null || value === undefined;
+  const fixed = (value, digits) => (missing(value) ? "–" : value.toFixed(digits).replace("-", "−"));
+  const signed = (value, digits) => (missing(value) ? "–" : (value > 0 ? "+" : "") + fixed(value, digits));
+  const percent = (value) => (missing(value) ? "–" : fixed(100 * value, Math.abs(value) < 0.0995 ? 1 : 0) + "%");
+  const count = (n, one, many) => n.toLocaleString("en") + " " + (n === 1 ? one : many || one + "s");
+  const weight = (value) => {
+    if (missing(value)) return "–";
+    const size = Math.abs(value);
+    const text = size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential(2) : value.toPrecision(3);
+    return (value > 0 ? "+" : "") + text.replace("-", "−");
+  };
+  const measureName = (name) => report.titles[name] || name;
+  const model = () => report.models[state.model];
+  const better = report.higher[report.measure] ? 1 : -1;
+  // the hardest comparison first
+  const strength = (each) => better * (each.headline[report.measure] || [0])[0];
+  report.baselines.forEach((each, at) => { if (strength(each) > strength(report.baselines[state.baseline])) state.baseline = at; });
+
+  // ---- theme
+
+  const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
+  let picked = null;
+  const dark = () => (picked === null ? prefersDark.matches : picked);
+  function showTheme() {
+    document.documentElement.setAttribute("data-theme", dark() ? "dark" : "light");
+    const button = byId("theme");
+    button.textContent = dark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", "Switch to " + (dark() ? "light" : "dark") + " colours");
+    button.setAttribute("aria-pressed", String(dark()));
+  }
+  byId("theme").addEventListener("click", () => { picked = !dark(); showTheme(); drawAll(); });
+  prefersDark.addEventListener("change", () => { if (picked === null) { showTheme(); drawAll(); } });
+
+  // ---- charts
+
+  const tip = byId("tip");
+  function showTip(handler, event, item, value) {
+    if (missing(value) || value === "") { tip.hidden = true; return; }
+    const rows = typeof value === "object" ? Object.entries(value) : [["", value]];
+    fill(tip, rows.filter(([, text]) => !missing(text) && text !== "" && text !== "null").map(([name, text]) =>
+      make("div", {}, name ? make("b", {}, name) : null, String(text))));
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    const x = Math.min(event.clientX + 14, window.innerWidth - box.width - 8);
+    const y = event.clientY + box.height + 24 > window.innerHeight ? event.clientY - box.height - 12 : event.clientY + 16;
+    tip.style.left = Math.max(4, x) + "px";
+    tip.style.top = Math.max(4, y) + "px";
+  }
+
+  // Views are made again for another theme or width; for another model they only get new data.
+  const turns = {};
+  async function draw(key, spec, place, update, prepare) {
+    const turn = (turns[key] = (turns[key] || 0) + 1);
+    if (views[key]) { views[key].finalize(); delete views[key]; }
+    const element = byId(place);
+    if (!spec) { fill(element); return; }
+    const result = await window.vegaEmbed(element, spec, {
+      mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false, hover: true, logLevel: 1,
+      config: report.themes[dark() ? "dark" : "light"], tooltip: showTip,
+    });
+    if (turn !== turns[key]) { result.finalize(); return; }
+    views[key] = result.view;
+    if (prepare) prepare(result.view);
+    await refresh(key, update);
+  }
+  async function refresh(key, update) {
+    const view = views[key];
+    if (!view) return;
+    if (update) update(view);
+    await view.runAsync();
+    if (key === "front") markPoints();
+  }
+
+  const onFront = (view) => view.signal("chosen", state.model);
+  const drawFront = () => draw("front", report.charts.front, "chart-front", onFront, (view) => {
+    view.addEventListener("click", (event, item) => {
+      if (item && item.datum && item.datum.model >= 0) choose(item.datum.model);
+    });
+  });
+  function markPoints() {
+    const points = [...byId("chart-front").querySelectorAll(".models_marks path")];
+    for (const point of points) {
+      const datum = point.__data__ && point.__data__.datum;
+      if (!datum) continue;
+      const on = datum.model === state.model;
+      point.setAttribute("tabindex", "0");
+      point.setAttribute("role", "button");
+      point.setAttribute("aria-pressed", String(on));
+      point.setAttribute("data-model", datum.model);
+      point.setAttribute("aria-label", datum.name + ", " + count(datum.features, "feature") + ", " + fixed(datum.value, 4));
+    }
+  }
+  byId("chart-front").addEventListener("keydown", (event) => {
+    const at = event.target.getAttribute && event.target.getAttribute("data-model");
+    if (at === null || at === undefined) return;
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    let next = event.key === "Enter" || event.key === " " ? Number(at) : null;
+    if (step) next = Math.max(0, Math.min(report.models.length - 1, Number(at) + step));
+    if (next === null) return;
+    event.preventDefault();
+    choose(next);
+    const point = byId("chart-front").querySelector('[data-model="' + next + '"]');
+    if (point) point.focus();
+  });
+
+  const onFeatures = (view) => view.data("features", model().rows.slice(0, 15));
+  const drawFeatures = () => draw("features", report.charts.features, "chart-features", onFeatures);
+  const onPath = (view) => view.signal("chosen_alpha", model().path === state.path && model().alpha || 0);
+  let drawnPath = null;
+  function drawPath() {
+    drawnPath = state.path;
+    return draw("path", state.path === null ? null : report.charts.paths[state.path], "chart-path", onPath);
+  }
+  const onQueries = (view) => view.data("queries", differences()).signal("chosen_query", missing(state.query) ? -1 : state.query);
+  const drawQueries = () => draw("queries", report.charts.queries, "chart-queries", onQueries, (view) => {
+    view.addEventListener("click", (event, item) => {
+      if (item && item.datum && !missing(item.datum.position)) lookInto(item.datum.position);
+    });
+  });
+  const drawCurve = () => draw("curve", report.charts.curve, "chart-curve");
+  function drawAll() { return Promise.all([drawFront(), drawFeatures(), drawPath(), drawQueries(), drawCurve()]); }
+
+  // ---- headline
+
+  function cell(figures, name, extra) {
+    const value = figures && figures[name];
+    if (!value || missing(value[0])) return make("td", { class: extra }, "–");
+    return make("td", { class: extra }, fixed(value[0], 4), make("small", {}, fixed(value[1], 3) + " to " + fixed(value[2], 3)));
+  }
+  function showHeadline() {
+    const tested = !missing(model().test);
+    const parts = tested ? [["test", "test"], [report.part, "headline"]] : [[report.part, "headline"]];
+    const names = report.measures;
+    const head = make("thead", {},
+      parts.length > 1 ? make("tr", {}, make("th", {}), parts.map(([part]) => make("th", { colspan: names.length, scope: "colgroup", class: "group" }, part))) : null,
+      make("tr", {}, make("th", { scope: "col" }, parts.length > 1 ? "" : report.part),
+        parts.map(() => names.map((name, at) => make("th", { scope: "col", class: at ? null : "first" }, measureName(name))))));
+    const row = (title, entry, extra) => make("tr", { class: extra },
+      make("th", { scope: "row", class: "name" }, title),
+      parts.map(([, key]) => names.map((name, at) => cell(entry[key], name, at ? null : "first"))));
+    fill(byId("measures"), head, make("tbody", {},
+      row("this model, " + count(model().features, "feature"), model(), "ours"),
+      report.baselines.map((each) => row(each.name, each))));
+    const key = tested ? "test" : "headline";
+    const ours = model()[key][report.measure];
+    const gaps = report.baselines.filter((each) => each[key] && each[key][report.measure])
+      .map((each) => [each.name, ours[0] - each[key][report.measure][0]]);
+    fill(byId("verdict"),
+      make("strong", {}, model().features.toLocaleString("en") + " of " + count(model().of, "feature")), " reach ",
+      make("strong", {}, measureName(report.measure) + " " + fixed(ours[0], 3)),
+      " on " + (tested ? "the test queries" : report.part === "validation" ? "the validation queries" : "held-out queries") + " (95% interval " + fixed(ours[1], 3) + " to " + fixed(ours[2], 3) + ")",
+      gaps.length ? ": " : ".",
+      gaps.map(([name, gap], at) => [make("span", { class: Math.abs(gap) < 0.0005 ? null : better * gap > 0 ? "up" : "down" }, signed(gap, 3)), " against " + name + (at < gaps.length - 1 ? ", " : ".")]).flat());
+    const notes = ["Intervals hold 95% of the means of queries drawn again; convention " + report.convention + "."];
+    if (!tested && report.n_candidates > 1) notes.push("The model was chosen on these queries among " + count(report.n_candidates, "candidate") + ", which flatters it; held-out test data would not.");
+    if (tested && state.model !== report.chosen) notes.push("You picked this model after seeing test figures: they flatter it.");
+    byId("measures-note").textContent = notes.join(" ");
+  }
+
+  // ---- models
+
+  function showModels() {
+    const head = make("thead", {}, make("tr", {},
+      make("th", { scope: "col", class: "text" }, "model"), make("th", { scope: "col" }, "features"), make("th", { scope: "col" }, measureName(report.measure)),
+      make("th", { scope: "col" }, "interval"), make("th", { scope: "col" }, "cost")));
+    const rows = report.models.map((each, at) => {
+      const radio = make("input", { type: "radio", name: "model", value: at, id: "model-" + at });
+      radio.checked = at === state.model;
+      radio.addEventListener("change", () => choose(at));
+      const row = make("tr", { class: at === state.model ? "on" : null },
+        make("td", { class: "text name" }, radio, " ", make("label", { for: "model-" + at }, each.name + (at === report.chosen ? " (chosen by the search)" : ""))),
+        make("td", {}, each.features), make("td", {}, fixed(each.score, 4)),
+        make("td", {}, fixed(each.interval[0], 3) + " to " + fixed(each.interval[1], 3)), make("td", {}, each.cost));
+      return row;
+    });
+    fill(byId("models"), head, make("tbody", {}, rows));
+  }
+  function markModel() {
+    byId("models").querySelectorAll("tbody tr").forEach((row, at) => {
+      row.className = at === state.model ? "on" : "";
+      row.querySelector("input").checked = at === state.model;
+    });
+  }
+  function showCurrent() {
+    const each = model();
+    const back = make("button", { type: "button" }, "back to the chosen one");
+    back.addEventListener("click", () => choose(report.chosen));
+    fill(byId("current"), make("strong", {}, each.name), make("span", {}, count(each.features, "feature")),
+      make("span", {}, measureName(report.measure) + " " + fixed(each.score, 4)),
+      state.model === report.chosen ? make("span", {}, report.models.length > 1 ? "the chosen model" : "") : back);
+  }
+
+  // ---- features
+
+  function showFeatures() {
+    const rows = model().rows;
+    const stable = rows.some((row) => !missing(row.frequency));
+    const priced = rows.some((row) => !missing(row.cost));
+    const linear = model().kind === "linear";
+    const head = make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "text" }, "feature"),
+      make("th", { scope: "col" }, linear ? "weight" : "importance"), make("th", { scope: "col" }, "share"),
+      stable ? make("th", { scope: "col" }, "stability") : null, priced ? make("th", { scope: "col" }, "cost") : null));
+    fill(byId("feature-table"), head, make("tbody", {}, rows.map((row) => make("tr", {},
+      make("th", { scope: "row", class: "name" }, row.feature),
+      make("td", { class: row.weight < 0 ? "down" : null }, weight(row.weight)), make("td", {}, percent(row.share)),
+      stable ? make("td", {}, percent(row.frequency)) : null, priced ? make("td", {}, row.cost) : null))));
+    const top = rows[0];
+    fill(byId("features-text"), "The share of a feature is what it accounts for in the variance of scores within queries. ",
+      top ? make("strong", {}, top.feature) : null, top ? " has the largest, " + percent(top.share) + "." : "");
+    const notes = [];
+    if (model().features > rows.length) notes.push(count(model().features - rows.length, "more feature") + " with smaller shares are not listed.");
+    if (rows.some((row) => row.weight < 0)) notes.push(linear ? "A negative weight, in the second colour, lowers the score." : "");
+    if (stable) notes.push("Stability: how often subsamples of the queries chose the feature." + (report.stability && !missing(report.stability.jaccard) ? " Two subsamples agree on " + percent(report.stability.jaccard) + " of the features they chose (Jaccard)." : ""));
+    if (!report.named) notes.push("Features are counted from 0.");
+    byId("features-note").textContent = notes.join(" ");
+  }
+
+  // ---- path
+
+  function showPath() {
+    const names = Object.keys(report.charts.paths);
+    byId("path").hidden = names.length === 0;
+    if (!names.length) return;
+    const choice = byId("path-choice");
+    if (!choice.options.length) {
+      fill(choice, names.map((name) => make("option", { value: name }, name)));
+      choice.addEventListener("change", () => { state.path = choice.value; showPath(); drawPath(); });
+    }
+    byId("path-controls").hidden = names.length < 2;
+    if (state.path === null) state.path = names[0];
+    choice.value = state.path;
+    byId("path-text").textContent = model().path === state.path ? "The dotted line is the model you look at." : "The model you look at is not a point of this path.";
+  }
+
+  // ---- queries
+
+  function differences() {
+    const other = report.baselines[state.baseline];
+    if (!other) return [];
+    const rows = [];
+    model().values.forEach((value, at) => {
+      if (missing(value) || missing(other.values[at])) return;
+      const difference = value - other.values[at];
+      rows.push({ position: report.queries[at].position, query: report.queries[at].id, value: value, other: other.values[at], difference: difference, gain: better * difference });
+    });
+    rows.sort((a, b) => b.gain - a.gain);
+    rows.forEach((row, at) => { row.place = at; });
+    return rows;
+  }
+  const detailOf = {};
+  report.details.forEach((detail) => { detailOf[detail.position] = detail; });
+
+  function showQueries() {
+    const rows = differences();
+    const wins = rows.filter((row) => row.gain > 0).length;
+    const losses = rows.filter((row) => row.gain < 0).length;
+    const other = report.baselines[state.baseline];
+    if (other) {
+      fill(byId("queries-text"), "By " + measureName(report.measure) + " the model is better than " + other.name + " on ",
+        make("strong", { class: "up" }, count(wins, "query", "queries")), " and worse on ", make("strong", { class: "down" }, losses.toLocaleString("en")),
+        "; on " + count(rows.length - wins - losses, "query", "queries") + " they are equal. Choose a bar to look into a query.");
+    }
+    const select = byId("query");
+    const shown = rows.filter((row) => detailOf[row.position]);
+    fill(select, shown.map((row) => make("option", { value: row.position }, row.query + "  (" + signed(row.difference, 3) + ")")));
+    if (state.query === null && shown.length) state.query = shown[0].position;
+    select.value = state.query;
+  }
+  function lookInto(position) {
+    state.query = position;
+    byId("query").value = position;
+    refresh("queries", onQueries);
+    showQuery();
+  }
+
+  // What each feature adds to a document's score: a weight times a value, or the steps below it.
+  function contributions(detail, document_) {
+    const scoring = report.scoring[state.model];
+    const values = detail.values[scoring.matrix][document_];
+    return scoring.parts.map((part) => {
+      const value = values[part[0]];
+      if (part.length === 2) return part[1] * (missing(value) ? 0 : value);
+      if (missing(value)) return part[3];
+      let below = 0;
+      while (below < part[1].length && (part[1][below] === null || part[1][below] < value)) below += 1;
+      return below ? part[2][below - 1] : 0;
+    });
+  }
+  let listed = [];
+  function showQuery() {
+    const detail = detailOf[state.query];
+    const table = byId("documents");
+    const known = report.queries.find((query) => query.position === state.query);
+    document.querySelector(".why").hidden = !detail;
+    if (!detail) {
+      listed = [];
+      fill(table); fill(byId("why"));
+      byId("query-text").textContent = known ? "The documents of query " + known.id + " are not in this report; it has those of " + count(report.details.length, "query", "queries") + "." : "No query can be compared.";
+      return;
+    }
+    const columns = report.scoring[state.model].parts.map((part) => report.columns[part[0]]);
+    listed = detail.orders[state.model].map((at) => {
+      const parts = contributions(detail, at);
+      return { name: detail.names[at], label: detail.labels[at], parts: parts, score: parts.reduce((sum, part) => sum + part, 0) };
+    });
+    // the columns that move documents apart come first
+    const spread = columns.map((_, j) => {
+      const each = listed.map((row) => row.parts[j]);
+      return Math.max(...each) - Math.min(...each);
+    });
+    const order = columns.map((_, j) => j).sort((a, b) => spread[b] - spread[a]);
+    const shown = order.slice(0, 6);
+    const rest = order.slice(6);
+    const largest = Math.max(1e-300, ...listed.flatMap((row) => shown.map((j) => Math.abs(row.parts[j]))));
+    const digits = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(Math.max(largest, ...listed.map((row) => Math.abs(row.score)))))));
+    byId("query-text").textContent = "Query " + known.id + ": the first " + listed.length + " of " + count(detail.documents, "document") + ", with what each feature adds to the score" + (rest.length ? "; " + count(rest.length, "feature") + " that move little are taken together." : ".");
+    const tint = (value) => {
+      const tone = value >= 0 ? "--accent-rgb" : "--against-rgb";
+      return "background: rgba(var(" + tone + "), " + (0.32 * Math.min(1, Math.abs(value) / largest)).toFixed(3) + ")";
+    };
+    const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "rank"), make("th", { scope: "col" }, "label"), make("th", { scope: "col", class: "text" }, "document"), make("th", { scope: "col" }, "score"),
+      shown.map((j) => make("th", { scope: "col", class: "cell", title: columns[j] }, columns[j])), rest.length ? make("th", { scope: "col" }, "others") : null));
+    const body = listed.map((row, at) => {
+      const button = make("button", { type: "button", "aria-label": "Explain rank " + (at + 1) }, at + 1);
+      button.addEventListener("click", () => explain(at, at + 1 < listed.length ? at + 1 : at - 1));
+      const others = rest.reduce((sum, j) => sum + row.parts[j], 0);
+      return make("tr", {}, make("td", {}, button), make("td", {}, make("span", { class: "label" }, missing(row.label) ? "?" : row.label)),
+        make("th", { scope: "row", class: "text name" }, row.name), make("td", {}, fixed(row.score, digits)),
+        shown.map((j) => { const box = make("td", { class: "cell" }, fixed(row.parts[j], digits)); box.style.cssText = tint(row.parts[j]); return box; }),
+        rest.length ? make("td", {}, fixed(others, digits)) : null);
+    });
+    fill(table, head, make("tbody", {}, body));
+    for (const id of ["above", "below"]) {
+      fill(byId(id), listed.map((row, at) => make("option", { value: at }, at + 1 + ". " + row.name)));
+    }
+    explain(0, Math.min(1, listed.length - 1));
+  }
+  function explain(above, below) {
+    if (!listed.length) return;
+    byId("above").value = above;
+    byId("below").value = Math.max(0, below);
+    byId("documents").querySelectorAll("tbody tr").forEach((row, at) => { row.className = at === above ? "on" : ""; });
+    const a = listed[above];
+    const b = listed[Math.max(0, below)];
+    const columns = report.scoring[state.model].parts.map((part) => report.columns[part[0]]);
+    const changes = columns.map((name, j) => [name, a.parts[j] - b.parts[j]]).filter(([, change]) => change !== 0);
+    changes.sort((x, y) => Math.abs(y[1]) - Math.abs(x[1]));
+    const gap = a.score - b.score;
+    const most = changes.slice(0, 8);
+    const left = changes.slice(8).reduce((sum, [, change]) => sum + change, 0);
+    if (changes.length > 8) most.push([count(changes.length - 8, "other feature"), left]);
+    const top = Math.max(1e-300, ...most.map(([, change]) => Math.abs(change)));
+    const verdict = above === below ? "This is the same document." : gap === 0 ? "Both have the same score." :
+      a.name + " has " + weight(Math.abs(gap)).replace("+", "") + (gap > 0 ? " more" : " less") + " than " + b.name + ":";
+    fill(byId("why"), make("p", { class: "note" }, verdict), make("div", { class: "differences" }, most.map(([name, change]) => {
+      const bar = make("span", { class: change < 0 ? "bar minus" : "bar" });
+      bar.style.width = Math.max(1, 100 * Math.abs(change) / top).toFixed(1) + "%";
+      return [make("span", {}, name), make("span", {}, weight(change)), make("span", {}, bar)];
+    }).flat()));
+  }
+
+  // ---- data
+
+  function showData() {
+    fill(byId("findings"), report.findings.length ? report.findings.map((each) =>
+      make("div", { class: each.grave ? "notice grave" : "notice", "data-kind": each.kind }, make("strong", {}, each.title), make("p", {}, each.text)))
+      : make("p", {}, "Nothing odd was found: no feature that gives the labels away or cannot rank, no skewed labels, few queries without information."));
+    const head = make("thead", {}, make("tr", {}, ["part", "queries", "with information", "documents", "per query", "features", "labels"].map((name) => make("th", { scope: "col" }, name))));
+    fill(byId("parts"), head, make("tbody", {}, report.data.map((part) => make("tr", {}, make("th", { scope: "row" }, part.part),
+      make("td", {}, part.queries.toLocaleString("en")), make("td", {}, part.informative.toLocaleString("en")), make("td", {}, part.documents.toLocaleString("en")),
+      make("td", {}, part.sizes[0] + "–" + part.sizes[2] + ", median " + part.sizes[1]), make("td", {}, part.features.toLocaleString("en")),
+      make("td", {}, part.levels.length ? part.levels.map(([level, share]) => level + ": " + percent(share)).join(" · ") : count(part.n_levels, "level"))))));
+  }
+  function showFrame() {
+    const train = report.data[0];
+    byId("lead").textContent = count(report.n_candidates, "model") + " on " + count(train.queries, "training query", "training queries") + " with " + count(train.documents, "document") + " and " + count(train.features, "feature");
+    byId("front-note").textContent = report.judged + " Bars are 95% bootstrap intervals over queries. Grey: models that others beat.";
+    byId("made").textContent = "Made by leanrank " + report.version + ". This page is one file; it loads nothing and sends nothing.";
+    byId("curve").hidden = !report.charts.curve;
+    const links = [["headline", "Measures"], ["front", "Models"], ["features", "Features"], ["path", "Path"], ["queries", "Queries"], ["curve", "Search"], ["data", "Data"]];
+    fill(byId("contents"), links.filter(([id]) => !byId(id).hidden).map(([id, name]) => make("a", { href: "#" + id }, name)));
+    const findings = report.findings.filter((each) => each.grave).length;
+    if (findings) byId("contents").append(make("a", { href: "#data", class: "down" }, count(findings, "warning")));
+    byId("model-list").open = report.models.length <= 6;
+    const baseline = byId("baseline");
+    fill(baseline, report.baselines.map((each, at) => make("option", { value: at }, each.name)));
+    baseline.value = state.baseline;
+    baseline.addEventListener("change", () => { state.baseline = Number(baseline.value); showQueries(); showQuery(); refresh("queries", onQueries); });
+    byId("query").addEventListener("change", () => lookInto(Number(byId("query").value)));
+    for (const id of ["above", "below"]) {
+      byId(id).addEventListener("change", () => explain(Number(byId("above").value), Number(byId("below").value)));
+    }
+  }
+
+  // ---- choosing
+
+  function choose(at) {
+    state.model = at;
+    if (model().path !== null) state.path = model().path;
+    showHeadline(); showCurrent(); markModel(); showFeatures(); showPath(); showQueries(); showQuery();
+    refresh("front", onFront); refresh("features", onFeatures); refresh("queries", onQueries);
+    if (state.path === drawnPath) refresh("path", onPath); else drawPath();
+  }
+
+  let width = window.innerWidth;
+  let waiting = null;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === width) return;
+    width = window.innerWidth;
+    window.clearTimeout(waiting);
+    waiting = window.setTimeout(drawAll, 150);
+  });
+
+  showTheme();
+  if (model().path !== null) state.path = model().path;
+  showPath(); showFrame(); showHeadline(); showModels(); showCurrent(); showFeatures(); showQueries(); showQuery(); showData();
+  drawAll().then(() => document.documentElement.setAttribute("data-ready", "true"));
+})();

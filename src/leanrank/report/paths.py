@@ -1,0 +1,60 @@
+"""The paths of a study: those it brings, and those that its candidates are points of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from leanrank.model.linear import LinearModel
+from leanrank.rankers.path import Path
+from leanrank.selection.candidate import Candidate, describe
+from leanrank.selection.study import Study
+
+LEAST_POINTS = 5
+MOST_PATHS = 6
+
+
+def find_paths(study: Study) -> dict[str, Path]:
+    """Give paths by a name for people.
+
+    Where a study brings none, linear candidates of one algorithm that differ in alpha only are put
+    together; the longest ones are kept.
+    """
+    if study.paths:
+        return dict(list(study.paths.items())[:MOST_PATHS])
+    groups: dict[str, dict[float, Candidate]] = {}
+    for one in study.candidates:
+        alpha = one.parameters.get("alpha")
+        if isinstance(alpha, float) and alpha > 0 and isinstance(one.model, LinearModel):
+            groups.setdefault(_name(one), {}).setdefault(alpha, one)
+    long_enough = {name: each for name, each in groups.items() if len(each) >= LEAST_POINTS}
+    longest = sorted(long_enough, key=lambda name: -len(long_enough[name]))[:MOST_PATHS]
+    return {name: _path(long_enough[name]) for name in longest}
+
+
+def path_of(one: Candidate, paths: Mapping[str, Path]) -> str | None:
+    """Give the name of the path that a candidate is a point of."""
+    alpha = one.parameters.get("alpha")
+    for name in (_name(one), one.algorithm):
+        path = paths.get(name)
+        if path is not None and alpha is not None and np.isclose(path.alphas, alpha).any():
+            return name
+    return None
+
+
+def _name(one: Candidate) -> str:
+    return describe(one.algorithm, {k: v for k, v in one.parameters.items() if k != "alpha"})
+
+
+def _path(points: Mapping[float, Any]) -> Path:
+    alphas = np.array(sorted(points, reverse=True))
+    unknown = np.full(len(alphas), np.nan)
+    return Path(
+        alphas=alphas,
+        coefs=np.array([points[alpha].model.coef for alpha in alphas.tolist()]),
+        dual_gaps=unknown,
+        objectives=unknown,
+        n_iters=np.zeros(len(alphas), dtype=np.int64),
+    )

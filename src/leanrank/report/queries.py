@@ -1,0 +1,151 @@
+"""The queries that a reader can look into: their documents, and what scores are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.model.base import Model
+from leanrank.model.boosted import BoostedModel
+from leanrank.model.linear import LinearModel
+from leanrank.plots.rows import feature_title
+from leanrank.report.numbers import brief, numbers
+from leanrank.selection.study import Study
+
+TOP = 10
+"""Documents of a query that are listed."""
+
+MOST_LOOKED_INTO = 120
+MOST_CELLS = 90_000
+"""Feature values that a page carries: about half a megabyte."""
+
+
+def query_details(
+    study: Study,
+    models: Sequence[Model],
+    queries: IntArray,
+    baselines: Mapping[str, Mapping[str, FloatArray]],
+) -> dict[str, Any]:
+    """Give the documents of some queries, their features, and how each model scores and ranks them.
+
+    A model's contributions are computed on the page, from feature values and weights: they would be
+    too many to write down. Its order of the documents is written down, since rounded values might
+    not give the same.
+
+    Returns
+    -------
+    dict
+        ``details``: one entry a query looked into; ``columns``: the features that some model uses;
+        ``scoring``: one entry a model.
+    """
+    data = study.validation
+    union = np.unique(np.concatenate([model.indices for model in models]))
+    looked_into = _most_telling(study, queries, baselines)
+    specs = list(dict.fromkeys(_key(model) for model in models))
+    most = max(1, MOST_CELLS // max(1, len(union) * len(specs) * 2 * TOP))
+    looked_into = looked_into[: min(MOST_LOOKED_INTO, most)]
+    part = data.queries[looked_into]
+    orders = [_orders(model.predict(part), part.query_ptr) for model in models]
+    features = [
+        _feature_values(next(m for m in models if _key(m) == key), part, union) for key in specs
+    ]
+    # a step must fall on the right side of its threshold
+    digits = 9 if any(isinstance(model, BoostedModel) for model in models) else 4
+    details = []
+    for number, position in enumerate(looked_into):
+        start, stop = part.query_ptr[number : number + 2].tolist()
+        shown = np.unique(np.concatenate([order[number] for order in orders]))
+        place = {row: at for at, row in enumerate(shown.tolist())}
+        ids = None if part.doc_ids is None else part.doc_ids[start:stop]
+        details.append(
+            {
+                "position": position,
+                "documents": stop - start,
+                "names": [f"document {row + 1}" if ids is None else str(ids[row])
+                          for row in shown.tolist()],
+                "labels": numbers(part.y[start:stop][shown], 4),
+                "values": [
+                    [numbers(row, digits) for row in each[start:stop][shown]] for each in features
+                ],
+                "orders": [[place[row] for row in order[number].tolist()] for order in orders],
+            }
+        )  # fmt: skip
+    names = study.feature_names
+    return {
+        "details": details,
+        "columns": [feature_title(at, names) for at in union.tolist()],
+        "scoring": [
+            {"matrix": specs.index(_key(model)), "parts": _scoring(model, union)}
+            for model in models
+        ],
+    }
+
+
+def _most_telling(
+    study: Study, queries: IntArray, baselines: Mapping[str, Mapping[str, FloatArray]]
+) -> list[int]:
+    """Order queries by how much the chosen model differs from the first baseline, both ways."""
+    values = study.chosen.values[study.measure]
+    other = next((each[study.measure] for each in baselines.values()), np.zeros(len(values)))
+    gaps = (values - other)[queries]
+    some = queries[~np.isnan(gaps)]
+    by_gap = some[np.argsort(gaps[~np.isnan(gaps)], kind="stable")].tolist()
+    ordered: list[int] = []
+    while by_gap:  # a loss, a win, the next loss, ...
+        ordered.append(by_gap.pop(0))
+        if by_gap:
+            ordered.append(by_gap.pop())
+    return ordered
+
+
+def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
+    """Give the first documents of each query, best first."""
+    starts, stops = query_ptr[:-1].tolist(), query_ptr[1:].tolist()
+    return [
+        np.argsort(-scores[start:stop], kind="stable")[:TOP]
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+
+
+def _feature_values(model: Model, data: RankingData, columns: IntArray) -> FloatArray:
+    """Give features as a model sees them, after its normaliser."""
+    probe = LinearModel(
+        n_features=model.n_features,
+        indices=columns,
+        values=np.ones(len(columns)),
+        feature_names=model.feature_names,
+        normalizer=model.normalizer,
+    )
+    matrix, places, _ = probe._prepared(data, None)
+    return probe._contributions(matrix, places)  # each weight is 1
+
+
+def _scoring(model: Model, union: IntArray) -> list[list[Any]]:
+    """Give what a model adds for each feature: a weight, or steps with what they add up to."""
+    if isinstance(model, BoostedModel):
+        return [
+            [int(np.searchsorted(union, feature)), *_steps(model, feature)]
+            for feature in model.indices.tolist()
+        ]
+    assert isinstance(model, LinearModel)
+    places = np.searchsorted(union, model.indices).tolist()
+    return [
+        [at, brief(weight, 7)] for at, weight in zip(places, model.values.tolist(), strict=True)
+    ]
+
+
+def _steps(model: BoostedModel, feature: int) -> tuple[list[Any], list[Any], Any]:
+    inside = model.features == feature
+    values = model.values[inside]
+    thresholds = [None if cut == -np.inf else brief(cut, 9) for cut in model.thresholds[inside]]
+    absent = float(values[model.missing[inside] == 1].sum())
+    return thresholds, numbers(np.cumsum(values), 6), brief(absent, 6)
+
+
+def _key(model: Model) -> str:
+    return json.dumps(model.normalizer, sort_keys=True, default=str)
