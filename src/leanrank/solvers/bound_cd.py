@@ -21,6 +21,7 @@ from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.losses.base import require
 from leanrank.penalties._coordinate import coordinate_minimum
+from leanrank.solvers.certificate import Certificate
 from leanrank.solvers.newton import Solution
 from leanrank.solvers.problem import Problem
 
@@ -67,29 +68,27 @@ def solve_bound_cd(
     table = penalty.coordinate_table()
     w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not see them
     u = problem.scores(w)
-    best_dual, n_iter, history = -np.inf, 0, []
+    certificate = Certificate(problem, penalty)
+    n_iter, history = 0, []
     while True:
         value, g = problem.evaluate(u)
         c = problem.design.rmatvec(g)
         objective = value + penalty.value(w)
-        a = penalty.dual_scale(c)
-        dual = problem.dual(u, a) - penalty.conjugate(a * c)
-        # where a free feature has a slope the dual value bounds nothing: do not keep it
-        best_dual = dual if penalty.free.any() else max(best_dual, dual)
-        gap = abs(objective - best_dual)
+        certificate.raise_bound(u, c)
+        gap = certificate.gap(objective)
         free_residual = penalty.free_residual(w, c)
         entry = {
             "iteration": n_iter,
             "objective": objective,
-            "gap": gap / objective if objective > 0 else 0.0,
+            "gap": gap,
             "support": int(np.count_nonzero(w)),
         }
         history.append(entry)
         if callback is not None:
             callback(entry)
-        converged = gap <= tol * objective and free_residual <= tol
+        converged = gap <= tol and free_residual <= tol
         if converged or n_iter >= max_iter:
-            return Solution(w, objective, entry["gap"], free_residual, n_iter, converged, history)
+            return Solution(w, objective, gap, free_residual, n_iter, converged, history)
         sweeps = min(SWEEPS_BETWEEN_CHECKS, max_iter - n_iter)
         _sweeps(evaluate, arrays, *columns, query_of, n_queries, beta, table, w, u, g, sweeps)
         n_iter += sweeps

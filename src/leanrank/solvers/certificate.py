@@ -23,23 +23,29 @@ class Certificate:
     def __init__(self, problem: Problem, penalty: Any) -> None:
         self.problem = problem
         self.penalty = penalty
-        self.best = -np.inf
+        self.best = self.latest = -np.inf
         self._any_free = bool(np.any(penalty.free & ~penalty.excluded))
 
-    def raise_bound(self, u: FloatArray, c: FloatArray) -> None:
+    def raise_bound(self, u: FloatArray, c: FloatArray) -> float:
         """Take in the dual value at scores u, where c is the loss's gradient in the weights.
 
-        While unpenalised features are not at their optimum a dual value bounds nothing that lasts,
-        so that with such features only the latest one counts.
+        Gives the factor that made the gradient a dual point. While unpenalised features are not at
+        their optimum a dual value bounds nothing that lasts, so that with such features only the
+        latest one counts.
         """
-        a = self.penalty.dual_scale(c)
-        dual = self.problem.dual(u, a) - self.penalty.conjugate(a * c)
-        self.best = dual if self._any_free else max(self.best, dual)
+        a: float = self.penalty.dual_scale(c)
+        self.latest = self.problem.dual(u, a) - self.penalty.conjugate(a * c)
+        self.best = self.latest if self._any_free else max(self.best, self.latest)
+        return a
+
+    def room(self, objective: float) -> float:
+        """Give how far an objective is above the bound."""
+        above = objective - self.best
+        return abs(above) if self._any_free else max(0.0, above)
 
     def gap(self, objective: float) -> float:
         """Give the relative duality gap of an objective."""
-        room = objective - self.best
-        return relative(abs(room) if self._any_free else room, objective)
+        return relative(self.room(objective), objective)
 
 
 def relative(room: float, objective: float) -> float:

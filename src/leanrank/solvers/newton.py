@@ -19,6 +19,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.losses.base import require
 from leanrank.solvers._quadratic_products import minimise_by_products
+from leanrank.solvers.certificate import Certificate
 from leanrank.solvers.lazy_gradient import LazyGradient
 from leanrank.solvers.problem import Problem
 
@@ -123,8 +124,7 @@ def solve_newton(
     state = _start(problem, penalty, w)
     gradient = LazyGradient.of(problem)
     alive = ~penalty.excluded
-    any_free = bool(np.any(penalty.free & alive))
-    best_dual = -np.inf
+    certificate = Certificate(problem, penalty)
     free_scale = 1.0
     history: list[dict[str, Any]] = []
     strength = np.inf
@@ -132,17 +132,14 @@ def solve_newton(
     for n_iter in range(1, max_iter + 1):
         c = gradient(state.g, penalty, alive)
         objective = state.value + penalty.value(state.w)
-        a = penalty.dual_scale(c)
-        dual = problem.dual(state.u, a) - penalty.conjugate(a * c)
-        # while free features are not at their optimum, a dual value bounds nothing that lasts
-        best_dual = dual if any_free else max(best_dual, dual)
-        gap = abs(objective - best_dual) if any_free else max(0.0, objective - best_dual)
+        a = certificate.raise_bound(state.u, c)
+        gap = certificate.room(objective)
         free_residual = penalty.free_residual(state.w, c)
         free_scale = max(free_scale, free_residual)
         entry = {
             "iteration": n_iter,
             "objective": objective,
-            "gap": gap / objective if objective > 0 else 0.0,
+            "gap": certificate.gap(objective),
             "support": int(np.count_nonzero(state.w)),
             "working_set": len(working.features),
             "alive": int(np.count_nonzero(alive)),
@@ -154,7 +151,10 @@ def solve_newton(
         if converged or n_iter == max_iter:
             break
         if radius is not None:
-            reach = np.sqrt(max(0.0, objective - dual) / 2.0) * radius + a * gradient.slack
+            reach = (
+                np.sqrt(max(0.0, objective - certificate.latest) / 2.0) * radius
+                + a * gradient.slack
+            )
             _screen(alive, penalty, a * c, reach, state.w)
         strength = _strength(strength, penalty, c, state.w, alive)
         stage = penalty if strength == 1.0 else penalty.times(strength)
@@ -291,24 +291,21 @@ def _minimise_over(
     """Take Newton steps in the working set until its gap is below target; tell if any was taken."""
     features, block = working.features, working.block
     part = penalty.restrict(features)
-    any_free = bool(part.free.any())
+    certificate = Certificate(problem, part)
     moved = False
     promised = -np.inf
-    best_dual = -np.inf
     for _ in range(1 if rough else MOST_STEPS):
         w = state.w[features]
         c = block.rmatvec(state.g)
         objective = state.value + part.value(w)
-        a = part.dual_scale(c)
-        dual = problem.dual(state.u, a) - part.conjugate(a * c)
-        best_dual = dual if any_free else max(best_dual, dual)
-        gap = abs(objective - best_dual)
+        certificate.raise_bound(state.u, c)
+        gap = certificate.room(objective)
         stalled = moved and promised > -ROUNDING * objective and gap > 0.5 * working.gap * objective
         if stalled:
             break
         if moved and gap <= target and part.free_residual(w, c) <= target:
             break
-        relative_gap = gap / objective if objective > 0 else 0.0
+        relative_gap = certificate.gap(objective)
         step, fresh = working.step(part, state.u, c, w, relative_gap, rough=rough)
         promised = float(np.sum(c * step + part.change(w, step)))
         if promised < 0.0 and _line_search(
