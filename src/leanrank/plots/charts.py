@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from leanrank.selection.costs import Costs
     from leanrank.selection.study import Study
 
+ROW_HEIGHT = 20
+"""Of a bar with its name, in pixels."""
+
 
 def front(
     study: Study | Iterable[Candidate],
@@ -176,11 +179,7 @@ def coefficient_path(
         .encode(x="alpha:Q"),
     ]
     marker = alt.param(name="chosen_alpha", value=0)
-    layered = (
-        alt.layer(*pieces, data=_data("path", rows))
-        .add_params(marker)
-        .properties(padding={"right": 130})
-    )
+    layered = alt.layer(*pieces, data=_data("path", rows)).add_params(marker)
     return _finished(layered, width, height)
 
 
@@ -230,7 +229,7 @@ def features(
     layered = alt.layer(*pieces, data=_data("features", rows)).transform_calculate(
         up="datum.weight >= 0 ? datum.share : null", down="datum.weight < 0 ? datum.share : null"
     )
-    return _finished(layered, width, alt.Step(20))
+    return _finished(layered, width, ROW_HEIGHT * max(1, len(rows)))
 
 
 def learning_curve(

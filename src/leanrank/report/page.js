@@ -35,9 +35,13 @@
   const measureName = (name) => report.titles[name] || name;
   const model = () => report.models[state.model];
   const better = report.higher[report.measure] ? 1 : -1;
-  // the hardest comparison first
+  // the hardest comparison first; one with the same model is none
   const strength = (each) => better * (each.headline[report.measure] || [0])[0];
-  report.baselines.forEach((each, at) => { if (strength(each) > strength(report.baselines[state.baseline])) state.baseline = at; });
+  const differs = (each) => each.values.some((value, at) => value !== model().values[at]);
+  report.baselines.forEach((each, at) => {
+    const now = report.baselines[state.baseline];
+    if (differs(each) && (!differs(now) || strength(each) > strength(now))) state.baseline = at;
+  });
 
   // ---- theme
 
@@ -126,7 +130,10 @@
     if (point) point.focus();
   });
 
-  const onFeatures = (view) => view.data("features", model().rows.slice(0, 15));
+  const onFeatures = (view) => {
+    const rows = model().rows.slice(0, 15);
+    view.data("features", rows).height(20 * Math.max(1, rows.length));
+  };
   const drawFeatures = () => draw("features", report.charts.features, "chart-features", onFeatures);
   const onPath = (view) => view.signal("chosen_alpha", model().path === state.path && model().alpha || 0);
   let drawnPath = null;
