@@ -29,12 +29,15 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--only", help="run one part of a benchmark")
+    parser.add_argument("--budget", help="time for one search, such as 10s (tune only)")
+    parser.add_argument("--reports", type=Path, help="directory for reports (tune only)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     args = parser.parse_args()
     print(" ".join(f"{key}={value}" for key, value in machine().items()), flush=True)
     for name in args.names:
         module = importlib.import_module(f"benchmarks.{name}")
-        tables = module.run(Options(args.data, args.repeat, args.quick, args.only))
+        options = Options(args.data, args.repeat, args.quick, args.only, args.budget, args.reports)
+        tables = module.run(options)
         for table in tables:
             print("\n" + table.markdown(), flush=True)
         save(name, tables, args.out)

@@ -28,6 +28,8 @@ class Options:
     repeat: int
     quick: bool
     only: str | None = None
+    budget: str | None = None
+    reports: Path | None = None
 
 
 @dataclass(frozen=True)

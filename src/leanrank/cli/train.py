@@ -53,6 +53,10 @@ def train(
     read: options.Read = None,
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="Write a page about the model; with --vali."),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Seed of an algorithm that draws at random.")
     ] = None,
@@ -101,8 +105,12 @@ def train(
         raise InputError("--json and the model both go to standard output: give the model a file")
     request = Request(
         data, model, vali, algorithm, parameter or [], scale, format, read or [], measures,
-        convention, seed, jobs, checkpoint, every, features, json,
+        convention, seed, jobs, checkpoint, every, features, json, report,
     )  # fmt: skip
+    if report is not None:
+        check_folder(report)
+        if stream or vali is None:
+            raise InputError("--report needs --vali, and all data at once: leave --stream out")
     if stream:
         from leanrank.cli.train_stream import train_stream
 
@@ -138,6 +146,7 @@ class Request:
     every: int | None
     features: str | None
     json: bool
+    report: str | None = None
 
 
 def _train_in_memory(request: Request) -> None:
@@ -167,6 +176,9 @@ def _train_in_memory(request: Request) -> None:
         columns = {name: evaluate(d, fitted.predict(d), **how) for name, d in sets.items()}
         fitted = with_measures(fitted, {name: column.means for name, column in columns.items()})
         fitted.save(model)
+        if request.report is not None:
+            say("Writing the report")
+            _write_report(fitted, sets, request)
     if request.json:
         sizes = {
             name: {"queries": d.n_queries, "documents": len(d), "features": d.n_features}
@@ -176,6 +188,26 @@ def _train_in_memory(request: Request) -> None:
     else:
         shown = {name: screen.data_summary(d) for name, d in sets.items()}
         print_summary(model, shown, fitted, columns)
+        if request.report is not None:
+            console = screen.screen(error=model == "-")
+            console.print(f"Report written to {request.report}", soft_wrap=True)
+
+
+def _write_report(model: Model, sets: dict[str, RankingData], request: Request) -> None:
+    from leanrank.metrics import parse_measures
+    from leanrank.report import study_of_model, write_report
+
+    assert request.report is not None
+    measures = [measure.name for measure in parse_measures(request.measures)]
+    study = study_of_model(
+        model,
+        sets["training"],
+        sets["validation"],
+        measure=measures[0],
+        measures=measures,
+        convention=request.convention,
+    )
+    write_report(study, request.report)
 
 
 def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:

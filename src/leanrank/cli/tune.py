@@ -161,7 +161,13 @@ def tune(
         final, columns = _finished(study, normalizer, raw, measures, convention)
         final.save(model)
         if report is not None:
-            _write_report(study, report, raw.get("test"), normalizer)
+            from leanrank.report import write_report
+
+            told("Writing the report")
+            held_out = raw.get("test")
+            if held_out is not None and normalizer is not None:
+                held_out = normalizer.transform(held_out)
+            write_report(study, report, test=held_out)
     if json:
         print_result(study, final, columns, model, raw)
     else:
@@ -247,24 +253,3 @@ def _finished(
         for name, part in raw.items()
     }
     return with_measures(final, {name: c.means for name, c in columns.items()}), columns
-
-
-def _write_report(study: Study, path: str, test: RankingData | None, normalizer: Any) -> None:
-    from dataclasses import replace
-
-    from leanrank.report import write_report
-    from leanrank.selection.baselines import measure_baselines
-    from leanrank.selection.trials import Task
-
-    alone = study.validation is study.training
-    task = Task(
-        study.training,
-        None if alone else study.validation,
-        study.measure,
-        study.measures,
-        study.measures,
-        study.convention,
-    )
-    if test is not None and normalizer is not None:
-        test = normalizer.transform(test)
-    write_report(replace(study, baselines=measure_baselines(task)), path, test=test)

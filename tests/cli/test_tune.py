@@ -1,0 +1,136 @@
+import json
+
+import pytest
+
+from leanrank import load_letor, load_model
+from leanrank.metrics import evaluate
+
+WORDS = ("tune", "train.txt", "--vali", "vali.txt", "-m", "m.json", "-j", 1)
+SOME = ("--systems", "domination,greedyrankrls", "--trials", 3)
+
+
+def left_behind(folder):
+    return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".txt"))
+
+
+def test_the_front_and_the_chosen_model(run, files):
+    done = run(*WORDS, *SOME, "--max-features", 3, "--test", "test.txt")
+    assert done.code == 0, done.err
+    assert "← chosen" in done.out
+    assert "interval" in done.out
+    assert "Model written to m.json" in done.out
+    model = load_model("m.json")
+    assert 1 <= model.n_nonzero <= 3
+    assert set(model.provenance["measures"]) == {"training", "validation", "test"}
+    test = load_letor("test.txt")
+    found = evaluate(test, model.predict(test), measures="ndcg@10,map")
+    assert model.provenance["measures"]["test"] == pytest.approx(found.means)
+    assert model.provenance["data"]["queries"] == 12
+    assert left_behind(files) == ["m.json"]
+
+
+def test_json(run, files):
+    done = run(*WORDS, *SOME, "--max-features", 3, "--json", "--measure", "map")
+    kept = json.loads(done.out)
+    assert kept["measure"] == "map"
+    assert kept["chosen"]["n_features"] <= 3
+    sizes = [one["n_features"] for one in kept["front"]]
+    assert sizes == sorted(sizes)
+    for one in kept["front"]:
+        assert one["interval"][0] <= one["score"] <= one["interval"][1]
+    assert set(kept["measures"]) == {"training", "validation"}
+
+
+def test_a_journal_is_kept_and_gone_on_from(run, files):
+    first = run(*WORDS, *SOME, "--journal", "j", "--json")
+    lines = (files / "j").read_text().splitlines()
+    assert len(lines) == 4
+    (files / "j").write_text("\n".join(lines[:2]) + "\n" + lines[2][:50])
+    again = run(*WORDS, *SOME, "--journal", "j", "--json")
+    one, two = json.loads(first.out), json.loads(again.out)
+    assert two["weights"] == one["weights"]
+    assert two["front"] == one["front"]
+    other = run(*WORDS, *SOME, "--journal", "j", "--max-features", 2)
+    assert other.code == 2
+    assert "belongs to another search, whose max_features is null and not 2" in other.err
+
+
+def test_wishes_that_nothing_meets(run, files):
+    done = run(*WORDS, *SOME, "--max-features", 2, "--min-ndcg", 0.999)
+    assert done.code == 2
+    assert "no model reaches ndcg@10 0.999 with at most 2 features: the best has 0." in done.err
+    assert left_behind(files) == []
+
+
+def test_costs(run, files):
+    (files / "costs.txt").write_text("0,5ms\n*,1ms\n")
+    words = (*WORDS, *SOME, "--costs", "costs.txt", "--json")
+    done = run(*words, "--max-cost", "3ms")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["chosen"]["cost"] <= 3
+    assert 0 not in load_model("m.json").indices
+    done = run(*words, "--max-cost", "500us")
+    assert "at a cost of at most 0.5: the smallest has 1 at a cost of" in done.err
+    assert run(*WORDS, "--max-cost", "3ms").code == 2
+
+
+def test_scaled_features_travel_in_the_model(run, files):
+    done = run(*WORDS, *SOME, "--scale", "query-standard", "--json", "--test", "test.txt")
+    assert done.code == 0, done.err
+    model = load_model("m.json")
+    assert model.normalizer["kind"] == "query-standard"
+    test = load_letor("test.txt")
+    found = evaluate(test, model.predict(test), measures="ndcg@10")
+    assert json.loads(done.out)["measures"]["test"]["means"]["ndcg@10"] == found["ndcg@10"]
+
+
+def test_without_validation_data(run, files):
+    done = run("tune", "train.txt", "-m", "m.json", "-j", 1, *SOME, "--max-features", 2)
+    assert done.code == 0, done.err
+    assert "on cross-validation queries" in done.out
+
+
+def test_a_report_is_written(run, files):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    done = run(*WORDS, *SOME, "--report", "r.html", "--test", "test.txt")
+    assert done.code == 0, done.err
+    assert "<html" in (files / "r.html").read_text()[:500]
+    assert "Report written to r.html" in done.out
+    done = run("train", "train.txt", "--vali", "vali.txt", "-m", "m.json", "--report", "t.html")
+    assert done.code == 0, done.err
+    assert "<html" in (files / "t.html").read_text()[:500]
+    assert "Report written to t.html" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--budget", "soon"), "--budget: 'soon' is no length of time"),
+        (("--budget", "1s", "--trials", 2), "--budget and --trials both say when to stop"),
+        (("--systems", "lightgbm"), "this is for leanrank compare only"),
+        (("--systems", "dominaton"), "did you mean 'domination'"),
+        (("--min-measure", "map"), "write a measure and a number, such as map=0.4"),
+        (("--min-measure", "mapp=0.3"), "mapp"),
+        (("--min-ndcg", 0.1, "--min-measure", "ndcg@10=0.2"), "has a bound already"),
+        (("--measure", "mapp"), "mapp"),
+        (("--refit", "test"), "refit='test' is not known"),
+        (("--rule", "2se", "--trials", 1, "--systems", "rankrls"), "rule='2se' is not known"),
+        (("--report", "no/r.html"), "the directory no does not exist"),
+        (("--journal", "no/j"), "the directory no does not exist"),
+        (("--costs", "none.csv"), "none.csv: cannot be read"),
+    ],
+)
+def test_mistakes_are_one_sentence(run, files, words, message):
+    done = run(*WORDS, *words)
+    assert done.code == 2 or "cannot be read" in message
+    assert done.code != 0
+    assert message in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert left_behind(files) == []
+
+
+def test_a_report_on_training_needs_validation_data(run, files):
+    done = run("train", "train.txt", "-m", "m.json", "--report", "r.html")
+    assert done.code == 2
+    assert "--report needs --vali" in done.err
