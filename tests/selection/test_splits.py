@@ -21,7 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from leanrank import DominationRanker, RankBoost, RankRLS, RankSVM
 from leanrank.data import QueryStandardScaler, RankingData, make_ranking
 from leanrank.errors import InputError
-from leanrank.selection import QueryKFold
+from leanrank.metrics import evaluate
+from leanrank.selection import QueryKFold, RankingScorer, cross_validate_ranker
 from leanrank.selection.splits import ranking_data, whole_query_folds
 
 
@@ -156,7 +157,9 @@ def test_cross_validate_and_pipelines(routing, data, ranker):
     """Steps that scale within queries get the queries too; sparse rows are cut as dense ones."""
     pipeline = make_pipeline(StandardScaler(), QueryStandardScaler(), ranker)
     cv, params = QueryKFold(3, n_repeats=2), {"qid": data.qid}
-    found = cross_validate(pipeline, data.X, data.y, cv=cv, params=params)
+    found = cross_validate(
+        pipeline, data.X, data.y, cv=cv, params=params, scoring=RankingScorer("ndcg@10")
+    )
     expected = []
     for train, test in cv.split(data.X, data.y, data.qid):
         fitted = sklearn.base.clone(pipeline)
@@ -170,8 +173,45 @@ def test_cross_validate_and_pipelines(routing, data, ranker):
     scores = cross_val_predict(ranker, data.X, data.y, cv=QueryKFold(3), params=params)
     assert scores.shape == data.y.shape
     grid = {f"{type(ranker).__name__.lower()}__alpha": [0.2, 0.02]}
-    search = GridSearchCV(pipeline, grid, cv=QueryKFold(3)).fit(data.X, data.y, qid=data.qid)
+    search = GridSearchCV(pipeline, grid, cv=QueryKFold(3), scoring=RankingScorer("map"))
+    search.fit(data.X, data.y, qid=data.qid)
     assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+    judged = evaluate(data.y, search.best_estimator_.predict(data.X, qid=data.qid), data.qid)
+    assert search.score(data.X, data.y, qid=data.qid) == pytest.approx(judged["map"])
+
+
+def test_the_scorer(data):
+    """Any measure in any convention; errors come out negative; ties follow no order of the file."""
+    ranker = RankRLS(0.1).fit(data.X, data.y, qid=data.qid)
+    scores = ranker.predict(data.X)
+    for measure, sign in (("map", 1), ("all_pairs_error", -1)):
+        value = RankingScorer(measure, "letor4")(ranker, data.X, data.y, qid=data.qid)
+        expected = evaluate(data.y, scores, data.qid, measures=measure, convention="letor4")
+        assert value == pytest.approx(sign * expected[measure])
+    empty = DominationRanker(100.0).fit(data.X, data.y, qid=data.qid)
+    order = np.lexsort([-data.y, data.qid])  # the best documents first
+    tied = RankingScorer("map", "letor4")(empty, data.X[order], data.y[order], qid=data.qid[order])
+    assert tied < 0.9
+    with pytest.raises(InputError, match="must know the query"):
+        RankingScorer()(ranker, data.X, data.y)
+    pipeline = make_pipeline(QueryStandardScaler(), RankRLS())
+    pipeline.fit(data.X, data.y, rankrls__qid=data.qid, querystandardscaler__qid=data.qid)
+    with pytest.raises(InputError, match="enable_metadata_routing=True"):
+        RankingScorer()(pipeline, data.X, data.y, qid=data.qid)
+
+
+def test_several_scorers_at_once(routing, data):
+    found = cross_validate(
+        RankSVM(),
+        data.X,
+        data.y,
+        cv=QueryKFold(3),
+        params={"qid": data.qid},
+        scoring={"map": RankingScorer("map"), "ndcg": RankingScorer("ndcg@5")},
+    )
+    own = cross_validate_ranker(RankSVM(), data, cv=3, measures=["map", "ndcg@5"])
+    assert found["test_map"] == pytest.approx(own.fold_means["map"][:, 0])
+    assert found["test_ndcg"] == pytest.approx(own.fold_means["ndcg@5"][:, 0])
 
 
 def test_without_routing_the_groups_are_enough(data):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from leanrank.selection.front import bootstrap_interval as bootstrap_interval
     from leanrank.selection.front import choose as choose
     from leanrank.selection.front import pareto_front as pareto_front
+    from leanrank.selection.scoring import RankingScorer as RankingScorer
     from leanrank.selection.search import Progress as Progress
     from leanrank.selection.spaces import SPACES as SPACES
     from leanrank.selection.spaces import TUNING as TUNING
@@ -50,6 +51,7 @@ __getattr__, __dir__, __all__ = attach(
         "FeatureGroup": "leanrank.selection.stable_features",
         "Fits": "leanrank.selection.sweeps",
         "QueryKFold": "leanrank.selection.splits",
+        "RankingScorer": "leanrank.selection.scoring",
         "SPACES": "leanrank.selection.spaces",
         "Sizes": "leanrank.selection.sweeps",
         "Space": "leanrank.selection.spaces",
