@@ -22,6 +22,7 @@ COMMANDS = {
     "evaluate": "Measure how well scores rank judged documents.",
     "tune": "Search for the best model that meets your wishes.",
     "compare": "Compare all systems on the same data.",
+    "report": "Write a page about a model, its rivals and its data.",
     "convert": "Write data in another format.",
     "reproduce": "Run a published experiment again, and compare.",
 }

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from leanrank.report.data_checks import Finding as Finding
     from leanrank.report.data_checks import check_data as check_data
     from leanrank.report.studies import study_of_model as study_of_model
+    from leanrank.report.studies import with_path as with_path
+    from leanrank.report.studies import with_stability as with_stability
     from leanrank.report.writing import write_report as write_report
 
 __getattr__, __dir__, __all__ = attach(
@@ -16,6 +18,8 @@ __getattr__, __dir__, __all__ = attach(
         "Finding": "leanrank.report.data_checks",
         "check_data": "leanrank.report.data_checks",
         "study_of_model": "leanrank.report.studies",
+        "with_path": "leanrank.report.studies",
+        "with_stability": "leanrank.report.studies",
         "write_report": "leanrank.report.writing",
     },
 )

@@ -11,13 +11,13 @@ from leanrank._typing import FloatArray
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
 from leanrank.plots import charts
-from leanrank.plots.rows import feature_rows, front_models
+from leanrank.plots.rows import feature_rows, feature_title, front_models
 from leanrank.plots.theme import theme
 from leanrank.report.data_checks import check_data
 from leanrank.report.numbers import brief, counted, numbers
 from leanrank.report.paths import find_paths, path_of
 from leanrank.report.queries import query_details
-from leanrank.report.studies import fit_baselines, measured
+from leanrank.report.studies import fit_baselines, measure_baselines, measured
 from leanrank.selection.candidate import Candidate, mean_of
 from leanrank.selection.front import better_sign, bootstrap_interval
 from leanrank.selection.study import Study
@@ -27,6 +27,7 @@ from leanrank.selection.validation import Split
 MOST_MODELS = 40
 MOST_FEATURES = 60
 MOST_QUERIES = 2000
+MOST_GROUPS = 8
 _FILL = "container"
 
 
@@ -45,11 +46,8 @@ def report_contents(
     models = _shown_models(study)
     split = Split(study.training, study.validation, study.measure, study.convention)
     measures = study.measures or (study.measure,)
-    fitted = fit_baselines(split) if test is not None or not study.baselines else {}
-    baselines: Mapping[str, Mapping[str, FloatArray]] = study.baselines or {
-        name: measured(split, one.predict(study.validation), study.validation, measures)
-        for name, one in fitted.items()
-    }
+    baselines = study.baselines or measure_baselines(split, measures)
+    fitted = {} if test is None else fit_baselines(split)
     on_test = {} if test is None else {
         name: measured(split, one.predict(test), test, measures) for name, one in fitted.items()
     }  # fmt: skip
@@ -215,7 +213,17 @@ def _stability(study: Study) -> dict[str, Any] | None:
         "jaccard": getattr(result, "jaccard", None),
         "index": getattr(result, "stability_index", None),
     }
-    return {name: None if value is None else brief(float(value)) for name, value in facts.items()}
+    said = {name: None if value is None else brief(float(value)) for name, value in facts.items()}
+    groups = [
+        {
+            "features": [feature_title(at, study.feature_names) for at in group.features],
+            "frequency": brief(group.frequency),
+            "at_once": brief(group.at_once, 3),
+        }
+        for group in getattr(result, "groups", ())
+        if len(group.features) > 1
+    ]
+    return {**said, "groups": groups[:MOST_GROUPS]}
 
 
 def _charts(

@@ -245,6 +245,17 @@
     byId("features-note").textContent = notes.join(" ");
   }
 
+  function showGroups() {
+    const groups = (report.stability && report.stability.groups) || [];
+    if (!groups.length) return;
+    fill(byId("groups"), make("h3", {}, "Features that can stand in for each other"),
+      make("p", { class: "note" }, "They say nearly the same about the documents of a query. Where a subsample chooses about one of a group, the others are as good."),
+      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Groups of features" }, make("table", {},
+        make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "text" }, "group"), make("th", { scope: "col" }, "any chosen"), make("th", { scope: "col" }, "at once"))),
+        make("tbody", {}, groups.map((each) => make("tr", {}, make("td", { class: "text name" }, each.features.join(", ")),
+          make("td", {}, percent(each.frequency)), make("td", {}, fixed(each.at_once, 1) + " of " + each.features.length)))))));
+  }
+
   // ---- path
 
   function showPath() {
@@ -443,6 +454,6 @@
 
   showTheme();
   if (model().path !== null) state.path = model().path;
-  showPath(); showFrame(); showHeadline(); showModels(); showCurrent(); showFeatures(); showQueries(); showQuery(); showData();
+  showPath(); showFrame(); showHeadline(); showModels(); showCurrent(); showFeatures(); showGroups(); showQueries(); showQuery(); showData();
   drawAll().then(() => document.documentElement.setAttribute("data-ready", "true"));
 })();

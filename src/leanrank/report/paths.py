@@ -35,13 +35,17 @@ def find_paths(study: Study) -> dict[str, Path]:
 
 
 def path_of(one: Candidate, paths: Mapping[str, Path]) -> str | None:
-    """Give the name of the path that a candidate is a point of."""
+    """Give the name of the path that a candidate lies on."""
     alpha = one.parameters.get("alpha")
     for name in (_name(one), one.algorithm):
         path = paths.get(name)
-        if path is not None and alpha is not None and np.isclose(path.alphas, alpha).any():
+        if path is not None and alpha is not None and _spans(path, float(alpha)):
             return name
     return None
+
+
+def _spans(path: Path, alpha: float) -> bool:
+    return float(path.alphas.min()) * 0.999 <= alpha <= float(path.alphas.max()) * 1.001
 
 
 def _name(one: Candidate) -> str:

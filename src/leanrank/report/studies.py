@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,16 @@ from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.model.base import Model
+from leanrank.model.linear import LinearModel
+from leanrank.rankers import RANKERS, get_ranker
+from leanrank.rankers.path import Path
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
 from leanrank.selection.study import Study
 from leanrank.selection.systems import fit_system
 from leanrank.selection.validation import Split
 
+N_FOLDS = 5
 BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
 
 
@@ -57,18 +62,22 @@ def study_of_model(
     >>> study_of_model(model, train, vali)
     Study: 1 candidates by ndcg@10 (standard), 1 on the front, chosen: DominationRanker alpha=0.2
     """
+    if model.n_nonzero == 0:
+        raise InputError("the model uses no feature: there is nothing to report")
+    _check_names(model, training)
+    # features as the model sees them: baselines and stability are then about the same
+    training, validation = (as_seen_by(model, data) for data in (training, validation))
+    model = model.replace(normalizer=None)
     names = tuple(dict.fromkeys([measure, *measures]))
     split = Split(training, validation, measure, convention)
     values = measured(split, model.predict(validation), validation, names)
     cost = float(model.n_nonzero) if costs is None else costs.of(model.indices)
     made = model.provenance
     algorithm = str(made.get("algorithm", type(model).__name__))
-    parameters = {k: v for k, v in dict(made.get("parameters") or {}).items() if _told(k, v)}
+    parameters = _telling(algorithm, dict(made.get("parameters") or {}))
     one = Candidate(
         describe(algorithm, parameters), algorithm, parameters, model, values, model.n_nonzero, cost
     )
-    if model.n_nonzero == 0:
-        raise InputError("the model uses no feature: there is nothing to report")
     return Study(
         measure=measure,
         convention=convention,
@@ -79,12 +88,99 @@ def study_of_model(
         measures=names,
         feature_names=model.feature_names or training.feature_names,
         costs=costs,
-        baselines={
-            name: measured(split, baseline.predict(validation), validation, names)
-            for name, baseline in fit_baselines(split).items()
-        },
+        baselines=measure_baselines(split, names),
         history=history,
     )
+
+
+def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None = None) -> Study:
+    """Add how often subsamples of the training queries choose each feature.
+
+    The chosen model's ranker is fitted again with its parameters. A study of a model that no ranker
+    of ours made, or that cannot be fitted to half of the queries, is given back as it is.
+    """
+    from leanrank.selection.stable_features import stability
+
+    ranker = _ranker_of(study.chosen)
+    if ranker is None:
+        return study
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = stability(ranker, study.training, n_subsamples=n_subsamples, n_jobs=n_jobs)
+    except InputError:
+        return study
+    return replace(study, stability=found)
+
+
+def with_path(study: Study, *, n_alphas: int = 30) -> Study:
+    """Add the models of the chosen one's ranker at other strengths, to choose from.
+
+    A study whose ranker has no path, or whose path has no beginning, is given back as it is.
+    """
+    ranker = _ranker_of(study.chosen)
+    if ranker is None or not hasattr(ranker, "path"):
+        return study
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            path: Path = ranker.path(study.training, n_alphas=n_alphas)
+    except InputError:  # such as a penalty without a strength at which everything is zero
+        return study
+    split = Split(study.training, study.validation, study.measure, study.convention)
+    found = []
+    for alpha, coef in zip(path.alphas.tolist(), path.coefs, strict=True):
+        if not coef.any():
+            continue
+        model = LinearModel.from_coef(coef, feature_names=study.feature_names)
+        values = measured(split, model.predict(study.validation), study.validation, study.measures)
+        parameters = {**study.chosen.parameters, "alpha": alpha}
+        name = describe(study.chosen.algorithm, parameters)
+        cost = float(model.n_nonzero) if study.costs is None else study.costs.of(model.indices)
+        found.append(
+            Candidate(
+                name, study.chosen.algorithm, parameters, model, values, model.n_nonzero, cost
+            )
+        )
+    return replace(
+        study,
+        candidates=[*study.candidates, *found],
+        paths={**study.paths, study.chosen.algorithm: path},
+    )
+
+
+def as_seen_by(model: Model, data: RankingData) -> RankingData:
+    """Give data after the normaliser of a model, if it has one."""
+    if model.normalizer is None:
+        return data
+    from leanrank.data.normalize import normalizer_from_dict
+
+    seen: RankingData = normalizer_from_dict(model.normalizer).transform(data)
+    return seen
+
+
+def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[str, FloatArray]]:
+    """Measure what every model should beat, on the validation part.
+
+    Where that is the training part itself, every query is judged by baselines that were fitted
+    without it, as the models are.
+    """
+    data = split.validation
+    if data is not split.train:
+        return {
+            name: measured(split, baseline.predict(data), data, measures)
+            for name, baseline in fit_baselines(split).items()
+        }
+    groups = np.random.default_rng(0).permutation(data.n_queries) % N_FOLDS
+    scores: dict[str, FloatArray] = {}
+    for group in range(N_FOLDS):
+        kept, held = data.queries[groups != group], data.queries[groups == group]
+        if not kept.informative.any() or not held.n_queries:
+            continue
+        rows = np.repeat(groups == group, np.diff(data.query_ptr))
+        for name, one in fit_baselines(replace(split, train=kept, validation=held)).items():
+            scores.setdefault(name, np.zeros(len(data)))[rows] = one.predict(held)
+    return {name: measured(split, each, data, measures) for name, each in scores.items()}
 
 
 def fit_baselines(split: Split) -> dict[str, Any]:
@@ -112,9 +208,39 @@ def measured(
     return {name: np.asarray(values) for name, values in result.per_query.items()}
 
 
-def _told(name: str, value: Any) -> bool:
-    """Leave out of a model's name what is as it always is."""
-    return value is not None and not isinstance(value, (bool, dict, list)) and name not in _USUAL
+def _ranker_of(one: Candidate) -> Any:
+    """Make the ranker of a candidate again, unfitted; None if it is not one of ours."""
+    classes = {title: name for name, title in RANKERS.items()}
+    name = classes.get(one.algorithm, one.algorithm)
+    made = dict(one.model.provenance.get("parameters") or {}) | dict(one.parameters)
+    if name not in RANKERS:
+        return None
+    kind = get_ranker(name)
+    known = kind().get_params()
+    try:
+        return kind(**{key: value for key, value in made.items() if key in known})
+    except (TypeError, InputError):
+        return None
 
 
-_USUAL = frozenset({"tol", "max_iter", "normalize", "random_state", "verbose"})
+def _check_names(model: Model, data: RankingData) -> None:
+    if model.n_features != data.n_features:
+        raise InputError(
+            f"the model has {model.n_features} features, the data {data.n_features}: give the data "
+            "that it was fitted to"
+        )
+    both = model.feature_names is not None and data.feature_names is not None
+    if both and model.feature_names != data.feature_names:
+        raise InputError("the data name or order their features otherwise than the model does")
+
+
+def _telling(algorithm: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the parameters that are not as they are by default, and the strength."""
+    name = {title: name for name, title in RANKERS.items()}.get(algorithm)
+    usual = {} if name is None else get_ranker(name)().get_params()
+    strengths = ("alpha", "radius", "n_features_to_select")
+    return {
+        key: value
+        for key, value in parameters.items()
+        if key in strengths or (key in usual and value != usual[key])
+    }
