@@ -64,6 +64,7 @@ __getattr__, __dir__, _names = attach(
         "load_model": "leanrank.model",
         "make_ranking": "leanrank.data",
         "metrics": "leanrank.metrics",
+        "selection": "leanrank.selection",
         "plots": "leanrank.plots",
     },
 )
