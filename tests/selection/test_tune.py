@@ -236,11 +236,21 @@ def test_an_order_in_the_file_is_not_learned():
     assert all(one.score("map") < 0.95 for one in study.candidates)
 
 
-def test_a_system_that_fails_does_not_end_the_search(parts):
-    training, validation = parts
-    negative = training.replace(y=training.y - 1), validation.replace(y=validation.y - 1)
-    study = tune(*negative, systems=["lcra", "domination"], trials=2, measure="map")
-    assert study.chosen
+@pytest.mark.parametrize("error", [InputError("it cannot"), ZeroDivisionError("a\nslip")])
+def test_a_system_that_fails_does_not_end_the_search(parts, error, monkeypatch, tmp_path):
+    from leanrank.rankers import RankRLS
+
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr(RankRLS, "path", fail)
+    how = {"journal": tmp_path / "j", "measure": "map"}
+    study = tune(*parts, systems=["rankrls", "ranksvm"], trials=2, **how)
+    assert {one.algorithm for one in study.candidates} == {"ranksvm"}
+    problem = json.loads((tmp_path / "j").read_text().splitlines()[1])["problem"]
+    assert problem in ("it cannot", "unexpected ZeroDivisionError: a slip")
+    with pytest.raises(InputError, match="no system gave a model that ranks anything: "):
+        tune(*parts, systems=["rankrls"], trials=2)
 
 
 def test_fitted_on_both_parts(parts):
@@ -261,10 +271,26 @@ def test_fitted_on_both_parts(parts):
 
 
 def test_systems_take_turns():
-    spaces = {"a": Space("rankrls", {}, {"alpha": (1, 2, 3)}), "b": Space("ranksvm")}
-    assert [(name, s) for name, _, s in round_robin(spaces)] == [
-        ("a", {"alpha": 1}), ("b", {}), ("a", {"alpha": 2}), ("a", {"alpha": 3}),
+    spaces = {
+        "a": Space("rankrls", {}, {"alpha": (1, 2, 3)}),
+        "b": Space("ranksvm"),
+        "listnet": Space("listnet", {}, {"alpha": (1, 2, 3, 4, 5)}),
+    }
+    assert [(name, *s.values()) for name, _, s in round_robin(spaces)] == [
+        ("listnet", 1), ("listnet", 2), ("listnet", 3),
+        ("a", 1), ("b",), ("listnet", 4), ("a", 2), ("listnet", 5), ("a", 3),
     ]  # fmt: skip
+
+
+def test_systems_whose_models_are_too_large_are_tried_once(parts):
+    told = []
+    systems = ["minbatsrank", "rankrls", "pamir"]
+    try:
+        tune(*parts, systems=systems, trials=9, max_features=1, progress=told.append)
+    except InputError as error:
+        assert "no model was found with at most 1 feature" in str(error)  # noqa: PT017
+    done = [at.doing for at in told]
+    assert done.count("pamir") == done.count("rankrls") == 1
 
 
 @pytest.mark.parametrize(
@@ -296,7 +322,7 @@ def test_data_that_do_not_fit(parts):
 
 def test_the_journal_holds_plain_json(parts, tmp_path):
     path = tmp_path / "j"
-    tune(*parts, systems=["domination", "rankboost"], trials=3, journal=path)
+    tune(*parts, systems=["rankrls", "rankboost"], trials=3, journal=path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["trial"] for line in lines[1:]] == [0, 1, 2]
     assert lines[1]["candidates"][0]["model"]["kind"] == "linear"

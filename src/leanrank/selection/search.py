@@ -21,6 +21,12 @@ from leanrank.selection.trials import Task, run_trial
 SHARE = 0.6
 """Of the budget, for rankers and their parameters; the rest is for the local search."""
 
+SPARSE = ("domination", "ranksvm-l1", "greedyrankrls", "nonconvex", "listnet")
+"""Systems whose every trial gives models of many sizes."""
+
+HEAD_START = 3
+"""Turns that these have before the others."""
+
 
 @dataclass(frozen=True)
 class Wishes:
@@ -104,6 +110,7 @@ class Search:
         self.expanded: set[tuple[int, ...]] = set()
         self.problems: dict[str, str] = {}
         self.slow: dict[str, float] = {}
+        self.too_large: set[str] = set()  # systems whose models all exceed the limits
         self.at = 0  # in the plan
         self.n_systems = 0
         self.n_done = 0
@@ -134,25 +141,30 @@ class Search:
             raise InputError(f"no system gave a model that ranks anything: {reason}")
 
     def _do(self, kind: str, name: str, what: Any) -> dict[str, Any]:
+        """Run a trial; one that fails must not end the search."""
         entry: dict[str, Any] = {"trial": self.n_done, "kind": kind, "name": name}
         found: list[Candidate] = []
-        if kind == "system":
-            space, setting = what
-            entry["setting"] = to_json_values(setting)
-            try:
+        try:
+            if kind == "system":
+                space, setting = what
+                entry |= {"at": self.at, "setting": to_json_values(setting)}
                 found = run_trial(self.task, space, setting)
-            except LeanrankError as error:  # one system must not end the search
-                entry["problem"] = str(error)
-        else:
-            parent: Candidate = what
-            entry["support"] = parent.model.indices.tolist()
-            found = improve(
-                self.task,
-                parent,
-                find_pool(self.candidates, self.task.measure),
-                max_features=self.wishes.max_features,
-                max_cost=self.wishes.max_cost,
-            )
+            else:
+                entry["support"] = what.model.indices.tolist()
+                pool = find_pool(self.candidates, self.task.measure)
+                found = improve(
+                    self.task,
+                    what,
+                    pool,
+                    max_features=self.wishes.max_features,
+                    max_cost=self.wishes.max_cost,
+                )
+        except _OutOfTimeError:
+            raise
+        except LeanrankError as error:
+            entry["problem"] = str(error)
+        except Exception as error:
+            entry["problem"] = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
         entry["candidates"] = [_written(one, self.task) for one in found]
         return entry
 
@@ -163,9 +175,11 @@ class Search:
         self.n_done += 1
         self.earlier += float(entry["seconds"])
         if entry["kind"] == "system":
-            self.at += 1
+            self.at = entry["at"] + 1
             self.n_systems += 1
             self.slow[entry["name"]] = float(entry["seconds"])
+            if found and not any(one is not None and self.wishes.allow(one) for one in found):
+                self.too_large.add(entry["name"])
             if "problem" in entry:
                 self.problems[entry["name"]] = entry["problem"]
         else:
@@ -196,9 +210,10 @@ class Search:
         while self.at < len(self.plan):
             name, space, setting = self.plan[self.at]
             left = np.inf if self.budget is None else self.budget - self._seconds()
-            if self.trials is not None or self.slow.get(name, 0.0) <= left or not self.candidates:
+            in_time = self.trials is not None or self.slow.get(name, 0.0) <= left
+            if name not in self.too_large and (in_time or not self.candidates):
                 return "system", name, (space, setting)
-            self.at += 1  # it would not come to an end
+            self.at += 1
         return None
 
     def _next_parent(self) -> Candidate | None:
@@ -241,12 +256,16 @@ class _OutOfTimeError(Exception):
 
 
 def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[str, Any]]]:
-    """Give every system's first setting, then every second one, and so on."""
+    """Give every system's first setting, then every second one, and so on.
+
+    Those with sparse models of every size have a few turns before the others begin.
+    """
     settings = {name: space.settings() for name, space in spaces.items()}
-    for turn in range(max(map(len, settings.values()), default=0)):
+    late = {name: 0 if name in SPARSE else HEAD_START for name in spaces}
+    for turn in range(HEAD_START + max(map(len, settings.values()), default=0)):
         for name, mine in settings.items():
-            if turn < len(mine):
-                yield name, spaces[name], mine[turn]
+            if 0 <= turn - late[name] < len(mine):
+                yield name, spaces[name], mine[turn - late[name]]
 
 
 def _space(name: str) -> Space:
