@@ -5,9 +5,8 @@ strength at which the first feature enters down to a thousandth of it. Dominatio
 path to a relative duality gap of 1e-4. ``LogisticRegression`` learns whether a label is above zero,
 over its own range of C: ``saga`` started from the model before, ``liblinear`` anew, as it cannot
 be. Its tolerance is not a gap, so the gap that its models reach is computed as well, after the
-clock has stopped; besides the default tolerance, saga gets the largest power of ten at which its
-models reach 1e-4. One thread, processor time, and everything warm: each contestant has fitted
-before.
+clock has stopped; saga, which goes beyond 1e-4 at its default tolerance, also runs at one ten times
+larger. One thread, processor time, and everything warm: each contestant has fitted before.
 
 Parts, for ``--only``: ``liblinear``, ``saga``, ``saga-loose``, each beside ours.
 """

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupShuffleSplit
 
 from leanrank import DominationRanker, FenchelRank, GreedyRankRLS, RankRLS, RankSVM
-from leanrank.data import RankingData, make_ranking
+from leanrank.data import RankingData, fetch, make_ranking
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers import RANKERS, get_ranker
@@ -264,3 +264,32 @@ def test_wrong_grids_are_refused(data):
     found = cross_validate_ranker(GreedyRankRLS(), data, cv=2, grid={"n_features_to_select": [2]})
     with pytest.raises(InputError, match="alpha was not varied"):
         _ = found.best_alpha
+
+
+def test_data_frames(data):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(data.X, columns=[f"f{j}" for j in range(8)])
+    found = cross_validate_path(
+        RankRLS(), frame, pandas.Series(data.y), pandas.Series(data.qid), alphas=ALPHAS, cv=3
+    )
+    plain = cross_validate_path(RankRLS(), data, alphas=ALPHAS, cv=3)
+    assert np.array_equal(found.fold_means["ndcg@10"], plain.fold_means["ndcg@10"])
+    assert found.refit(frame, data.y, data.qid).feature_names_in_[0] == "f0"
+
+
+@pytest.mark.realdata
+def test_one_standard_error_on_a_public_set(data_dir):
+    """A few features do as well as many, as far as these queries can tell; and so on the test."""
+    train, _, test = fetch("MQ2008", data_dir=data_dir, download=False).fold(1)
+    ranker = DominationRanker(tol=1e-4)
+    found = cross_validate_path(
+        ranker, train, n_alphas=20, measures=["map"], convention="letor4", n_jobs=2
+    )
+    best, sparse_one = found.refit(train), found.refit(train, rule="1se")
+    n_best, n_sparse = (np.count_nonzero(r.coef_) for r in (best, sparse_one))
+    assert n_sparse < n_best <= 46
+    values = [
+        evaluate(test, r.predict(test), measures="map", convention="letor4")["map"]
+        for r in (best, sparse_one)
+    ]
+    assert values[1] > values[0] - 0.05

@@ -210,7 +210,7 @@ def _cross_validated(
         warnings.simplefilter("always")
         done = make_executor(n_jobs).map(run, tasks)
     summarise_warnings(caught, len(tasks), stacklevel=4)
-    # the models of one fold after another; a greedy search may end early in some fold
+    # A row is a fold, with the models of all settings; a greedy search may end early in some fold.
     by_fold = [
         [done[f * len(settings) + s] for s in range(len(settings))] for f in range(len(folds))
     ]
@@ -258,8 +258,9 @@ def summarise_warnings(
     """Say once what many fits have said."""
     short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
     if short:
+        n_short = min(len(short), n_fits)
         warnings.warn(
-            f"{min(len(short), n_fits)} of {n_fits} fits did not converge, the first: {short[0].message}",
+            f"{n_short} of {n_fits} fits did not converge, the first: {short[0].message}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
