@@ -255,3 +255,33 @@ def test_names_and_examples():
     assert done.failed == 0
     for module in (minbatsrank, stochastic):
         assert doctest.testmod(module).failed == 0
+
+
+def test_a_run_does_not_go_on_with_other_parameters():
+    data = problem()
+    ranker = MinBatSRank(0.1, epochs=2, warm_start=True).fit(data)
+    ranker.set_params(epochs=3, patience=2, measure="map").fit(data)
+    ranker.set_params(alpha=0.2)
+    for go_on in (ranker.fit, ranker.partial_fit):
+        with pytest.raises(InputError, match=r"begun with alpha=0\.1 and cannot go on with alpha"):
+            go_on(data)
+    ranker.set_params(warm_start=False).fit(data).partial_fit(data)
+
+
+def test_growing_is_one_way():
+    ranker = MinBatSRank(0.1).partial_fit(problem())
+    with pytest.raises(InputError, match="features already: it cannot go on with 3"):
+        ranker.grow(3)
+
+
+def test_the_best_pass_is_forgotten_when_learning_goes_on():
+    data = problem()
+    ranker = MinBatSRank(0.1, epochs=2).fit(data, validation=data)
+    assert ranker.best_epoch_ in (1, 2)
+    assert not hasattr(ranker.partial_fit(data), "best_epoch_")
+
+
+@pytest.mark.parametrize("wrong", ["zero", -1, 0.5])
+def test_a_wrong_seed(wrong):
+    with pytest.raises(InputError, match=r"random_state=.* must be a whole number"):
+        MinBatSRank(random_state=wrong).fit(problem())

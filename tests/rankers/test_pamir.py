@@ -102,7 +102,7 @@ def test_wrong_parameters(data):
     for parameters, message in (
         ({"C": 0}, "C=0 must be a finite number, above 0"),
         ({"n_steps": 0}, "n_steps=0 must be a whole number"),
-        ({"sampling": "documents"}, "'documents' are not known"),
+        ({"sampling": "documents"}, "sampling='documents' is not known"),
     ):
         with pytest.raises(InputError, match=message):
             PAMIR(**parameters).fit(data)

@@ -336,3 +336,66 @@ def test_what_cannot_be_done(tmp_path):
     for features in ("hash", "hash:99", "hash:x", "shrink"):
         with pytest.raises(InputError, match="use 'grow', or 'hash:BITS'"):
             fit_stream(ranker(), chunks(), features=features)
+
+
+@pytest.mark.parametrize("features", ["grow", "hash:5"])
+def test_a_warm_start_goes_on_after_a_stream(features):
+    whole = list(chunks())
+    model = ranker(warm_start=True, relative=False)
+    fit_stream(fit_stream(model, whole[:5], features=features), whole[5:], features=features)
+    at_once = fit_stream(ranker(relative=False), whole, features=features)
+    assert np.array_equal(model.coef_, at_once.coef_)
+    assert model.coef_.any()
+
+
+def test_a_warm_start_takes_other_widths():
+    model = fit_stream(ranker(warm_start=True), chunks())
+    wider = stream_ranking(20, 12, N_FEATURES + 5, random_state=4)
+    assert len(fit_stream(model, wider).coef_) == N_FEATURES + 5
+    assert len(fit_stream(model, chunks(20)).coef_) == N_FEATURES + 5
+
+
+def test_buckets_are_not_features():
+    model = fit_stream(ranker(warm_start=True), chunks(), features="hash:4")
+    with pytest.raises(InputError, match="learned from hashed features: go on with fit_stream"):
+        model.partial_fit(next(iter(chunks())))
+    for features in ("grow", "hash:5"):
+        with pytest.raises(InputError, match="features='hash:4' before"):
+            fit_stream(model, chunks(), features=features)
+
+
+def frames(*columns):
+    pandas = pytest.importorskip("pandas")
+    for number, names in enumerate(columns):
+        data = make_ranking(10, 8, len(names), random_state=number)
+        yield pandas.DataFrame(np.asarray(data.X), columns=list(names)), data.y, data.qid
+
+
+def test_columns_of_frames_keep_their_names_and_places():
+    model = fit_stream(ranker(), frames("abcd", "abcdef", "abc"))
+    assert model.feature_names_in_.tolist() == list("abcdef")
+    with pytest.raises(InputError, match="column 1 is 'c' in a later chunk and was 'b' before"):
+        fit_stream(ranker(), frames("abcd", "acbd"))
+    with pytest.raises(InputError, match="column 1 is 'c' in a later chunk and was 'b' before"):
+        fit_stream(ranker(), frames("abcd", "acb"))
+
+
+def test_patience_has_no_meaning_on_a_stream():
+    with pytest.raises(InputError, match="patience=2 has no effect on a stream"):
+        fit_stream(ranker(patience=2), chunks())
+
+
+def test_views_survive_an_interruption(tmp_path):
+    from leanrank.rankers import LCRA
+
+    whole, file = list(chunks()), tmp_path / "run.ckpt"
+
+    def broken():
+        yield from whole[:7]
+        raise Stop
+
+    with pytest.raises(Stop):
+        fit_stream(LCRA(n_steps=50), broken(), checkpoint=file, every=20)
+    again = (chunk for chunk in whole)
+    resumed = fit_stream(LCRA(n_steps=50), again, checkpoint=file, every=20)
+    assert np.array_equal(resumed.coef_, fit_stream(LCRA(n_steps=50), iter(whole)).coef_)

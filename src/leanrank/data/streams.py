@@ -284,13 +284,19 @@ def as_chunk(item: Any, number: int) -> RankingData:
         return item
     if isinstance(item, tuple) and 2 <= len(item) <= 3:
         try:
-            return RankingData(*item)
+            return RankingData(*item, feature_names=_column_names(item[0]))
         except InputError as error:
             raise InputError(f"chunk {number} of the stream: {error}") from error
     raise InputError(
         f"chunk {number} of the stream is {type(item).__name__}: give RankingData or tuples "
         "(X, y, qid)"
     )
+
+
+def _column_names(X: Any) -> tuple[str, ...] | None:
+    """Give the names of a data frame's columns, if they are all text."""
+    names = tuple(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 class Returns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,6 +68,8 @@ class AdaRank(BoostedRanker):
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
     True
     """
+
+    _stops_by_training: ClassVar[bool] = True
 
     def __init__(
         self,

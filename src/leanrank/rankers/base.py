@@ -222,6 +222,13 @@ class BaseRanker(BaseEstimator):
                 f"X has {X.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
+        own = self._names()
+        if own is not None and X.feature_names is not None and own != X.feature_names:
+            at = next(j for j, name in enumerate(own) if name != X.feature_names[j])
+            raise InputError(
+                f"column {at} of X is {X.feature_names[at]!r}, but {type(self).__name__} was "
+                f"fitted with {own[at]!r} there: give the same columns in the same order"
+            )
         check_finite(X.X, X.n_features, X.feature_names, allow_nan=self._takes_nan)
         return X.X
 

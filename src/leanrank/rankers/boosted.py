@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.preferences import count_informative
-from leanrank.rankers.stochastic import as_data, check_whole
+from leanrank.rankers.stochastic import check_whole
+from leanrank.rankers.validation import check_measure, held_out_data
 from leanrank.solvers.threshold_columns import column_values
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class BoostedRanker(BaseRanker):
     history_ : list of dict
         One entry a round that was run.
     """
+
+    _stops_by_training: ClassVar[bool] = False  # whether patience works without validation data
 
     # the parameters that every subclass has
     n_rounds: int
@@ -81,7 +84,7 @@ class BoostedRanker(BaseRanker):
         check_whole("n_rounds", self.n_rounds)
         if self.patience is not None:
             check_whole("patience", self.patience)
-        given = as_data(validation)
+        check_measure(self)
         data, labels = self._data_and_labels(
             X,
             y,
@@ -93,10 +96,8 @@ class BoostedRanker(BaseRanker):
             offset=offset,
             preferences=preferences,
         )
-        held_out = None
-        if given is not None:
-            self._features_to_score(given)
-            held_out = HeldOut(given, self.measure, self.convention)
+        given = held_out_data(self, validation)
+        held_out = None if given is None else HeldOut(given, self.measure, self.convention)
         self.n_queries_ = data.n_queries
         self.n_informative_queries_ = int(data.informative.sum())
         if labels.edges is not None:

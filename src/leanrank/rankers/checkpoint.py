@@ -28,6 +28,8 @@ _RECORDS = {
     "PairRule": "leanrank.solvers.pair_descent",
     "PairState": "leanrank.solvers.pair_descent",
     "ScaledWeights": "leanrank.solvers._scaled_weights",
+    "ViewedState": "leanrank.solvers.coregularised",
+    "Views": "leanrank.solvers.coregularised",
 }
 """Dataclasses and named tuples that a state may be made of; no other class is ever looked up."""
 

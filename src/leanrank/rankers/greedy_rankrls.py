@@ -26,7 +26,7 @@ from leanrank.rankers.held_out import (
     warn_of_single_query,
 )
 from leanrank.rankers.path import measure_models
-from leanrank.rankers.rankrls import as_data
+from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.centred import Centred
 from leanrank.solvers.greedy import GreedyState, make_state
 from leanrank.solvers.greedy_search import Choice, Subset, floating, forward, nested_weights
@@ -255,7 +255,7 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         ``resize(1 + measure_path(…).argmax())`` keeps the best.
         """
         check_is_fitted(self, "subsets_")
-        data = X if isinstance(X, RankingData) else as_data((X, y, qid))
+        data = held_out_data(self, X if isinstance(X, RankingData) else (X, y, qid))
         return measure_models(self.coef_path_, data, [measure], convention)[measure]
 
     def leave_query_out(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> FloatArray:

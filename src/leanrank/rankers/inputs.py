@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from leanrank._typing import FloatArray, Matrix
@@ -67,6 +68,22 @@ def check_number(
             bound += f" and at most {high:g}"
         raise InputError(f"{name}={value!r} must be a finite number, {bound}")
     return float(value)
+
+
+def seed_of(random_state: Any) -> int:
+    """Draw a seed from a ``random_state``: a number, a RandomState, or None for another each time.
+
+    >>> seed_of(0), seed_of("zero")
+    Traceback (most recent call last):
+    leanrank.errors.InputError: random_state='zero' must be a whole number from 0 to 2³² − 1, ...
+    """
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InputError(
+            f"random_state={random_state!r} must be a whole number from 0 to 2³² − 1, a "
+            "RandomState, or None"
+        ) from error
 
 
 def grouped_gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:

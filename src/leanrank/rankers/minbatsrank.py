@@ -58,7 +58,7 @@ class MinBatSRank(StochasticRanker):
     patience : int, optional
         Passes without a better one after which to stop.
     warm_start : bool, default=False
-        Go on from the state of the last fit.
+        Go on from the state of the last fit, with the parameters of the steps unchanged.
     verbose : int, default=0
     callback : callable, optional
         Called with each entry of the history.

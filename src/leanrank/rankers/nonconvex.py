@@ -135,7 +135,13 @@ class NonconvexRankSVM(PenalizedRanker):
         self.callback = callback
 
     def _make_loss(self) -> Any:
-        return get_loss(self.loss)
+        loss = get_loss(self.loss)
+        if not (hasattr(loss, "curvature") or hasattr(loss, "products")):
+            raise InputError(
+                f"loss={self.loss!r} has no curvature for Newton's method, which solves the "
+                "weighted problems: use 'squared-hinge' or another smooth loss"
+            )
+        return loss
 
     def _penalty(self, alpha: float, n_features: int) -> ConcavePenalty:
         l1_ratio = check_number("l1_ratio", self.l1_ratio, open_low=True, high=1.0)

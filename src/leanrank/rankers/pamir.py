@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
 from leanrank.rankers.sampled_pairs import SampledPairRanker
 from leanrank.rankers.stochastic import Callback
 from leanrank.solvers.pair_descent import PairBlock, PairRule, make_pair_block
+
+SAMPLING = ("queries", "pairs")
 
 
 class PAMIR(SampledPairRanker):
@@ -41,7 +44,7 @@ class PAMIR(SampledPairRanker):
     patience : int, optional
         Passes without a better one after which to stop.
     warm_start : bool, default=False
-        Go on from the state of the last fit.
+        Go on from the state of the last fit, with the parameters of the steps unchanged.
     verbose : int, default=0
     callback : callable, optional
         Called with each entry of the history.
@@ -54,6 +57,8 @@ class PAMIR(SampledPairRanker):
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
     True
     """
+
+    _takes_preferences: ClassVar[bool] = True  # drawing pairs refuses them, and says why
 
     def __init__(
         self,
@@ -85,6 +90,8 @@ class PAMIR(SampledPairRanker):
         self.callback = callback
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
+        if self.sampling not in SAMPLING:
+            raise InputError(f"sampling={self.sampling!r} is not known: choose one of {SAMPLING}")
         return make_pair_block(data.X, labels, over=self.sampling)
 
     def _rule(self, block: PairBlock) -> PairRule:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, IntArray, Matrix
@@ -16,6 +15,7 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.rankers.base import check_finite, check_number
+from leanrank.rankers.inputs import seed_of
 from leanrank.rankers.stochastic import check_whole
 from leanrank.solvers.pair_sampling import new_state
 from leanrank.solvers.pamir import RetrievalBlock, make_retrieval_block, take_steps
@@ -187,8 +187,7 @@ class PAMIRRetriever(BaseEstimator):
         return self._measured(*_checked(Q, P, relevance))
 
     def _start(self, n_terms: int, n_features: int) -> None:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._generator = new_state(seed)
+        self._generator = new_state(seed_of(self.random_state))
         self.coef_ = np.zeros((n_terms, n_features))
         self.history_, self.n_iter_ = [], 0
 

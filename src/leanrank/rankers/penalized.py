@@ -18,6 +18,7 @@ from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels, refuse_edges
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.rankers.base import BaseRanker, check_number
+from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.newton import Solution, solve_newton
 from leanrank.solvers.problem import Problem
 
@@ -200,8 +201,9 @@ class PenalizedRanker(BaseRanker):
         from leanrank.rankers.path import Path, alpha_grid, measure_models
 
         self._check_stopping()
-        data, labels = clone(self)._data_and_labels(X, y, qid, **options)
-        held_out = _as_data(validation)
+        twin = clone(self)
+        data, labels = twin._data_and_labels(X, y, qid, **options)
+        held_out = held_out_data(twin, validation)
         with single_threaded_blas():
             problem = self._problem(data, labels)
             if alphas is None:
@@ -242,11 +244,3 @@ class PenalizedRanker(BaseRanker):
             n_iters=np.array([s.n_iter for s in solutions]),
             measures=measure_models(coefs, held_out, measures, convention),
         )
-
-
-def _as_data(validation: Any) -> RankingData | None:
-    if validation is None or isinstance(validation, RankingData):
-        return validation
-    if isinstance(validation, tuple) and len(validation) == 3:
-        return RankingData(validation[0], validation[1], validation[2])
-    raise InputError("validation must be a RankingData or a tuple (X, y, qid)")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils import check_random_state
-
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.rankers.base import check_number
+from leanrank.rankers.inputs import seed_of
 from leanrank.rankers.penalized import Callback, PenalizedRanker
 
 
@@ -106,7 +105,7 @@ class RankNet(PenalizedRanker):
     def _make_loss(self) -> LogisticLoss:
         seed = 0
         if self.max_pairs is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            seed = seed_of(self.random_state)
         return LogisticLoss(self.importance, self.max_pairs, seed)
 
     def _prepare(self, labels: Labels) -> tuple[Any, Any]:

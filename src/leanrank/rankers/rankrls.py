@@ -15,6 +15,7 @@ from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.rankers.base import BaseRanker, check_number
+from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.centred import Centred
 from leanrank.solvers.problem import Problem
 from leanrank.solvers.ridge import LARGEST_FACTORISATION, solve_ridge, solve_ridge_dual
@@ -103,9 +104,10 @@ class RankRLS(BaseRanker):
         from leanrank.rankers.path import Path, measure_models
         from leanrank.solvers.spectrum import factorise
 
-        data, labels = clone(self)._data_and_labels(X, y, qid, **options)
+        twin = clone(self)
+        data, labels = twin._data_and_labels(X, y, qid, **options)
         grid = check_alphas(alphas)[::-1]
-        held_out = as_data(validation)
+        held_out = held_out_data(twin, validation)
         loss = SquaredLoss()
         plan = loss.prepare(labels)
         with single_threaded_blas():
@@ -170,15 +172,6 @@ def check_alphas(alphas: Iterable[float]) -> FloatArray:
     if len(grid) == 0:
         raise InputError("alphas is empty: give at least one strength")
     return grid
-
-
-def as_data(validation: Any) -> RankingData | None:
-    """Accept validation data as a RankingData or as (X, y, qid)."""
-    if validation is None or isinstance(validation, RankingData):
-        return validation
-    if isinstance(validation, tuple) and len(validation) == 3:
-        return RankingData(validation[0], validation[1], validation[2])
-    raise InputError("validation must be a RankingData or a tuple (X, y, qid)")
 
 
 def _listed(alphas: Iterable[float] | None, own: float) -> list[float]:

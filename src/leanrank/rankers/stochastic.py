@@ -9,21 +9,30 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Edges, Labels
-from leanrank.rankers.base import BaseRanker, validated_matrix
+from leanrank.rankers.base import BaseRanker
+from leanrank.rankers.inputs import seed_of
 from leanrank.rankers.preferences import count_informative
+from leanrank.rankers.validation import check_measure, held_out_data
 from leanrank.solvers.pair_sampling import document_keys
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Callback = Callable[[dict[str, Any]], None]
+
+_ANY_TIME = frozenset(
+    {
+        *("epochs", "n_steps", "shuffle", "random_state", "measure", "convention", "patience"),
+        *("warm_start", "n_jobs", "verbose", "callback"),
+    }
+)
+"""Parameters that may change while a run goes on; the state holds what the others said."""
 
 
 class RunState(Protocol):
@@ -128,7 +137,7 @@ class StochasticRanker(BaseRanker):
         -------
         self
         """
-        held_out = as_data(validation)
+        check_measure(self)
         data, labels = self._data_and_labels(
             X,
             y,
@@ -140,6 +149,7 @@ class StochasticRanker(BaseRanker):
             offset=offset,
             preferences=preferences,
         )
+        held_out = held_out_data(self, validation)
         self.n_queries_ = data.n_queries
         self.n_informative_queries_ = _count_informative(data, labels)
         with single_threaded_blas():
@@ -165,6 +175,7 @@ class StochasticRanker(BaseRanker):
         """
         first = not hasattr(self, "state_")
         if not first:
+            self._check_same_parameters()
             self._check_same_features(X)
         data, labels = self._data_and_labels(X, y, qid, **options)
         counted = (0, 0) if first else (self.n_queries_, self.n_informative_queries_)
@@ -180,12 +191,20 @@ class StochasticRanker(BaseRanker):
         with single_threaded_blas():
             block = self._block(data, labels)
             if first:
-                self.state_ = self._begin(block, data.n_features, self._seed(), 1)
+                self._start(block, data.n_features, 1)
             self.coef_ = self._pass_and_report(block, block.active, time.perf_counter())
+        if hasattr(self, "best_epoch_"):
+            del self.best_epoch_  # the weights are no longer that pass's
         return self
 
     def grow(self, n_features: int) -> Self:
         """Make room for features that appear in a stream; their weights begin at zero."""
+        known = getattr(self, "n_features_in_", 0)
+        if check_whole("n_features", n_features) < known:
+            raise InputError(
+                f"{type(self).__name__} has met {known} features already: it cannot go on with "
+                f"{n_features}"
+            )
         if hasattr(self, "state_"):
             self.state_.grow(n_features)
             self.coef_ = self.state_.weights()
@@ -200,8 +219,10 @@ class StochasticRanker(BaseRanker):
             patience = check_whole("patience", self.patience)
         block = self._block(data, labels)
         go_on = self.warm_start and getattr(self, "state_", None) is not None
-        if not go_on or len(self.coef_) != data.n_features:
-            self.state_ = self._begin(block, data.n_features, self._seed(), epochs)
+        if go_on and len(self.state_.weights()) == data.n_features:
+            self._check_same_parameters()
+        else:
+            self._start(block, data.n_features, epochs)
         active = block.active
         if self.shuffle:
             active = content_order(data, active, labels.edges)
@@ -217,7 +238,12 @@ class StochasticRanker(BaseRanker):
             if held_out is None:
                 continue
             value = self._quality(self.history_[-1])
-            if w.any() and np.isfinite(value) and (best is None or value > best[0]):
+            if np.isnan(value):
+                raise InputError(
+                    f"{self.measure} is not defined on any query of the validation data: choose "
+                    "another measure, or other data"
+                )
+            if w.any() and (best is None or value > best[0]):
                 best = (value, self.n_iter_, w)
             # a threshold that suits the whole run may let no feature in for a while
             if patience is not None and best is not None and self.n_iter_ - best[1] >= patience:
@@ -234,6 +260,24 @@ class StochasticRanker(BaseRanker):
                 DataWarning,
                 stacklevel=3,
             )
+
+    def _start(self, block: Any, n_features: int, n_passes: int) -> None:
+        self.state_ = self._begin(block, n_features, self._seed(), n_passes)
+        self._begun_with = self._parameters_of_state()
+
+    def _parameters_of_state(self) -> dict[str, Any]:
+        return {k: v for k, v in self.get_params().items() if k not in _ANY_TIME}
+
+    def _check_same_parameters(self) -> None:
+        """Refuse to go on with a state while pretending that a parameter has changed."""
+        begun = getattr(self, "_begun_with", {})
+        now = self._parameters_of_state()
+        for name, value in begun.items():
+            if repr(value) != repr(now[name]):
+                raise InputError(
+                    f"the run was begun with {name}={value!r} and cannot go on with "
+                    f"{name}={now[name]!r}: set it back, or fit anew without warm_start"
+                )
 
     def _pass_and_report(
         self, block: Any, order: IntArray, start: float, held_out: RankingData | None = None
@@ -276,16 +320,15 @@ class StochasticRanker(BaseRanker):
         return value if Measure.parse(self.measure).higher_is_better else -value
 
     def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return seed_of(self.random_state)
 
     def _check_same_features(self, X: Any) -> None:
         """Refuse a block whose features are not those of the blocks before it."""
-        if not isinstance(X, RankingData):
-            validated_matrix(self, X, reset=False)
-        elif X.n_features != self.n_features_in_:
+        self._features_to_score(X)
+        if len(self.coef_) != len(self.state_.weights()):
             raise InputError(
-                f"X has {X.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
+                f"{type(self).__name__} learned from hashed features: go on with fit_stream, the "
+                "same features='hash:BITS' and warm_start=True"
             )
 
 
@@ -318,15 +361,6 @@ def _count_informative(data: RankingData, labels: Labels) -> int:
     if labels.edges is not None:
         return count_informative(labels.edges, labels.query_ptr)
     return int(data.informative.sum())
-
-
-def as_data(validation: Any) -> RankingData | None:
-    """Take validation data as a RankingData or a tuple (X, y, qid)."""
-    if validation is None or isinstance(validation, RankingData):
-        return validation
-    if isinstance(validation, tuple) and len(validation) == 3:
-        return RankingData(validation[0], validation[1], validation[2])
-    raise InputError("validation must be a RankingData or a tuple (X, y, qid)")
 
 
 def check_whole(name: str, value: Any, low: int = 1) -> int:

@@ -103,7 +103,8 @@ class _Run:
         validation: Any,
         progress: Progress | None,
     ) -> None:
-        from leanrank.rankers.stochastic import as_data, check_whole
+        from leanrank.rankers.stochastic import check_whole
+        from leanrank.rankers.validation import as_data, check_measure
 
         self.ranker = ranker
         self.stream = stream
@@ -111,6 +112,13 @@ class _Run:
         self.epochs = check_whole("epochs", epochs)
         self.every = None if every is None else check_whole("every", every)
         self.held_out = as_data(validation)
+        if getattr(ranker, "patience", None) is not None:
+            raise InputError(
+                f"patience={ranker.patience!r} has no effect on a stream, which is read to its end "
+                "and gives its last model: leave it out"
+            )
+        if self.held_out is not None:
+            check_measure(ranker)
         self.progress = progress
         if self.epochs > 1 and not stream.rewinds:
             raise InputError(
@@ -140,7 +148,9 @@ class _Run:
             )
         if checkpoint is not None and os.path.exists(checkpoint):
             self._resume(checkpoint)
-        elif not (getattr(ranker, "warm_start", False) and hasattr(ranker, "state_")):
+        elif getattr(ranker, "warm_start", False) and hasattr(ranker, "state_"):
+            self._go_on()
+        else:
             for name in fitted_attributes(ranker):
                 delattr(ranker, name)
         every = EVERY if self.every is None and checkpoint is not None else self.every
@@ -165,6 +175,21 @@ class _Run:
         ranker.n_iter_ = self.epochs
         self._finish()
 
+    def _go_on(self) -> None:
+        """Take up what an earlier fit or stream left, which may be weights of buckets."""
+        ranker = self.ranker
+        own = ranker.state_.weights()
+        hashed = len(own) != ranker.n_features_in_
+        if (1 << self.bits != len(own)) if self.bits is not None else hashed:
+            before = f"hash:{len(own).bit_length() - 1}" if hashed else "grow"
+            raise InputError(
+                f"the ranker learned with features={before!r} before: give the same, or set "
+                "warm_start=False to begin anew"
+            )
+        if self.bits is not None:
+            self.width = ranker.n_features_in_ if hashed else 0
+            ranker.coef_, ranker.n_features_in_ = own, len(own)
+
     def _learn(self, chunk: RankingData) -> None:
         ranker = self.ranker
         if not chunk.n_queries:
@@ -174,17 +199,32 @@ class _Run:
 
             self.width = max(self.width, chunk.n_features)
             chunk = hash_features(chunk, self.bits)
-        elif self.queries:
-            known = ranker.n_features_in_
-            if chunk.n_features > known:
-                ranker.grow(chunk.n_features)
-            chunk = resized(chunk, max(known, chunk.n_features))
+        elif hasattr(ranker, "n_features_in_"):
+            chunk = self._same_features(chunk)
         ranker.partial_fit(chunk)
         del ranker.history_[:-1]  # one entry a chunk would add up in an endless stream
         self.queries += chunk.n_queries
         self.documents += len(chunk)
         if self.progress is not None:
             self.progress(self._report())
+
+    def _same_features(self, chunk: RankingData) -> RankingData:
+        """Make room for features that are new, and add those that a chunk lacks at its end."""
+        ranker = self.ranker
+        known, own, names = ranker.n_features_in_, ranker._names(), chunk.feature_names
+        if own is not None and names is not None:
+            shared = range(min(len(own), len(names)))
+            odd = next((j for j in shared if own[j] != names[j]), None)
+            if odd is not None:
+                raise InputError(
+                    f"column {odd} is {names[odd]!r} in a later chunk and was {own[odd]!r} before: "
+                    "give the same columns in the same order, new ones at the end"
+                )
+        if chunk.n_features > known:
+            ranker.grow(chunk.n_features)
+        if chunk.n_features >= known:
+            return chunk
+        return resized(chunk, known).replace(feature_names=own)
 
     def _report(self) -> dict[str, Any]:
         ranker = self.ranker

@@ -1,0 +1,60 @@
+"""Validation data: what rankers take beside their training data, and what must fit the two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.rankers.inputs import validated_matrix
+
+
+def as_data(validation: Any) -> RankingData | None:
+    """Take validation data as a RankingData or a tuple (X, y, qid)."""
+    if validation is None or isinstance(validation, RankingData):
+        return validation
+    return RankingData(*_parts(validation))
+
+
+def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
+    """Take validation data for a ranker that knows its features, and check that they are the same.
+
+    Examples
+    --------
+    >>> from leanrank import MinBatSRank
+    >>> ranker = MinBatSRank().fit([[1.0, 0.0], [0.0, 1.0]], [1, 0])
+    >>> held_out_data(ranker, ([[1.0]], [1], None))
+    Traceback (most recent call last):
+    leanrank.errors.InputError: validation: X has 1 features, but MinBatSRank is expecting 2 ...
+    """
+    if validation is None:
+        return None
+    try:
+        if isinstance(validation, RankingData):
+            ranker._features_to_score(validation)
+            return validation
+        X, y, qid = _parts(validation)
+        return RankingData(validated_matrix(ranker, X, reset=False), y, qid)
+    except ValueError as error:
+        text = " ".join(str(error).split())
+        prefix = "" if text.startswith("validation ") else "validation: "
+        raise InputError(f"{prefix}{text}") from error
+
+
+def check_measure(ranker: Any) -> None:
+    """Find a misspelt measure or convention before the work, not after it."""
+    from leanrank.metrics import evaluate
+
+    evaluate(
+        [1, 0],
+        [1, 0],
+        doc_ids=["a", "b"],
+        measures=[ranker.measure],
+        convention=ranker.convention,
+    )
+
+
+def _parts(validation: Any) -> tuple[Any, Any, Any]:
+    if isinstance(validation, (tuple, list)) and len(validation) == 3:
+        return validation[0], validation[1], validation[2]
+    raise InputError("validation must be a RankingData or a tuple (X, y, qid)")
