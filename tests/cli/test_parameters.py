@@ -67,3 +67,10 @@ def test_a_value_may_hold_an_equals_sign():
 def test_faults(words, message):
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         parse_parameters(words, DEFAULTS, "RankRLS")
+
+
+@pytest.mark.parametrize("word", ["no", "1", "off", "maybe"])
+def test_a_switch_is_true_or_false(word):
+    assert parse_parameters(["relative=false"], {"relative": True}, "R") == {"relative": False}
+    with pytest.raises(InputError, match="relative is either on or off: write true or false"):
+        parse_parameters([f"relative={word}"], {"relative": True}, "R")

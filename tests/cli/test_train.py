@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from leanrank import RankRLS, load_letor, load_model
+from leanrank import RankBoost, RankRLS, load_letor, load_model
 from leanrank.metrics import evaluate
 
 
@@ -190,3 +190,39 @@ def test_a_failure_leaves_the_old_model_alone(run, files, monkeypatch, error, co
     assert run("train", "train.txt", "-m", "m.json").code == code
     assert (files / "m.json").read_text() == "the old one"
     assert left_behind(files) == ["m.json"]
+
+
+EARLY = ["-a", "rankboost", "-p", "n_rounds=40", "-p", "measure=map"]
+
+
+@pytest.mark.parametrize("scale", [[], ["--scale", "standard"]])
+def test_patience_stops_by_the_validation_data(run, files, scale):
+    vali = ["--vali", "vali.txt"]
+    ran = run("train", "train.txt", *EARLY, *vali, "-p", "patience=3", *scale, "-m", "m.json")
+    assert ran.code == 0, ran.err
+    train, held_out = load_letor("train.txt"), load_letor("vali.txt", n_features=6)
+    if scale:
+        from leanrank.data.normalize import make_normalizer
+
+        normalizer = make_normalizer("standard")
+        train, held_out = normalizer.fit_transform(train), normalizer.transform(held_out)
+    expected = RankBoost(40, measure="map", patience=3).fit(train, validation=held_out)
+    assert len(expected.history_) < 40
+    model = load_model("m.json")
+    assert np.array_equal(model.values, expected.to_model().values)
+    kept = f"round {expected.n_iter_} of {len(expected.history_)}, the best by map on the"
+    assert kept in " ".join(ran.out.split())
+
+
+def test_validation_data_alone_do_not_change_the_model(run, files):
+    assert run("train", "train.txt", *EARLY, "-m", "a.json").code == 0
+    assert run("train", "train.txt", *EARLY, "--vali", "vali.txt", "-m", "b.json").code == 0
+    assert np.array_equal(load_model("a.json").values, load_model("b.json").values)
+
+
+def test_patience_needs_validation_data_unless_the_training_data_will_do(run, files):
+    ran = run("train", "train.txt", *EARLY, "-p", "patience=3", "-m", "m.json")
+    assert ran.code == 2
+    assert "-p patience=3 waits for a better measure on validation data: add --vali" in ran.err
+    assert left_behind(files) == []
+    assert run("train", "train.txt", "-a", "adarank", "-p", "patience=3", "-m", "m.json").code == 0

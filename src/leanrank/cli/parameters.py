@@ -48,6 +48,9 @@ def parse_parameters(
         if name in parsed:
             raise InputError(f"{option} {name}=… is given twice: give it once")
         parsed[name] = parse_value(text.strip(), defaults[name])
+        is_switch = option == "-p" and isinstance(defaults[name], bool)
+        if is_switch and not isinstance(parsed[name], bool):
+            raise InputError(f"{option} {word}: {name} is either on or off: write true or false")
     return parsed
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from leanrank.cli import options
+from leanrank.rankers import RANKERS
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -23,7 +24,14 @@ def train(
         str, typer.Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
     ],
     vali: Annotated[
-        str | None, typer.Option("--vali", metavar="FILE", help="Validation data to measure on.")
+        str | None,
+        typer.Option(
+            "--vali",
+            metavar="FILE",
+            help="Validation data to measure on. They do not change the model, unless "
+            "-p patience=N asks to stop after N rounds or passes without a better one and to "
+            "keep the best.",
+        ),
     ] = None,
     algorithm: Annotated[
         str | None,
@@ -31,7 +39,8 @@ def train(
             "--algorithm",
             "-a",
             metavar="NAME",
-            help="What to learn with: domination, or minbatsrank with --stream, unless told.",
+            help=f"What to learn with: {', '.join(sorted(RANKERS))}. Unless told: domination, "
+            "or minbatsrank with --stream.",
         ),
     ] = None,
     parameter: Annotated[
@@ -152,6 +161,7 @@ class Request:
 def _train_in_memory(request: Request) -> None:
     from leanrank.cli import screen
     from leanrank.cli.datafiles import read_data
+    from leanrank.cli.early_stopping import check_patience, kept, stopping_data
 
     file, vali, model = request.files[0], request.vali, request.model
     how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
@@ -162,6 +172,7 @@ def _train_in_memory(request: Request) -> None:
         ranker = make_ranker(algorithm, request.parameters, seed=request.seed, jobs=request.jobs)
         check_measures(request.measures, request.convention)
         check_scale(request.scale)
+        check_patience(ranker, vali)
         say(f"Reading {file}")
         training = read_data(file, request.format, request.read)
         sets = {"training": training}
@@ -171,7 +182,8 @@ def _train_in_memory(request: Request) -> None:
                 vali, request.format, request.read, n_features=training.n_features
             )
         say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
-        fitted = fit_model(ranker, training, request.scale)
+        judge = stopping_data(ranker, sets.get("validation"))
+        fitted = fit_model(ranker, training, request.scale, judge)
         say("Measuring")
         columns = {name: evaluate(d, fitted.predict(d), **how) for name, d in sets.items()}
         fitted = with_measures(fitted, {name: column.means for name, column in columns.items()})
@@ -187,7 +199,7 @@ def _train_in_memory(request: Request) -> None:
         print_result(model, sizes, fitted, columns)
     else:
         shown = {name: screen.data_summary(d) for name, d in sets.items()}
-        print_summary(model, shown, fitted, columns)
+        print_summary(model, {**shown, "kept": kept(ranker, judge)}, fitted, columns)
         if request.report is not None:
             console = screen.screen(error=model == "-")
             console.print(f"Report written to {request.report}", soft_wrap=True)
@@ -242,8 +254,13 @@ def check_scale(scale: str | None) -> None:
         make_normalizer(scale)
 
 
-def fit_model(ranker: Any, training: RankingData, scale: str | None) -> Model:
-    """Fit, after normalising the features if asked, and give one model of both."""
+def fit_model(
+    ranker: Any, training: RankingData, scale: str | None, validation: RankingData | None = None
+) -> Model:
+    """Fit, after normalising the features if asked, and give one model of both.
+
+    Validation data are for rankers that stop by them.
+    """
     from leanrank.model.writing import as_model
 
     normalizer = None
@@ -253,7 +270,11 @@ def fit_model(ranker: Any, training: RankingData, scale: str | None) -> Model:
 
         normalizer = make_normalizer(scale)
         scaled = normalizer.fit_transform(training)
-    ranker.fit(scaled)
+    if validation is None:
+        ranker.fit(scaled)
+    else:
+        judge = validation if normalizer is None else normalizer.transform(validation)
+        ranker.fit(scaled, validation=judge)
     return described(as_model(ranker, normalizer), training)
 
 
