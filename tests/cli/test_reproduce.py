@@ -72,3 +72,24 @@ def test_splits_are_for_papers_that_have_them(run, small_paper, tmp_path, monkey
     lines = [line.split() for line in done.out.split("\n")]
     assert ["MAP"] in lines  # one column where nothing was published
     assert ["SPD", "3", "splits"] in lines
+
+
+def test_a_table_too_wide_for_the_screen_puts_our_figures_below():
+    from rich.console import Console
+
+    from leanrank.cli.reproduce import _fitting
+
+    columns = tuple(f"measure {n}" for n in range(6))
+    cells = tuple(Cell("0.4311", "0.4311" if n else "0.5") for n in range(6))
+    alone = tuple(Cell(None, "0.1234") for _ in range(6))
+    table = ComparedTable("T", columns, (("RankSVM", cells), ("new", alone)))
+    console = Console(width=80, record=True)
+    console.print(_fitting(console, table))
+    printed = console.export_text(clear=False)
+    labels = [line[:10].strip() for line in printed.splitlines()[2:]]
+    assert [label for label in labels if label] == ["RankSVM", "ours", "new"]
+    assert "(+0.0689)" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    wide = Console(width=200, record=True)
+    wide.print(_fitting(wide, table))
+    assert wide.export_text().count("ours") == 6

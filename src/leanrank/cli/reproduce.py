@@ -9,6 +9,7 @@ import typer
 from leanrank.cli import options
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from leanrank.reproduce.report import ComparedTable
@@ -67,7 +68,7 @@ def reproduce(
     console = screen.screen()
     for table in report.tables:
         console.print(f"\n{table.title}")
-        console.print(_table(table))
+        console.print(_fitting(console, table))
     console.print()
     for note in report.notes:
         console.print(note, style="dim", soft_wrap=True)
@@ -75,14 +76,49 @@ def reproduce(
     console.print(f"Written to {folder}", soft_wrap=True)
 
 
-def _table(table: ComparedTable) -> Table:
-    """Lay out a table; what differs is red."""
+def _fitting(console: Console, table: ComparedTable) -> Table:
+    """Lay out a table with our figures beside the printed ones or, if too wide, below them."""
+    from rich.measure import Measurement
+
+    wide = _table(table)
+    endless = console.options.update(max_width=10_000)
+    if Measurement.get(console, endless, wide).maximum <= console.width:
+        return wide
+    return _stacked(table)
+
+
+def _stacked(table: ComparedTable) -> Table:
+    from rich.text import Text
+
+    grid = _grid()
+    for name in table.columns:
+        grid.add_column(name, justify="right")
+    for label, cells in table.rows:
+        pairs = [cell.texts() for cell in cells]
+        if any(published for published, _ in pairs):
+            grid.add_row(Text(label), *(Text(published, style="dim") for published, _ in pairs))
+            label = "  ours"
+        if any(ours for _, ours in pairs):
+            styles = ["bold red" if cell.differs else "" for cell in cells]
+            figures = [Text(ours, style=s) for (_, ours), s in zip(pairs, styles, strict=True)]
+            grid.add_row(Text(label), *figures)
+    return grid
+
+
+def _grid() -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     grid.add_column("", no_wrap=True)
+    return grid
+
+
+def _table(table: ComparedTable) -> Table:
+    """Lay out a table; what differs is red."""
+    from rich.text import Text
+
+    grid = _grid()
     printed = [any(c[at].published for _, c in table.rows) for at in range(len(table.columns))]
     for at, name in enumerate(table.columns):
         if printed[at]:
