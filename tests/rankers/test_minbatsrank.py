@@ -285,3 +285,11 @@ def test_the_best_pass_is_forgotten_when_learning_goes_on():
 def test_a_wrong_seed(wrong):
     with pytest.raises(InputError, match=r"random_state=.* must be a whole number"):
         MinBatSRank(random_state=wrong).fit(problem())
+
+
+def test_blocks_without_information_are_counted():
+    data = problem()
+    alike = data.replace(y=np.zeros(len(data)))
+    ranker = MinBatSRank(0.1).partial_fit(alike).partial_fit(alike).partial_fit(data)
+    assert ranker.n_queries_ == 3 * data.n_queries
+    assert ranker.n_informative_queries_ == int(data.informative.sum())

@@ -95,6 +95,17 @@ def test_above_alpha_max_the_model_is_empty(data):
     assert fit(data, alpha=0.9 * top, penalty="mcp").coef_.any()
 
 
+@pytest.mark.parametrize(
+    ("penalty", "epsilon"), [("lp", 1.0), ("log", 10.0), ("adaptive", 5.0), ("adaptive", 0.01)]
+)
+def test_a_penalty_that_is_flat_at_zero_needs_more(data, penalty, epsilon):
+    shape = {"penalty": penalty, "epsilon": epsilon}
+    top = NonconvexRankSVM(**shape).alpha_max(data.X, data.y, qid=data.qid)
+    assert not fit(data, alpha=1.001 * top, **shape).coef_.any()
+    if epsilon >= 1.0:
+        assert fit(data, alpha=0.9 * top, **shape).coef_.any()
+
+
 def test_factors_signs_and_a_share_of_ridge(data):
     factors = np.ones(20)
     factors[:2] = np.inf, 0.0

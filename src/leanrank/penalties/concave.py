@@ -150,8 +150,12 @@ class ConcavePenalty:
         return self.base.only_free()
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
-        """How many times stronger the first, plain ℓ1 problem must be for an empty model."""
-        return self.base.alpha_max_ratio(c)
+        """How many times stronger the penalty must be for an empty model.
+
+        Both the first, plain ℓ1 problem and the penalty's slope at zero must shut features out.
+        """
+        slope = self.shape.slope(np.zeros_like(c), np.ones_like(c)).min(initial=1.0)
+        return self.base.alpha_max_ratio(c) / slope
 
     @property
     def _rate(self) -> FloatArray:

@@ -32,7 +32,8 @@ class NonconvexRankSVM(PenalizedRanker):
     Parameters
     ----------
     alpha : float, default=0.01
-        Strength of the penalty. ``alpha_max`` gives the smallest value with an empty model.
+        Strength of the penalty. From ``alpha_max`` on the model is empty; with a penalty that is
+        steep at zero it may be so below, too.
     l1_ratio : float, default=1.0
         Share of the concave penalty; the rest is ℓ2². Above 0.
     penalty : {"lp", "mcp", "log", "adaptive"}, default="lp"

@@ -17,6 +17,7 @@ from leanrank.execution import single_threaded_blas
 from leanrank.rankers.base import check_finite, check_number
 from leanrank.rankers.inputs import seed_of
 from leanrank.rankers.stochastic import check_whole
+from leanrank.rankers.validation import check_measure
 from leanrank.solvers.pair_sampling import new_state
 from leanrank.solvers.pamir import RetrievalBlock, make_retrieval_block, take_steps
 
@@ -117,6 +118,7 @@ class PAMIRRetriever(BaseEstimator):
         """
         from leanrank.metrics import Measure
 
+        check_measure(self)
         epochs = check_whole("epochs", self.epochs)
         patience = epochs if self.patience is None else check_whole("patience", self.patience)
         sign = 1.0 if Measure.parse(self.measure).higher_is_better else -1.0

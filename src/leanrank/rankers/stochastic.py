@@ -178,7 +178,9 @@ class StochasticRanker(BaseRanker):
             self._check_same_parameters()
             self._check_same_features(X)
         data, labels = self._data_and_labels(X, y, qid, **options)
-        counted = (0, 0) if first else (self.n_queries_, self.n_informative_queries_)
+        counted = (0, 0)
+        if hasattr(self, "coef_"):  # which blocks without information leave at zero
+            counted = (self.n_queries_, self.n_informative_queries_)
         n_informative = _count_informative(data, labels)
         self.n_queries_ = counted[0] + data.n_queries
         self.n_informative_queries_ = counted[1] + n_informative

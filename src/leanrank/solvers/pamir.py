@@ -128,21 +128,22 @@ def _take_steps(W, triplets, pictures, n_pictures, C, n_steps, generator, querie
             pictures, buffers.pairs, n, buffers.features, buffers.values, buffers.counts
         )
         for at in range(n):
-            features, values, count = buffers.features[at], buffers.values[at], buffers.counts[at]
+            features, values, count = buffers.features, buffers.values, buffers.counts[at]
             begin, end = triplets.query_ptr[queries[at]], triplets.query_ptr[queries[at] + 1]
             lead = 0.0
             for k in range(begin, end):
                 row = W[triplets.terms[k]]
-                lead += triplets.values[k] * dot(is_dense, row, features, values, count)
+                lead += triplets.values[k] * dot(is_dense, row, features, values, at, count)
             loss = max(0.0, 1.0 - lead)
             total += loss
-            size = triplets.squared[queries[at]] * squared_norm(values, count)
+            size = triplets.squared[queries[at]] * squared_norm(values, at, count)
             if loss > 0.0 and size > 0.0:
                 step = min(C, loss / size)
                 moved += 1
                 for k in range(begin, end):
                     row = W[triplets.terms[k]]
-                    add(is_dense, row, features, values, count, step * triplets.values[k])
+                    factor = step * triplets.values[k]
+                    add(is_dense, row, features, values, at, count, factor)
         done += n
     return total, moved
 
