@@ -182,9 +182,14 @@ def test_a_budget_of_time_is_kept(parts):
     assert told[0].share < 0.5
 
 
-def test_a_budget_that_is_too_short_gives_a_model_all_the_same(parts):
-    study = tune(*parts, budget=1e-6)
+def test_a_budget_that_is_too_short_gives_a_model_all_the_same(parts, tmp_path):
+    how = {"systems": ["domination"], "journal": tmp_path / "j"}
+    study = tune(*parts, **how, budget=1e-6)
     assert study.chosen.algorithm == "domination"
+    assert all(not one.training_values for one in study.candidates)  # there was no time for it
+    again = tune(*parts, **how, trials=1)
+    assert all(one.training_values for one in again.candidates)
+    assert tune(parts[0], systems=["domination"], budget=1e-6).chosen.values
 
 
 def test_without_validation_data(parts):
@@ -198,9 +203,11 @@ def test_without_validation_data(parts):
     assert study.chosen.score("ndcg@10") == study.chosen.means["ndcg@10"]
 
 
-def test_a_single_training_query_is_judged_by_validation_data_only():
+def test_a_single_training_query_is_judged_by_validation_data_only(tmp_path):
     data = make_ranking(n_queries=12, docs_per_query=30, n_features=5, random_state=0)
-    study = tune(data.queries[:1], data.queries[1:], systems=SOME, trials=4)
+    how = {"systems": SOME, "trials": 4, "journal": tmp_path / "j"}
+    study = tune(data.queries[:1], data.queries[1:], **how)
+    assert answer(tune(data.queries[:1], data.queries[1:], **how)) == answer(study)
     assert all(not one.training_values for one in study.candidates)
     assert study.chosen.score("ndcg@10") == study.chosen.means["ndcg@10"]
 

@@ -106,7 +106,7 @@ def improve(
     if max_cost is not None and task.costs is not None:
         moves = [move for move in moves if task.costs.of(move) <= max_cost]
     for columns in Sieve(task, np.union1d(pool, support)).best(moves):
-        task.beat()
+        task.beat(True)
         tried = run_trial(task, space, {}, columns=columns)
         better = [one for one in tried if _is_better(task, one, same)]
         found += [_humbled(task, one, same, flattery, LUCK) for one in better]

@@ -16,7 +16,7 @@ from leanrank.selection.front import better_sign, choose, pareto_front
 from leanrank.selection.journal import Journal, pack, read_model, unpack
 from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.spaces import TUNING, Space, get_space
-from leanrank.selection.trials import Task, run_trial
+from leanrank.selection.trials import OutOfTimeError, Task, run_trial
 
 SHARE = 0.6
 """Of the budget, for rankers and their parameters; the rest is for the local search."""
@@ -116,7 +116,8 @@ class Search:
         self.n_done = 0
         self.earlier = 0.0
         for entry in journal.entries:
-            self._take(entry)
+            if not entry.get("hurried"):  # there may be time now to do it properly
+                self._take(entry)
         self.started = time.perf_counter() - self.earlier
 
     def run(self, progress: Callable[[Progress], None]) -> None:
@@ -131,7 +132,7 @@ class Search:
             started = time.perf_counter()
             try:
                 entry = self._do(kind, name, what)
-            except _OutOfTimeError:
+            except OutOfTimeError:
                 break
             entry["seconds"] = time.perf_counter() - started
             self.journal.add(entry)
@@ -159,13 +160,16 @@ class Search:
                     max_features=self.wishes.max_features,
                     max_cost=self.wishes.max_cost,
                 )
-        except _OutOfTimeError:
+        except OutOfTimeError:
             raise
         except LeanrankError as error:
             entry["problem"] = str(error)
         except Exception as error:
             entry["problem"] = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
         entry["candidates"] = [_written(one, self.task) for one in found]
+        if self.task.validation is not None and self.task.parts:
+            if any(not one.training_values for one in found):
+                entry["hurried"] = True
         return entry
 
     def _take(self, entry: Mapping[str, Any]) -> None:
@@ -246,13 +250,12 @@ class Search:
         late = self.budget is not None and self._seconds() >= self.budget
         return late and bool(self.candidates)  # a model there must be
 
-    def _beat(self) -> None:
-        if self.trials is None and self._is_over():
-            raise _OutOfTimeError
-
-
-class _OutOfTimeError(Exception):
-    """The budget ended in the middle of a trial, which is given up."""
+    def _beat(self, needed: bool) -> None:
+        """Give a trial up when time is over; the first one only where a model comes of it."""
+        if self.budget is None or self._seconds() < self.budget:
+            return
+        if self.candidates or not (needed or self.task.validation is None):
+            raise OutOfTimeError
 
 
 def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[str, Any]]]:

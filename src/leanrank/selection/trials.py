@@ -53,6 +53,9 @@ class Task:
     costs : Costs or None
     n_jobs : int
         Threads; nothing depends on it.
+    beat : callable
+        Called again and again while fitting, with whether there must be a model at the end of it;
+        may raise OutOfTimeError.
     """
 
     training: RankingData
@@ -63,7 +66,7 @@ class Task:
     convention: str = "standard"
     costs: Costs | None = None
     n_jobs: int | None = 1
-    beat: Callable[[], None] = field(default=lambda: None)  # called between fits; may raise
+    beat: Callable[[bool], None] = field(default=lambda needed: None)
 
     @cached_property
     def folds(self) -> IntArray:
@@ -135,6 +138,10 @@ class Task:
         )
 
 
+class OutOfTimeError(Exception):
+    """The budget ended in the middle of a trial, which is given up."""
+
+
 class Fitted(NamedTuple):
     """Parameters and the model they gave."""
 
@@ -150,25 +157,27 @@ def run_trial(
     parameters = {**space.fixed, **setting}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the ends of a grid need not be exact, nor make sense
-        whole = fit_models(task, space, parameters, task.training, columns)
-        task.beat()
+        whole = fit_models(task, space, parameters, task.training, columns, needed=True)
+        task.beat(True)
         sweep = space.sweep
         if isinstance(sweep, AlphaPath):  # the same strengths, whatever a group's own would be
             sweep = AlphaPath(alphas=tuple(fitted.parameters["alpha"] for fitted in whole))
         same = Space(space.ranker, space.fixed, space.grid, sweep)
 
         def without(part: tuple[RankingData, RankingData, BoolArray]) -> list[Fitted]:
-            fitted = fit_models(task, same, parameters, part[0], columns)
-            task.beat()
-            return fitted
+            task.beat(False)
+            return fit_models(task, same, parameters, part[0], columns)
 
-        left_out = make_executor(task.n_jobs).map(without, task.parts)
+        try:
+            left_out = make_executor(task.n_jobs).map(without, task.parts)
+        except OutOfTimeError:
+            task.beat(True)  # the end, unless these are the only models there will be
+            left_out = []
     each = (time.perf_counter() - started) / max(1, len(whole))
     found = []
     for at, fitted in enumerate(whole):
-        values = _unseen(
-            task, [models[at].model if at < len(models) else None for models in left_out]
-        )
+        models = [models[at].model if at < len(models) else None for models in left_out]
+        values = _unseen(task, models)
         if values is None or fitted.model.n_nonzero == 0:
             continue
         one = task.candidate(space.ranker, fitted.parameters, fitted.model, values, each)
@@ -183,9 +192,13 @@ def fit_models(
     parameters: Mapping[str, Any],
     training: RankingData,
     columns: IntArray | None = None,
+    *,
+    needed: bool = False,
 ) -> list[Fitted]:
     """Fit the models of one setting; with ``columns`` on these only, as models of all features."""
     ranker = make_ranker(space, parameters, task.split)
+    if "callback" in ranker.get_params():
+        ranker.set_params(callback=lambda entry: task.beat(needed))
     data, held_out = training, task.validation
     if columns is not None:
         data = some_columns(training, columns)
@@ -242,7 +255,7 @@ def _linear(
 
 def _unseen(task: Task, models: Sequence[Model | None]) -> dict[str, FloatArray] | None:
     """Measure every training query by the model that was fitted without it."""
-    if not task.parts:
+    if not models:
         return {}
     scores = np.empty(len(task.training))
     for model, (_, mine, rows) in zip(models, task.parts, strict=True):

@@ -58,7 +58,7 @@ def tune(
     systems : sequence of str, optional
         What to try, in this order; by default those of ``TUNING``.
     budget : float, optional
-        Seconds. It is looked at between fits, so that one fit may exceed it.
+        Seconds. Only the first fit, and one of a ranker that cannot be interrupted, may exceed it.
     trials : int, optional
         Instead of a budget: how many trials. The answer is then the same on every run, also one
         that was killed and went on from its journal. Neither: a budget of 60 seconds.
