@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from leanrank.plots.charts import front as front
     from leanrank.plots.charts import learning_curve as learning_curve
     from leanrank.plots.charts import wins_and_losses as wins_and_losses
-    from leanrank.plots.theme import theme as theme
+    from leanrank.plots.colours import theme as theme
 
 __getattr__, __dir__, __all__ = attach(
     "leanrank.plots",
@@ -20,6 +20,6 @@ __getattr__, __dir__, __all__ = attach(
         "front": "leanrank.plots.charts",
         "learning_curve": "leanrank.plots.charts",
         "wins_and_losses": "leanrank.plots.charts",
-        "theme": "leanrank.plots.theme",
+        "theme": "leanrank.plots.colours",
     },
 )

@@ -19,7 +19,7 @@ from leanrank.plots.rows import (
     query_rows,
     spread,
 )
-from leanrank.plots.theme import theme
+from leanrank.plots.colours import theme
 from leanrank.selection.tables import head
 
 if TYPE_CHECKING:
@@ -101,10 +101,11 @@ def front(
             y="low:Q", y2="high:Q"
         ),
         marked.mark_rule(style="accent", strokeWidth=3).encode(y="low:Q", y2="high:Q"),
+        # under the points, so that it is in nobody's way
+        marked.mark_point(style="chosen", size=190, filled=False, strokeWidth=2.5, opacity=1),
         on_front.mark_point(style="accent", size=70, filled=True, opacity=1, cursor="pointer")
         .encode(description="name:N")
         .properties(name="models"),
-        marked.mark_point(style="chosen", size=190, filled=False, strokeWidth=2.5),
     ]
     if baselines:
         lines = alt.Chart(_data("baselines", baselines)).encode(y="value:Q")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -119,8 +120,8 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
     A study whose ranker has no path, or whose path has no beginning, is given back as it is.
     """
     ranker = _ranker_of(study.chosen)
-    if ranker is None or not hasattr(ranker, "path"):
-        return study
+    if ranker is None or "n_alphas" not in _arguments(getattr(ranker, "path", None)):
+        return study  # nothing enters one by one along a ridge
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -221,6 +222,10 @@ def _ranker_of(one: Candidate) -> Any:
         return kind(**{key: value for key, value in made.items() if key in known})
     except (TypeError, InputError):
         return None
+
+
+def _arguments(method: Any) -> Sequence[str]:
+    return [] if method is None else list(inspect.signature(method).parameters)
 
 
 def _check_names(model: Model, data: RankingData) -> None:

@@ -1,0 +1,200 @@
+"""Charts hold what they should show, and names are data in them, never code."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from leanrank import DominationRanker, make_ranking, plots
+from leanrank.errors import InputError, MissingDependencyError
+from leanrank.model import LinearModel
+from leanrank.plots.rows import front_rows, history_rows, path_rows, query_rows
+from leanrank.selection import Candidate, Study
+
+alt = pytest.importorskip("altair")
+HOSTILE = "datum['x'];</script>'\"\\"
+
+
+def made(value, n_features, n_queries=20, **fields):
+    values = {"ndcg@10": np.clip(value + np.linspace(-0.2, 0.2, n_queries), 0, 1)}
+    model = LinearModel.from_coef(np.ones(n_features))
+    return Candidate(
+        f"{HOSTILE} {n_features}", "none", {}, model, values, n_features, n_features, **fields
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    names = [HOSTILE, *"bcdef"]
+    return make_ranking(30, 10, n_features=6, random_state=0).replace(feature_names=names)
+
+
+@pytest.fixture(scope="module")
+def path(data):
+    return DominationRanker().path(data, n_alphas=15)
+
+
+CANDIDATES = [made(0.5, 1), made(0.6, 4), made(0.55, 6), made(0.3, 2)]
+
+
+def checked(chart):
+    """Validate against Altair's schema, and keep hostile names out of everything but data."""
+    spec = chart.to_dict()
+    stripped = json.loads(json.dumps(spec))
+
+    def without_data(node):
+        if isinstance(node, dict):
+            node.pop("values", None)
+            for each in node.values():
+                without_data(each)
+        elif isinstance(node, list):
+            for each in node:
+                without_data(each)
+
+    without_data(stripped)
+    assert "datum['x']" not in json.dumps(stripped)
+    return spec
+
+
+def values_of(spec, name):
+    found = [spec.get("data", {}), *(layer.get("data", {}) for layer in spec.get("layer", []))]
+    return next(each["values"] for each in found if each.get("name") == name)
+
+
+def test_the_front_holds_every_candidate_and_marks_the_best():
+    spec = checked(plots.front(CANDIDATES, measure="ndcg@10"))
+    rows = values_of(spec, "front")
+    assert [row["features"] for row in rows if row["model"] >= 0] == [1, 4]
+    assert [row["features"] for row in rows if row["model"] < 0] == [6, 2]
+    assert all(row["low"] < row["value"] < row["high"] for row in rows if row["model"] >= 0)
+    assert spec["params"] == [{"name": "chosen", "value": 1}]
+
+
+def test_the_front_of_a_study_marks_its_choice_and_draws_its_baselines(data):
+    study = Study(
+        "ndcg@10",
+        "standard",
+        CANDIDATES,
+        CANDIDATES[2],
+        data,
+        data,
+        baselines={"other": {"ndcg@10": np.full(20, 0.4)}},
+    )
+    spec = checked(plots.front(study))
+    assert values_of(spec, "baselines")[0]["value"] == pytest.approx(0.4)
+    shown = {row["model"]: row["features"] for row in values_of(spec, "front")}
+    assert shown[spec["params"][0]["value"]] == 6
+
+
+def test_baselines_of_other_queries_are_not_drawn(data):
+    judged = [made(0.5, 1, training_values={"ndcg@10": np.full(5, 0.9)})]
+    other = {"other": {"ndcg@10": np.full(20, 0.4)}}
+    study = Study("ndcg@10", "standard", judged, judged[0], data, data, baselines=other)
+    rows, baselines, _, _ = front_rows(study)
+    assert baselines == []
+    assert rows[0]["value"] == pytest.approx(judged[0].score("ndcg@10"), abs=1e-4)
+
+
+def test_a_long_list_of_losers_is_thinned_out():
+    many = [made(0.9, 1), *(made(0.1 + 1e-4 * at, 5) for at in range(700))]
+    rows, *_ = front_rows(many, "ndcg@10")
+    assert sum(row["model"] < 0 for row in rows) == 400
+
+
+def test_the_path_holds_the_weights(path, data):
+    spec = checked(plots.coefficient_path(path, data.feature_names, most=2))
+    rows = values_of(spec, "path")
+    for row in rows:
+        at = np.argmin(np.abs(path.alphas - row["alpha"]))
+        assert row["weight"] == pytest.approx(path.coefs[at, row["line"]], rel=1e-4, abs=1e-12)
+    assert {row["line"] for row in rows} == set(np.flatnonzero(path.coefs.any(axis=0)).tolist())
+    labels = values_of(spec, "labels")
+    assert len(labels) == 2
+    gap = 0.9 * np.ptp(path.coefs) / 18
+    assert abs(labels[0]["place"] - labels[1]["place"]) >= gap
+
+
+def test_lines_begin_where_weights_leave_zero(path):
+    rows, _ = path_rows(path, None)
+    for line in {row["line"] for row in rows}:
+        weights = [row["weight"] for row in rows if row["line"] == line]
+        assert sum(weight == 0 for weight in weights[:-1]) <= 1 + np.sum(
+            path.coefs[:, line][np.flatnonzero(path.coefs[:, line])[0] :] == 0
+        )
+
+
+def test_an_empty_path_says_so(path):
+    empty = type(path)(
+        path.alphas, np.zeros_like(path.coefs), path.dual_gaps, path.objectives, path.n_iters
+    )
+    with pytest.raises(InputError, match="no model of the path uses a feature"):
+        plots.coefficient_path(empty)
+
+
+def test_features_are_ordered_by_share(data):
+    model = DominationRanker(alpha=0.01).fit(data).to_model()
+    spec = checked(plots.features(model, data))
+    shares = [row["share"] for row in values_of(spec, "features")]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(1, abs=1e-3)
+
+
+def test_wins_and_losses_are_sorted_and_know_errors_from_gains():
+    values, other = np.array([0.5, np.nan, 0.9, 0.1]), np.array([0.2, 0.3, 0.9, 0.4])
+    spec = checked(plots.wins_and_losses(values, other, query_ids=[HOSTILE, "b", "c", "d"]))
+    rows = values_of(spec, "queries")
+    assert [row["query"] for row in rows] == [HOSTILE, "c", "d"]
+    assert [row["gain"] for row in rows] == pytest.approx([0.3, 0, -0.3])
+    flipped = query_rows(values, other, measure="all_pairs_error")
+    assert [row["gain"] for row in flipped] == pytest.approx([0.3, 0, -0.3])
+    assert [row["position"] for row in flipped] == [3, 2, 0]
+    with pytest.raises(InputError, match=r"values has shape \(4,\) and baseline \(2,\)"):
+        plots.wins_and_losses(values, other[:2])
+
+
+def test_a_learning_curve_finds_its_axes():
+    history = [{"loss": 1 / at, "round": at, "ndcg@10": 0.5 + at / 20} for at in range(1, 6)]
+    across, rows = history_rows(history)
+    assert across == "round"
+    assert [row["at"] for row in rows] == [1, 2, 3, 4, 5]
+    assert {row["measure"] for row in rows} == {"ndcg@10"}
+    checked(plots.learning_curve(history))
+    assert history_rows([{"objective": 2.0}, {"objective": 1.0}])[1][1]["at"] == 2
+    for bad in ([], [{"note": "x"}]):
+        with pytest.raises(InputError, match="the history"):
+            plots.learning_curve(bad)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_colours_have_contrast(dark):
+    page = "#14181d" if dark else "#fdfdfc"
+    config = plots.theme(dark=dark)
+    colours = {name: style["color"] for name, style in config["style"].items()}
+    for name, colour in colours.items():
+        least = 1.5 if name == "context" else 4.5  # context is drawn to be overlooked
+        assert contrast(colour, page) >= least, name
+    assert contrast(config["axis"]["labelColor"], page) >= 4.5
+
+
+def contrast(one, two):
+    """The contrast ratio of the Web Content Accessibility Guidelines."""
+
+    def luminance(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return np.dot([0.2126, 0.7152, 0.0722], linear)
+
+    low, high = sorted((luminance(one), luminance(two)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_candidates_alone_need_a_measure():
+    with pytest.raises(InputError, match="give measure="):
+        plots.front(CANDIDATES)
+
+
+def test_without_altair_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[report\]'"):
+        plots.learning_curve([{"round": 1, "loss": 1.0}])

@@ -1,0 +1,288 @@
+"""The page in a real browser: it draws, it follows a click, it asks nobody, no name runs."""
+
+import os
+import shutil
+from itertools import pairwise
+
+import pytest
+
+from leanrank.plots.rows import front_models
+from leanrank.report import write_report
+from tests.report.conftest import HOSTILE
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+ARGUMENTS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    with sync_api.sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+        if found is None and not os.path.exists(own):
+            pytest.skip(f"there is no browser to draw the report: none of {', '.join(BROWSERS)}")
+        one = playwright.chromium.launch(executable_path=found or own, args=ARGUMENTS)
+        yield one
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, study, hostile_study, boosted_study):
+    folder = tmp_path_factory.mktemp("reports")
+    write_report(study[0], folder / "plain.html", test=study[1], title="A plain report")
+    write_report(hostile_study[0], folder / "hostile.html", title=HOSTILE[0])
+    write_report(boosted_study, folder / "boosted.html")
+    return folder
+
+
+class Opened:
+    """A page, with everything that it complained about or asked for."""
+
+    def __init__(self, browser, file, **options):
+        options.setdefault("viewport", {"width": 1000, "height": 800})
+        self.page = browser.new_page(**options)
+        self.page.set_default_timeout(30_000)
+        self.messages, self.requests = [], []
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.messages.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector("html[data-ready]")
+
+    def marks(self, chart):
+        """Count the shapes of a chart that stand for data."""
+        return self.page.locator(f"#chart-{chart} .role-mark path, #chart-{chart} .role-mark line")
+
+    def text(self, selector):
+        return self.page.locator(selector).inner_text()
+
+    def quiet(self):
+        assert self.messages == []
+        assert all(url.startswith(("file:", "data:")) for url in self.requests)
+        assert sum(url.startswith("file:") for url in self.requests) == 1
+
+
+@pytest.fixture
+def open_page(browser, pages):
+    opened = []
+
+    def open_one(name, **options):
+        opened.append(Opened(browser, pages / f"{name}.html", **options))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.page.close()
+
+
+def test_a_page_is_small(pages):
+    for file in pages.iterdir():
+        assert 500_000 < file.stat().st_size < 3_000_000
+
+
+def test_charts_and_tables_are_filled(open_page, study):
+    one = open_page("plain")
+    front = one.page.locator("#chart-front .models_marks path")
+    assert front.count() == len(front_models(study[0]))
+    for chart in ("front", "features", "path", "queries", "curve"):
+        assert one.marks(chart).count() > 3, chart
+    assert one.page.locator("#measures tbody tr").count() == 3
+    assert one.page.locator("#documents tbody tr").count() >= 5
+    assert one.page.locator("#feature-table tbody tr").count() == study[0].chosen.n_features
+    assert study[0].chosen.name in one.text("#current")
+    assert one.page.title() == one.text("h1") == "A plain report"
+    one.quiet()
+
+
+def shown(one):
+    """What a reader sees of the model."""
+    return {
+        part: one.text(part)
+        for part in ("#current", "#verdict", "#feature-table", "#queries-text", "#documents")
+    } | {"bars": one.page.locator("#chart-features svg").inner_html()}
+
+
+def test_clicking_a_point_changes_the_model_everywhere(open_page, study):
+    one = open_page("plain")
+    before = shown(one)
+    front = front_models(study[0])
+    at = next(at for at, model in enumerate(front) if model is not study[0].chosen)
+    one.page.locator(f'#chart-front [data-model="{at}"]').click()
+    one.page.wait_for_function(
+        "name => document.getElementById('current').innerText.includes(name)", arg=front[at].name
+    )
+    one.page.wait_for_timeout(200)
+    after = shown(one)
+    assert [part for part in before if before[part] == after[part]] == []
+    assert f"{front[at].n_features} feature" in after["#current"]
+    assert one.page.locator('#chart-front [aria-pressed="true"]').get_attribute(
+        "data-model"
+    ) == str(at)
+    one.page.get_by_role("button", name="back to the chosen one").click()
+    assert one.text("#feature-table") == before["#feature-table"]
+    one.quiet()
+
+
+def test_the_model_can_be_chosen_by_keyboard(open_page, study):
+    one = open_page("plain")
+    front = front_models(study[0])
+    one.page.locator('#chart-front [data-model="0"]').focus()
+    one.page.keyboard.press("Enter")
+    assert front[0].name in one.text("#current")
+    one.page.keyboard.press("ArrowRight")
+    assert front[1].name in one.text("#current")
+    one.page.locator("#model-list").evaluate("element => { element.open = true; }")
+    one.page.locator("#model-0").check()
+    assert front[0].name in one.text("#current")
+    one.quiet()
+
+
+def test_everything_can_be_reached_by_keyboard(open_page):
+    one = open_page("plain")
+    one.page.keyboard.press("Tab")
+    assert one.page.evaluate("document.activeElement.className") == "skip"
+    one.page.keyboard.press("Enter")
+    assert one.page.evaluate("document.activeElement.id") == "main"
+    unnamed = one.page.evaluate(
+        """() => [...document.querySelectorAll('button, select, [role=button], [role=region]')]
+            .filter((e) => !e.closest('[hidden]') && !(e.getAttribute('aria-label') ||
+                e.innerText || e.closest('label'))).length"""
+    )
+    assert unnamed == 0
+    levels = one.page.evaluate(
+        "() => [...document.querySelectorAll('h1, h2, h3')].map((e) => Number(e.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert max(b - a for a, b in pairwise(levels)) <= 1
+
+
+def test_a_query_is_taken_apart(open_page, study):
+    one = open_page("plain")
+    options = one.page.locator("#query option")
+    assert options.count() == study[0].validation.n_queries
+    before = one.text("#documents")
+    one.page.select_option("#query", index=3)
+    assert one.text("#documents") != before
+    one.page.locator("#documents tbody button").nth(2).click()
+    assert one.page.input_value("#above") == "2"
+    assert one.page.input_value("#below") == "3"
+    lines = one.page.locator("#why .differences > span").all_inner_texts()
+    scores = [float(cell.replace("−", "-")) for cell in one.page.locator(
+        "#documents tbody tr td:nth-child(4)").all_inner_texts()]  # fmt: skip
+    total = sum(float(text.replace("−", "-")) for text in lines[1::3])
+    assert total == pytest.approx(scores[2] - scores[3], abs=0.03)
+    one.page.locator("#chart-queries .role-mark path").nth(1).click()
+    one.quiet()
+
+
+def test_baselines_can_be_changed(open_page):
+    one = open_page("plain")
+    before = one.text("#queries-text")
+    one.page.select_option("#baseline", label="best feature")
+    assert one.text("#queries-text") != before
+    assert "best feature" in one.text("#queries-text")
+    one.quiet()
+
+
+def test_hovering_shows_what_a_point_is(open_page, study):
+    one = open_page("plain")
+    one.page.locator('#chart-front [data-model="1"]').hover()
+    one.page.wait_for_selector("#tip:not([hidden])")
+    assert front_models(study[0])[1].name in one.text("#tip")
+
+
+def test_no_name_runs(open_page, hostile_study):
+    one = open_page("hostile")
+    assert one.page.title() == HOSTILE[0]
+    points = one.page.locator("#chart-front .models_marks path")
+    for at in range(points.count()):
+        one.page.locator(f'#chart-front [data-model="{at}"]').click()
+        one.page.locator("#chart-features .role-mark path").first.hover()
+    one.page.locator("#chart-path .role-mark text").first.hover()
+    for at in range(3):
+        one.page.select_option("#query", index=at)
+    one.page.wait_for_timeout(200)
+    assert one.page.evaluate("window.hacked") is None
+    assert one.page.locator("img").count() == 0
+    assert one.page.locator("script").count() == 3
+    rows = hostile_study[0].chosen.model.weights
+    flat = {" ".join(name.split()) for name in rows}
+    one.page.get_by_role("button", name="back to the chosen one").click()
+    names = one.page.locator("#feature-table tbody th").all_inner_texts()
+    assert {" ".join(name.split()) for name in names} == flat
+    one.quiet()
+
+
+def test_the_policy_stops_a_script_that_got_in_all_the_same(open_page):
+    one = open_page("plain")
+    one.page.evaluate(
+        """() => {
+            const box = document.createElement('div');
+            box.innerHTML = '<img src="data:," onerror="window.hacked = 1">';
+            document.body.append(box);
+            const script = document.createElement('script');
+            script.textContent = 'window.hacked = 2';
+            document.body.append(script);
+        }"""
+    )
+    one.page.wait_for_timeout(200)
+    assert one.page.evaluate("window.hacked") is None
+    refused = "() => fetch('https://example.org/').then(() => 'sent', () => 'refused')"
+    assert one.page.evaluate(refused) == "refused"
+
+
+def page_colour(one):
+    return one.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_dark_follows_the_system_and_the_button(open_page):
+    light, dark = open_page("plain"), open_page("plain", color_scheme="dark")
+    assert page_colour(light) == "rgb(253, 253, 252)"
+    assert page_colour(dark) == "rgb(20, 24, 29)"
+    accent = "#chart-front .models_marks path"
+    colours = {one.page.locator(accent).first.get_attribute("fill") for one in (light, dark)}
+    assert len(colours) == 2
+    light.page.locator("#theme").click()
+    light.page.wait_for_function(
+        "colour => document.querySelector('#chart-front .models_marks path')?.getAttribute('fill')"
+        " === colour",
+        arg=dark.page.locator(accent).first.get_attribute("fill"),
+    )
+    assert page_colour(light) == page_colour(dark)
+    light.quiet()
+    dark.quiet()
+
+
+@pytest.mark.parametrize("name", ["plain", "hostile", "boosted"])
+def test_a_phone_needs_no_sideways_scrolling(open_page, name):
+    one = open_page(name, viewport={"width": 360, "height": 740})
+    width = one.page.evaluate(
+        "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
+    )
+    assert width <= 360
+    for chart in ("front", "features", "queries"):
+        assert one.marks(chart).count() > 3, chart
+    one.quiet()
+
+
+def test_a_boosted_model_is_taken_apart_too(open_page, boosted_study):
+    one = open_page("boosted")
+    query = int(one.page.input_value("#query"))
+    data = boosted_study.validation
+    rows = slice(*data.query_ptr[query : query + 2])
+    expected = sorted(boosted_study.chosen.model.predict(data)[rows], reverse=True)[:10]
+    cells = one.page.locator("#documents tbody tr td:nth-child(4)").all_inner_texts()
+    assert [float(cell.replace("−", "-")) for cell in cells] == pytest.approx(expected, abs=0.006)
+    one.quiet()

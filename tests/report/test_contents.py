@@ -1,0 +1,193 @@
+"""What the page is told is what the models do."""
+
+import json
+
+import numpy as np
+import pytest
+
+from leanrank import DominationRanker, RankRLS, make_ranking
+from leanrank.data.normalize import make_normalizer
+from leanrank.errors import FileError, InputError, MissingDependencyError
+from leanrank.metrics import evaluate
+from leanrank.model import LinearModel
+from leanrank.model.writing import as_model
+from leanrank.report import page as page_module
+from leanrank.report import study_of_model, with_path, with_stability, write_report
+from leanrank.report.contents import report_contents
+from leanrank.report.page import embed_json, make_page
+from leanrank.report.paths import find_paths, path_of
+from leanrank.selection import Study, tune
+from tests.report.conftest import make_parts
+
+
+@pytest.fixture(scope="session")
+def contents(study):
+    return report_contents(study[0], test=study[1], title="Trial & error")
+
+
+def test_contents_are_json(contents):
+    assert json.loads(json.dumps(contents, allow_nan=False)) == contents
+
+
+def test_headlines_are_the_measures(contents, study):
+    one, test = study
+    shown = contents["models"][contents["chosen"]]
+    for name in ("ndcg@10", "map"):
+        for key, data in (("headline", one.validation), ("test", test)):
+            mean, low, high = shown[key][name]
+            expected = evaluate(
+                data, one.chosen.model.predict(data), measures=name, ties="average"
+            ).means[name]
+            assert mean == pytest.approx(expected, abs=1e-4)
+            assert low <= mean <= high
+    assert {each["name"] for each in contents["baselines"]} == {
+        "best feature",
+        "RankRLS, all features",
+    }
+    assert all(each["test"] for each in contents["baselines"])
+
+
+def contribution(part, value):
+    """What the page's script computes."""
+    if len(part) == 2:
+        return part[1] * (0 if value is None else value)
+    if value is None:
+        return part[3]
+    below = sum(cut is None or cut < value for cut in part[1])
+    return part[2][below - 1] if below else 0
+
+
+@pytest.mark.parametrize("which", ["study", "boosted_study"])
+def test_parts_and_orders_are_those_of_the_models(which, request):
+    one = request.getfixturevalue(which)
+    one = one[0] if isinstance(one, tuple) else one
+    contents = report_contents(one)
+    data = one.validation
+    models = [next(c for c in one.candidates if c.name == m["name"]) for m in contents["models"]]
+    assert contents["details"]
+    for detail in contents["details"]:
+        start, stop = data.query_ptr[detail["position"] : detail["position"] + 2]
+        ids = data.doc_ids[start:stop].tolist()
+        for candidate, scoring, order in zip(
+            models, contents["scoring"], detail["orders"], strict=True
+        ):
+            scores = candidate.model.predict(data)[start:stop]
+            best = np.argsort(-scores, kind="stable")[:10]
+            assert [detail["names"][at] for at in order] == [ids[at] for at in best]
+            for at, row in zip(order, best, strict=True):
+                values = detail["values"][scoring["matrix"]][at]
+                total = sum(contribution(part, values[part[0]]) for part in scoring["parts"])
+                assert total == pytest.approx(scores[row], abs=1e-2 * np.abs(scores).max())
+
+
+def test_features_say_weight_share_stability_and_cost(contents, study):
+    rows = contents["models"][contents["chosen"]]["rows"]
+    model = study[0].chosen.model
+    assert len(rows) == model.n_nonzero
+    assert sum(row["share"] for row in rows) == pytest.approx(1, abs=1e-3)
+    for row in rows:
+        assert row["weight"] == pytest.approx(model.coef[row["index"]], rel=1e-4)
+        assert row["frequency"] == pytest.approx(study[0].stability.frequencies[row["index"]])
+        assert row["cost"] == "2ms"
+    assert contents["stability"]["subsamples"] == 4
+
+
+def test_paths_come_from_the_study_or_from_its_candidates(study):
+    one = study[0]
+    (name,) = find_paths(one)
+    assert path_of(one.chosen, find_paths(one)) == name
+    bare = Study(
+        one.measure, one.convention, one.candidates, one.chosen, one.training, one.validation
+    )
+    (path,) = find_paths(bare).values()
+    expected = one.paths["DominationRanker"]
+    used = expected.coefs.any(axis=1)
+    np.testing.assert_allclose(path.coefs[path.alphas != 0.1], expected.coefs[used])
+
+
+def test_a_tuned_study_without_validation_part_is_reported():
+    data = make_ranking(24, 8, n_features=5, random_state=1)
+    one = tune(data, systems=["domination"], trials=1, measures=("ndcg@10",))
+    contents = report_contents(one)
+    assert contents["part"] == "cross-validation"
+    assert len(contents["baselines"]) == 2
+    assert [part["part"] for part in contents["data"]] == ["training"]
+    assert contents["charts"]["paths"]
+
+
+def test_many_queries_and_models_are_thinned_out(monkeypatch, study):
+    monkeypatch.setattr("leanrank.report.contents.MOST_MODELS", 3)
+    monkeypatch.setattr("leanrank.report.contents.MOST_QUERIES", 6)
+    monkeypatch.setattr("leanrank.report.queries.MOST_CELLS", 8 * 2 * 10 * 2)
+    contents = report_contents(study[0])
+    assert len(contents["models"]) == 3
+    assert contents["models"][contents["chosen"]]["name"] == study[0].chosen.name
+    assert len(contents["queries"]) == len(contents["models"][0]["values"]) == 6
+    assert len(contents["details"]) == 2
+    front = contents["charts"]["front"]["data"]["values"]
+    assert sum(row["model"] >= 0 for row in front) == 3
+
+
+def test_a_model_with_a_normaliser_is_judged_on_what_it_sees():
+    train, vali, _ = make_parts()
+    normalizer = make_normalizer("query-standard")
+    ranker = DominationRanker(alpha=0.1).fit(normalizer.fit_transform(train))
+    model = as_model(ranker, normalizer)
+    one = with_stability(study_of_model(model, train, vali), n_subsamples=3)
+    expected = evaluate(vali, model.predict(vali), ties="average").per_query["map"]
+    np.testing.assert_allclose(one.chosen.values["map"], expected)
+    assert one.stability.n_subsamples == 3
+
+
+def test_studies_that_cannot_grow_stay_as_they_are():
+    train, vali, _ = make_parts()
+    by_hand = study_of_model(LinearModel.from_coef(np.arange(8.0)), train, vali)
+    assert with_path(by_hand) is by_hand
+    assert with_stability(by_hand) is by_hand
+    ridge = study_of_model(RankRLS(alpha=1.0).fit(train).to_model(), train, vali)
+    assert with_path(ridge) is ridge
+
+
+def test_models_that_do_not_fit_the_data_are_refused():
+    train, vali, _ = make_parts()
+    with pytest.raises(InputError, match="uses no feature"):
+        study_of_model(LinearModel.from_coef(np.zeros(8)), train, vali)
+    with pytest.raises(InputError, match="the model has 3 features, the data 8"):
+        study_of_model(LinearModel.from_coef(np.ones(3)), train, vali)
+    named = train.replace(feature_names=list("abcdefgh"))
+    with pytest.raises(InputError, match="name or order"):
+        study_of_model(
+            LinearModel.from_coef(np.ones(8), feature_names=list("hgfedcba")), named, vali
+        )
+
+
+def test_the_page_holds_names_as_text_only(monkeypatch, hostile_study):
+    monkeypatch.setattr(page_module, "chart_library", lambda: "window.vegaEmbed = null")
+    contents = report_contents(hostile_study[0], title="<script>window.hacked = 9</script>")
+    page = make_page(contents)
+    assert page.count("<script") == 3
+    assert page.count("</script>") == 3
+    assert "<img" not in page
+    assert "<title>&lt;script&gt;" in page
+    inside = page.split('id="report-contents">')[1].split("</script>")[0]
+    assert json.loads(inside) == contents
+    assert "script-src 'unsafe-eval' 'sha256-" in page.replace("&#x27;", "'")
+
+
+def test_json_with_half_a_character_can_be_written():
+    assert json.loads(embed_json({"name": "a\ud800b"}))["name"].encode("utf-8")
+
+
+def test_nothing_is_left_of_a_report_that_fails(tmp_path, study, monkeypatch):
+    monkeypatch.setattr(page_module, "chart_library", lambda: "")
+    with pytest.raises(FileError):
+        write_report(study[0], tmp_path / "missing" / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("package", ["vl_convert", "altair"])
+def test_a_missing_package_is_named(monkeypatch, package):
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    page_module.chart_library.cache_clear()
+    with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[report\]'"):
+        page_module.chart_library()
