@@ -167,9 +167,9 @@ class Search:
         except Exception as error:
             entry["problem"] = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
         entry["candidates"] = [_written(one, self.task) for one in found]
-        if self.task.validation is not None and self.task.parts:
-            if any(not one.training_values for one in found):
-                entry["hurried"] = True
+        can_judge = self.task.validation is not None and bool(self.task.parts)
+        if can_judge and any(not one.training_values for one in found):
+            entry["hurried"] = True
         return entry
 
     def _take(self, entry: Mapping[str, Any]) -> None:
