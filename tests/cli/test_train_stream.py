@@ -144,3 +144,24 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     last = start("killed.json", "c.ckpt")
     assert last.wait(timeout=120) == 0, last.stderr.read()
     assert (tmp_path / "killed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--checkpoint", "./m.json"), "m.json cannot be both model and checkpoint"),
+        (("-p", "shuffle=true"), "shuffle=true is not for streams"),
+        (("-p", "patience=2"), "patience=2 has no effect on a stream"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(run, files, words, sentence):
+    ran = run("train", "--stream", "train.txt", "--vali", "vali.txt", *words, "-m", "m.json")
+    assert ran.code == 2
+    assert sentence in ran.err
+    assert not os.path.exists("m.json")
+
+
+def test_a_model_without_features_is_mentioned(run, files):
+    ran = run("train", "--stream", "train.txt", "-p", "alpha=9", "-m", "m.json")
+    assert ran.code == 0
+    assert "learned a model without features from the stream" in ran.err

@@ -273,7 +273,7 @@ def test_a_checkpoint_of_something_else(sources, tmp_path):
     refused(tmp_path / "a.txt", "epochs=1, not epochs=2", epochs=2)
     refused(open_stream(tmp_path / "a.txt", dtype="float32"), "dtype=float64, not dtype=float32")
     scaled = open_stream(tmp_path / "a.txt").map(lambda chunk: chunk, "query-minmax")
-    refused(scaled, "read with changed=null, not changed=")
+    refused(scaled, "as it is, not changed by ")
     dump_letor(data.queries[:19], tmp_path / "a.txt")
     refused(tmp_path / "a.txt", "when a.txt was another file")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,11 +18,16 @@ def train_stream(request: Request) -> None:
     from leanrank.cli.datafiles import check_folder, read_data
     from leanrank.cli.screen import progress
     from leanrank.cli.train import check_measures, print_result, print_summary, with_measures
+    from leanrank.errors import InputError
     from leanrank.model.writing import as_model
     from leanrank.rankers.streaming import fit_stream
 
     if request.checkpoint is not None:
         check_folder(request.checkpoint)
+        if os.path.abspath(request.checkpoint) == os.path.abspath(request.model):
+            raise InputError(
+                f"{request.model} cannot be both model and checkpoint: give them two names"
+            )
     with progress() as say:
         ranker, epochs = _make_ranker(request)
         check_measures(request.measures, request.convention)
@@ -83,6 +89,8 @@ def _make_ranker(request: Request) -> tuple[Any, int]:
     if "l1" not in given and "l1" in ranker.get_params():
         # A strength for the whole run needs its length, which a stream does not know.
         ranker.set_params(l1="per_step")
+    if "shuffle" in given and ranker.get_params().get("shuffle"):
+        raise InputError("-p shuffle=true is not for streams, which are read in their order")
     epochs = ranker.epochs if "epochs" in given else 1
     in_force = {"epochs": epochs, "shuffle": False}
     known = ranker.get_params()

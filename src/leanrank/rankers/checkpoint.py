@@ -149,12 +149,19 @@ def _source_difference(then: list[dict[str, Any]], now: list[dict[str, Any]]) ->
             return f"was made from {file}, not from {other}"
         if (before.get("bytes"), before.get("head")) != (after.get("bytes"), after.get("head")):
             return f"was made when {file} was another file (its size or content has changed)"
+        if before.get("changed") != after.get("changed"):
+            return f"was made from {file} {_how(before)}, not {_how(after)}"
         odd = next(key for key in {**before, **after} if before.get(key) != after.get(key))
         return (
             f"was made with {file} read with {odd}={_show(before, odd)}, not {odd}="
             f"{_show(after, odd)}"
         )
     return None
+
+
+def _how(source: Mapping[str, Any]) -> str:
+    changes = source.get("changed")
+    return "changed by " + ", ".join(changes) if changes else "as it is"
 
 
 def _show(values: Mapping[str, Any], name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import Position, RankingStream, open_stream, resized
-from leanrank.errors import InputError
+from leanrank.errors import DataWarning, InputError
 from leanrank.rankers.checkpoint import Checkpoint, fitted_attributes
 
 Progress = Callable[[dict[str, Any]], None]
@@ -295,6 +296,13 @@ class _Run:
         self.ranker.coef_ = self._coef()
         if self.bits is not None:
             self.ranker.n_features_in_ = self.width
+        if not self.ranker.coef_.any():
+            warnings.warn(
+                f"{type(self.ranker).__name__} learned a model without features from the stream: "
+                "every score is 0; lower alpha, or see whether labels differ within a query",
+                DataWarning,
+                stacklevel=4,
+            )
 
 
 def _recipe(ranker: Any) -> dict[str, Any]:
