@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leanrank.errors import InputError, MissingDependencyError
+from leanrank.plots.colours import theme
 from leanrank.plots.rows import (
     feature_rows,
     front_rows,
@@ -19,7 +20,6 @@ from leanrank.plots.rows import (
     query_rows,
     spread,
 )
-from leanrank.plots.colours import theme
 from leanrank.selection.tables import head
 
 if TYPE_CHECKING:

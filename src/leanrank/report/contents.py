@@ -11,8 +11,8 @@ from leanrank._typing import FloatArray
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
 from leanrank.plots import charts
-from leanrank.plots.rows import feature_rows, feature_title, front_models
 from leanrank.plots.colours import theme
+from leanrank.plots.rows import feature_rows, feature_title, front_models
 from leanrank.report.data_checks import check_data
 from leanrank.report.numbers import brief, counted, numbers
 from leanrank.report.paths import find_paths, path_of
