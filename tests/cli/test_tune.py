@@ -103,6 +103,28 @@ def test_a_report_is_written(run, files):
     assert "Report written to t.html" in done.out
 
 
+def test_a_report_that_cannot_be_written_is_noticed_before_the_search(run, files, monkeypatch):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "altair" else found(name)
+    )
+    for words in (WORDS, ("train", "train.txt", "--vali", "vali.txt", "-m", "m.json")):
+        done = run(*words, "--report", "r.html")
+        assert done.code != 0
+        assert "a report needs the package 'altair'" in done.err
+        assert left_behind(files) == []
+
+
+def test_a_refitted_model_has_a_report_too(run, files):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    done = run(*WORDS, *SOME, "--refit", "both", "--max-features", 2, "--report", "r.html")
+    assert done.code == 0, done.err
+    assert 1 <= load_model("m.json").n_nonzero <= 2
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

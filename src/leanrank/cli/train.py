@@ -120,6 +120,7 @@ def train(
         check_folder(report)
         if stream or vali is None:
             raise InputError("--report needs --vali, and all data at once: leave --stream out")
+        check_report()
     if stream:
         from leanrank.cli.train_stream import train_stream
 
@@ -252,6 +253,17 @@ def check_scale(scale: str | None) -> None:
         from leanrank.data.normalize import make_normalizer
 
         make_normalizer(scale)
+
+
+def check_report() -> None:
+    """Find a package that a report lacks before the work."""
+    from importlib.util import find_spec
+
+    from leanrank.errors import MissingDependencyError
+
+    for package, module in (("altair", "altair"), ("vl-convert-python", "vl_convert")):
+        if find_spec(module) is None:
+            raise MissingDependencyError(package, "report", "a report")
 
 
 def fit_model(

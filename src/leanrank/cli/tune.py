@@ -108,7 +108,7 @@ def tune(
     For example: leanrank tune train.txt --vali vali.txt --max-features 10 --budget 60s -m m.json
     """
     from leanrank.cli.datafiles import check_folder, read_data, stdin_once
-    from leanrank.cli.train import check_measures, check_scale
+    from leanrank.cli.train import check_measures, check_report, check_scale
     from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
     from leanrank.errors import InputError
 
@@ -116,6 +116,8 @@ def tune(
     for path in (model, journal, report):
         if path is not None:
             check_folder(path)
+    if report is not None:
+        check_report()
     if json and model == "-":
         raise InputError("--json and the model both go to standard output: give the model a file")
     if max_cost is not None and costs is None:
