@@ -1,6 +1,7 @@
 """What the page is told is what the models do."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -191,3 +192,13 @@ def test_a_missing_package_is_named(monkeypatch, package):
     page_module.chart_library.cache_clear()
     with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[report\]'"):
         page_module.chart_library()
+
+
+def test_models_refitted_to_some_features_are_no_points_of_a_path(study):
+    one = study[0]
+    bare = replace(one, paths={})
+    refitted = replace(one.chosen, name="refitted", parameters={"alpha": 0.11})
+    grown = replace(bare, candidates=[*bare.candidates, refitted])
+    (before,), (after,) = find_paths(bare).values(), find_paths(grown).values()
+    np.testing.assert_array_equal(before.alphas, after.alphas)
+    assert path_of(refitted, find_paths(grown)) is None

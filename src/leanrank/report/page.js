@@ -24,7 +24,7 @@
   const missing = (value) => value === null || value === undefined;
   const fixed = (value, digits) => (missing(value) ? "–" : value.toFixed(digits).replace("-", "−"));
   const signed = (value, digits) => (missing(value) ? "–" : (value > 0 ? "+" : "") + fixed(value, digits));
-  const percent = (value) => (missing(value) ? "–" : fixed(100 * value, Math.abs(value) < 0.0995 ? 1 : 0) + "%");
+  const percent = (value) => (missing(value) ? "–" : Math.abs(value) < 0.0005 ? "0%" : fixed(100 * value, Math.abs(value) < 0.0995 ? 1 : 0) + "%");
   const count = (n, one, many) => n.toLocaleString("en") + " " + (n === 1 ? one : many || one + "s");
   const weight = (value) => {
     if (missing(value)) return "–";

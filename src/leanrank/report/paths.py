@@ -27,7 +27,8 @@ def find_paths(study: Study) -> dict[str, Path]:
     groups: dict[str, dict[float, Candidate]] = {}
     for one in study.candidates:
         alpha = one.parameters.get("alpha")
-        if isinstance(alpha, float) and alpha > 0 and isinstance(one.model, LinearModel):
+        point = _is_plain(one) and isinstance(one.model, LinearModel)
+        if point and isinstance(alpha, float) and alpha > 0:
             groups.setdefault(_name(one), {}).setdefault(alpha, one)
     long_enough = {name: each for name, each in groups.items() if len(each) >= LEAST_POINTS}
     longest = sorted(long_enough, key=lambda name: -len(long_enough[name]))[:MOST_PATHS]
@@ -36,12 +37,19 @@ def find_paths(study: Study) -> dict[str, Path]:
 
 def path_of(one: Candidate, paths: Mapping[str, Path]) -> str | None:
     """Give the name of the path that a candidate lies on."""
-    alpha = one.parameters.get("alpha")
+    alpha = one.parameters.get("alpha") if _is_plain(one) else None
     for name in (_name(one), one.algorithm):
         path = paths.get(name)
         if path is not None and alpha is not None and _spans(path, float(alpha)):
             return name
     return None
+
+
+def _is_plain(one: Candidate) -> bool:
+    """Tell whether a candidate is what its parameters alone give; others, fitted to some of the
+    features only, have a name of their own.
+    """
+    return one.name == describe(one.algorithm, one.parameters)
 
 
 def _spans(path: Path, alpha: float) -> bool:
