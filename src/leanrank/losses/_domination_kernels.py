@@ -17,6 +17,15 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._smooth import CHUNK, exp_chunk, sigmoid_chunk, softplus_chunk
+from leanrank.losses._domination_levels import (
+    below,
+    binary_entropy,
+    from_above,
+    level_share,
+    mean_below,
+    sigmoid,
+    softplus,
+)
 
 
 @kernel
@@ -31,7 +40,7 @@ def evaluate(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, g):
         # g first holds the exponentials of all levels but the highest, which dominates nobody's
         for k in range(n_levels - 1):
             E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, g, chunk)
-        _below(E, Z, n_levels, level, margin, first)
+        below(E, Z, n_levels, level, margin, first)
         for k in range(n_levels):
             A[k] = 0.0
             begin, end = row_ptr[first + k], row_ptr[first + k + 1]
@@ -52,7 +61,7 @@ def evaluate(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, g):
                         A[k] += weight * chunk[i]
                         if k == n_levels - 1:
                             g[rows[at + i]] = -weight * chunk[i]
-        _from_above(E, Z, A, D, n_levels, level, margin, first)
+        from_above(E, Z, A, D, n_levels, level, margin, first)
         for k in range(n_levels - 1):
             received = D[k] * S[k]
             begin, end = row_ptr[first + k], row_ptr[first + k + 1]
@@ -105,7 +114,7 @@ def along(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, t):
                     away = d[i] - mean[k]
                     spread += mass[i] * math.exp(u[i] + t * d[i] - top) * away * away
             variance[k] = spread / total if total > 0.0 else 0.0
-        _below(E, Z, n_levels, level, margin, first)
+        below(E, Z, n_levels, level, margin, first)
         m = 0.0
         v = 0.0
         for k in range(1, n_levels):
@@ -119,15 +128,15 @@ def along(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, t):
             else:
                 m = 0.0
                 for j in range(k):
-                    m += _share(E, Z, k, j, level, margin, first) * mean[j]
+                    m += level_share(E, Z, k, j, level, margin, first) * mean[j]
                 v = 0.0
                 for j in range(k):
                     away = mean[j] - m
-                    v += _share(E, Z, k, j, level, margin, first) * (variance[j] + away * away)
+                    v += level_share(E, Z, k, j, level, margin, first) * (variance[j] + away * away)
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
                 if gain[i] > 0.0:
-                    term, dominated = _term(Z[k] - (u[i] + t * d[i]))
+                    term, dominated = softplus(Z[k] - (u[i] + t * d[i]))
                     away = d[i] - m
                     value += gain[i] * term
                     slope -= gain[i] * dominated * away
@@ -144,7 +153,7 @@ def curvature(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, dia
         n_levels = cell_ptr[q + 1] - first
         for k in range(n_levels):
             E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, diag, chunk)
-        _below(E, Z, n_levels, level, margin, first)
+        below(E, Z, n_levels, level, margin, first)
         for k in range(n_levels):
             A[k] = 0.0
             squares = 0.0
@@ -167,7 +176,7 @@ def curvature(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, dia
             aux[first + k, 0] = E[k]
             aux[first + k, 1] = Z[k]
             aux[first + k, 2] = squares
-        _from_above(E, Z, A, D, n_levels, level, margin, first)
+        from_above(E, Z, A, D, n_levels, level, margin, first)
         for k in range(n_levels):
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
@@ -191,33 +200,33 @@ def product(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, ou
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 out[rows[at]] *= S[k]
                 mean[k] += out[rows[at]] * d[rows[at]]
-        _below(E, Z, n_levels, level, margin, first)
+        below(E, Z, n_levels, level, margin, first)
         centre = 0.0  # the mean of d under the softmax of the levels below
         for k in range(n_levels):
             A[k] = 0.0
             pull[k] = 0.0
             if Z[k] == -math.inf:
                 continue
-            centre = _mean_below(E, Z, mean, centre, k, level, margin, first)
+            centre = mean_below(E, Z, mean, centre, k, level, margin, first)
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
                 if gain[i] > 0.0:
-                    dominated = gain[i] * _sigmoid(Z[k] - u[i])
+                    dominated = gain[i] * sigmoid(Z[k] - u[i])
                     A[k] += dominated
-                    pull[k] += dominated * _sigmoid(u[i] - Z[k]) * (d[i] - centre)
+                    pull[k] += dominated * sigmoid(u[i] - Z[k]) * (d[i] - centre)
             pull[k] += A[k] * centre
-        _from_above(E, Z, A, D, n_levels, level, margin, first)
-        _from_above(E, Z, pull, D2, n_levels, level, margin, first)
+        from_above(E, Z, A, D, n_levels, level, margin, first)
+        from_above(E, Z, pull, D2, n_levels, level, margin, first)
         centre = 0.0
         for k in range(n_levels):
             if Z[k] > -math.inf:
-                centre = _mean_below(E, Z, mean, centre, k, level, margin, first)
+                centre = mean_below(E, Z, mean, centre, k, level, margin, first)
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
                 out[i] *= D[k] * d[i] - D2[k]
                 if Z[k] > -math.inf and gain[i] > 0.0:
                     z = Z[k] - u[i]
-                    out[i] += gain[i] * _sigmoid(z) * _sigmoid(-z) * (d[i] - centre)
+                    out[i] += gain[i] * sigmoid(z) * sigmoid(-z) * (d[i] - centre)
 
 
 @kernel
@@ -282,7 +291,7 @@ def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offse
             E[k] = top + math.log(total) if total > 0.0 else -math.inf
             mean[k] = top + away / total if total > 0.0 else 0.0
             shift[k] = shifted / total if total > 0.0 else 0.0
-        _below(E, Z, n_levels, level, margin, first)
+        below(E, Z, n_levels, level, margin, first)
         centre = 0.0
         s = 0.0
         for k in range(1, n_levels):
@@ -296,14 +305,14 @@ def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offse
                 centre = 0.0
                 s = 0.0
                 for j in range(k):
-                    part = _share(E, Z, k, j, level, margin, first)
+                    part = level_share(E, Z, k, j, level, margin, first)
                     centre += part * mean[j]
                     s += part * shift[j]
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i = rows[at]
                 if gain[i] > 0.0:
-                    dominated = a * _sigmoid(Z[k] - u[i])
-                    term = _binary_entropy(dominated)
+                    dominated = a * sigmoid(Z[k] - u[i])
+                    term = binary_entropy(dominated)
                     if dominated > 0.0:
                         term += dominated * (Z[k] - centre)
                         if len(offset) > 0:  # - a <offset, p - e_i>
@@ -350,92 +359,3 @@ def _highest(row_ptr, rows, mass, c, u):
         if mass[i] > 0.0 and u[i] > top:
             top = u[i]
     return top
-
-
-@kernel
-def _below(E, Z, n_levels, level, margin, first):
-    """Fill Z_k, the log mass of the levels below k, margins included."""
-    Z[0] = -math.inf
-    for k in range(1, n_levels):
-        if margin.shape[0] == 0:
-            Z[k] = _log_add(Z[k - 1], E[k - 1])
-        else:
-            Z[k] = -math.inf
-            for j in range(k):
-                Z[k] = _log_add(Z[k], E[j] + margin[level[first + k], level[first + j]])
-
-
-@kernel
-def _from_above(E, Z, A, D, n_levels, level, margin, first):
-    """Fill D_l = Σ_{k>l} A_k × (share of level l in the mass below k)."""
-    D[n_levels - 1] = 0.0
-    if margin.shape[0] == 0:
-        # per unit of mass, relative to Z_{l+1}, so that no factor exceeds one
-        carried = 0.0
-        for j in range(n_levels - 2, -1, -1):
-            if j < n_levels - 2 and Z[j + 1] > -math.inf:
-                carried *= math.exp(Z[j + 1] - Z[j + 2])
-            elif j < n_levels - 2:
-                carried = 0.0
-            carried += A[j + 1]
-            D[j] = carried * math.exp(E[j] - Z[j + 1]) if E[j] > -math.inf else 0.0
-    else:
-        for j in range(n_levels - 1):
-            D[j] = 0.0
-            for k in range(j + 1, n_levels):
-                D[j] += A[k] * _share(E, Z, k, j, level, margin, first)
-
-
-@kernel
-def _mean_below(E, Z, mean, before, k, level, margin, first):
-    """Mix the levels' means under the softmax of those below k;
-    ``before`` is that of level k − 1.
-    """
-    if margin.shape[0] == 0:
-        return before + math.exp(E[k - 1] - Z[k]) * (mean[k - 1] - before)
-    total = 0.0
-    for j in range(k):
-        total += _share(E, Z, k, j, level, margin, first) * mean[j]
-    return total
-
-
-@kernel
-def _share(E, Z, k, j, level, margin, first):
-    """Give the share of level j in the mass below level k, with a margin table."""
-    if E[j] == -math.inf:
-        return 0.0
-    return math.exp(E[j] + margin[level[first + k], level[first + j]] - Z[k])
-
-
-@kernel
-def _log_add(x, y):
-    if x < y:
-        x, y = y, x
-    if y == -math.inf:
-        return x
-    return x + math.log1p(math.exp(y - x))
-
-
-@kernel
-def _term(z):
-    """Return log(1 + e^z) and its derivative."""
-    if z > 0.0:
-        e = math.exp(-z)
-        return z + math.log1p(e), 1.0 / (1.0 + e)
-    e = math.exp(z)
-    return math.log1p(e), e / (1.0 + e)
-
-
-@kernel
-def _sigmoid(z):
-    if z > 0.0:
-        return 1.0 / (1.0 + math.exp(-z))
-    e = math.exp(z)
-    return e / (1.0 + e)
-
-
-@kernel
-def _binary_entropy(p):
-    if p <= 0.0 or p >= 1.0:
-        return 0.0
-    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)
