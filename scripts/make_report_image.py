@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from leanrank.data import load_sample
-from leanrank.report import with_stability, write_report
+from leanrank.report import write_report
 from leanrank.selection import tune
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "images" / "report.png"
@@ -28,7 +28,7 @@ def main(target: Path = TARGET) -> None:
     study = tune(train, vali, systems=["domination", "greedyrankrls"], trials=6, max_features=8)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        write_report(with_stability(study), page, test=test, title="The sample set")
+        write_report(study, page, test=test, title="The sample set")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--headless=new", "--no-sandbox"]

@@ -147,6 +147,10 @@ def test_studies_that_cannot_grow_stay_as_they_are():
     assert with_stability(by_hand) is by_hand
     ridge = study_of_model(RankRLS(alpha=1.0).fit(train).to_model(), train, vali)
     assert with_path(ridge) is ridge
+    some = ridge.chosen.model.coef * (np.arange(8) < 3)  # a ridge on features chosen otherwise
+    model = LinearModel.from_coef(some, provenance=ridge.chosen.model.provenance)
+    on_some = study_of_model(model, train, vali)
+    assert with_stability(on_some) is on_some
 
 
 def test_models_that_do_not_fit_the_data_are_refused():

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from leanrank._typing import FloatArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.model.base import Model
@@ -97,8 +98,9 @@ def study_of_model(
 def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None = None) -> Study:
     """Add how often subsamples of the training queries choose each feature.
 
-    The chosen model's ranker is fitted again with its parameters. A study of a model that no ranker
-    of ours made, or that cannot be fitted to half of the queries, is given back as it is.
+    The chosen model's ranker is fitted again with its parameters. A study is given back as it is if
+    that does not lead to about the same features on all training queries (a model made by hand, or
+    fitted to features that something else chose), or if half of the queries are too few.
     """
     from leanrank.selection.stable_features import stability
 
@@ -108,6 +110,9 @@ def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None =
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            again = clone(ranker).fit(study.training).to_model().indices
+            if not _about_the_same(again, study.chosen.model.indices):
+                return study
             found = stability(ranker, study.training, n_subsamples=n_subsamples, n_jobs=n_jobs)
     except InputError:
         return study
@@ -226,6 +231,11 @@ def _ranker_of(one: Candidate) -> Any:
 
 def _arguments(method: Any) -> Sequence[str]:
     return [] if method is None else list(inspect.signature(method).parameters)
+
+
+def _about_the_same(first: IntArray, second: IntArray) -> bool:
+    """Tell whether two models share most of their features; solvers differ in the last ones."""
+    return len(np.intersect1d(first, second)) >= 0.8 * len(np.union1d(first, second))
 
 
 def _check_names(model: Model, data: RankingData) -> None:
