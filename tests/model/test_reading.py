@@ -53,7 +53,7 @@ WEIGHT = {"feature": "bm25", "value": 1.0}
         ),
         (with_change("schema_version", value=True), "schema_version is true: a whole number is"),
         (with_change("schema_version", value=1.0), "schema_version is 1.0: a whole number is"),
-        (with_change("kind", value="forest"), "kind is 'forest': 'linear' or 'boosted' is expected"),
+        (with_change("kind", value="forest"), "kind is 'forest': 'linear' or 'boosted' is"),
         (without("weights"), "the document lacks the key 'weights'"),
         (
             with_change("weigths", value=[]),
