@@ -216,7 +216,7 @@
     const back = make("button", { type: "button" }, "back to the chosen one");
     back.addEventListener("click", () => choose(report.chosen));
     fill(byId("current"), make("strong", {}, each.name), make("span", {}, count(each.features, "feature")),
-      make("span", {}, measureName(report.measure) + " " + fixed(each.score, 4)),
+      make("span", {}, measureName(report.measure) + " " + fixed(each.score, 4) + (report.models.length > 1 ? " in the chart" : "")),
       state.model === report.chosen ? make("span", {}, report.models.length > 1 ? "the chosen model" : "") : back);
   }
 
