@@ -103,6 +103,8 @@ class ParquetPart:
         """Read the rows from one on, a few at a time, beginning with the row group it is in."""
         group = int(np.searchsorted(self._first_rows, row, side="right")) - 1
         groups = list(range(max(0, group), len(self._first_rows) - 1))
+        if not groups:  # the end, or no rows at all: older releases of Arrow trip over it
+            return
         with reading(self.file), pq.ParquetFile(self.file, buffer_size=2**20) as parquet:
             skip = row - int(self._first_rows[max(0, group)])
             for batch in parquet.iter_batches(
