@@ -30,12 +30,7 @@ def compare(
             help="Your own data in three files; without them, public sets.",
         ),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."
-        ),
-    ] = None,
+    data: options.DataFolder = None,
     sets: Annotated[
         str, typer.Option("--sets", metavar="LIST", help="Public sets, separated by commas.")
     ] = SETS,
@@ -58,12 +53,7 @@ def compare(
             help="Of the measures; by default each public set's own, for your files 'standard'.",
         ),
     ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            "--scale", metavar="KIND", help="Normalise features first, as in leanrank train."
-        ),
-    ] = None,
+    scale: options.Scale = None,
     csv: Annotated[
         str | None, typer.Option("--csv", metavar="FILE", help="Write every figure, or -.")
     ] = None,

@@ -36,5 +36,15 @@ Convention = Annotated[
         help="standard, letor3, letor4, mslr, trec or lightgbm.",
     ),
 ]
+Scale = Annotated[
+    str | None,
+    typer.Option("--scale", metavar="KIND", help="Normalise features first, as in leanrank train."),
+]
+DataFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--data", metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 DEFAULT_MEASURES = "ndcg@10,map"

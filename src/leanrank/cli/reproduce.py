@@ -23,12 +23,7 @@ def reproduce(
             help="Which: cheng2018, pahikkala2010, stevens2013 or tsivtsivadze2012.",
         ),
     ],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."
-        ),
-    ] = None,
+    data: options.DataFolder = None,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="DIR", help="Where to write; by default reproduce-PAPER."),

@@ -90,12 +90,7 @@ def tune(
         str | None,
         typer.Option("--report", metavar="FILE", help="Write a page to look at all models."),
     ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            "--scale", metavar="KIND", help="Normalise features first, as in leanrank train."
-        ),
-    ] = None,
+    scale: options.Scale = None,
     format: options.Format = None,
     read: options.Read = None,
     jobs: Annotated[
