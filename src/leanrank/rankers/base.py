@@ -129,9 +129,7 @@ class BaseRanker(BaseEstimator):
             preferences=preferences,
         )
         self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = int(data.informative.sum())
-        if labels.edges is not None:
-            self.n_informative_queries_ = count_informative(labels.edges, labels.query_ptr)
+        self.n_informative_queries_ = count_informative(data, labels)
         self.coef_ = self._fit(data, labels)
         return self
 

@@ -99,9 +99,7 @@ class BoostedRanker(BaseRanker):
         given = held_out_data(self, validation)
         held_out = None if given is None else HeldOut(given, self.measure, self.convention)
         self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = int(data.informative.sum())
-        if labels.edges is not None:
-            self.n_informative_queries_ = count_informative(labels.edges, labels.query_ptr)
+        self.n_informative_queries_ = count_informative(data, labels)
         self.history_ = []
         with single_threaded_blas():
             self._boost(data, labels, held_out)

@@ -9,7 +9,7 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.losses.base import Edges
+from leanrank.losses.base import Edges, Labels
 
 
 def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edges:
@@ -65,10 +65,13 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
     return Edges(*rows, weight)
 
 
-def count_informative(edges: Edges, query_ptr: IntArray) -> int:
-    """Count the queries that have a preference."""
+def count_informative(data: RankingData, labels: Labels) -> int:
+    """Count the queries with documents at two levels or, if preferences were given, with one."""
+    edges = labels.edges
+    if edges is None:
+        return int(data.informative.sum())
     counted = edges.winner[edges.weight > 0]
-    return len(np.unique(np.searchsorted(query_ptr, counted, side="right")))
+    return len(np.unique(np.searchsorted(labels.query_ptr, counted, side="right")))
 
 
 def _row_numbers(values: Any, name: str, n_rows: int) -> IntArray:

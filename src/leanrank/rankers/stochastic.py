@@ -151,7 +151,7 @@ class StochasticRanker(BaseRanker):
         )
         held_out = held_out_data(self, validation)
         self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = _count_informative(data, labels)
+        self.n_informative_queries_ = count_informative(data, labels)
         with single_threaded_blas():
             self._run(data, labels, held_out)
         return self
@@ -181,7 +181,7 @@ class StochasticRanker(BaseRanker):
         counted = (0, 0)
         if hasattr(self, "coef_"):  # which blocks without information leave at zero
             counted = (self.n_queries_, self.n_informative_queries_)
-        n_informative = _count_informative(data, labels)
+        n_informative = count_informative(data, labels)
         self.n_queries_ = counted[0] + data.n_queries
         self.n_informative_queries_ = counted[1] + n_informative
         if first:
@@ -357,12 +357,6 @@ def content_order(data: RankingData, queries: IntArray, edges: Edges | None = No
     mean = np.bincount(query_of, weight * data.y, minlength=n_queries) / mass
     key = np.bincount(query_of, weight * (data.y - mean[query_of]) * along, minlength=n_queries)
     return queries[np.argsort(key[queries], kind="stable")]
-
-
-def _count_informative(data: RankingData, labels: Labels) -> int:
-    if labels.edges is not None:
-        return count_informative(labels.edges, labels.query_ptr)
-    return int(data.informative.sum())
 
 
 def check_whole(name: str, value: Any, low: int = 1) -> int:
