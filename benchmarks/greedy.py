@@ -201,8 +201,8 @@ def _problem(m: int, n: int, per_query: int = 20) -> RankingData:
 def _state(data: RankingData, storage: str, jobs: int) -> Any:
     from leanrank.losses.base import Labels
     from leanrank.losses.squared import SquaredLoss
-    from leanrank.solvers.centred import Centred
-    from leanrank.solvers.greedy import make_state
+    from leanrank.solvers.least_squares.centred import Centred
+    from leanrank.solvers.least_squares.greedy import make_state
 
     labels = Labels(y=data.y, query_ptr=data.query_ptr, normalize="none")
     centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))

@@ -11,8 +11,8 @@ from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.metrics import evaluate
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.solvers.newton import solve_newton
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
+from leanrank.solvers.newton.solver import solve_newton
 
 GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
 

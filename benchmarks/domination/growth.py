@@ -20,8 +20,8 @@ from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.solvers.newton import solve_newton
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
+from leanrank.solvers.newton.solver import solve_newton
 
 FACTORS = (1, 4, 16)
 CHOSEN = {"dense": 20, "sparse": 100}

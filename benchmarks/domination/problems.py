@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from leanrank.data.ranking_data import RankingData
+from leanrank.designs.dense import make_design
 from leanrank.execution import Executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.solvers.design import make_design
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
 
 LOSS = DominationLoss()
 

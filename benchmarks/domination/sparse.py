@@ -15,10 +15,10 @@ from benchmarks.domination.problems import alpha_max, lasso, load, make_problem
 from benchmarks.harness import Options, Table, race, show_seconds
 from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
+from leanrank.designs.dense import make_design
 from leanrank.execution import available_cores, make_executor, single_threaded_blas
 from leanrank.rankers.path import alpha_grid
-from leanrank.solvers.design import make_design
-from leanrank.solvers.newton import Solution, solve_newton
+from leanrank.solvers.newton.solver import Solution, solve_newton
 
 TARGETS = {"0.1, gap 1e-6": 12, "0.02, gap 1e-6": 50, "path of 20 to 0.01, gap 1e-4": 250}
 

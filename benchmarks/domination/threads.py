@@ -10,8 +10,8 @@ from benchmarks.harness import Options, Table, race
 from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor, single_threaded_blas
-from leanrank.solvers.newton import Solution, solve_newton
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
+from leanrank.solvers.newton.solver import Solution, solve_newton
 
 RATIO = 0.02
 

@@ -22,10 +22,10 @@ from leanrank.data import fetch
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
-from leanrank.solvers.fenchel import solve_fenchel
-from leanrank.solvers.newton import solve_newton
-from leanrank.solvers.problem import Problem
-from leanrank.solvers.proximal import solve_proximal
+from leanrank.problem.memory import Problem
+from leanrank.solvers.first_order.fenchel import solve_fenchel
+from leanrank.solvers.first_order.proximal import solve_proximal
+from leanrank.solvers.newton.solver import solve_newton
 
 ACCURACIES = (1e-3, 1e-6)
 SHARES = (0.1, 0.01, 0.001)

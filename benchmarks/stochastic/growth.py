@@ -15,7 +15,7 @@ from benchmarks.harness import Options, Table, Timing, show_seconds
 from leanrank.data.ranking_data import RankingData
 from leanrank.losses.base import Labels
 from leanrank.rankers import SPD
-from leanrank.solvers.pair_descent import descend, make_pair_block
+from leanrank.solvers.sampling.pair_descent import descend, make_pair_block
 
 DOCUMENTS, WORDS, PER_DOCUMENT = 23_149, 47_236, 76
 FACTORS = (1, 4, 16)

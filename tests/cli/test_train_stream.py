@@ -16,7 +16,7 @@ from leanrank.data import dump_letor, dump_parquet, make_ranking
 from leanrank.data.streams import open_stream
 from leanrank.metrics import evaluate
 from leanrank.rankers import MinBatSRank
-from leanrank.rankers.streaming import fit_stream
+from leanrank.rankers.sampling.streaming import fit_stream
 
 SMALL = ("--read", "chunk_bytes=600")
 N_KILLS = int(os.environ.get("LEANRANK_KILLS", "3"))  # more take longer

@@ -6,7 +6,7 @@ import pytest
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
 
 
 def brute(plan, y, u, margin=None):

@@ -12,8 +12,8 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet import ListNetLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.solvers.newton import solve_newton
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
+from leanrank.solvers.newton.solver import solve_newton
 
 
 def softmax(scores):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet_top_two import ListNetTopTwoLoss
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
 from tests.losses.test_listnet import prepared, softmax
 
 

@@ -14,8 +14,8 @@ from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.solvers.newton import solve_newton
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
+from leanrank.solvers.newton.solver import solve_newton
 from tests.losses.test_pairs import brute, brute_pairs, brute_swap_costs, random_labels
 
 LOSSES = [ExponentialLoss, LogisticLoss]

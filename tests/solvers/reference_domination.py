@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
 
 
 class Reference:

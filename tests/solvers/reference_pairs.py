@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank.execution import make_executor
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
 
 
 class Pairs:

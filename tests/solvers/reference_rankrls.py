@@ -6,7 +6,7 @@ import numpy as np
 
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.solvers.centred import Centred
+from leanrank.solvers.least_squares.centred import Centred
 
 
 def random_problem(rng, *, n=7, sizes=None, weights=False, offset=False, normalize="none"):

@@ -20,7 +20,7 @@ def train_stream(request: Request) -> None:
     from leanrank.cli.train import check_measures, print_result, print_summary, with_measures
     from leanrank.errors import InputError
     from leanrank.model.writing import as_model
-    from leanrank.rankers.streaming import fit_stream
+    from leanrank.rankers.sampling.streaming import fit_stream
 
     if request.checkpoint is not None:
         check_folder(request.checkpoint)
@@ -76,7 +76,7 @@ def _make_ranker(request: Request) -> tuple[Any, int]:
     from leanrank.cli.train import make_ranker
     from leanrank.errors import InputError
     from leanrank.rankers import RANKERS, get_ranker
-    from leanrank.rankers.streaming import can_stream
+    from leanrank.rankers.sampling.streaming import can_stream
 
     name = request.algorithm or "minbatsrank"
     if not can_stream(get_ranker(name)):

@@ -5,26 +5,26 @@ from typing import TYPE_CHECKING, Any
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
-    from leanrank.rankers.adarank import AdaRank as AdaRank
     from leanrank.rankers.base import BaseRanker as BaseRanker
-    from leanrank.rankers.domination import DominationRanker as DominationRanker
-    from leanrank.rankers.fenchelrank import FenchelRank as FenchelRank
-    from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
-    from leanrank.rankers.kernel_rankrls import KernelRankRLS as KernelRankRLS
-    from leanrank.rankers.lcra import LCRA as LCRA
-    from leanrank.rankers.listnet import ListNet as ListNet
-    from leanrank.rankers.minbatsrank import MinBatSRank as MinBatSRank
-    from leanrank.rankers.nonconvex import NonconvexRankSVM as NonconvexRankSVM
-    from leanrank.rankers.pamir import PAMIR as PAMIR
-    from leanrank.rankers.pamir_retrieval import PAMIRRetriever as PAMIRRetriever
-    from leanrank.rankers.rankboost import RankBoost as RankBoost
-    from leanrank.rankers.ranknet import RankNet as RankNet
-    from leanrank.rankers.rankrls import RankRLS as RankRLS
-    from leanrank.rankers.rankrls_cv import RankRLSCV as RankRLSCV
-    from leanrank.rankers.ranksvm import RankSVM as RankSVM
-    from leanrank.rankers.rsrank import RSRank as RSRank
-    from leanrank.rankers.sparserank import SparseRank as SparseRank
-    from leanrank.rankers.spd import SPD as SPD
+    from leanrank.rankers.boosting.adarank import AdaRank as AdaRank
+    from leanrank.rankers.boosting.rankboost import RankBoost as RankBoost
+    from leanrank.rankers.first_order.fenchelrank import FenchelRank as FenchelRank
+    from leanrank.rankers.first_order.rsrank import RSRank as RSRank
+    from leanrank.rankers.first_order.sparserank import SparseRank as SparseRank
+    from leanrank.rankers.least_squares.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
+    from leanrank.rankers.least_squares.kernel_rankrls import KernelRankRLS as KernelRankRLS
+    from leanrank.rankers.least_squares.rankrls import RankRLS as RankRLS
+    from leanrank.rankers.least_squares.rankrls_cv import RankRLSCV as RankRLSCV
+    from leanrank.rankers.newton.domination import DominationRanker as DominationRanker
+    from leanrank.rankers.newton.listnet import ListNet as ListNet
+    from leanrank.rankers.newton.nonconvex import NonconvexRankSVM as NonconvexRankSVM
+    from leanrank.rankers.newton.ranknet import RankNet as RankNet
+    from leanrank.rankers.newton.ranksvm import RankSVM as RankSVM
+    from leanrank.rankers.sampling.lcra import LCRA as LCRA
+    from leanrank.rankers.sampling.minbatsrank import MinBatSRank as MinBatSRank
+    from leanrank.rankers.sampling.pamir import PAMIR as PAMIR
+    from leanrank.rankers.sampling.pamir_retrieval import PAMIRRetriever as PAMIRRetriever
+    from leanrank.rankers.sampling.spd import SPD as SPD
     from leanrank.rankers.topics import TopicRanker as TopicRanker
 
 RANKERS: dict[str, str] = {
@@ -49,27 +49,27 @@ RANKERS: dict[str, str] = {
 """The name of each ranker on the command line, and its class here."""
 
 _modules = {
-    "LCRA": "leanrank.rankers.lcra",
-    "RSRank": "leanrank.rankers.rsrank",
-    "SPD": "leanrank.rankers.spd",
+    "LCRA": "leanrank.rankers.sampling.lcra",
+    "RSRank": "leanrank.rankers.first_order.rsrank",
+    "SPD": "leanrank.rankers.sampling.spd",
     "BaseRanker": "leanrank.rankers.base",
-    "DominationRanker": "leanrank.rankers.domination",
-    "FenchelRank": "leanrank.rankers.fenchelrank",
-    "GreedyRankRLS": "leanrank.rankers.greedy_rankrls",
-    "KernelRankRLS": "leanrank.rankers.kernel_rankrls",
-    "MinBatSRank": "leanrank.rankers.minbatsrank",
-    "RankRLS": "leanrank.rankers.rankrls",
-    "RankSVM": "leanrank.rankers.ranksvm",
-    "SparseRank": "leanrank.rankers.sparserank",
-    "ListNet": "leanrank.rankers.listnet",
-    "RankNet": "leanrank.rankers.ranknet",
-    "NonconvexRankSVM": "leanrank.rankers.nonconvex",
+    "DominationRanker": "leanrank.rankers.newton.domination",
+    "FenchelRank": "leanrank.rankers.first_order.fenchelrank",
+    "GreedyRankRLS": "leanrank.rankers.least_squares.greedy_rankrls",
+    "KernelRankRLS": "leanrank.rankers.least_squares.kernel_rankrls",
+    "MinBatSRank": "leanrank.rankers.sampling.minbatsrank",
+    "RankRLS": "leanrank.rankers.least_squares.rankrls",
+    "RankSVM": "leanrank.rankers.newton.ranksvm",
+    "SparseRank": "leanrank.rankers.first_order.sparserank",
+    "ListNet": "leanrank.rankers.newton.listnet",
+    "RankNet": "leanrank.rankers.newton.ranknet",
+    "NonconvexRankSVM": "leanrank.rankers.newton.nonconvex",
     "TopicRanker": "leanrank.rankers.topics",
-    "RankRLSCV": "leanrank.rankers.rankrls_cv",
-    "RankBoost": "leanrank.rankers.rankboost",
-    "AdaRank": "leanrank.rankers.adarank",
-    "PAMIR": "leanrank.rankers.pamir",
-    "PAMIRRetriever": "leanrank.rankers.pamir_retrieval",
+    "RankRLSCV": "leanrank.rankers.least_squares.rankrls_cv",
+    "RankBoost": "leanrank.rankers.boosting.rankboost",
+    "AdaRank": "leanrank.rankers.boosting.adarank",
+    "PAMIR": "leanrank.rankers.sampling.pamir",
+    "PAMIRRetriever": "leanrank.rankers.sampling.pamir_retrieval",
 }
 __getattr__, __dir__, _names = attach("leanrank.rankers", _modules)
 __all__ = [*_names, "RANKERS", "get_ranker"]

@@ -15,14 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, Matrix
+from leanrank.designs.dense import make_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
+from leanrank.problem.memory import Problem
 from leanrank.rankers.base import BaseRanker, check_number, validated_matrix
+from leanrank.rankers.newton.penalized import PenalizedRanker
 from leanrank.rankers.path import alpha_grid
-from leanrank.rankers.penalized import PenalizedRanker
-from leanrank.solvers.design import make_design
-from leanrank.solvers.problem import Problem
 
 if TYPE_CHECKING:
     from typing_extensions import Self

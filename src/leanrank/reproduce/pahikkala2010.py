@@ -20,9 +20,9 @@ from leanrank.data.public_sets import RankingFolds, data_directory, fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, FileError
 from leanrank.metrics import evaluate
-from leanrank.rankers.greedy_rankrls import GreedyRankRLS
+from leanrank.rankers.least_squares.greedy_rankrls import GreedyRankRLS
+from leanrank.rankers.least_squares.rankrls import RankRLS
 from leanrank.rankers.path import measure_models
-from leanrank.rankers.rankrls import RankRLS
 from leanrank.reproduce.pahikkala2010_published import MEASURES, PUBLISHED, Published
 from leanrank.reproduce.plots import Plot
 from leanrank.reproduce.report import Cell, ComparedTable, Report

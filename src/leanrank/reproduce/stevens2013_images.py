@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.synthetic import make_ranking
-from leanrank.rankers.domination import DominationRanker
+from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from leanrank.reproduce.side_by_side import SideBySideTable
 from leanrank.reproduce.stevens2013_topics import MEASURES, SEED, Parts, cells, cut, measure, pamir

@@ -21,10 +21,10 @@ from leanrank.data.public_sets import RankingFolds, fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, FileError
 from leanrank.metrics import evaluate
-from leanrank.rankers.adarank import AdaRank
-from leanrank.rankers.domination import DominationRanker
+from leanrank.rankers.boosting.adarank import AdaRank
+from leanrank.rankers.boosting.rankboost import RankBoost
+from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.path import Path
-from leanrank.rankers.rankboost import RankBoost
 from leanrank.reproduce.side_by_side import Beside, SideBySideTable
 
 CONVENTIONS = {"MQ2007": "letor4", "MQ2008": "letor4"} | dict.fromkeys(

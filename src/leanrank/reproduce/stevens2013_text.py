@@ -22,7 +22,7 @@ from leanrank.data.public_sets import fetch
 from leanrank.errors import FileError, InputError
 from leanrank.execution import make_executor
 from leanrank.metrics import evaluate
-from leanrank.rankers.domination import DominationRanker
+from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from leanrank.reproduce.side_by_side import SideBySideTable
 from leanrank.reproduce.stevens2013_topics import (

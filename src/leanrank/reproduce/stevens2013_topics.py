@@ -11,7 +11,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.metrics import evaluate, percent_zero
-from leanrank.rankers.pamir import PAMIR
+from leanrank.rankers.sampling.pamir import PAMIR
 from leanrank.rankers.topics import TopicRanker
 from leanrank.reproduce.side_by_side import Beside
 

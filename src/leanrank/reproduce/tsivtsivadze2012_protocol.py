@@ -20,7 +20,7 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.metrics import evaluate
-from leanrank.solvers.coregularised import (
+from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     Views,
     descend_views,
@@ -28,7 +28,7 @@ from leanrank.solvers.coregularised import (
     make_viewed_block,
     start_views,
 )
-from leanrank.solvers.pair_descent import PairRule, descend, start_pairs
+from leanrank.solvers.sampling.pair_descent import PairRule, descend, start_pairs
 
 ETA0 = (0.001, 0.01, 0.1)
 ALPHA = (1e-4, 1e-3, 1e-2, 1e-1)

@@ -31,7 +31,7 @@ from leanrank.selection.front import better_sign
 from leanrank.selection.spaces import Space
 from leanrank.selection.sweeps import AlphaPath
 from leanrank.selection.trials import Task, run_trial, some_columns
-from leanrank.solvers.centred import Centred
+from leanrank.solvers.least_squares.centred import Centred
 
 MOST_POOL = 64
 """Features that may come in: those that the best models use most often."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.solvers.problem import Problem
+from leanrank.problem.memory import Problem
 
 
 class Certificate:

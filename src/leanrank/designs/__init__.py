@@ -1,0 +1,1 @@
+"""What X can be: the products with it that solvers need."""

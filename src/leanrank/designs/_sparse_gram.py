@@ -1,0 +1,190 @@
+"""Kernels that add up XᵀDX of sparse columns, row by row.
+
+The few most frequent columns, the *head*, are filled out with zeros and go as dense rows: most
+products of a row involve them, and on dense rows the compiler and BLAS work many at a time. Only
+products within the rest, the *tail*, are added one by one.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+
+from leanrank._jit import kernel
+
+
+@kernel
+def column_starts(indices, indptr, features, row):
+    """Find where each column's entries from a row on begin."""
+    out = np.empty(len(features), dtype=np.int64)
+    for k in range(len(features)):
+        begin, end = indptr[features[k]], indptr[features[k] + 1]
+        out[k] = begin + np.searchsorted(indices[begin:end], row)
+    return out
+
+
+@kernel
+def sampled_rows(data, indices, indptr, place, wanted, begin, end):
+    """Pick a block's entries from a few rows of X, places ascending; the others come out empty.
+
+    ``place`` is that of each column of X in the block, or −1.
+    """
+    most = 0
+    for i in range(begin, end):
+        if wanted[i] > 0.0:
+            most += indptr[i + 1] - indptr[i]
+    row_ptr = np.zeros(end - begin + 1, dtype=np.int64)
+    places = np.empty(most + 1, dtype=np.int32)
+    values = np.empty(most + 1, dtype=data.dtype)
+    count = 0
+    for i in range(begin, end):
+        first = count
+        if wanted[i] > 0.0:
+            for at in range(indptr[i], indptr[i + 1]):
+                p = place[indices[at]]
+                if p >= 0:
+                    k = count
+                    while k > first and places[k - 1] > p:
+                        places[k], values[k] = places[k - 1], values[k - 1]
+                        k -= 1
+                    places[k], values[k] = p, data[at]
+                    count += 1
+        row_ptr[i - begin + 1] = count
+    return row_ptr, places, values
+
+
+@kernel
+def tail_rows(data, indices, starts, ends, first, begin, end):
+    """Turn the columns from number ``first`` on into rows, columns ascending in each."""
+    row_ptr = np.zeros(end - begin + 1, dtype=np.int64)
+    for k in range(first, len(starts)):
+        for at in range(starts[k], ends[k]):
+            row_ptr[indices[at] - begin + 1] += 1
+    for i in range(end - begin):
+        row_ptr[i + 1] += row_ptr[i]
+    free = row_ptr.copy()
+    places = np.empty(row_ptr[-1] + 1, dtype=np.int32)
+    values = np.empty(row_ptr[-1] + 1, dtype=data.dtype)
+    for k in range(first, len(starts)):
+        for at in range(starts[k], ends[k]):
+            i = indices[at] - begin
+            places[free[i]] = k
+            values[free[i]] = data[at]
+            free[i] += 1
+    return row_ptr, places, values
+
+
+@kernel
+def head_rows(data, indices, nexts, ends, begin, end, out):
+    """Fill rows [begin, end) of the first columns; ``nexts`` moves on behind them."""
+    out[:] = 0.0
+    for k in range(out.shape[1]):
+        at = nexts[k]
+        while at < ends[k] and indices[at] < end:
+            out[indices[at] - begin, k] = data[at]
+            at += 1
+        nexts[k] = at
+
+
+@kernel
+def add_rows(
+    head, row_ptr, places, values, start, diag, cut, atoms, cell, first, begin, end, gram, sums
+):
+    """Add rows [begin, end): tail × all to the lower triangle, atoms × rows to their cells' sums.
+
+    Row ``start`` is the first of ``row_ptr``. Rows whose weight is below ``cut`` enter the diagonal
+    only. The head's rows are left multiplied by the root of their weight, for the product of the
+    head with itself.
+    """
+    n_head = head.shape[1]
+    for i in range(begin, end):
+        weight = diag[i]
+        dense = head[i - begin]
+        if weight <= 0.0:
+            dense[:] = 0.0
+            continue
+        low, high = row_ptr[i - start], row_ptr[i - start + 1]
+        if weight < cut:
+            for a in range(low, high):
+                gram[places[a], places[a]] += weight * values[a] * values[a]
+            for j in range(n_head):
+                gram[j, j] += weight * dense[j] * dense[j]
+                dense[j] = 0.0
+            continue
+        for a in range(low, high):
+            scaled = weight * values[a]
+            row = gram[places[a]]
+            for j in range(n_head):
+                row[j] += scaled * dense[j]
+            for b in range(low, a + 1):
+                row[places[b]] += scaled * values[b]
+        for t in range(atoms.shape[1]):
+            atom = atoms[i, t]
+            if atom != 0.0:
+                row = sums[cell[i] - first, t]
+                for j in range(n_head):
+                    row[j] += atom * dense[j]
+                for a in range(low, high):
+                    row[places[a]] += atom * values[a]
+        root = np.sqrt(weight)
+        for j in range(n_head):
+            dense[j] *= root
+
+
+@kernel
+def mirrored(lower, low_rank, place):
+    """Complete a lower triangle, subtract, and put rows and columns where they belong."""
+    n = len(place)
+    out = np.empty((n, n))
+    for i in range(n):
+        p = place[i]
+        for j in range(n):
+            q = place[j]
+            out[i, j] = (lower[p, q] if q <= p else lower[q, p]) - low_rank[p, q]
+    return out
+
+
+@kernel
+def weigh_columns(
+    data, indices, bands, place_and_cell, row_weights, ends, values, rows, sums, extra, begin, end
+):
+    """Fill some columns of A, their sums over cells, and the squares and sums of what is left out.
+
+    ``bands`` says where each column enters each band of rows; a band's rows fit a cache. For each
+    row of X, ``place_and_cell`` has its number among the rows that count, negative if it does not,
+    and its cell; ``row_weights`` has the root of its curvature, the curvature if it is left out,
+    and its one or two atoms. ``ends`` comes with the columns' starts.
+    """
+    n_cells, n_atoms = sums.shape[0], sums.shape[1]
+    first, second = np.empty(n_cells), np.empty(n_cells)
+    for b in range(len(bands) - 1):
+        for k in range(begin, end):
+            if bands[b, k] == bands[b + 1, k]:
+                continue
+            first[:] = 0.0
+            second[:] = 0.0
+            squares = 0.0
+            plain = 0.0
+            to = ends[k]
+            for at in range(bands[b, k], bands[b + 1, k]):
+                i = indices[at]
+                x = np.float64(data[at])
+                place = place_and_cell[i, 0]
+                # written always, kept if it counts: a branch would be mispredicted all the time
+                values[to] = x * row_weights[i, 0]
+                rows[to] = place
+                to += place >= 0
+                weighted = row_weights[i, 1] * x
+                plain += weighted
+                squares += weighted * x
+                c = place_and_cell[i, 1]
+                first[c] += row_weights[i, 2] * x
+                second[c] += row_weights[i, 3] * x
+            ends[k] = to
+            extra[0, k] += squares
+            extra[1, k] += plain
+            for c in range(n_cells):
+                sums[c, 0, k] += first[c]
+                if n_atoms > 1:
+                    sums[c, 1, k] += second[c]

@@ -1,0 +1,277 @@
+"""The products with a sparse X: by column with vectors, by row for outer products."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from leanrank._jit import kernel_view
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from leanrank.designs import _sparse_gram
+from leanrank.designs import products as _products
+from leanrank.designs.dense import Curvature
+from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
+from leanrank.problem import column_model as _quadratic_columns
+
+NONZEROS_PER_BLOCK = 1 << 19
+"""Non-zeros in one unit of work over the columns of a sparse matrix."""
+
+HEAD_SHARE, MOST_IN_HEAD = 8, 32
+"""Columns with an entry in one of so many rows, and at most so many of them, go as dense rows into
+a Hessian."""
+
+ROWS_OF_HEAD = 2_048
+"""Dense rows at a time, so that they stay in a cache."""
+
+
+class SparseDesign:
+    """A sparse matrix by row and by column: a sparse weight vector touches only its own columns."""
+
+    def __init__(self, X: Matrix, executor: Executor) -> None:
+        self.n_rows, self.n_features = X.shape
+        self.executor = executor
+        self.n_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
+        columns = X.tocsc()
+        self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
+        self.column_sizes = np.diff(self.indptr)
+        self.column_blocks = _column_blocks(self.column_sizes)
+
+    def matvec(self, w: FloatArray) -> FloatArray:
+        """Compute Xw from the columns of non-zero weights."""
+        support = np.flatnonzero(w)
+        return self.take(support).matvec(w[support])
+
+    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
+        """Compute Xᵀg, one dot product a column."""
+        if features is not None:
+            out = np.empty(len(features))
+            blocks = _column_blocks(self.column_sizes[features])
+            self.executor.map(
+                lambda at: _products.sparse_rmatvec_some(
+                    self.data, self.indices, self.indptr, features, g, out, at[0], at[1]
+                ),
+                blocks,
+            )
+            return out
+        out = np.zeros(self.n_features)
+        self.executor.map(
+            lambda at: _products.sparse_rmatvec(
+                self.data, self.indices, self.indptr, g, out, at[0], at[1]
+            ),
+            self.column_blocks,
+        )
+        return out
+
+    @cached_property
+    def column_norms(self) -> FloatArray:
+        """Euclidean length of each column less its mean.
+
+        Score gradients add up to zero, so a shift of a column does not change its product.
+        """
+        out = np.zeros(self.n_features)
+        self.executor.map(
+            lambda at: _products.sparse_norms(
+                self.data, self.indptr, self.n_rows, out, at[0], at[1]
+            ),
+            self.column_blocks,
+        )
+        return out
+
+    def take(self, features: IntArray) -> SparseBlock:
+        """Single out some columns; nothing is copied."""
+        return SparseBlock(self, features)
+
+
+class SparseBlock:
+    """Some columns of a sparse matrix.
+
+    Products with a vector run over the columns. Outer products run over the rows, in a copy of the
+    block's entries that is made for the first exact Hessian.
+    """
+
+    sparse = True
+
+    def __init__(self, design: SparseDesign, features: IntArray) -> None:
+        self.design = design
+        self.features = features
+        self.n_features = len(features)
+        self.n_rows = design.n_rows
+        self.n_bytes = design.n_bytes
+        self.executor = design.executor
+        # frequent features first: their products share a corner of the Gram matrix that fits a
+        # cache
+        order = np.argsort(-design.column_sizes[features], kind="stable")
+        self.place = np.empty(len(features), dtype=np.int64)
+        self.place[order] = np.arange(len(features))
+        self.by_frequency = features[order]
+        frequent = design.column_sizes[features] * HEAD_SHARE >= max(1, self.n_rows)
+        self.n_head = min(MOST_IN_HEAD, int(np.count_nonzero(frequent)))
+        self.bands = row_blocks(self.n_rows, 2 * ROWS_PER_RANGE)
+        self._tails: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+
+    @cached_property
+    def band_starts(self) -> IntArray:
+        """Where each column enters each band of rows: a band's scores fit the cache."""
+        edges = np.array([begin for begin, _ in self.bands] + [self.n_rows], dtype=np.int64)
+        starts: IntArray = _products.sparse_bands(
+            self.design.indices, self.design.indptr, self.features, edges
+        )
+        return starts
+
+    def matvec(self, v: FloatArray) -> FloatArray:
+        """Compute X_W v, column after column within a band of rows."""
+        out = np.zeros(self.n_rows)
+        starts = self.band_starts
+        self.executor.map(
+            lambda b: _products.sparse_matvec(
+                self.design.data, self.design.indices, starts[b], starts[b + 1], v, out
+            ),
+            range(len(self.bands)),
+        )
+        return out
+
+    def rmatvec(self, g: FloatArray) -> FloatArray:
+        """Compute X_Wᵀ g, one dot product a column."""
+        return self.design.rmatvec(g, self.features)
+
+    def add_rows(
+        self,
+        curvature: Curvature,
+        rows: tuple[int, int],
+        first_cell: int,
+        gram: FloatArray,
+        sums: FloatArray,
+    ) -> None:
+        """Add rows in float64; anchors would fill them in and are left out."""
+        data, indices = self.design.data, self.design.indices
+        starts, ends = (self._starts(row) for row in rows)
+        if curvature.thinned:
+            n_head = 0
+            tail = _sparse_gram.sampled_rows(
+                *self.design.rows, self._place_of_column, curvature.diag, *rows
+            )
+        else:
+            n_head = self.n_head
+            tail = self._tail(rows, starts, ends)
+        buffer = np.empty((ROWS_OF_HEAD, n_head))
+        nexts = starts.copy()
+        for low, high in row_blocks(rows[1] - rows[0], ROWS_OF_HEAD):
+            begin, end = rows[0] + low, rows[0] + high
+            head = buffer[: end - begin]
+            _sparse_gram.head_rows(data, indices, nexts, ends, begin, end, head)
+            _sparse_gram.add_rows(
+                head,
+                *tail,
+                rows[0],
+                curvature.diag,
+                curvature.cut,
+                curvature.atoms,
+                curvature.cell,
+                first_cell,
+                begin,
+                end,
+                gram,
+                sums,
+            )
+            gram[:n_head, :n_head] += head.T @ head
+
+    def weighed(
+        self, curvature: Curvature, left_out: BoolArray, n_cells: int
+    ) -> tuple[tuple[Any, ...], FloatArray, FloatArray]:
+        """Weigh the columns by the root of the curvature; sum over cells, and what is left out.
+
+        The columns come as values, rows, starts, ends and the number of rows that count.
+        """
+        design, n = self.design, self.n_features
+        place_and_cell = np.empty((self.n_rows, 2), dtype=np.int32)
+        place_and_cell[:, 0] = np.where(left_out, -1, np.cumsum(~left_out) - 1)
+        place_and_cell[:, 1] = curvature.cell
+        n_atoms = curvature.atoms.shape[1]
+        row_weights = np.zeros((self.n_rows, 4), dtype=design.data.dtype)
+        row_weights[:, 0] = np.sqrt(np.maximum(curvature.diag, 0.0))
+        row_weights[left_out, 1] = curvature.diag[left_out]
+        row_weights[:, 2 : 2 + n_atoms] = curvature.atoms
+        row_weights[left_out, 2:] = 0.0
+        sizes = design.column_sizes[self.features].astype(np.int64)
+        starts = np.concatenate(([0], np.cumsum(sizes + 1)[:-1])).astype(np.int64)
+        ends = starts.copy()
+        values, rows = self._weighed_entries
+        sums, extra = np.zeros((n_cells, n_atoms, n)), np.zeros((2, n))
+        self.executor.map(
+            lambda at: _quadratic_columns.weigh_columns(
+                design.data,
+                design.indices,
+                self.band_starts,
+                place_and_cell,
+                row_weights,
+                ends,
+                values,
+                rows,
+                sums,
+                extra,
+                *at,
+            ),
+            _column_blocks(sizes, coarse=8),
+        )
+        count = self.n_rows - int(np.count_nonzero(left_out))
+        return (values, rows, starts, ends, count), sums, extra
+
+    @cached_property
+    def _weighed_entries(self) -> tuple[AnyArray, IntArray]:
+        """Room for the weighed columns; the next Hessian of the block takes it over."""
+        stored = int(self.design.column_sizes[self.features].sum()) + self.n_features
+        return np.empty(stored, dtype=self.design.data.dtype), np.empty(stored, dtype=np.int32)
+
+    def _starts(self, row: int) -> IntArray:
+        starts: IntArray = _sparse_gram.column_starts(
+            self.design.indices, self.design.indptr, self.by_frequency, row
+        )
+        return starts
+
+    def _tail(
+        self, rows: tuple[int, int], starts: IntArray, ends: IntArray
+    ) -> tuple[Any, Any, Any]:
+        """Give the entries of some rows outside the head; they are kept for the next time."""
+        if rows not in self._tails:
+            self._tails[rows] = _sparse_gram.tail_rows(
+                self.design.data, self.design.indices, starts, ends, self.n_head, *rows
+            )
+        return self._tails[rows]
+
+    @cached_property
+    def _place_of_column(self) -> IntArray:
+        place = np.full(self.design.n_features, -1, dtype=np.int32)
+        place[self.features] = self.place
+        return place
+
+    def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
+        """Mirror the lower triangle and put the features back into their order."""
+        whole: FloatArray = _sparse_gram.mirrored(gram, low_rank, self.place)
+        return whole
+
+    def columns(self, rows: tuple[int, int], begin: int, end: int, anchor: IntArray) -> FloatArray:
+        """Write out some rows of some columns; anchors would fill them in and are left out."""
+        del anchor
+        out = np.zeros((rows[1] - rows[0], end - begin))
+        _products.sparse_columns(*self._by_column, self.features[begin:end], *rows, out)
+        return out
+
+    def cross(self, rows: tuple[int, int], values: FloatArray, anchor: IntArray) -> FloatArray:
+        """Multiply entry by entry."""
+        del anchor
+        out = np.zeros((self.n_features, values.shape[1]))
+        _products.sparse_cross(*self._by_column, self.features, *rows, values, out)
+        return out
+
+    @property
+    def _by_column(self) -> tuple[Any, Any, Any]:
+        return self.design.data, self.design.indices, self.design.indptr
+
+
+def _column_blocks(stored: IntArray, *, coarse: int = 1) -> list[tuple[int, int]]:
+    """Cut columns with so many non-zeros each into consecutive blocks of about equal work."""
+    ptr = np.concatenate(([0], np.cumsum(stored, dtype=np.int64)))
+    return query_ranges(ptr, coarse * NONZEROS_PER_BLOCK)

@@ -1,0 +1,1 @@
+"""The joint between a design, a prepared loss and a solver."""

@@ -1,0 +1,79 @@
+"""The Hessian of a loss that can only be multiplied: Xᵀ(HX), some queries and columns at a time.
+
+A pair of documents that must not trade places is an edge of a graph, and the score Hessian of a
+pairwise loss is that graph's Laplacian: too dense to be written down, but quickly multiplied. Rows
+enter less their anchor, as everywhere: a Laplacian does not see a constant added to a query.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.designs.dense import Block
+from leanrank.execution import ROWS_PER_RANGE, Executor, add_up
+from leanrank.losses.base import Plan
+
+_Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
+
+PIECE_BYTES, PIECE_SHARE = 32 << 20, 8
+"""Size of the columns multiplied at once: so many bytes, or this part of X if that is more."""
+
+FEWEST_COLUMNS, WIDE = 8, 64
+"""Fewest columns of a piece: for products, and to make a copy of the rows worth while."""
+
+LANES = 8
+
+
+def hessian_by_products(
+    loss: Any,
+    plan: Plan,
+    ranges: list[tuple[int, int]],
+    block: Block,
+    u: FloatArray,
+    anchor: IntArray,
+    executor: Executor,
+    exact: bool,
+) -> FloatArray:
+    """Add up Xᵀ(HX) over ranges of queries and columns, in an order of its own."""
+    n = block.n_features
+    dense: Any = None if block.sparse else block
+    at_once = dense is not None and hasattr(loss, "gram") and loss.suits_gram(plan)
+
+    def add_lane(lane: list[_Piece]) -> FloatArray:
+        half = np.zeros((n, n))
+        for r, columns in lane:
+            rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
+            if at_once:
+                part = loss.gram(plan, *r, u, dense.dense(rows), columns, exact=exact)
+                half[:, slice(*columns)] += part
+            else:
+                D = block.columns(rows, *columns, anchor)
+                out = np.empty_like(D)
+                loss.products(plan, *r, u, D, out)
+                half[:, slice(*columns)] += 0.5 * block.cross(rows, out, anchor)
+        return half
+
+    pieces = []
+    for r in ranges:
+        n_rows = int(plan.query_ptr[r[1]] - plan.query_ptr[r[0]])
+        width = _shared_width(n_rows, n) if at_once else _affordable_width(n_rows, block)
+        pieces += [(r, (begin, min(begin + width, n))) for begin in range(0, n, width)]
+    cuts = [len(pieces) * lane // LANES for lane in range(LANES + 1)]
+    parts = executor.map(add_lane, [pieces[low:high] for low, high in pairwise(cuts) if high > low])
+    half: FloatArray = add_up(parts) if parts else np.zeros((n, n))
+    return half + half.T
+
+
+def _shared_width(n_rows: int, n_features: int) -> int:
+    """Columns of a piece such that threads can share the work on a long query."""
+    return n_features if n_rows <= 2 * ROWS_PER_RANGE else max(WIDE, -(-n_features // LANES))
+
+
+def _affordable_width(n_rows: int, block: Block) -> int:
+    """Columns of a piece such that their products fit into memory."""
+    n_bytes = max(PIECE_BYTES, block.n_bytes // PIECE_SHARE)
+    return max(FEWEST_COLUMNS, n_bytes // (8 * max(1, n_rows)))

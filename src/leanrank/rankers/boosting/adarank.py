@@ -1,0 +1,127 @@
+"""AdaRank: a sum of single features, boosted by the measure that is to be high."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import DataWarning, InputError
+from leanrank.losses.base import Labels
+from leanrank.rankers.boosting.boosted import BoostedRanker, Callback, HeldOut
+from leanrank.solvers.boosting.measure_boosting import boost_measure
+from leanrank.solvers.boosting.single_features import SingleFeatures
+
+
+class AdaRank(BoostedRanker):
+    """AdaRank (Xu & Li 2007): boosting that looks at nothing but a measure of each query's ranking.
+
+    A weak ranker is one feature used as the score. Each round takes the one with the best measure
+    over the queries, weighted towards those that the rounds before rank badly. The sum is a linear
+    function of the features, so their scale matters: bring them to one first, as the public sets
+    are (``QueryMinMax``, say).
+
+    Parameters
+    ----------
+    n_rounds : int, default=200
+    measure : str, default="map"
+        What to make high: "map", "ndcg@5", "mrr" or any other measure within [−1, 1].
+    convention : str, default="standard"
+        How it is computed. In "standard" documents with equal scores, which a single feature has
+        many of, count as in all their orders on average; the LETOR conventions credit a weak ranker
+        with the order of the file.
+    signs : array-like or int, default=1
+        One of −1, 0, 1 a feature, or one for all: 1 uses features as they are, as published; −1
+        turned over; 0 both.
+    repeats : {"progress", "always", "never"}, default="progress"
+        When a feature may be taken again. The weights of the queries move little, so that the
+        feature which is best on average tends to come again and again and to change nothing.
+        "progress": a feature that did not raise the measure above its best so far is set aside
+        until another one does; when all are, the run ends. "always": as published. "never": each
+        feature is taken once.
+    patience : int, optional
+        Rounds without a better one after which to stop; by default all rounds are run.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    verbose : int, default=0
+    callback : callable, optional
+        Called with each entry of the history.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        The weights of each feature's weak rankers, added up.
+    n_iter_ : int
+        Rounds in the model: those up to the best one, by the measure on validation data or, without
+        them, on the training data.
+    history_ : list of dict
+        Round, feature, value and the measure on the training data; with validation data,
+        theirs as "validation".
+
+    Examples
+    --------
+    >>> from leanrank import AdaRank, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=10, n_informative=3, random_state=0)
+    >>> ranker = AdaRank(measure="ndcg@10", signs=0).fit(data.X, data.y, qid=data.qid)
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
+    True
+    """
+
+    _stops_by_training: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        n_rounds: int = 200,
+        *,
+        measure: str = "map",
+        convention: str = "standard",
+        signs: Any = 1,
+        repeats: str = "progress",
+        patience: int | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.measure = measure
+        self.convention = convention
+        self.signs = signs
+        self.repeats = repeats
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _boost(self, data: RankingData, labels: Labels, held_out: HeldOut | None) -> None:
+        for name in ("gain_weight", "offset"):
+            if getattr(labels, name) is not None:
+                raise InputError(
+                    f"AdaRank sees whole rankings, so {name} has no meaning there: leave it out"
+                )
+        weak = SingleFeatures(data, self.measure, self.convention, self.signs, self.n_jobs)
+        coef, best, best_quality = np.zeros(data.n_features), np.zeros(data.n_features), -np.inf
+        self.n_iter_ = 0
+        rounds = boost_measure(weak.table, weak.add, weak.query_weight, self.n_rounds, self.repeats)
+        for count, (chosen, value, quality) in enumerate(rounds, start=1):
+            feature, step = int(weak.features[chosen]), float(value * weak.signs[chosen])
+            coef[feature] += step
+            entry: dict[str, Any] = {"round": count, "feature": feature, "value": step}
+            entry[self.measure] = quality
+            if held_out is not None:
+                held_out.scores += step * held_out.column(feature).astype(np.float64)
+                entry["validation"] = held_out.measured()
+                quality = held_out.sign * entry["validation"]
+            self._report(entry)
+            if quality > best_quality:
+                best, best_quality, self.n_iter_ = coef.copy(), quality, count
+            if self.patience is not None and count - self.n_iter_ >= self.patience:
+                break
+        self.coef_ = best
+        if not best.any():
+            warnings.warn(
+                f"AdaRank learned a model without features: none ranks with {self.measure} above 0",
+                DataWarning,
+                stacklevel=4,
+            )

@@ -1,0 +1,201 @@
+"""RankBoost: a sum of weak rankers, each a feature above a threshold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import DataWarning
+from leanrank.execution import make_executor
+from leanrank.losses.base import Labels
+from leanrank.losses.exponential import ExponentialLoss
+from leanrank.rankers.boosting.boosted import BoostedRanker, Callback, HeldOut
+from leanrank.rankers.sampling.stochastic import check_whole
+from leanrank.solvers.boosting.rounds import boost
+from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
+
+if TYPE_CHECKING:
+    from leanrank.model import BoostedModel
+
+
+class WeakRanker(NamedTuple):
+    """Adds ``value`` to the score of a document whose feature is above the threshold.
+
+    To a document without the feature (NaN) it is added if ``missing`` is 1. A threshold of −inf
+    is below every value.
+    """
+
+    feature: int
+    threshold: float
+    missing: int
+    value: float
+
+
+class RankBoost(BoostedRanker):
+    """RankBoost (Freund, Iyer, Schapire & Singer 2003) with weak rankers "feature above threshold".
+
+    Each round takes, of all features and thresholds, the weak ranker that agrees best with the
+    pairs that the rounds before left in the wrong order, and lowers the pairwise exponential loss.
+    Features may be missing (NaN): every weak ranker says where such documents go.
+
+    Parameters
+    ----------
+    n_rounds : int, default=300
+    n_thresholds : int, optional
+        The most thresholds a feature may have, near equally spaced quantiles; by default there is
+        one between any two values of the training data.
+    importance : None, "ndcg" or array of shape (levels, levels), default=None
+        What a pair weighs by its levels, lowest first, row the winner's; "ndcg": by how much
+        swapping the levels changes NDCG.
+    normalize : {"query", "term", "none"}, default="query"
+        "query": every query weighs the same; "term" and "none": every pair does, as published.
+    measure, convention : str, default="ndcg@10", "standard"
+        What tells the best round on validation data.
+    patience : int, optional
+        Rounds without a better one after which to stop; by default all rounds are run.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    verbose : int, default=0
+    callback : callable, optional
+        Called with each entry of the history.
+
+    Attributes
+    ----------
+    weak_rankers_ : list of WeakRanker
+        In the order in which they were taken; the same feature and threshold may come again.
+    feature_importances_ : array of shape (n_features,)
+        The magnitudes of the values of each feature's weak rankers, added up.
+    objective_ : float
+        The loss of the model on the training data; it was 1 before the first round unless
+        ``normalize`` is "none".
+    n_iter_ : int
+        Rounds whose weak rankers are in the model.
+    history_ : list of dict
+        Round, feature, threshold, missing, value, agreement and loss of every round that was run;
+        with validation data, their measure.
+
+    Examples
+    --------
+    >>> from leanrank import RankBoost, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=10, n_informative=3, random_state=0)
+    >>> ranker = RankBoost(n_rounds=50).fit(data.X, data.y, qid=data.qid)
+    >>> int(ranker.feature_importances_.argmax()) == ranker.weak_rankers_[0].feature
+    True
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.8)
+    True
+    """
+
+    _takes_nan: ClassVar[bool] = True
+    _takes_preferences: ClassVar[bool] = True
+
+    weak_rankers_: list[WeakRanker]
+    feature_importances_: FloatArray
+    objective_: float
+
+    def __init__(
+        self,
+        n_rounds: int = 300,
+        *,
+        n_thresholds: int | None = None,
+        importance: Any = None,
+        normalize: str = "query",
+        measure: str = "ndcg@10",
+        convention: str = "standard",
+        patience: int | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.n_thresholds = n_thresholds
+        self.importance = importance
+        self.normalize = normalize
+        self.measure = measure
+        self.convention = convention
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _boost(self, data: RankingData, labels: Labels, held_out: HeldOut | None) -> None:
+        if self.n_thresholds is not None:
+            check_whole("n_thresholds", self.n_thresholds)
+        executor = make_executor(self.n_jobs)
+        loss = ExponentialLoss(self.importance)
+        plan = loss.prepare(labels)
+        counted = _counted(data, plan.scale)
+        columns = ThresholdColumns(data.X, self.n_thresholds, executor, counted)
+        found: list[WeakRanker] = []
+        for cut, value, objective in boost(columns, loss, plan, executor, self.n_rounds):
+            found.append(WeakRanker(cut.feature, cut.threshold, cut.missing, value))
+            entry: dict[str, Any] = {
+                "round": len(found),
+                **found[-1]._asdict(),
+                "agreement": abs(cut.agreement),
+                "loss": objective,
+            }
+            if held_out is not None:
+                held_out.scores[cut_values(cut, held_out.column(cut.feature))] += value
+                entry[self.measure] = held_out.measured()
+            self._report(entry)
+            if held_out is not None and held_out.is_over(self.patience):
+                break
+        self.n_iter_ = len(found) if held_out is None else held_out.best_round
+        self.weak_rankers_ = found[: self.n_iter_]
+        self.objective_ = float(self.history_[self.n_iter_ - 1]["loss"]) if found else np.nan
+        self._model = self._sum_of(self.weak_rankers_, {})
+        self.feature_importances_ = self._model.importances
+        if not found:
+            warnings.warn(
+                "RankBoost learned a model without features: no feature differs within a query "
+                "between documents of different levels, so every score is 0",
+                DataWarning,
+                stacklevel=4,
+            )
+
+    def predict(self, X: Any) -> FloatArray:
+        """Score documents, in the order given; a higher score ranks first.
+
+        Only the columns of features in use are read; NaN is a missing value.
+        """
+        check_is_fitted(self, "weak_rankers_")
+        return self._model._scores(self._features_to_score(X), self._model.indices)
+
+    @property
+    def sparsity_(self) -> float:
+        """Share of the features that the model uses."""
+        check_is_fitted(self, "weak_rankers_")
+        return self._model.sparsity
+
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> BoostedModel:
+        """Give the weak rankers as a plain model, which can be saved, sent and exported."""
+        check_is_fitted(self, "weak_rankers_")
+        return self._sum_of(self.weak_rankers_, {**self._provenance(), **(provenance or {})})
+
+    def _sum_of(self, weak: list[WeakRanker], provenance: Mapping[str, Any]) -> BoostedModel:
+        from leanrank.model import BoostedModel
+
+        return BoostedModel(
+            self.n_features_in_,
+            features=np.array([one.feature for one in weak], dtype=np.int64),
+            thresholds=np.array([one.threshold for one in weak], dtype=np.float64),
+            missing=np.array([one.missing for one in weak], dtype=np.int64),
+            values=np.array([one.value for one in weak], dtype=np.float64),
+            feature_names=self._names(),
+            provenance=provenance,
+        )
+
+
+def _counted(data: RankingData, scale: FloatArray) -> FloatArray | None:
+    """Give the weight of each document, 0 in a query that does not take part; None if all are 1."""
+    if data.sample_weight is None and (scale > 0).all():
+        return None
+    taking_part = np.repeat(scale > 0, np.diff(data.query_ptr))
+    weight = np.ones(len(data)) if data.sample_weight is None else data.sample_weight
+    return np.where(taking_part, weight, 0.0)

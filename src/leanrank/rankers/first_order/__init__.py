@@ -1,0 +1,1 @@
+"""Published sparse systems with a first-order solver."""

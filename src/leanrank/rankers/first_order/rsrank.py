@@ -1,0 +1,121 @@
+"""RSRank: pairs that count by what a swap would cost, and truncated gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leanrank.data.ranking_data import RankingData
+from leanrank.losses.base import Labels
+from leanrank.losses.pair_slopes import pair_loss_code
+from leanrank.rankers.base import check_number
+from leanrank.rankers.sampling.sampled_pairs import SampledPairRanker, check_eta0, largest_step
+from leanrank.rankers.sampling.stochastic import Callback, check_whole
+from leanrank.solvers.sampling.pair_descent import (
+    PairBlock,
+    PairRule,
+    make_pair_block,
+    schedule_code,
+)
+
+
+class RSRank(SampledPairRanker):
+    """Robust sparse ranking (Sun et al. 2009): importance-weighted pairs, truncated gradients.
+
+    A pair weighs what the measure loses when its documents are swapped, by their levels in the
+    ideal ranking. Every ``truncate_every`` steps, weights of at most ``ceiling`` move towards zero
+    by the gravity gathered since, and stop there.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Gravity: the strength of the ℓ1 penalty beside the mean weighted loss of a pair.
+    importance : "ndcg", None or array of shape (levels, levels), default="ndcg"
+        What a pair of levels weighs; an array has the lowest level first, row the winner's. The
+        weights are divided by their mean over pairs, so alpha does not depend on their scale.
+    loss : {"hinge", "squared-hinge", "squared", "logistic"}, default="hinge"
+    sampling : {"pairs", "queries", "rejection"}, default="queries"
+        Which pairs are equally likely; see ``SPD``.
+    truncate_every : int, default=1000
+        θ, the steps between truncations.
+    ceiling : float, default=inf
+        τ: larger weights are left alone.
+    n_steps : int, default=100_000
+        Pairs of a pass.
+    epochs : int, default=1
+        Passes; the model is measured on validation data after each.
+    learning_rate : {"optimal", "invscaling", "constant"}, default="optimal"
+        The rate of step t: η₀/(1 + α η₀ t), η₀/tᵖ, or η₀.
+    eta0 : float, optional
+        η₀; by default chosen by the size of the pairs.
+    power_t : float, default=0.5
+        p of "invscaling".
+    random_state, measure, convention, patience, warm_start, verbose, callback
+        As for ``SPD``.
+
+    Examples
+    --------
+    >>> from leanrank import RSRank, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = RSRank(alpha=0.1).fit(data.X, data.y, qid=data.qid)
+    >>> bool(0 < (ranker.coef_ != 0).sum() < 15)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        *,
+        importance: Any = "ndcg",
+        loss: str = "hinge",
+        sampling: str = "queries",
+        truncate_every: int = 1000,
+        ceiling: float = np.inf,
+        n_steps: int = 100_000,
+        epochs: int = 1,
+        learning_rate: str = "optimal",
+        eta0: float | None = None,
+        power_t: float = 0.5,
+        random_state: Any = 0,
+        measure: str = "ndcg@10",
+        convention: str = "standard",
+        patience: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.importance = importance
+        self.loss = loss
+        self.sampling = sampling
+        self.truncate_every = truncate_every
+        self.ceiling = ceiling
+        self.n_steps = n_steps
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.random_state = random_state
+        self.measure = measure
+        self.convention = convention
+        self.patience = patience
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
+        return make_pair_block(data.X, labels, over=self.sampling, importance=self.importance)
+
+    def _rule(self, block: PairBlock) -> PairRule:
+        eta0 = check_eta0(self.eta0)
+        ceiling = self.ceiling
+        return PairRule(
+            loss=pair_loss_code(self.loss),
+            schedule=schedule_code(self.learning_rate),
+            eta0=largest_step(block, self.loss) if eta0 is None else eta0,
+            power=check_number("power_t", self.power_t),
+            l1=check_number("alpha", self.alpha),
+            every=check_whole("truncate_every", self.truncate_every),
+            ceiling=np.inf if ceiling == np.inf else check_number("ceiling", ceiling),
+        )

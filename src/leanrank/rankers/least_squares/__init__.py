@@ -1,0 +1,1 @@
+"""RankRLS and its greedy and kernel forms."""

@@ -1,0 +1,395 @@
+"""Greedy RankRLS: few features, chosen by exact leave-query-out."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import DataWarning, InputError
+from leanrank.execution import make_executor, single_threaded_blas
+from leanrank.losses.base import Labels
+from leanrank.losses.squared import SquaredLoss
+from leanrank.rankers.base import BaseRanker, check_number, validated_matrix
+from leanrank.rankers.least_squares.held_out import (
+    RULES,
+    choose_size,
+    measure_scores,
+    squared_by_query,
+    warn_of_single_query,
+)
+from leanrank.rankers.path import measure_models
+from leanrank.rankers.validation import held_out_data
+from leanrank.solvers.least_squares.centred import Centred
+from leanrank.solvers.least_squares.greedy import GreedyState, make_state
+from leanrank.solvers.least_squares.greedy_search import (
+    Choice,
+    Subset,
+    floating,
+    forward,
+    nested_weights,
+)
+
+MOST_FEATURES = 50
+"""Features up to which "auto" looks, unless told otherwise."""
+
+
+class GreedyRankRLS(SelectorMixin, BaseRanker):
+    """RankRLS on few features, added one by one (Pahikkala et al. 2010).
+
+    Each step adds the feature with which the leave-query-out error of RankRLS is least; the error
+    is exact, and all steps together take time linear in documents, features and steps. One fit
+    gives the model of every size up to the last.
+
+    Parameters
+    ----------
+    n_features_to_select : int or "auto", default="auto"
+        How many features. "auto" looks at up to ``max_features`` and keeps as many as
+        ``select_by`` and ``rule`` say.
+    alpha : float, default=1e-3
+        Strength of the ℓ2² penalty, above 0. With ``normalize="none"`` it is the paper's λ.
+    criterion : {"lqo", "training"}, default="lqo"
+        What features are chosen by: the leave-query-out squared error, or that of training with
+        its penalty. With a single query the latter is used, as nothing is left without it.
+    normalize : {"query", "term", "none"}, default="query"
+        As for RankRLS.
+    max_features : int, optional
+        How far "auto" looks; by default up to 50.
+    select_by : str, default="criterion"
+        For "auto": "criterion", or a measure such as "map" or "ndcg@10" of the leave-query-out
+        scores of each size.
+    rule : {"best", "1se"}, default="best"
+        For "auto": the best size, or the smallest within one standard error of it.
+    convention : str, default="standard"
+        Of the measure.
+    memory : {"standard", "low"}, default="standard"
+        "standard" holds two residuals of each feature: O(kmn) time, O(mn) memory for k of n
+        features and m documents. "low" computes them anew: O(k²mn) time, O(km + nnz) memory.
+    fitting : {"pre", "back"}, default="pre"
+        "pre" measures a candidate together with the refitted weights of the others. "back", made
+        for sparse data, measures it with the others frozen at what the remaining queries gave them,
+        from the candidate's own non-zeros: O(k²·m̄·n) time with m̄ non-zeros a feature, memory as
+        "low". The chosen weights are refitted after each choice.
+    candidates : int, optional
+        Look at as many features a step, drawn at random; with "low" or "back" the time falls
+        accordingly.
+    search : {"forward", "floating"}, default="forward"
+        "floating" also drops features where that beats every subset of that size seen so far, and
+        is nowhere worse than "forward".
+    costs : array-like, optional
+        What each feature costs: choose by gain per cost.
+    budget : float, optional
+        What the features may cost together; with "auto" they are added while they are affordable.
+    storage : {"float64", "float32"}, default="float64"
+        Of what "standard" holds; in float32 choices may differ where gains differ by less than
+        about 1e-6 of each other, weights and criterion are float64 all the same.
+    random_state : int, RandomState or None, default=None
+        For ``candidates``.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    selected_ : array of int64
+        The features, from 0, in order of choice.
+    coef_ : array of shape (n_features,)
+    n_features_to_select_ : int
+        How many were kept.
+    subsets_ : list of array
+        The features of each size looked at; each contains the one before, unless the search floats.
+    coef_path_ : array of shape (sizes, n_features)
+        The weights of each size: ``coef_path_[k - 1]`` has k features.
+    criterion_path_ : array
+        The leave-query-out squared error of each size.
+    select_path_ : array of shape (sizes, queries)
+        What ``select_by`` gave on each left-out query, higher is better; NaN where undefined.
+
+    Notes
+    -----
+    The leave-query-out error of a size is exact for its subset of features, but the subset was
+    chosen with all queries at hand: as an estimate of the error on new queries it is optimistic.
+    Validation data has no such bias: see :meth:`choose_size`.
+
+    Examples
+    --------
+    >>> from leanrank import GreedyRankRLS, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = GreedyRankRLS(4, alpha=0.01).fit(data.X, data.y, qid=data.qid)
+    >>> len(ranker.selected_), int((ranker.coef_ != 0).sum())
+    (4, 4)
+    >>> ranker.transform(data.X).shape == (len(data), 4)
+    True
+    """
+
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {}
+
+    def __init__(
+        self,
+        n_features_to_select: int | str = "auto",
+        alpha: float = 1e-3,
+        *,
+        criterion: str = "lqo",
+        normalize: str = "query",
+        max_features: int | None = None,
+        select_by: str = "criterion",
+        rule: str = "best",
+        convention: str = "standard",
+        memory: str = "standard",
+        fitting: str = "pre",
+        candidates: int | None = None,
+        search: str = "forward",
+        costs: Any = None,
+        budget: float | None = None,
+        storage: str = "float64",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.alpha = alpha
+        self.criterion = criterion
+        self.normalize = normalize
+        self.max_features = max_features
+        self.select_by = select_by
+        self.rule = rule
+        self.convention = convention
+        self.memory = memory
+        self.fitting = fitting
+        self.candidates = candidates
+        self.search = search
+        self.costs = costs
+        self.budget = budget
+        self.storage = storage
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+        alpha = check_number("alpha", self.alpha, open_low=True)
+        self._check_words()
+        n_steps = self._count_steps(data.n_features)
+        choice = self._choice(data.n_features)
+        executor = make_executor(self.n_jobs)
+        with single_threaded_blas():
+            centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
+            warn_of_single_query(centred, "features are chosen by the training error")
+            criterion = "training" if centred.only_query >= 0 else self.criterion
+            kind = "frozen" if self.fitting == "back" else self.memory
+            states: list[GreedyState] = []
+
+            def start() -> GreedyState:
+                states[:] = []  # of two states at once, one would be memory wasted
+                states.append(make_state(kind, centred, alpha, executor, self.storage, criterion))
+                return states[0]
+
+            def record(residual: FloatArray) -> FloatArray:
+                return self._on_left_out(residual, centred, data)
+
+            if self.search == "floating" and criterion == "lqo":
+                subsets = floating(start, centred, alpha, n_steps, choice, record)
+            else:
+                subsets = forward(start(), n_steps, choice, record)
+            if not subsets:
+                raise InputError(
+                    f"budget={self.budget} buys no feature: the cheapest costs "
+                    f"{np.asarray(self.costs, dtype=float).min():g}"
+                )
+            constant = states[0].start_energy == 0.0
+            self._weights = _weights(centred, subsets, alpha, self.search == "floating")
+        self._keep_path(subsets, data.n_features)
+        if self.n_features_to_select == "auto":
+            kept = choose_size(self.select_path_, self.rule) + 1
+        else:
+            kept = len(subsets)
+        self._keep_size(kept)
+        _warn_of_constants(self.selected_, constant)
+        return self.coef_
+
+    def _keep_path(self, subsets: list[Subset], n_features: int) -> None:
+        self.subsets_ = [subset.features for subset in subsets]
+        self.criterion_path_ = np.array([subset.criterion for subset in subsets])
+        self.select_path_ = np.array([subset.by_query for subset in subsets])
+        self._n_features = n_features
+        if self.verbose:
+            for subset in subsets:
+                print(
+                    f"[GreedyRankRLS] {len(subset.features)} features  last "
+                    f"{subset.features[-1]}  criterion {subset.criterion:.6g}",
+                    file=sys.stderr,
+                )
+
+    def _keep_size(self, size: int) -> None:
+        self.n_features_to_select_ = size
+        self.selected_ = self.subsets_[size - 1]
+        self.coef_ = self._dense(size)
+
+    def _dense(self, size: int) -> FloatArray:
+        coef = np.zeros(self._n_features)
+        coef[self.subsets_[size - 1]] = self._weights[size - 1]
+        return coef
+
+    @property
+    def coef_path_(self) -> FloatArray:
+        """The weights of each size, one a row."""
+        check_is_fitted(self, "subsets_")
+        return np.array([self._dense(size) for size in range(1, len(self.subsets_) + 1)])
+
+    def resize(self, size: int) -> GreedyRankRLS:
+        """Keep another size of the path: changes ``coef_`` and ``selected_``;
+        nothing is refitted.
+        """
+        check_is_fitted(self, "subsets_")
+        if isinstance(size, bool) or size not in range(1, len(self.subsets_) + 1):
+            raise InputError(f"size={size!r}: sizes from 1 to {len(self.subsets_)} were fitted")
+        self._keep_size(int(size))
+        return self
+
+    def measure_path(
+        self, X: Any, y: Any = None, qid: Any = None, *, measure: str = "map",
+        convention: str = "standard",
+    ) -> FloatArray:  # fmt: skip
+        """Measure every size on validation data; returns one mean a size.
+
+        ``resize(1 + measure_path(…).argmax())`` keeps the best.
+        """
+        check_is_fitted(self, "subsets_")
+        data = held_out_data(self, X if isinstance(X, RankingData) else (X, y, qid))
+        return measure_models(self.coef_path_, data, [measure], convention)[measure]
+
+    def leave_query_out(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> FloatArray:
+        """Score the training documents by the models of the other queries, for every size.
+
+        Takes what ``fit`` took; returns (sizes, documents). The features are those that were chosen
+        with all queries at hand.
+        """
+        from leanrank.rankers.least_squares.rankrls import RankRLS
+
+        check_is_fitted(self, "subsets_")
+        ranker = RankRLS(self.alpha, normalize=self.normalize, n_jobs=self.n_jobs)
+        if isinstance(X, RankingData):
+            parts = [ranker.leave_query_out(_only(X, s), **options) for s in self.subsets_]
+        else:
+            X = validated_matrix(self, X, reset=False)
+            parts = [ranker.leave_query_out(X[:, s], y, qid, **options) for s in self.subsets_]
+        return np.vstack(parts)
+
+    def _on_left_out(self, residual: FloatArray, centred: Centred, data: RankingData) -> FloatArray:
+        """Judge a leave-query-out residual, query by query, higher is better."""
+        if self.select_by == "criterion":
+            return -squared_by_query(residual, centred)
+        fitted = centred.target - residual
+        scores = np.divide(fitted, centred.root, out=np.zeros_like(fitted), where=centred.root > 0)
+        return measure_scores(scores[None], centred, data, self.select_by, self.convention)[0]
+
+    def _check_words(self) -> None:
+        for name, known in {
+            "criterion": ("lqo", "training"),
+            "memory": ("standard", "low"),
+            "fitting": ("pre", "back"),
+            "search": ("forward", "floating"),
+            "storage": ("float64", "float32"),
+            "rule": RULES,
+        }.items():
+            if getattr(self, name) not in known:
+                raise InputError(f"{name}={getattr(self, name)!r} must be one of {known}")
+        if self.storage == "float32" and (self.memory == "low" or self.fitting == "back"):
+            raise InputError("storage='float32' is of what memory='standard' holds: leave it out")
+        if self.search == "floating" and self.costs is not None:
+            raise InputError("search='floating' compares subsets by size: leave costs out")
+        if self.search == "floating" and self.criterion != "lqo":
+            raise InputError("search='floating' compares subsets by criterion='lqo' only")
+        if self.budget is not None and self.costs is None:
+            raise InputError("budget needs costs: give what each feature costs")
+
+    def _count_steps(self, n_features: int) -> int:
+        wanted = self.n_features_to_select
+        if wanted == "auto":
+            most = self.max_features
+            if most is None:
+                most = n_features if self.budget is not None else MOST_FEATURES
+            return min(n_features, _whole("max_features", most))
+        steps = _whole("n_features_to_select", wanted, " or 'auto'")
+        if steps > n_features:
+            raise InputError(
+                f"n_features_to_select={steps} is more than the {n_features} features of X"
+            )
+        return steps
+
+    def _choice(self, n_features: int) -> Choice:
+        n_candidates = self.candidates
+        if n_candidates is not None:
+            n_candidates = _whole("candidates", n_candidates)
+        costs = None
+        if self.costs is not None:
+            costs = np.asarray(self.costs, dtype=np.float64)
+            if costs.shape != (n_features,) or not (np.isfinite(costs) & (costs >= 0)).all():
+                raise InputError(
+                    f"costs must be {n_features} finite numbers, one a feature, none negative"
+                )
+        budget = np.inf if self.budget is None else check_number("budget", self.budget)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return Choice(n_features, n_candidates, costs, budget, np.random.default_rng(seed))
+
+    def transform(self, X: Any) -> Any:
+        """Keep the columns of the selected features, in their order in X; also of a RankingData."""
+        if isinstance(X, RankingData):
+            if X.n_features != self.n_features_in_:
+                raise InputError(
+                    f"X has {X.n_features} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            return _only(X, self.get_support(indices=True))
+        return super().transform(X)
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self, "selected_")
+        mask = np.zeros(self._n_features, dtype=bool)
+        mask[self.selected_] = True
+        return mask
+
+
+def _weights(
+    centred: Centred, subsets: list[Subset], alpha: float, separate: bool
+) -> list[FloatArray]:
+    if separate:
+        return [nested_weights(centred, subset.features, alpha)[-1] for subset in subsets]
+    return nested_weights(centred, subsets[-1].features, alpha)
+
+
+def _warn_of_constants(selected: IntArray, constant: BoolArray) -> None:
+    idle = int(constant[selected].sum())
+    if constant.all():
+        warnings.warn(
+            "every feature is constant within every query, so all weights are 0: give features "
+            "that differ between the documents of a query",
+            DataWarning,
+            stacklevel=4,
+        )
+    elif idle:
+        warnings.warn(
+            f"{idle} of the {len(selected)} selected features cannot rank, being constant within "
+            "every query, and got weight 0, as no other feature lowers the leave-query-out error: "
+            f"ask for at most {len(selected) - idle} features",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def _only(data: RankingData, features: IntArray) -> RankingData:
+    names = data.feature_names
+    chosen = None if names is None else [names[i] for i in features]
+    return data.replace(X=data.X[:, features], feature_names=chosen)
+
+
+def _whole(name: str, value: Any, more: str = "") -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(f"{name}={value!r} must be a positive whole number{more}")
+    return int(value)

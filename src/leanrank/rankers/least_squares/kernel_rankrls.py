@@ -1,0 +1,213 @@
+"""RankRLS with kernels, solved in the dual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from leanrank._typing import FloatArray, Matrix
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError, ModelError
+from leanrank.execution import make_executor, single_threaded_blas
+from leanrank.losses.squared import SquaredLoss
+from leanrank.rankers.base import BaseRanker, check_finite, check_number, validated_matrix
+from leanrank.solvers.least_squares.centred import Centred
+from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
+from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
+from leanrank.solvers.least_squares.spectrum import DualSpectrum, factorise_kernel
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from leanrank.model import LinearModel
+
+KERNELS = ("linear", "poly", "rbf", "precomputed")
+
+
+class KernelRankRLS(BaseRanker):
+    """RankRLS whose score is a sum of similarities to the training documents.
+
+    The kernel matrix of all training documents is factorised: at most 8,192 of them.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Strength of the penalty, above 0. With ``normalize="none"`` it is the paper's λ.
+    kernel : {"linear", "poly", "rbf", "precomputed"}, default="rbf"
+        "precomputed": X is the kernel matrix of the documents in the order given; to predict, one
+        row a new document and one column a training document.
+    gamma : float, optional
+        Of "poly" and "rbf"; by default one over the number of features.
+    degree : int, default=3
+        Of "poly": (gamma ⟨x, z⟩ + coef0) ** degree.
+    coef0 : float, default=1.0
+    normalize : {"query", "term", "none"}, default="query"
+        As for RankRLS.
+    n_jobs : int, optional
+        Threads for leave-query-out; the result does not depend on it.
+
+    Attributes
+    ----------
+    dual_coef_ : array
+        One coefficient a training document, those of queries in which nothing differs are 0.
+    X_fit_ : array or CSR array
+        The training documents, grouped by query as ``dual_coef_`` is.
+
+    Examples
+    --------
+    >>> from leanrank import KernelRankRLS, make_ranking
+    >>> data = make_ranking(n_queries=20, random_state=0)
+    >>> ranker = KernelRankRLS(0.01, kernel="rbf", gamma=0.01).fit(data.X, data.y, qid=data.qid)
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        *,
+        kernel: str = "rbf",
+        gamma: float | None = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        normalize: str = "query",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.normalize = normalize
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
+        """Learn the coefficients; takes what ``RankRLS.fit`` takes."""
+        alpha = check_number("alpha", self.alpha, open_low=True)
+        with single_threaded_blas():
+            data, spectrum, columns = self._factorised(X, y, qid, options)
+            centred = spectrum.centred
+            grouped = centred.root * spectrum.dual_coefficients(alpha)
+        self.n_queries_ = data.n_queries
+        self.n_informative_queries_ = int(data.informative.sum())
+        if self.kernel == "precomputed":  # columns of new rows come in the order given here
+            self.dual_coef_ = np.empty(len(grouped))
+            self.dual_coef_[columns] = grouped
+        else:
+            self.dual_coef_ = grouped
+            self.X_fit_ = data.X
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Score documents, in the order given; a higher score ranks first."""
+        check_is_fitted(self, "dual_coef_")
+        if isinstance(X, RankingData):
+            matrix = X.X
+            if X.n_features != self.n_features_in_:
+                raise InputError(
+                    f"X has {X.n_features} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            check_finite(matrix, X.n_features, X.feature_names)
+        else:
+            matrix = validated_matrix(self, X, reset=False)
+        if self.kernel == "precomputed":
+            return np.asarray(matrix @ self.dual_coef_, dtype=np.float64)
+        used = np.flatnonzero(self.dual_coef_)
+        similar = self._similarities(matrix, self.X_fit_[used])
+        scores: FloatArray = similar @ self.dual_coef_[used]
+        return scores
+
+    def leave_query_out(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        alphas: Iterable[float] | None = None,
+        **options: Any,
+    ) -> FloatArray:
+        """Score every document by the model of the other queries, exactly; see RankRLS.
+
+        Parameters
+        ----------
+        X, y, qid : array-like
+            As for fit.
+        alphas : iterable of float, optional
+            Positive strengths; by default the ranker's own.
+        **options : dict
+            What else ``fit`` takes.
+
+        Returns
+        -------
+        array of shape (n_alphas, documents)
+        """
+        listed = [self.alpha] if alphas is None else list(alphas)
+        grid = np.array([check_number("alpha", a, open_low=True) for a in listed])
+        with single_threaded_blas():
+            data, spectrum, _ = clone(self)._factorised(X, y, qid, options)
+            scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
+        return scores if data is X else data.restore(scores.T).T
+
+    def _factorised(
+        self, X: Any, y: Any, qid: Any, options: dict[str, Any]
+    ) -> tuple[RankingData, DualSpectrum, Any]:
+        """Check the input and factorise its kernel matrix; also the columns in grouped order."""
+        if self.kernel not in KERNELS:
+            raise InputError(f"kernel={self.kernel!r} must be one of {KERNELS}")
+        data, labels = self._data_and_labels(X, y, qid, **options)
+        if len(data) > LARGEST_FACTORISATION:
+            raise InputError(
+                f"the kernel matrix of {len(data):,} documents is too large, at most "
+                f"{LARGEST_FACTORISATION:,}: take a sample, or scikit-learn's Nystroem and RankRLS"
+            )
+        columns: Any = slice(None)
+        if self.kernel == "precomputed":
+            if data.n_features != len(data):
+                raise InputError(
+                    f"a precomputed kernel must be square, not {len(data)} × {data.n_features}"
+                )
+            if data is not X and data.order is not None:
+                columns = data.order
+            dense = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+            kernel = dense.astype(np.float64)[:, columns]
+        else:
+            kernel = self._similarities(data.X, data.X)
+        centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
+        outer = centred.project(centred.root[:, None] * kernel.T).T
+        return data, factorise_kernel(centred, outer), columns
+
+    def _similarities(self, left: Matrix, right: Matrix) -> FloatArray:
+        from sklearn.metrics.pairwise import pairwise_kernels
+
+        options: dict[str, Any] = {}
+        if self.kernel in ("poly", "rbf") and self.gamma is not None:
+            options["gamma"] = check_number("gamma", self.gamma, open_low=True)
+        if self.kernel == "poly":
+            options["degree"] = check_number("degree", self.degree, open_low=True)
+            options["coef0"] = check_number("coef0", self.coef0)
+        values = pairwise_kernels(
+            left.astype(np.float64), right.astype(np.float64), metric=self.kernel, **options
+        )
+        return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+
+    @property
+    def sparsity_(self) -> float:
+        """Not defined: there are no weights of features."""
+        raise AttributeError("a kernel model has no weights of features")
+
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
+        """Refuse: a model file holds weights of features."""
+        raise ModelError(
+            "a kernel model is not linear and cannot be saved as a model file: use RankRLS, or "
+            "pickle it"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

@@ -1,0 +1,1 @@
+"""Convex losses with a penalty, solved by Newton unless told otherwise."""

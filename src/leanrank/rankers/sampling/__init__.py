@@ -1,0 +1,1 @@
+"""Rankers that learn from sampled pairs, query by query or from a stream."""

@@ -1,0 +1,271 @@
+"""LCRA: views of the features that learn from labelled pairs and agree on unlabelled ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from leanrank._jit import kernel_view
+from leanrank._typing import FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.losses.base import Labels
+from leanrank.losses.pair_slopes import pair_loss_code
+from leanrank.rankers.base import check_number
+from leanrank.rankers.sampling.sampled_pairs import (
+    CURVATURE,
+    SampledPairRanker,
+    check_eta0,
+    check_pegasos,
+)
+from leanrank.rankers.sampling.stochastic import Callback, check_whole
+from leanrank.rankers.sampling.unlabeled import join_unlabeled, take_missing_labels
+from leanrank.solvers.sampling.coregularised import (
+    ViewedBlock,
+    ViewedState,
+    Views,
+    descend_views,
+    listed_views,
+    make_viewed_block,
+    random_views,
+    start_views,
+)
+from leanrank.solvers.sampling.pair_descent import PairRule, largest_pair, schedule_code
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class LCRA(SampledPairRanker):
+    """Large-scale co-regularised ranking (Tsivtsivadze et al. 2012), LCRA-k-l.
+
+    The features are split into views. Each step draws ``n_labeled`` pairs of labelled documents, on
+    which every view learns by itself as in ``SPD``, and ``n_unlabeled`` pairs of unlabelled
+    documents of a query, on which the views' scores are pulled together. Prediction is the mean
+    over the views, and so one linear function. With ``mu=0`` it is SPD-MV, with one view SPD.
+
+    Unlabelled documents have the label NaN, or are given beside as ``unlabeled``.
+
+    Parameters
+    ----------
+    alpha : float or sequence of float, default=1e-3
+        λ, the strength of the ℓ2² penalty; a sequence has one for each view.
+    mu : float, default=0.01
+        μ, the strength of the agreement.
+    n_labeled, n_unlabeled : int, default=1, 10
+        k and l: pairs of a step.
+    views : int or sequence of sequences, default=2
+        So many views, to which features are dealt at random; or the features of each view, by
+        name or by number.
+    loss : {"hinge", "squared", "squared-hinge", "logistic"}, default="hinge"
+        Of labelled pairs. Losses are summed over the pairs of a step, as published.
+    sampling : {"pairs", "queries", "rejection"}, default="pairs"
+        How labelled pairs are drawn; unlabelled ones are all equally likely.
+    n_steps : int, default=100_000
+        Steps of a pass.
+    epochs : int, default=1
+        Passes; the model is measured on validation data after each.
+    learning_rate : {"optimal", "pegasos", "invscaling", "constant"}, default="optimal"
+        The rate of step t: η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ, or η₀.
+    eta0 : float or sequence of float, optional
+        η₀; a sequence has one for each view. By default chosen by the size of the pairs.
+    power_t : float, default=0.5
+        p of "invscaling".
+    average : bool, default=True
+        Whether the model is the average over about the later half of the steps.
+    random_state, measure, convention, patience, warm_start, verbose, callback
+        As for ``SPD``.
+
+    Attributes
+    ----------
+    views_ : list of array
+        The features of each view.
+    view_coefs_ : array of shape (views, features)
+        The weights of each view after the last step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leanrank import LCRA, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=10, random_state=0)
+    >>> few = np.where(np.arange(len(data)) % 5 == 0, data.y, np.nan)  # a fifth has labels
+    >>> ranker = LCRA(n_steps=20_000).fit(data.X, few, qid=data.qid)
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.6)
+    True
+    """
+
+    _takes_unlabeled: ClassVar[bool] = True
+
+    views_: list[IntArray]
+
+    def __init__(
+        self,
+        alpha: float | Sequence[float] = 1e-3,
+        *,
+        mu: float = 0.01,
+        n_labeled: int = 1,
+        n_unlabeled: int = 10,
+        views: int | Sequence[Sequence[Any]] = 2,
+        loss: str = "hinge",
+        sampling: str = "pairs",
+        n_steps: int = 100_000,
+        epochs: int = 1,
+        learning_rate: str = "optimal",
+        eta0: float | Sequence[float] | None = None,
+        power_t: float = 0.5,
+        average: bool = True,
+        random_state: Any = 0,
+        measure: str = "ndcg@10",
+        convention: str = "standard",
+        patience: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.mu = mu
+        self.n_labeled = n_labeled
+        self.n_unlabeled = n_unlabeled
+        self.views = views
+        self.loss = loss
+        self.sampling = sampling
+        self.n_steps = n_steps
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.average = average
+        self.random_state = random_state
+        self.measure = measure
+        self.convention = convention
+        self.patience = patience
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(
+        self, X: Any, y: Any = None, qid: Any = None, *, unlabeled: Any = None, **options: Any
+    ) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X, y, qid
+            As for every ranker; documents labelled NaN are unlabelled.
+        unlabeled : RankingData or (X, qid), optional
+            More documents without labels. Those of a query with the same name join it.
+        **options
+            What else ``SPD.fit`` takes: ``validation``, ``sample_weight``, …
+
+        Returns
+        -------
+        self
+        """
+        if unlabeled is not None:
+            (X, options), y, qid = join_unlabeled(X, y, qid, unlabeled, options), None, None
+        return super().fit(X, y, qid, **options)
+
+    @property
+    def view_coefs_(self) -> FloatArray:
+        """The weights of each view after the last step, one view a row."""
+        check_is_fitted(self, "coef_")
+        weights: FloatArray = self.state_.view_weights()
+        return weights
+
+    def _data_and_labels(
+        self, X: Any, y: Any = None, qid: Any = None, **options: Any
+    ) -> tuple[RankingData, Labels]:
+        X, y, missing = take_missing_labels(X, y)
+        data, labels = super()._data_and_labels(X, y, qid, **options)
+        if missing is None:
+            return data, labels
+        grouped = (
+            missing if isinstance(X, RankingData) or data.order is None else missing[data.order]
+        )
+        data = data.replace(y=np.where(grouped, np.nan, data.y))
+        return data, dataclasses.replace(labels, y=kernel_view(data.y))
+
+    def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
+        return make_viewed_block(data.X, labels, over=self.sampling)
+
+    def _begin(  # type: ignore[override]  # the block is the one that _block made
+        self, block: ViewedBlock, n_features: int, seed: int, n_passes: int
+    ) -> ViewedState:
+        del n_passes
+        rule = PairRule(
+            loss=pair_loss_code(self.loss),
+            schedule=schedule_code(self.learning_rate),
+            power=check_number("power_t", self.power_t),
+        )
+        member = self._members(n_features, seed)
+        alpha = self._by_view("alpha", self.alpha, len(member))
+        check_pegasos(self.learning_rate, float(alpha.min()))
+        views = Views(
+            member=member,
+            alpha=alpha,
+            eta0=np.ones(len(member)),
+            mu=check_number("mu", self.mu),
+            n_labeled=check_whole("n_labeled", self.n_labeled),
+            n_unlabeled=check_whole("n_unlabeled", self.n_unlabeled, 0),
+        )
+        self.views_ = [np.flatnonzero(row) for row in member]
+        views = dataclasses.replace(views, eta0=self._rates(views, block))
+        return start_views(rule, views, n_features, seed, average=bool(self.average))
+
+    def _pass(self, state: ViewedState, block: ViewedBlock, order: IntArray) -> float:  # type: ignore[override]
+        del order
+        return descend_views(state, block, check_whole("n_steps", self.n_steps))
+
+    def _members(self, n_features: int, seed: int) -> FloatArray:
+        if isinstance(self.views, (int, np.integer)) and not isinstance(self.views, bool):
+            return random_views(n_features, check_whole("views", self.views), seed)
+        if not isinstance(self.views, Sequence) or isinstance(self.views, str):
+            raise InputError(
+                f"views={self.views!r} must be a number of views, or a list of lists of features"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        return listed_views(
+            [[_number(f, n_features, names) for f in view] for view in self.views], n_features
+        )
+
+    def _by_view(self, name: str, value: Any, n_views: int) -> FloatArray:
+        if np.ndim(value) == 0:
+            return np.full(n_views, check_number(name, value))
+        if len(value) != n_views:
+            raise InputError(
+                f"{name} has {len(value)} values but there are {n_views} views: give one a view"
+            )
+        return np.array([check_number(name, number) for number in value])
+
+    def _rates(self, views: Views, block: ViewedBlock) -> FloatArray:
+        if self.eta0 is not None:
+            for number in np.atleast_1d(np.asarray(self.eta0, dtype=object)):
+                check_eta0(number)
+            return self._by_view("eta0", self.eta0, len(views.member))
+        out = np.ones(len(views.member))
+        for v, member in enumerate(views.member):
+            size = largest_pair(block.rows, block.index, block.width, member)
+            size *= CURVATURE[self.loss] * views.n_labeled
+            if block.hidden is not None and views.mu > 0.0 and len(out) > 1:
+                hidden = block.hidden
+                pull = 4.0 * views.mu * views.n_unlabeled * len(out)
+                size += pull * largest_pair(hidden.rows, hidden.index, hidden.width, member)
+            out[v] = 1.0 / size if size > 0.0 else 1.0
+        return out
+
+
+def _number(feature: Any, n_features: int, names: Any) -> int:
+    """Find a feature of a view by its name or number."""
+    if isinstance(feature, str):
+        known = [] if names is None else list(map(str, names))
+        if feature not in known:
+            raise InputError(f"views names the feature {feature!r}, which the data do not have")
+        return known.index(feature)
+    number = check_whole("a feature of views", feature, 0)
+    if number >= n_features:
+        raise InputError(f"views has feature {number}, but the data have {n_features} features")
+    return number

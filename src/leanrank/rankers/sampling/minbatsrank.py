@@ -1,0 +1,165 @@
+"""MinBatSRank: a sparse ranker that learns from one query at a time."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from leanrank._typing import IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.losses import get_loss
+from leanrank.losses.base import Labels
+from leanrank.rankers.base import check_number
+from leanrank.rankers.sampling.stochastic import Callback, StochasticRanker, check_whole
+from leanrank.solvers.sampling.ftrl import (
+    FTRLRule,
+    FTRLState,
+    QueryBatches,
+    ftrl_pass,
+    make_batches,
+)
+
+
+class MinBatSRank(StochasticRanker):
+    """Mini-batch stochastic sparse ranking (Cheng et al. 2018): FTRL over batches of one query.
+
+    Each query in turn moves the weights by the gradient of its loss; a soft threshold on what has
+    been gathered keeps most of them exactly zero. A sparse document costs its own non-zeros.
+
+    Parameters
+    ----------
+    alpha : float, default=0.1
+        Strength of the ℓ1 penalty, as a share of ``alpha_max`` unless ``relative`` is False.
+    gamma : float, default=1.0
+        Size of the rates: γ/√(ρ + Σ g²) by feature.
+    rho : float, default=1.0
+        Keeps the first rates small.
+    loss : str, default="squared-hinge"
+        "squared-hinge" as published, "hinge", "logistic", "domination", "listnet", ...: the last
+        two make it a sparse stochastic listwise ranker.
+    rates : {"feature", "uniform"}, default="feature"
+        A rate of its own for each feature, or γ/√t for all (the paper's Nonfea).
+    l1 : {"total", "per_step"}, default="total"
+        Whether alpha is for the whole run, as published, or for each step. Only the latter
+        converges to the optimum of mean loss + alpha·‖w‖₁; the former's pull fades as the run goes
+        on.
+    relative : bool, default=True
+        Whether alpha is a share of ``alpha_max``. In a stream that is the first block's, so give an
+        absolute alpha there.
+    epochs : int, default=10
+        Passes over the queries.
+    batch_pairs : int, optional
+        Draw so many pairs of a query for a step; by default all of them count, without being
+        listed.
+    normalize : {"query", "none"}, default="query"
+        Whether a query's loss is the mean over its pairs or, as published, their sum.
+    shuffle : bool, default=True
+        Whether the queries come in a new order in each pass.
+    random_state : int, RandomState or None, default=0
+    measure, convention : str, default="ndcg@10", "standard"
+        What tells the best pass on validation data.
+    patience : int, optional
+        Passes without a better one after which to stop.
+    warm_start : bool, default=False
+        Go on from the state of the last fit, with the parameters of the steps unchanged.
+    verbose : int, default=0
+    callback : callable, optional
+        Called with each entry of the history.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength in force, absolute.
+
+    Examples
+    --------
+    >>> from leanrank import MinBatSRank, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = MinBatSRank(alpha=0.2).fit(data.X, data.y, qid=data.qid)
+    >>> bool(0 < (ranker.coef_ != 0).sum() < 15)
+    True
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
+    True
+    """
+
+    _takes_preferences: ClassVar[bool] = True  # a loss that is not pairwise refuses them itself
+
+    alpha_: float
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        gamma: float = 1.0,
+        rho: float = 1.0,
+        loss: str = "squared-hinge",
+        rates: str = "feature",
+        l1: str = "total",
+        relative: bool = True,
+        epochs: int = 10,
+        batch_pairs: int | None = None,
+        normalize: str = "query",
+        shuffle: bool = True,
+        random_state: Any = 0,
+        measure: str = "ndcg@10",
+        convention: str = "standard",
+        patience: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.gamma = gamma
+        self.rho = rho
+        self.loss = loss
+        self.rates = rates
+        self.l1 = l1
+        self.relative = relative
+        self.epochs = epochs
+        self.batch_pairs = batch_pairs
+        self.normalize = normalize
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.measure = measure
+        self.convention = convention
+        self.patience = patience
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
+        """Give the alpha at which about no feature enters; takes what ``fit`` takes.
+
+        It is the largest sum of a feature's gradients at zero weights: over all steps of the run,
+        or with ``l1="per_step"`` their mean, which is the alpha_max of the batch problem.
+        """
+        data, labels = clone(self)._data_and_labels(X, y, qid, **options)
+        block = self._block(data, labels)
+        return self._scale(block, check_whole("epochs", self.epochs))
+
+    def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
+        return make_batches(data.X, labels, get_loss(self.loss), self.batch_pairs)
+
+    def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
+        alpha = check_number("alpha", self.alpha)
+        gamma = check_number("gamma", self.gamma, open_low=True)
+        rho = check_number("rho", self.rho)
+        for name, known in (("rates", ("feature", "uniform")), ("l1", ("total", "per_step"))):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"{name}={getattr(self, name)!r} is not known: use {known[0]!r} or {known[1]!r}"
+                )
+        self.alpha_ = alpha * self._scale(block, n_passes) if self.relative else alpha
+        rule = FTRLRule(self.alpha_, gamma, rho, self.rates == "uniform", self.l1 == "per_step")
+        return FTRLState.start(rule, n_features, seed)
+
+    def _pass(self, state: FTRLState, block: QueryBatches, order: IntArray) -> float:
+        return ftrl_pass(state, block, order)
+
+    def _scale(self, block: QueryBatches, n_passes: int) -> float:
+        gradient = block.gradient_at_zero()
+        steps = 1.0 / max(1, len(block.active)) if self.l1 == "per_step" else n_passes
+        return float(np.abs(gradient).max(initial=0.0)) * steps

@@ -1,0 +1,269 @@
+"""PAMIR for retrieval: text queries and pictures, each with features of their own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data import RankingData
+from leanrank.errors import InputError
+from leanrank.execution import single_threaded_blas
+from leanrank.rankers.base import check_finite, check_number
+from leanrank.rankers.inputs import seed_of
+from leanrank.rankers.sampling.stochastic import check_whole
+from leanrank.rankers.validation import check_measure
+from leanrank.solvers.sampling.pair_sampling import new_state
+from leanrank.solvers.sampling.pamir import RetrievalBlock, make_retrieval_block, take_steps
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+SCORES_AT_ONCE = 1 << 22
+"""Scores that are held while queries are measured or ranked."""
+
+
+class PAMIRRetriever(BaseEstimator):
+    """Rank pictures (or anything else with features) for text queries (Grangier & Bengio 2008).
+
+    A picture p is projected into the space of terms by a matrix W, and its score for a query q is
+    the match q·(W p) there. W is learned for the order of the pictures, on triplets of a query, a
+    picture relevant to it and one that is not, by passive-aggressive steps that touch the rows of
+    the query's terms only.
+
+    Parameters
+    ----------
+    C : float, default=0.1
+        Aggressiveness: the most that one triplet may pull.
+    n_steps : int, default=100_000
+        Triplets of a pass.
+    epochs : int, default=1
+        Passes; the model is measured on validation data after each, and the best is kept.
+    random_state : int, RandomState or None, default=0
+    measure, convention : str, default="map", "standard"
+        What tells the best pass on validation data, and what ``score`` gives.
+    patience : int, optional
+        Passes without a better one after which to stop.
+    verbose : int, default=0
+    callback : callable, optional
+        Called with each entry of the history.
+
+    Attributes
+    ----------
+    coef_ : array of shape (terms, picture features)
+        W.
+    n_iter_ : int
+        Passes; with validation data, those of the model that was kept.
+    history_ : list of dict
+        One entry a pass: steps so far, the loss before each step on average, the share of steps
+        that moved W and, with validation data, their measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leanrank import PAMIRRetriever
+    >>> rng = np.random.default_rng(0)
+    >>> Q, P = np.eye(3), rng.normal(size=(60, 8))
+    >>> relevance = (P[:, :3] > 0.5).T          # the term t is about the picture feature t
+    >>> retriever = PAMIRRetriever(n_steps=5_000).fit(Q, P, relevance)
+    >>> retriever.rank(Q, P, k=2).shape
+    (3, 2)
+    >>> bool(retriever.score(Q, P, relevance) > 0.95)
+    True
+    """
+
+    coef_: FloatArray
+    n_iter_: int
+    history_: list[dict[str, Any]]
+
+    def __init__(
+        self,
+        C: float = 0.1,
+        *,
+        n_steps: int = 100_000,
+        epochs: int = 1,
+        random_state: Any = 0,
+        measure: str = "map",
+        convention: str = "standard",
+        patience: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self.C = C
+        self.n_steps = n_steps
+        self.epochs = epochs
+        self.random_state = random_state
+        self.measure = measure
+        self.convention = convention
+        self.patience = patience
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, Q: Any, P: Any, relevance: Any, *, validation: Any = None) -> Self:
+        """Learn W.
+
+        Parameters
+        ----------
+        Q : array or SciPy sparse matrix of shape (queries, terms)
+        P : array or SciPy sparse matrix of shape (pictures, features)
+        relevance : array or SciPy sparse matrix of shape (queries, pictures)
+            Positive where a picture is relevant to a query, else 0.
+        validation : (Q, P, relevance), optional
+            Other queries, or other pictures, or both.
+        """
+        from leanrank.metrics import Measure
+
+        check_measure(self)
+        epochs = check_whole("epochs", self.epochs)
+        patience = epochs if self.patience is None else check_whole("patience", self.patience)
+        sign = 1.0 if Measure.parse(self.measure).higher_is_better else -1.0
+        Q, P, relevance = _checked(Q, P, relevance)
+        block = make_retrieval_block(Q, P, relevance)
+        self._start(Q.shape[1], P.shape[1])
+        held_out = None
+        if validation is not None:
+            if not isinstance(validation, (tuple, list)) or len(validation) != 3:
+                raise InputError("validation must be a triple (Q, P, relevance)")
+            held_out = _checked(*validation)
+            self._check_width(held_out[0], held_out[1])
+        best, best_value, best_epoch = None, -np.inf, 0
+        for epoch in range(1, epochs + 1):
+            self._pass(block, held_out)
+            if held_out is None:
+                continue
+            value = sign * self.history_[-1][self.measure]
+            if value > best_value:
+                best, best_value, best_epoch = self.coef_.copy(), value, epoch
+            if epoch - best_epoch >= patience:
+                break
+        if best is not None:
+            self.coef_, self.n_iter_ = best, best_epoch
+        return self
+
+    def partial_fit(self, Q: Any, P: Any, relevance: Any) -> Self:
+        """Take ``n_steps`` steps on the given queries and pictures, going on from ``coef_``."""
+        Q, P, relevance = _checked(Q, P, relevance)
+        if not hasattr(self, "coef_"):
+            self._start(Q.shape[1], P.shape[1])
+        self._check_width(Q, P)
+        self._pass(make_retrieval_block(Q, P, relevance), None)
+        return self
+
+    def project(self, P: Any) -> FloatArray:
+        """Give W p of each picture, of shape (pictures, terms): the terms it seems to be about."""
+        check_is_fitted(self, "coef_")
+        pictures = _matrix(P, "P")
+        self._check_width(None, pictures)
+        return np.asarray(pictures @ self.coef_.T)
+
+    def predict(self, Q: Any, P: Any) -> FloatArray:
+        """Score every picture for every query: an array of shape (queries, pictures)."""
+        check_is_fitted(self, "coef_")
+        queries, pictures = _matrix(Q, "Q"), _matrix(P, "P")
+        self._check_width(queries, pictures)
+        with single_threaded_blas():
+            return np.asarray((queries @ self.coef_) @ pictures.T)
+
+    def rank(self, Q: Any, P: Any, k: int | None = None) -> IntArray:
+        """List the pictures for each query, the best first; ties keep the order of the pictures.
+
+        Returns an array of row numbers of P, of shape (queries, k); None lists all pictures.
+        """
+        check_is_fitted(self, "coef_")
+        queries, pictures = _matrix(Q, "Q"), _matrix(P, "P")
+        most = pictures.shape[0] if k is None else min(check_whole("k", k), pictures.shape[0])
+        out = np.empty((queries.shape[0], most), dtype=np.int64)
+        for part in _blocks(queries.shape[0], pictures.shape[0]):
+            scores = self.predict(queries[part], pictures)
+            out[part] = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+        return out
+
+    def score(self, Q: Any, P: Any, relevance: Any) -> float:
+        """Give the mean of ``measure`` over the queries on which it is defined."""
+        check_is_fitted(self, "coef_")
+        return self._measured(*_checked(Q, P, relevance))
+
+    def _start(self, n_terms: int, n_features: int) -> None:
+        self._generator = new_state(seed_of(self.random_state))
+        self.coef_ = np.zeros((n_terms, n_features))
+        self.history_, self.n_iter_ = [], 0
+
+    def _pass(self, block: RetrievalBlock, held_out: tuple[Matrix, Matrix, Matrix] | None) -> None:
+        """Make one pass, and enter it into the history."""
+        C = check_number("C", self.C, open_low=True)
+        n_steps = check_whole("n_steps", self.n_steps)
+        loss, moved = take_steps(self.coef_, block, C, n_steps, self._generator)
+        steps = self.history_[-1]["steps"] if self.history_ else 0
+        entry = {"steps": steps + n_steps, "loss": loss, "moved": moved / n_steps}
+        if held_out is not None:
+            entry[self.measure] = self._measured(*held_out)
+        self.history_.append(entry)
+        self.n_iter_ += 1
+        if self.verbose:
+            texts = "  ".join(f"{k} {v:.5g}" for k, v in entry.items())
+            print(f"[{type(self).__name__}] {texts}", file=sys.stderr)
+        if self.callback is not None:
+            self.callback(entry)
+
+    def _measured(self, Q: Matrix, P: Matrix, relevance: Matrix) -> float:
+        from leanrank.metrics import evaluate
+
+        values = []
+        for part in _blocks(Q.shape[0], P.shape[0]):
+            scores = self.predict(Q[part], P)
+            result = evaluate(
+                relevance[part].toarray().ravel(),
+                scores.ravel(),
+                group=np.full(len(scores), P.shape[0]),
+                measures=self.measure,
+                convention=self.convention,
+            )
+            values.append(result.per_query[self.measure])
+        found = np.concatenate(values)
+        return float(np.nanmean(found)) if np.isfinite(found).any() else float("nan")
+
+    def _check_width(self, Q: Matrix | None, P: Matrix) -> None:
+        for name, matrix, width in (("Q", Q, 0), ("P", P, 1)):
+            if matrix is not None and matrix.shape[1] != self.coef_.shape[width]:
+                raise InputError(
+                    f"{name} has {matrix.shape[1]} columns, but the model was learned from "
+                    f"{self.coef_.shape[width]}: give the same ones"
+                )
+
+
+def _matrix(X: Any, name: str) -> Matrix:
+    try:
+        matrix = RankingData(X).X
+        check_finite(matrix, matrix.shape[1])
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    return matrix
+
+
+def _checked(Q: Any, P: Any, relevance: Any) -> tuple[Matrix, Matrix, Matrix]:
+    """Check what belongs together; queries and relevance become CSR."""
+    from scipy.sparse import csr_array
+
+    queries, pictures = csr_array(_matrix(Q, "Q")), _matrix(P, "P")
+    judged = csr_array(_matrix(relevance, "relevance"))
+    if judged.shape != (queries.shape[0], pictures.shape[0]):
+        raise InputError(
+            f"relevance has shape {judged.shape} for {queries.shape[0]} queries and "
+            f"{pictures.shape[0]} pictures: give queries × pictures"
+        )
+    if judged.data.min(initial=0.0) < 0.0:
+        raise InputError("relevance holds a negative number: give positive ones where it is so")
+    judged = judged.copy()
+    judged.eliminate_zeros()
+    judged.sort_indices()
+    return queries, pictures, judged
+
+
+def _blocks(n_queries: int, n_pictures: int) -> Iterator[slice]:
+    size = max(1, SCORES_AT_ONCE // max(1, n_pictures))
+    return (slice(at, min(at + size, n_queries)) for at in range(0, n_queries, size))

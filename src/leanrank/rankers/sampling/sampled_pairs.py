@@ -1,0 +1,70 @@
+"""What rankers share that take a step for each pair they draw."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.errors import InputError
+from leanrank.losses.pair_slopes import PAIR_LOSSES
+from leanrank.rankers.base import check_number
+from leanrank.rankers.sampling.stochastic import StochasticRanker, check_whole
+from leanrank.solvers.sampling.pair_descent import (
+    PairBlock,
+    PairRule,
+    PairState,
+    descend,
+    largest_pair,
+    start_pairs,
+)
+
+CURVATURE = dict(zip(PAIR_LOSSES, (1.0, 2.0, 2.0, 1.0), strict=True))
+"""What the largest step of a loss is divided by, beside the squared norm of a pair."""
+
+
+class SampledPairRanker(StochasticRanker):
+    """A ranker whose pass is ``n_steps`` steps, each on one drawn pair.
+
+    A subclass says what pairs there are (``_block``) and what a step does (``_rule``).
+    """
+
+    shuffle: ClassVar[bool] = False  # type: ignore[misc]  # pairs are drawn anyway
+
+    n_steps: int
+    loss: str
+
+    def _rule(self, block: PairBlock) -> PairRule:
+        """Say what a step does."""
+        raise AssertionError(f"{type(self).__name__} must define _rule")
+
+    def _averages(self) -> bool:
+        """Whether the model is the average of the weights over the later steps."""
+        return False
+
+    def _begin(self, block: PairBlock, n_features: int, seed: int, n_passes: int) -> PairState:
+        del n_passes
+        return start_pairs(self._rule(block), n_features, seed, average=self._averages())
+
+    def _pass(self, state: PairState, block: PairBlock, order: IntArray) -> float:
+        del order
+        return descend(state, block, check_whole("n_steps", self.n_steps))
+
+
+def check_eta0(eta0: Any, name: str = "eta0") -> float | None:
+    """Check a rate that may be left to the data."""
+    return None if eta0 is None else check_number(name, eta0, open_low=True)
+
+
+def largest_step(block: PairBlock, loss: str, member: FloatArray | None = None) -> float:
+    """Choose η₀ by the size of the pairs: a step then about settles the largest of them."""
+    size = largest_pair(block.rows, block.index, block.width, member)
+    return 1.0 / (CURVATURE.get(loss, 1.0) * size) if size > 0.0 else 1.0
+
+
+def check_pegasos(learning_rate: str, l2: float) -> None:
+    """Refuse steps that would be endless."""
+    if learning_rate == "pegasos" and not l2 > 0.0:
+        raise InputError(
+            "learning_rate='pegasos' divides by the strength of the ℓ2 penalty, which is 0: give "
+            "a positive alpha and l1_ratio=0, or choose learning_rate='optimal'"
+        )

@@ -1,0 +1,165 @@
+"""SPD: stochastic descent on pairs that are drawn, never listed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.losses.base import Labels
+from leanrank.losses.pair_slopes import PAIR_LOSSES, pair_loss_code
+from leanrank.rankers.base import check_number
+from leanrank.rankers.sampling.sampled_pairs import (
+    SampledPairRanker,
+    check_eta0,
+    check_pegasos,
+    largest_step,
+)
+from leanrank.rankers.sampling.stochastic import Callback, check_whole
+from leanrank.solvers.sampling.pair_descent import (
+    PairBlock,
+    PairRule,
+    make_pair_block,
+    schedule_code,
+)
+
+PASSIVE_AGGRESSIVE = "passive-aggressive"
+
+
+class SPD(SampledPairRanker):
+    """Stochastic pairwise descent (Sculley 2009): a step for each pair drawn by index.
+
+    The cost of a step does not depend on how many documents there are, only on the features of the
+    two that were drawn. The optimum that the steps approach is that of the mean loss over pairs
+    plus the penalty; see the objective in the documentation.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Strength of the penalty.
+    l1_ratio : float, default=0.0
+        0 is the ℓ2² penalty, 1 the ℓ1 penalty, which makes weights exactly zero.
+    loss : str, default="hinge"
+        "hinge", "squared-hinge", "squared", "logistic", or "passive-aggressive": the smallest step
+        that settles the pair, without a penalty.
+    sampling : {"pairs", "queries", "rejection"}, default="pairs"
+        Every pair is equally likely; or every query is, and then its pairs; or documents are drawn
+        from all until two make a pair, which is "pairs" done slowly, as published for LCRA.
+    n_steps : int, default=100_000
+        Pairs of a pass.
+    epochs : int, default=1
+        Passes; the model is measured on validation data after each.
+    learning_rate : {"optimal", "pegasos", "invscaling", "constant"}, default="optimal"
+        The rate of step t: η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ, or η₀.
+    eta0 : float, optional
+        η₀; by default chosen by the size of the pairs.
+    power_t : float, default=0.5
+        p of "invscaling".
+    C : float, default=1.0
+        Largest passive-aggressive step.
+    project : bool, default=False
+        Whether weights stay in the ball of radius 1/√α, as in the first Pegasos.
+    truncate_every : int, default=1000
+        Steps between truncations by the ℓ1 penalty; longer intervals leave fewer features.
+    average : bool, optional
+        Whether the model is the average over about the later half of the steps, which converges
+        faster. By default it is, unless there is an ℓ1 penalty: an average has no zeros.
+    random_state : int, RandomState or None, default=0
+        The same seed gives the same model on any machine, whatever the order of the rows.
+    measure, convention : str, default="ndcg@10", "standard"
+        What tells the best pass on validation data.
+    patience : int, optional
+        Passes without a better one after which to stop.
+    warm_start : bool, default=False
+        Go on from the state of the last fit.
+    verbose : int, default=0
+    callback : callable, optional
+        Called with each entry of the history.
+
+    Examples
+    --------
+    >>> from leanrank import SPD, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=10, random_state=0)
+    >>> ranker = SPD(alpha=0.001, n_steps=20_000).fit(data.X, data.y, qid=data.qid)
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        *,
+        l1_ratio: float = 0.0,
+        loss: str = "hinge",
+        sampling: str = "pairs",
+        n_steps: int = 100_000,
+        epochs: int = 1,
+        learning_rate: str = "optimal",
+        eta0: float | None = None,
+        power_t: float = 0.5,
+        C: float = 1.0,
+        project: bool = False,
+        truncate_every: int = 1000,
+        average: bool | None = None,
+        random_state: Any = 0,
+        measure: str = "ndcg@10",
+        convention: str = "standard",
+        patience: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.loss = loss
+        self.sampling = sampling
+        self.n_steps = n_steps
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.C = C
+        self.project = project
+        self.truncate_every = truncate_every
+        self.average = average
+        self.random_state = random_state
+        self.measure = measure
+        self.convention = convention
+        self.patience = patience
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
+        return make_pair_block(data.X, labels, over=self.sampling)
+
+    def _rule(self, block: PairBlock) -> PairRule:
+        passive = self.loss == PASSIVE_AGGRESSIVE
+        if not passive:
+            pair_loss_code(self.loss, (*PAIR_LOSSES, PASSIVE_AGGRESSIVE))
+        alpha = 0.0 if passive else check_number("alpha", self.alpha)
+        l1 = alpha * check_number("l1_ratio", self.l1_ratio, high=1.0)
+        l2 = alpha - l1
+        if l1 > 0.0 and self.average:
+            raise InputError(
+                "average=True leaves no weight at zero, which l1_ratio asks for: give one of them"
+            )
+        check_pegasos(self.learning_rate, l2)
+        eta0 = check_eta0(self.eta0)
+        return PairRule(
+            loss=pair_loss_code("hinge" if passive else self.loss),
+            schedule=schedule_code(self.learning_rate),
+            eta0=largest_step(block, self.loss) if eta0 is None else eta0,
+            power=check_number("power_t", self.power_t),
+            l2=l2,
+            l1=l1,
+            passive_aggressive=passive,
+            largest=check_number("C", self.C, open_low=True),
+            project=bool(self.project) and l2 > 0.0,
+            every=check_whole("truncate_every", self.truncate_every),
+        )
+
+    def _averages(self) -> bool:
+        if self.average is None:
+            return self.loss == PASSIVE_AGGRESSIVE or not self.alpha * self.l1_ratio > 0.0
+        return bool(self.average)

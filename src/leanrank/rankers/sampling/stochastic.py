@@ -1,0 +1,371 @@
+"""What rankers that learn from a stream of queries share: passes, seeds, early stopping, curves."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import DataWarning, InputError
+from leanrank.execution import single_threaded_blas
+from leanrank.losses.base import Edges, Labels
+from leanrank.rankers.base import BaseRanker
+from leanrank.rankers.inputs import seed_of
+from leanrank.rankers.preferences import count_informative
+from leanrank.rankers.validation import check_measure, held_out_data
+from leanrank.solvers.sampling.pair_sampling import document_keys
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Callback = Callable[[dict[str, Any]], None]
+
+_ANY_TIME = frozenset(
+    {
+        *("epochs", "n_steps", "shuffle", "random_state", "measure", "convention", "patience"),
+        *("warm_start", "n_jobs", "verbose", "callback"),
+    }
+)
+"""Parameters that may change while a run goes on; the state holds what the others said."""
+
+
+class RunState(Protocol):
+    """All that a run knows; small, picklable, and enough to go on with the same bits."""
+
+    epoch: int
+    documents: int
+
+    def grow(self, n_features: int) -> None:
+        """Make room for features that were not there before."""
+
+    def weights(self) -> FloatArray:
+        """Give the weights so far."""
+
+
+class Block(Protocol):
+    """Whole queries, prepared for a pass; ``active`` lists those that take part."""
+
+    @property
+    def active(self) -> IntArray:
+        """The queries to learn from."""
+
+
+class StochasticRanker(BaseRanker):
+    """A ranker that takes a step a query (or a few pairs), for some passes over the data.
+
+    A subclass says how it prepares a block of queries (``_block``), how a run begins (``_begin``)
+    and what a pass over queries in a given order does (``_pass``). The run's state is ``state_``.
+
+    ``fit`` shuffles the queries before each pass by ``random_state``, from an order that depends on
+    what is in them and not on the order of the rows: the same data in another order give the same
+    model. ``partial_fit`` is one pass over the given queries in the given order.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        With validation data, the weights of the best pass; models without a feature are never the
+        best.
+    state_ : object
+        Picklable; grows with the features.
+    history_ : list of dict
+        One entry a pass: the loss before each step, on average; how many documents and features so
+        far; with validation data, their measure.
+    n_iter_ : int
+        Passes.
+    best_epoch_ : int
+        Only with validation data: the pass whose weights are ``coef_``.
+    """
+
+    # the parameters that every subclass has
+    epochs: int
+    shuffle: bool
+    random_state: Any
+    measure: str
+    convention: str
+    patience: int | None
+    warm_start: bool
+    verbose: int
+    callback: Callback | None
+
+    state_: Any
+    history_: list[dict[str, Any]]
+    n_iter_: int
+
+    def _block(self, data: RankingData, labels: Labels) -> Any:
+        """Prepare whole queries for passes over them; once a fit, or once a partial_fit."""
+        raise AssertionError(f"{type(self).__name__} must define _block")
+
+    def _begin(self, block: Any, n_features: int, seed: int, n_passes: int) -> Any:
+        """Give the state of a run before its first step; ``block`` is the first to be seen."""
+        raise AssertionError(f"{type(self).__name__} must define _begin")
+
+    def _pass(self, state: Any, block: Any, order: IntArray) -> float:
+        """Learn from the queries of ``order`` in turn; give their mean loss before each step."""
+        raise AssertionError(f"{type(self).__name__} must define _pass")
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        validation: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        gain_weight: Any = None,
+        offset: Any = None,
+        preferences: Any = None,
+    ) -> Self:
+        """Learn the weights in ``epochs`` passes.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight, gain_weight, offset, preferences
+            As for every ranker.
+        validation : RankingData or (X, y, qid), optional
+            Where to measure the model after each pass: the best one is kept, and after ``patience``
+            passes without a better one the run stops.
+
+        Returns
+        -------
+        self
+        """
+        check_measure(self)
+        data, labels = self._data_and_labels(
+            X,
+            y,
+            qid,
+            group=group,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            gain_weight=gain_weight,
+            offset=offset,
+            preferences=preferences,
+        )
+        held_out = held_out_data(self, validation)
+        self.n_queries_ = data.n_queries
+        self.n_informative_queries_ = count_informative(data, labels)
+        with single_threaded_blas():
+            self._run(data, labels, held_out)
+        return self
+
+    def fit_stream(self, source: Any, **options: Any) -> Self:
+        """Learn from more data than fits in memory.
+
+        Takes what :func:`leanrank.rankers.sampling.streaming.fit_stream` takes: a source of text,
+        Parquet or chunks, and options for checkpoints, validation and features that appear on the way.
+        """
+        from leanrank.rankers.sampling.streaming import fit_stream
+
+        fit_stream(self, source, **options)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
+        """Learn from whole queries, once each in the given order, going on from ``state_``.
+
+        Takes what ``fit`` takes, but for validation data. Queries without information are counted
+        and skipped. More features than before need :meth:`grow` first.
+        """
+        first = not hasattr(self, "state_")
+        if not first:
+            self._check_same_parameters()
+            self._check_same_features(X)
+        data, labels = self._data_and_labels(X, y, qid, **options)
+        counted = (0, 0)
+        if hasattr(self, "coef_"):  # which blocks without information leave at zero
+            counted = (self.n_queries_, self.n_informative_queries_)
+        n_informative = count_informative(data, labels)
+        self.n_queries_ = counted[0] + data.n_queries
+        self.n_informative_queries_ = counted[1] + n_informative
+        if first:
+            self.n_iter_, self.history_ = 0, []
+        if n_informative == 0:
+            if first:
+                self.coef_ = np.zeros(data.n_features)
+            return self
+        with single_threaded_blas():
+            block = self._block(data, labels)
+            if first:
+                self._start(block, data.n_features, 1)
+            self.coef_ = self._pass_and_report(block, block.active, time.perf_counter())
+        if hasattr(self, "best_epoch_"):
+            del self.best_epoch_  # the weights are no longer that pass's
+        return self
+
+    def grow(self, n_features: int) -> Self:
+        """Make room for features that appear in a stream; their weights begin at zero."""
+        known = getattr(self, "n_features_in_", 0)
+        if check_whole("n_features", n_features) < known:
+            raise InputError(
+                f"{type(self).__name__} has met {known} features already: it cannot go on with "
+                f"{n_features}"
+            )
+        if hasattr(self, "state_"):
+            self.state_.grow(n_features)
+            self.coef_ = self.state_.weights()
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # the new ones have none
+        self.n_features_in_ = n_features
+        return self
+
+    def _run(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        epochs, patience = check_whole("epochs", self.epochs), None
+        if self.patience is not None:
+            patience = check_whole("patience", self.patience)
+        block = self._block(data, labels)
+        go_on = self.warm_start and getattr(self, "state_", None) is not None
+        if go_on and len(self.state_.weights()) == data.n_features:
+            self._check_same_parameters()
+        else:
+            self._start(block, data.n_features, epochs)
+        active = block.active
+        if self.shuffle:
+            active = content_order(data, active, labels.edges)
+        self.history_ = []
+        best: tuple[float, int, FloatArray] | None = None
+        start = time.perf_counter()
+        for self.n_iter_ in range(1, epochs + 1):
+            order = active
+            if self.shuffle:
+                key = [int(self.state_.seed), int(self.state_.epoch)]
+                order = active[np.random.default_rng(key).permutation(len(active))]
+            w = self._pass_and_report(block, order, start, held_out)
+            if held_out is None:
+                continue
+            value = self._quality(self.history_[-1])
+            if np.isnan(value):
+                raise InputError(
+                    f"{self.measure} is not defined on any query of the validation data: choose "
+                    "another measure, or other data"
+                )
+            if w.any() and (best is None or value > best[0]):
+                best = (value, self.n_iter_, w)
+            # a threshold that suits the whole run may let no feature in for a while
+            if patience is not None and best is not None and self.n_iter_ - best[1] >= patience:
+                break
+        self.coef_ = self.state_.weights() if best is None else best[2]
+        if best is not None:
+            self.best_epoch_ = best[1]
+        elif hasattr(self, "best_epoch_"):
+            del self.best_epoch_  # of an earlier fit
+        if not self.coef_.any():
+            warnings.warn(
+                f"{type(self).__name__} learned a model without features: every score is 0; lower "
+                "alpha or take more passes",
+                DataWarning,
+                stacklevel=3,
+            )
+
+    def _start(self, block: Any, n_features: int, n_passes: int) -> None:
+        self.state_ = self._begin(block, n_features, self._seed(), n_passes)
+        self._begun_with = self._parameters_of_state()
+
+    def _parameters_of_state(self) -> dict[str, Any]:
+        return {k: v for k, v in self.get_params().items() if k not in _ANY_TIME}
+
+    def _check_same_parameters(self) -> None:
+        """Refuse to go on with a state while pretending that a parameter has changed."""
+        begun = getattr(self, "_begun_with", {})
+        now = self._parameters_of_state()
+        for name, value in begun.items():
+            if repr(value) != repr(now[name]):
+                raise InputError(
+                    f"the run was begun with {name}={value!r} and cannot go on with "
+                    f"{name}={now[name]!r}: set it back, or fit anew without warm_start"
+                )
+
+    def _pass_and_report(
+        self, block: Any, order: IntArray, start: float, held_out: RankingData | None = None
+    ) -> FloatArray:
+        """Make one pass, and enter it into the history."""
+        before, began = self.state_.documents, time.perf_counter()
+        loss = self._pass(self.state_, block, order)
+        seconds = time.perf_counter() - began
+        self.state_.epoch += 1
+        w: FloatArray = self.state_.weights()
+        entry: dict[str, Any] = {
+            "epoch": self.state_.epoch,
+            "documents": self.state_.documents,
+            "loss": loss,
+            "support": int(np.count_nonzero(w)),
+            "sparsity": float(np.count_nonzero(w)) / max(1, len(w)),
+        }
+        if held_out is not None:
+            from leanrank.rankers.path import measure_models
+
+            entry[self.measure] = float(
+                measure_models(w[None], held_out, [self.measure], self.convention)[self.measure][0]
+            )
+        entry["documents_per_second"] = (self.state_.documents - before) / max(seconds, 1e-9)
+        entry["seconds"] = time.perf_counter() - start
+        self.history_.append(entry)
+        if self.verbose:
+            texts = (
+                f"{k} {v:.5g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()
+            )
+            print(f"[{type(self).__name__}] {'  '.join(texts)}", file=sys.stderr)
+        if self.callback is not None:
+            self.callback(entry)
+        return w
+
+    def _quality(self, entry: dict[str, Any]) -> float:
+        from leanrank.metrics import Measure
+
+        value = float(entry[self.measure])
+        return value if Measure.parse(self.measure).higher_is_better else -value
+
+    def _seed(self) -> int:
+        return seed_of(self.random_state)
+
+    def _check_same_features(self, X: Any) -> None:
+        """Refuse a block whose features are not those of the blocks before it."""
+        self._features_to_score(X)
+        if len(self.coef_) != len(self.state_.weights()):
+            raise InputError(
+                f"{type(self).__name__} learned from hashed features: go on with fit_stream, the "
+                "same features='hash:BITS' and warm_start=True"
+            )
+
+
+def content_order(data: RankingData, queries: IntArray, edges: Edges | None = None) -> IntArray:
+    """Sort queries by what is in them, whatever the order of the rows and the names.
+
+    The key of a query is how its labels (or preferences) go with a random direction of its
+    features. What is the same for all documents of a query does not count, nor do documents of
+    weight zero.
+
+    >>> data = RankingData([[1.0], [0.0], [3.0], [0.0]], [1, 0, 1, 0], qid=["b", "b", "a", "a"])
+    >>> data.query_ids[content_order(data, np.arange(2))].tolist()
+    ['a', 'b']
+    """
+    along = document_keys(data.X)
+    n_queries = data.n_queries
+    query_of = np.repeat(np.arange(n_queries), np.diff(data.query_ptr))
+    weight = np.ones(len(data)) if data.sample_weight is None else data.sample_weight
+    if edges is not None:
+        away = edges.weight * (along[edges.winner] - along[edges.loser])
+        key = np.bincount(query_of[edges.winner], away, minlength=n_queries)
+        return queries[np.argsort(key[queries], kind="stable")]
+    mass = np.maximum(np.bincount(query_of, weight, minlength=n_queries), 1e-300)
+    mean = np.bincount(query_of, weight * data.y, minlength=n_queries) / mass
+    key = np.bincount(query_of, weight * (data.y - mean[query_of]) * along, minlength=n_queries)
+    return queries[np.argsort(key[queries], kind="stable")]
+
+
+def check_whole(name: str, value: Any, low: int = 1) -> int:
+    """Check a parameter that counts something.
+
+    >>> check_whole("epochs", 0)
+    Traceback (most recent call last):
+    leanrank.errors.InputError: epochs=0 must be a whole number, at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise InputError(f"{name}={value!r} must be a whole number, at least {low}")
+    return int(value)

@@ -1,0 +1,330 @@
+"""Learning from a stream: one chunk in memory, checkpoints, features that appear on the way."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leanrank._version import __version__
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.streams import Position, RankingStream, open_stream, resized
+from leanrank.errors import DataWarning, InputError
+from leanrank.rankers.sampling.checkpoint import Checkpoint, fitted_attributes
+
+Progress = Callable[[dict[str, Any]], None]
+
+EVERY = 10_000
+"""Queries between two checkpoints, unless told."""
+
+
+def fit_stream(
+    ranker: Any,
+    source: Any,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int | None = None,
+    validation: Any = None,
+    epochs: int = 1,
+    features: str = "grow",
+    progress: Progress | None = None,
+) -> Any:
+    """Learn from more data than fits in memory, each query in the order of the stream.
+
+    Parameters
+    ----------
+    ranker : estimator
+        One with ``partial_fit``, ``grow`` and a ``state_``, such as MinBatSRank.
+    source : path, sequence of paths, iterable of chunks, or RankingStream
+        As :func:`leanrank.data.streams.open_stream` takes it: text, Parquet, or RankingData (or
+        tuples (X, y, qid)) from a generator.
+    checkpoint : path, optional
+        A file from which the run goes on if it exists, and which it writes as it goes. A run that
+        was killed and started again ends with the same bits as one that was not. A generator must
+        then be made anew; what was learned from before is drawn and dropped.
+    every : int, optional
+        Queries after which to write the checkpoint and an entry of ``history_``, at the end of the
+        chunk; 10,000 if there is a checkpoint, else once a pass.
+    validation : RankingData or (X, y, qid), optional
+        Where to measure the model for each entry of ``history_``; features that only one side has
+        count as zero.
+    epochs : int, default=1
+        Passes over the stream, instead of the parameter of that name; there is no shuffling.
+    features : "grow" or "hash:BITS", default="grow"
+        What to do with features that appear on the way: make room for them, or put them all in
+        2^BITS buckets. ``coef_`` has a weight for each feature either way.
+    progress : callable, optional
+        Called after each chunk with a dict: queries, documents, documents_per_second, support,
+        sparsity.
+
+    Returns
+    -------
+    The ranker.
+
+    Examples
+    --------
+    >>> from leanrank.data import stream_ranking
+    >>> from leanrank.rankers import MinBatSRank
+    >>> ranker = MinBatSRank(alpha=0.1, l1="per_step")
+    >>> fit_stream(ranker, stream_ranking(200, n_features=30), every=100).n_queries_
+    200
+    """
+    if not can_stream(type(ranker)):
+        raise InputError(
+            f"{type(ranker).__name__} needs all data at once: use fit, or a ranker with partial_fit"
+        )
+    _Run(ranker, open_stream(source), features, epochs, every, validation, progress).go(checkpoint)
+    return ranker
+
+
+def can_stream(ranker: type) -> bool:
+    """Tell whether a class of rankers can learn chunk by chunk.
+
+    >>> from leanrank.rankers import MinBatSRank, RankRLS
+    >>> can_stream(MinBatSRank), can_stream(RankRLS)
+    (True, False)
+    """
+    return hasattr(ranker, "partial_fit") and hasattr(ranker, "grow")
+
+
+class _Run:
+    """A run over a stream, from its beginning or from a checkpoint."""
+
+    def __init__(
+        self,
+        ranker: Any,
+        stream: RankingStream,
+        features: str,
+        epochs: int,
+        every: int | None,
+        validation: Any,
+        progress: Progress | None,
+    ) -> None:
+        from leanrank.rankers.sampling.stochastic import check_whole
+        from leanrank.rankers.validation import as_data, check_measure
+
+        self.ranker = ranker
+        self.stream = stream
+        self.bits = _hash_bits(features)
+        self.epochs = check_whole("epochs", epochs)
+        self.every = None if every is None else check_whole("every", every)
+        self.held_out = as_data(validation)
+        if getattr(ranker, "patience", None) is not None:
+            raise InputError(
+                f"patience={ranker.patience!r} has no effect on a stream, which is read to its end "
+                "and gives its last model: leave it out"
+            )
+        if self.held_out is not None:
+            check_measure(ranker)
+        self.progress = progress
+        if self.epochs > 1 and not stream.rewinds:
+            raise InputError(
+                f"epochs={epochs} needs a source that can be read again, such as files or a list: "
+                "a pipe or a generator can be read once"
+            )
+        self.made_by = {
+            "version": __version__,
+            **_recipe(ranker),
+            "features": features,
+            "epochs": self.epochs,
+            "source": stream.identity(),
+        }
+        self.epoch = 0
+        self.position: Position | None = None
+        self.queries = self.documents = 0  # of all passes
+        self.width = 0  # features seen
+        self.start = time.perf_counter()
+        self.documents_before = 0
+
+    def go(self, checkpoint: str | os.PathLike[str] | None) -> None:
+        ranker = self.ranker
+        if checkpoint is not None and not self.stream.resumes:
+            raise InputError(
+                "a run over standard input or a pipe cannot go on later: leave the checkpoint out, "
+                "or give files"
+            )
+        if checkpoint is not None and os.path.exists(checkpoint):
+            self._resume(checkpoint)
+        elif getattr(ranker, "warm_start", False) and hasattr(ranker, "state_"):
+            self._go_on()
+        else:
+            for name in fitted_attributes(ranker):
+                delattr(ranker, name)
+        every = EVERY if self.every is None and checkpoint is not None else self.every
+        history = list(getattr(ranker, "history_", [])) if self.queries else []
+        while self.epoch < self.epochs:
+            since = self.queries
+            for chunk, position in self.stream.read(self.position):
+                self._learn(chunk)
+                self.position = position
+                if every is not None and self.queries - since >= every:
+                    since = self.queries
+                    history.append(self._entry())
+                    self._save(checkpoint, history)
+            self.epoch, self.position = self.epoch + 1, None
+            if not self.queries:
+                raise InputError("the stream is empty: there is nothing to learn from")
+            if history and history[-1]["queries"] == self.queries:
+                history.pop()
+            history.append(self._entry())
+            self._save(checkpoint, history)
+        ranker.history_ = history
+        ranker.n_iter_ = self.epochs
+        self._finish()
+
+    def _go_on(self) -> None:
+        """Take up what an earlier fit or stream left, which may be weights of buckets."""
+        ranker = self.ranker
+        own = ranker.state_.weights()
+        hashed = len(own) != ranker.n_features_in_
+        if (1 << self.bits != len(own)) if self.bits is not None else hashed:
+            before = f"hash:{len(own).bit_length() - 1}" if hashed else "grow"
+            raise InputError(
+                f"the ranker learned with features={before!r} before: give the same, or set "
+                "warm_start=False to begin anew"
+            )
+        if self.bits is not None:
+            self.width = ranker.n_features_in_ if hashed else 0
+            ranker.coef_, ranker.n_features_in_ = own, len(own)
+
+    def _learn(self, chunk: RankingData) -> None:
+        ranker = self.ranker
+        if not chunk.n_queries:
+            return
+        if self.bits is not None:
+            from leanrank.data.hashing import hash_features
+
+            self.width = max(self.width, chunk.n_features)
+            chunk = hash_features(chunk, self.bits)
+        elif hasattr(ranker, "n_features_in_"):
+            chunk = self._same_features(chunk)
+        ranker.partial_fit(chunk)
+        del ranker.history_[:-1]  # one entry a chunk would add up in an endless stream
+        self.queries += chunk.n_queries
+        self.documents += len(chunk)
+        if self.progress is not None:
+            self.progress(self._report())
+
+    def _same_features(self, chunk: RankingData) -> RankingData:
+        """Make room for features that are new, and add those that a chunk lacks at its end."""
+        ranker = self.ranker
+        known, own, names = ranker.n_features_in_, ranker._names(), chunk.feature_names
+        if own is not None and names is not None:
+            shared = range(min(len(own), len(names)))
+            odd = next((j for j in shared if own[j] != names[j]), None)
+            if odd is not None:
+                raise InputError(
+                    f"column {odd} is {names[odd]!r} in a later chunk and was {own[odd]!r} before: "
+                    "give the same columns in the same order, new ones at the end"
+                )
+        if chunk.n_features > known:
+            ranker.grow(chunk.n_features)
+        if chunk.n_features >= known:
+            return chunk
+        return resized(chunk, known).replace(feature_names=own)
+
+    def _report(self) -> dict[str, Any]:
+        ranker = self.ranker
+        support = int(np.count_nonzero(ranker.coef_))
+        seconds = max(time.perf_counter() - self.start, 1e-9)
+        return {
+            "queries": self.queries,
+            "documents": self.documents,
+            "support": support,
+            "sparsity": support / max(1, len(ranker.coef_)),
+            "documents_per_second": (self.documents - self.documents_before) / seconds,
+        }
+
+    def _entry(self) -> dict[str, Any]:
+        """Describe the moment, for the history."""
+        ranker = self.ranker
+        last = ranker.history_[-1] if ranker.history_ else {}
+        entry = {"epoch": self.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
+        if self.held_out is not None:
+            entry[ranker.measure] = self._measured(ranker.measure)
+        return entry
+
+    def _measured(self, measure: str) -> float:
+        from leanrank.metrics import evaluate
+
+        held_out, coef = self.held_out, self._coef()
+        assert held_out is not None  # asked for by the caller
+        scores = np.asarray(resized(held_out, len(coef)).X @ coef, dtype=np.float64)
+        result = evaluate(held_out, scores, measures=[measure], convention=self.ranker.convention)
+        return float(result.means[measure])
+
+    def _save(self, path: str | os.PathLike[str] | None, history: list[dict[str, Any]]) -> None:
+        if path is None:
+            return
+        fitted = {**fitted_attributes(self.ranker), "history_": history}
+        fitted.pop("coef_", None)  # the state knows
+        Checkpoint(
+            self.made_by,
+            self.position or Position(),
+            self.epoch,
+            fitted,
+            {"queries": self.queries, "documents": self.documents, "width": self.width},
+        ).save(path)
+
+    def _resume(self, path: str | os.PathLike[str]) -> None:
+        found = Checkpoint.load(path)
+        found.check(self.made_by, path)
+        for name in fitted_attributes(self.ranker):
+            delattr(self.ranker, name)
+        for name, value in found.fitted.items():
+            setattr(self.ranker, name, value)
+        if hasattr(self.ranker, "state_"):
+            self.ranker.coef_ = self.ranker.state_.weights()
+        else:  # no query so far had any information
+            self.ranker.coef_ = np.zeros(self.ranker.n_features_in_)
+        self.epoch, self.position = found.epoch, found.position
+        self.queries, self.width = found.notes["queries"], found.notes["width"]
+        self.documents = self.documents_before = found.notes["documents"]
+
+    def _coef(self) -> Any:
+        if self.bits is None:
+            return self.ranker.coef_
+        from leanrank.data.hashing import unhash_weights
+
+        return unhash_weights(self.ranker.coef_, self.width)
+
+    def _finish(self) -> None:
+        self.ranker.coef_ = self._coef()
+        if self.bits is not None:
+            self.ranker.n_features_in_ = self.width
+        if not self.ranker.coef_.any():
+            warnings.warn(
+                f"{type(self.ranker).__name__} learned a model without features from the stream: "
+                "every score is 0; lower alpha, or see whether labels differ within a query",
+                DataWarning,
+                stacklevel=4,
+            )
+
+
+def _recipe(ranker: Any) -> dict[str, Any]:
+    """Name the algorithm and the parameters on which the weights depend."""
+    from leanrank.model.provenance import to_json_values
+    from leanrank.rankers.base import _WITHOUT_EFFECT
+
+    ignored = {*_WITHOUT_EFFECT, "epochs", "shuffle", "patience", "warm_start"}
+    parameters = {k: v for k, v in ranker.get_params().items() if k not in ignored}
+    return {"algorithm": type(ranker).__name__, "parameters": to_json_values(parameters)}
+
+
+def _hash_bits(features: str) -> int | None:
+    """Read "grow" or "hash:BITS"."""
+    from leanrank.data.hashing import MOST_BITS
+
+    if features == "grow":
+        return None
+    kind, _, bits = str(features).partition(":")
+    if kind == "hash" and bits.isdecimal() and 1 <= int(bits) <= MOST_BITS:
+        return int(bits)
+    raise InputError(
+        f"features={features!r} is not known: use 'grow', or 'hash:BITS' with 1 to {MOST_BITS} "
+        "bits, such as 'hash:18'"
+    )

@@ -1,0 +1,1 @@
+"""Published methods that take one gradient per iteration."""

@@ -1,0 +1,193 @@
+"""The 1-slack cutting plane for a ridge penalty: the loss as the upper envelope of few planes.
+
+At weights w with loss value R and gradient c the plane R + ⟨c, · − w⟩ lies below the loss
+everywhere. Minimising the penalty plus the largest of the planes so far is a small quadratic
+problem, in its dual a mixture of planes; its minimum bounds the objective from below, and its
+minimiser is where the next plane is taken. One plane stands for all pairs of all queries (the
+joint constraint of Joachims' "1-slack" formulation), so that a few dozen are active at a time.
+
+That is SVM-rank's algorithm, with its rule to stop: the loss at the minimiser exceeds the planes'
+envelope by little. From one plane to the next the objective goes up and down. The fast variant
+(after Franc and Sonnenburg's OCAS) keeps the best point, searches the line from it to the
+minimiser, and takes planes where that line is lowest and a little further on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.errors import InputError
+from leanrank.losses.base import require
+from leanrank.problem.memory import Problem
+from leanrank.solvers.certificate import relative
+from leanrank.solvers.first_order._segment import minimise_on_segment
+from leanrank.solvers.first_order._simplex import minimise_over_simplex
+from leanrank.solvers.newton.solver import Solution
+
+VARIANTS = ("plain", "fast")
+
+IDLE_ROUNDS = 30
+"""A plane that no mixture has used for so many rounds is dropped."""
+
+BEYOND = 0.1
+"""The fast variant takes a plane this share of the way from its best point to the minimiser."""
+
+INNER_SHARE = 0.01
+"""The mixture is solved to this share of the gap that is left."""
+
+
+def solve_cutting_plane(
+    problem: Problem,
+    penalty: Any,
+    *,
+    w: FloatArray | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 5_000,
+    variant: str = "plain",
+    callback: Callable[[dict[str, Any]], None] | None = None,
+) -> Solution:
+    """Minimise a convex loss + ½ Σ ridge_j w_j² to a relative duality gap of ``tol``.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its loss needs a value and a (sub)gradient only.
+    penalty : ElasticNet
+        Without an ℓ1 part or signs, and with some ridge for every feature that may enter.
+    w : array, optional
+        Where to take the first plane.
+    tol : float
+    max_iter : int
+        Most rounds.
+    variant : {"plain", "fast"}
+    callback : callable, optional
+        Called with each entry of the history.
+    """
+    if variant not in VARIANTS:
+        raise InputError(f"variant={variant!r} is not known: choose one of {VARIANTS}")
+    require(problem.loss, "cutting-plane", "evaluate")
+    spread = _spread(penalty)
+    best = _Point(problem, penalty, np.zeros(problem.n_features) if w is None else w * (spread > 0))
+    planes = _Planes(spread)
+    planes.add(best)
+    best_bound = -np.inf
+    history: list[dict[str, Any]] = []
+    room = best.objective
+    for n_iter in range(1, max_iter + 1):
+        target, bound = planes.minimise(INNER_SHARE * max(room, 0.1 * tol * best.objective))
+        best_bound = max(best_bound, bound)
+        if variant == "plain":
+            new = _Point(problem, penalty, target)
+            planes.add(new)
+            best = new if new.objective < best.objective else best
+        else:
+            best = _lowest_towards(best, target, penalty)
+            planes.add(best)
+            planes.add(_Point(problem, penalty, best.w + BEYOND * (target - best.w)))
+        room = best.objective - best_bound
+        entry = {
+            "iteration": n_iter,
+            "objective": best.objective,
+            "gap": relative(room, best.objective),
+            "support": int(np.count_nonzero(best.w)),
+            "planes": len(planes.level),
+        }
+        history.append(entry)
+        if callback is not None:
+            callback(entry)
+        converged = entry["gap"] <= tol
+        if converged:
+            break
+    return Solution(best.w, best.objective, entry["gap"], 0.0, n_iter, converged, history)
+
+
+class _Point:
+    """Weights with their scores, loss, objective and gradient."""
+
+    def __init__(self, problem: Problem, penalty: Any, w: FloatArray) -> None:
+        self.problem = problem
+        self.w = w
+        self.u = problem.scores(w)
+        self.value, g = problem.evaluate(self.u)
+        self.objective = self.value + penalty.value(w)
+        self.c = problem.design.rmatvec(g)
+
+
+class _Planes:
+    """Planes level + ⟨slope, w⟩ below the loss, and the mixture that bounds the objective."""
+
+    def __init__(self, spread: FloatArray) -> None:
+        self.spread = spread
+        self.level = np.zeros(0)
+        self.slope = np.zeros((0, len(spread)))
+        self.inner = np.zeros((0, 0))
+        self.share = np.zeros(0)
+        self.idle = np.zeros(0, dtype=np.int64)
+
+    def add(self, point: _Point) -> None:
+        """Take the plane that touches the loss at a point."""
+        across = self.slope @ (self.spread * point.c)
+        own = float(point.c @ (self.spread * point.c))
+        self.inner = np.block([[self.inner, across[:, None]], [across[None, :], own]])
+        self.slope = np.vstack([self.slope, point.c])
+        self.level = np.append(self.level, point.value - float(point.c @ point.w))
+        self.share = np.append(self.share, 0.0 if len(self.share) else 1.0)
+        self.idle = np.append(self.idle, 0)
+
+    def minimise(self, tol: float) -> tuple[FloatArray, float]:
+        """Give the weights where penalty + envelope is least, and a lower bound of that value."""
+        self.share, _ = minimise_over_simplex(self.inner, -self.level, self.share, tol)
+        w = -self.spread * (self.share @ self.slope)
+        bound = float(self.level @ self.share - 0.5 * (self.share @ self.inner @ self.share))
+        self.idle = np.where(self.share > 0.0, 0, self.idle + 1)
+        self._keep(self.idle <= IDLE_ROUNDS)
+        return w, bound
+
+    def _keep(self, kept: Any) -> None:
+        if kept.all():
+            return
+        self.level, self.slope, self.share, self.idle = (
+            some[kept] for some in (self.level, self.slope, self.share, self.idle)
+        )
+        self.inner = self.inner[np.ix_(kept, kept)]
+
+
+def _spread(penalty: Any) -> FloatArray:
+    """Give 1/ridge for each feature, 0 for those that are left out."""
+    above, below, ridge = penalty.kinked
+    entering = ~penalty.excluded
+    if np.any(above[entering] > 0) or np.any(below[entering] > 0):
+        raise InputError(
+            "the cutting plane minimises a loss with a ridge penalty only: set l1_ratio=0 and no "
+            "signs, or choose another solver"
+        )
+    if np.any(ridge[entering] <= 0):
+        raise InputError(
+            "the cutting plane needs a ridge penalty on every feature: alpha and penalty_factors "
+            "must be above 0"
+        )
+    spread: FloatArray = np.divide(1.0, ridge, out=np.zeros(len(ridge)), where=entering)
+    return spread
+
+
+def _lowest_towards(best: _Point, target: FloatArray, penalty: Any) -> _Point:
+    """Search the line from the best point to a target."""
+    step = target - best.w
+    problem = best.problem
+    d = problem.design.matvec(step)
+    ridge = penalty.ridge
+    pull, bend = float(ridge @ (best.w * step)), float(ridge @ (step * step))
+
+    def probe(t: float) -> tuple[float, float]:
+        _, g = problem.evaluate(best.u + t * d)
+        return float(g @ d) + pull + t * bend, bend
+
+    t = minimise_on_segment(probe)
+    if t == 0.0:
+        return best
+    new = _Point(problem, penalty, best.w + t * step)
+    return new if new.objective < best.objective else best

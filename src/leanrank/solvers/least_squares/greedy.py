@@ -1,0 +1,371 @@
+"""Greedy RankRLS: what adding each feature would do to the exact leave-query-out error.
+
+Three ways to the same question, by what they hold in memory (k features chosen of n, m documents):
+
+============  ==================  ============  ====================================================
+state         time of k choices   memory        how
+============  ==================  ============  ====================================================
+HeldColumns   O(kmn)              O(mn)         two residuals of every feature, updated each step
+Replayed      O(k²mn)             O(km + nnz)   residuals computed anew from the k chosen features
+Frozen        O(k²·m̄·n)           O(km + nnz)   *back-fitting*: m̄ the average non-zeros of a feature
+============  ==================  ============  ====================================================
+
+Measuring only κ candidates a step puts κ for n in the last two rows.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.designs.products import dense_rmatvec
+from leanrank.errors import InputError
+from leanrank.execution import Executor, add_up, query_ranges, row_blocks
+from leanrank.solvers.least_squares import _greedy_kernels as kernels
+from leanrank.solvers.least_squares.centred import Centred
+
+COLUMNS_AT_ONCE = 32
+"""Features in one unit of work where they are independent of each other."""
+
+NUMBERS_PER_RANGE = 1 << 17
+"""Size of the rows in one unit of work over queries."""
+
+
+class GreedyState(Protocol):
+    """The features chosen so far, and what each other one would bring."""
+
+    chosen: list[int]
+    residual: FloatArray
+    start_energy: FloatArray
+    by_training: bool
+
+    def decreases(self, candidates: IntArray) -> FloatArray:
+        """Compute by how much the leave-query-out error falls with each candidate.
+
+        With ``by_training``, by how much the error of training with the penalty does.
+        """
+
+    def add(self, feature: int) -> None:
+        """Choose a feature."""
+
+
+def make_state(
+    kind: str,
+    centred: Centred,
+    alpha: float,
+    executor: Executor,
+    storage: str = "float64",
+    criterion: str = "lqo",
+) -> GreedyState:
+    """Start with no feature chosen; ``kind`` is "standard", "low" or "frozen"."""
+    state: GreedyState
+    if kind == "standard":
+        state = HeldColumns(centred, alpha, executor, storage)
+    elif kind == "low":
+        state = Replayed(centred, alpha, executor)
+    elif kind == "frozen":
+        state = Frozen(centred, alpha, executor)
+    else:
+        raise InputError(f"there is no greedy state {kind!r}")
+    state.by_training = criterion == "training"
+    return state
+
+
+class _Steps:
+    """What every state keeps: the residuals of the labels, and of each chosen feature.
+
+    Attributes
+    ----------
+    chosen : list of int
+    residual : array
+        p: what the model without each query leaves of that query's labels.
+    trained : array
+        a: what the model of all queries leaves of the labels.
+    start_energy : array
+        ‖x‖² of each feature; 0 if it is constant within every query.
+    only : array of int64
+        The only query in which each feature is not constant, or −1.
+    """
+
+    def __init__(self, centred: Centred, alpha: float, executor: Executor) -> None:
+        self.centred = centred
+        self.alpha = alpha
+        self.executor = executor
+        self.by_training = False
+        self.chosen: list[int] = []
+        self.residual = centred.target.copy()
+        self.trained = centred.target.copy()
+        n, m = centred.n_features, centred.n_rows
+        self.start_energy = np.zeros(n)
+        self.only = np.full(n, -1, dtype=np.int64)
+        # one row a step, grown by doubling
+        self.steps_c, self.steps_u = np.empty((0, m)), np.empty((0, m))
+        self.totals = np.empty(0)
+        self.inverse_rests = np.empty((0, len(centred.query_ptr) - 1))
+
+    def add(self, feature: int) -> None:
+        """Choose a feature: update the residuals of the labels and remember the step."""
+        c, u, energy = self._residuals(feature)
+        ptr, p = self.centred.query_ptr, self.residual
+        total = self.alpha + energy
+        inverse = 1.0 / (self.alpha + np.maximum(0.0, energy - kernels.query_sums(c, u, ptr)))
+        if self.only[feature] >= 0:  # without its only query, the feature has no weight
+            inverse[self.only[feature]] = 0.0
+        z = float(c @ self.centred.target)
+        theta = (z - kernels.query_sums(c, p, ptr)) * inverse
+        self._remember(c, u, total, inverse)
+        self.residual = p - theta[self.centred.query_of] * u
+        self.trained = self.trained - (z / total) * c
+        self.chosen.append(feature)
+
+    def _residuals(self, feature: int) -> tuple[FloatArray, FloatArray, float]:
+        """Give c, u and x·c of one feature in double precision."""
+        c = self.centred.features(np.array([feature]))[0]
+        u = np.empty_like(c)
+        k = len(self.chosen)
+        energy, only = float(self.start_energy[feature]), int(self.only[feature])
+        left = kernels.replay(
+            c, u, self.centred.query_ptr, only, energy, self.steps_c, self.steps_u, self.totals,
+            self.inverse_rests, k,
+        )  # fmt: skip
+        return c, u, float(left)
+
+    def _remember(self, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray) -> None:
+        k = len(self.chosen)
+        if k == len(self.totals):
+            size = max(8, 2 * k)
+            self.steps_c, self.steps_u = _grown(self.steps_c, size), _grown(self.steps_u, size)
+            self.totals = _grown(self.totals, size)
+            self.inverse_rests = _grown(self.inverse_rests, size)
+        self.steps_c[k], self.steps_u[k] = c, u
+        self.totals[k], self.inverse_rests[k] = total, inverse
+
+    def _find_energy(self, rows_of: Callable[[int, int], AnyArray]) -> None:
+        """Compute ‖x‖² of every feature, and the only query that it lives in."""
+        n, ptr = self.centred.n_features, self.centred.query_ptr
+
+        def part(r: tuple[int, int]) -> tuple[FloatArray, IntArray]:
+            total, lives = np.zeros(n), np.full(n, -1)
+            kernels.row_energy(rows_of(*r), ptr[r[0] : r[1] + 1] - ptr[r[0]], r[0], total, lives)
+            return total, lives
+
+        for total, lives in self.executor.map(part, self._ranges):
+            self.start_energy += total
+            both = (lives != -1) & (self.only != -1)
+            self.only = np.where(both, -2, np.maximum(self.only, lives))
+            self.only[lives == -2] = -2
+        self.only = np.maximum(self.only, -1)
+
+    def _training_gain(self, z: FloatArray, energy: FloatArray) -> FloatArray:
+        return z**2 / (self.alpha + energy)
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int]]:
+        """Ranges of queries whose rows are one unit of work."""
+        per_range = max(1, NUMBERS_PER_RANGE // max(1, self.centred.n_features))
+        return query_ranges(self.centred.query_ptr, per_range)
+
+
+class HeldColumns(_Steps):
+    """Algorithm 1: both residuals of every feature, in float64 or float32, one row a document."""
+
+    def __init__(
+        self, centred: Centred, alpha: float, executor: Executor, storage: str = "float64"
+    ) -> None:
+        super().__init__(centred, alpha, executor)
+        shape = (centred.n_rows, centred.n_features)
+        _check_memory(2 * np.dtype(storage).itemsize * shape[0] * shape[1])
+        self.exact = storage == "float64"
+        self.C, self.U = np.empty(shape, dtype=storage), np.empty(shape, dtype=storage)
+        ptr = centred.query_ptr
+
+        def fill(r0: int, r1: int) -> AnyArray:
+            rows = slice(int(ptr[r0]), int(ptr[r1]))
+            values = centred.rows(r0, r1)
+            self.C[rows] = values
+            self.U[rows] = values
+            return values
+
+        self._find_energy(fill)
+        self.energy = self.start_energy.copy()
+        self.z = np.zeros(centred.n_features)
+        self.pending: tuple[Any, ...] | None = None
+        self.gains: FloatArray | None = None
+        lonely = np.flatnonzero(self.only >= 0)
+        self.lone = lonely[np.argsort(self.only[lonely], kind="stable")]
+        self.lone_ptr = np.searchsorted(self.only[self.lone], np.arange(len(ptr)))
+
+    def decreases(self, candidates: IntArray) -> FloatArray:
+        """Update the residuals of all features with the last choice, and measure them."""
+        if self.gains is None:
+            self.gains = self._step()
+        return self.gains[candidates]
+
+    def _step(self) -> FloatArray:
+        centred, n = self.centred, self.centred.n_features
+        ptr, ranges = centred.query_ptr, self._ranges
+        t = kappa = np.zeros(n)
+        c = u = inverse = np.zeros(1)
+        stepping = self.pending is not None
+        if self.pending is not None:
+            x, c, u, total, inverse = self.pending
+            t = self._products(x)
+            kappa = t / total
+            self.energy = np.maximum(0.0, self.energy - t * kappa)
+            z = self.z - kappa * float(c @ centred.target)
+            self.pending = None
+        else:
+            z = self._products(centred.target)
+
+        def part(r: tuple[int, int]) -> FloatArray:
+            out = np.zeros((2, n))
+            kernels.step_and_measure(
+                self.C, self.U, ptr, r[0], r[1], self.residual, centred.target, self.alpha, c, u,
+                inverse, t, kappa, z, self.energy, self.lone_ptr, self.lone, stepping, out,
+            )  # fmt: skip
+            return out
+
+        gains, self.z = add_up(self.executor.map(part, ranges))
+        return self._training_gain(self.z, self.energy) if self.by_training else gains
+
+    def _products(self, vector: FloatArray) -> FloatArray:
+        """Compute the products of a vector with every column of C."""
+        ptr = self.centred.query_ptr
+        total: FloatArray = add_up(
+            self.executor.map(
+                lambda r: dense_rmatvec(self.C, vector, int(ptr[r[0]]), int(ptr[r[1]])),
+                self._ranges,
+            )
+        )
+        return total
+
+    def add(self, feature: int) -> None:
+        """Choose a feature; the others learn of it when they are measured next."""
+        if self.gains is None:
+            self._step()
+        super().add(feature)
+        self.pending = (self.centred.features(np.array([feature]))[0], *self.last)
+        self.gains = None
+
+    def _residuals(self, feature: int) -> tuple[FloatArray, FloatArray, float]:
+        if not self.exact:  # rounded columns are good enough to choose by, not to compute with
+            return super()._residuals(feature)
+        return self.C[:, feature].copy(), self.U[:, feature].copy(), float(self.energy[feature])
+
+    def _remember(self, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray) -> None:
+        self.last = c, u, total, inverse
+        if not self.exact:
+            super()._remember(c, u, total, inverse)
+
+
+class Replayed(_Steps):
+    """The variation of low memory: nothing is kept of the features that were not chosen."""
+
+    def __init__(self, centred: Centred, alpha: float, executor: Executor) -> None:
+        super().__init__(centred, alpha, executor)
+        if centred.is_sparse:
+            kernels.sparse_energy(
+                *centred.columns, centred.query_ptr, centred.mass, centred.root,
+                np.arange(centred.n_features), self.start_energy, self.only,
+            )  # fmt: skip
+        else:
+            self._find_energy(centred.rows)
+
+    def decreases(self, candidates: IntArray) -> FloatArray:
+        """Repeat every step for each candidate."""
+        centred, k = self.centred, len(self.chosen)
+        steps_c, totals = self.steps_c[:k], self.totals[:k, None]
+
+        def part(features: IntArray) -> FloatArray:
+            columns = centred.block(features)
+            t = steps_c @ columns
+            kappa = t / totals
+            energy = np.maximum(0.0, self.start_energy[features] - np.sum(t * kappa, axis=0))
+            z = self.trained @ columns
+            if self.by_training:
+                return self._training_gain(z, energy)
+            gain = np.empty(len(features))
+            residuals = np.empty_like(columns)
+            for begin, end in row_blocks(len(columns), 2_048):  # what fits the cache
+                here = residuals[begin:end]
+                np.matmul(steps_c[:, begin:end].T, kappa, out=here)
+                np.subtract(columns[begin:end], here, out=here)
+            kernels.replay_and_measure(
+                residuals, columns, centred.query_ptr, self.residual,
+                centred.target, self.alpha, self.steps_c, self.steps_u, self.inverse_rests, t, z,
+                energy, self.only[features], k, gain,
+            )  # fmt: skip
+            return gain
+
+        return _joined(self.executor.map(part, _groups(candidates)))
+
+
+class Frozen(Replayed):
+    """Back-fitting: a candidate is measured with the other weights frozen, then all are refitted.
+
+    The criterion is exact for what it asks. Leave a query out, train the chosen features on the
+    others, freeze their weights, give the candidate the weight that is best on the others, and take
+    the error on the query. The error after refitting is not known before the choice, and is what
+    ``residual`` holds after it.
+    """
+
+    def decreases(self, candidates: IntArray) -> FloatArray:
+        """Measure each candidate from its own non-zeros."""
+        centred, k = self.centred, len(self.chosen)
+        ptr = centred.query_ptr
+        if self.by_training:
+            z = np.asarray(centred.X.T @ (centred.root * self.trained))[candidates]
+            return self._training_gain(z, self.start_energy[candidates])
+        held = np.array([kernels.query_sums(c, self.residual, ptr) for c in self.steps_c[:k]])
+        held = held.reshape(k, len(ptr) - 1)
+
+        def part(features: IntArray) -> FloatArray:
+            gain = np.empty(len(features))
+            kernels.frozen_and_measure(
+                *centred.columns, features, ptr, centred.mass, centred.root, self.residual,
+                self.trained, self.alpha, self.start_energy, self.only, self.steps_c, self.totals,
+                held, k, gain,
+            )  # fmt: skip
+            return gain
+
+        return _joined(self.executor.map(part, _groups(candidates, 256)))
+
+
+def _check_memory(wanted: int) -> None:
+    """Refuse what the machine cannot hold, before it is killed for trying."""
+    there = machine_memory()
+    if wanted > there:
+        raise InputError(
+            f"memory='standard' would hold {wanted / 2**30:.0f} GiB for these documents and "
+            f"features, and this machine has {there / 2**30:.0f} GiB: use memory='low', or "
+            "fitting='back' for sparse data"
+        )
+
+
+def machine_memory() -> float:
+    """Give the bytes of memory of this machine, or infinity if it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf
+
+
+def _groups(features: IntArray, size: int = COLUMNS_AT_ONCE) -> list[IntArray]:
+    return [features[at : at + size] for at in range(0, len(features), size)]
+
+
+def _joined(parts: list[FloatArray]) -> FloatArray:
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _grown(array: Any, size: int) -> Any:
+    out = np.empty((size, *array.shape[1:]))
+    out[: len(array)] = array
+    return out

@@ -1,0 +1,206 @@
+"""One factorisation that solves RankRLS for every strength of the penalty.
+
+In a basis that makes the problem diagonal, the model of any alpha is one division: the score of a
+document is its row of T times c / (s + alpha), where
+
+==========  ====================  ===========================
+..          primal                dual, kernels
+==========  ====================  ===========================
+values s    eigenvalues of AᵀA    eigenvalues of AAᵀ
+rows B      A V                   U
+outer T     X V                   k(document, centred ones) U
+target c    Bᵀ b                  Bᵀ b
+==========  ====================  ===========================
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.errors import InputError
+from leanrank.execution import Executor, query_ranges
+from leanrank.solvers.least_squares.centred import Centred
+from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
+
+NUMBERS_PER_BLOCK = 1 << 22
+"""Numbers in a dense block of rows."""
+
+
+class Spectrum(Protocol):
+    """A factorised problem; see the table of the module."""
+
+    is_dual: ClassVar[bool]
+
+    @property
+    def centred(self) -> Centred:
+        """The regression."""
+
+    @property
+    def values(self) -> FloatArray:
+        """The eigenvalues s."""
+
+    @property
+    def target(self) -> FloatArray:
+        """The target c in the basis."""
+
+    def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
+        """Give B and T of the documents of the queries [r0, r1)."""
+
+    def weights(self, alpha: float) -> FloatArray:
+        """Compute the model of one alpha: weights of features, or a kernel's coefficients."""
+
+
+def factorise(centred: Centred) -> Spectrum:
+    """Factorise a linear problem: in the primal if features are fewer, else in the dual."""
+    if min(centred.n_rows, centred.n_features) > LARGEST_FACTORISATION:
+        raise InputError(
+            f"{centred.n_rows:,} documents × {centred.n_features:,} features are too many to "
+            f"factorise: the smaller of the two may be {LARGEST_FACTORISATION:,} at most, so fit "
+            "single strengths with RankRLS, which then iterates"
+        )
+    if centred.n_features <= centred.n_rows:
+        return PrimalSpectrum(centred, *_eigen_of_features(centred))
+    return factorise_kernel(centred, centred.products())
+
+
+def factorise_kernel(centred: Centred, outer: FloatArray) -> DualSpectrum:
+    """Factorise in the dual.
+
+    Parameters
+    ----------
+    centred : Centred
+    outer : array of shape (documents, documents)
+        The kernel of each document with each *centred and scaled* document.
+    """
+    from scipy.linalg import eigh
+
+    gram = centred.project(centred.root[:, None] * outer)
+    gram = 0.5 * (gram + gram.T)
+    # The direction that centring removes from a query takes no part; given an eigenvalue like the
+    # others instead of 0, it does not spoil the condition of the left-out systems at a tiny alpha.
+    usual = float(np.trace(gram)) / max(1, len(gram))
+    ptr, unit = centred.query_ptr, centred.unit
+    for begin, end in itertools.pairwise(ptr.tolist()):
+        gram[begin:end, begin:end] += usual * np.outer(unit[begin:end], unit[begin:end])
+    values, vectors = eigh(gram)
+    noise = len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    values = np.where(values > noise, values, 0.0)
+    return DualSpectrum(centred, values, vectors, outer @ vectors, vectors.T @ centred.target)
+
+
+@dataclass(frozen=True)
+class PrimalSpectrum:
+    """Fewer features than documents: B and T are made for one block of queries at a time."""
+
+    centred: Centred
+    values: FloatArray
+    vectors: FloatArray
+    target: FloatArray
+    is_dual: ClassVar[bool] = False
+
+    def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
+        """Give B and T of the documents of the queries [r0, r1)."""
+        ptr = self.centred.query_ptr
+        outer = np.asarray(self.centred.X[int(ptr[r0]) : int(ptr[r1])] @ self.vectors)
+        return self.centred.rows(r0, r1) @ self.vectors, outer
+
+    def weights(self, alpha: float) -> FloatArray:
+        """Compute the weights of the features; at alpha 0, those of least norm."""
+        weights: FloatArray = self.vectors @ divide(self.target, self.values, alpha)
+        return weights
+
+
+@dataclass(frozen=True)
+class DualSpectrum:
+    """Fewer documents than features, or a kernel."""
+
+    centred: Centred
+    values: FloatArray
+    vectors: FloatArray
+    outer: FloatArray
+    target: FloatArray
+    is_dual: ClassVar[bool] = True
+
+    def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
+        """Give B and T of the documents of the queries [r0, r1)."""
+        rows = slice(int(self.centred.query_ptr[r0]), int(self.centred.query_ptr[r1]))
+        return self.vectors[rows], self.outer[rows]
+
+    def dual_coefficients(self, alpha: float) -> FloatArray:
+        """Compute the coefficients a of the centred documents, G ŷ in the paper."""
+        return self.centred.project(self.vectors @ divide(self.target, self.values, alpha))
+
+    def weights(self, alpha: float) -> FloatArray:
+        """Compute the weights of the features of a linear kernel."""
+        dual = self.dual_coefficients(alpha)
+        if self.centred.is_sparse:
+            return np.asarray(self.centred.X.T @ (self.centred.root * dual))
+        return self.centred.rows(0, len(self.centred.query_ptr) - 1).T @ dual
+
+
+def divide(target: FloatArray, values: FloatArray, alpha: float) -> FloatArray:
+    """Divide by s + alpha; at alpha 0 what rounding cannot tell from zero is left out."""
+    floor = 0.0
+    if alpha == 0.0:
+        floor = 10 * len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    return np.divide(
+        target, values + alpha, out=np.zeros_like(target), where=values + alpha > floor
+    )
+
+
+def row_ranges(centred: Centred, width: int) -> list[tuple[int, int]]:
+    """Cut the queries into ranges whose dense rows are of a bounded size."""
+    return query_ranges(centred.query_ptr, max(1, NUMBERS_PER_BLOCK // max(1, width)))
+
+
+def map_blocks(spectrum: Spectrum, executor: Executor, function: Any) -> list[Any]:
+    """Apply a function to each range of queries in order."""
+    ranges = row_ranges(spectrum.centred, len(spectrum.values))
+    return executor.map(lambda r: function(r[0], r[1]), ranges)
+
+
+def _eigen_of_features(centred: Centred) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Give the eigenvalues and vectors of AᵀA, and the target in that basis."""
+    from scipy.linalg import eigh, svd
+
+    if centred.is_sparse:
+        scaled = centred.X.multiply(centred.root[:, None]).tocsr()
+        sums = _by_query(centred) @ scaled
+        gram = (scaled.T @ scaled).toarray() - (sums.T @ sums).toarray()
+        values, vectors = eigh(gram)
+        right = np.asarray(centred.X.T @ (centred.root * centred.target))
+        return np.maximum(values, 0.0), vectors, vectors.T @ right
+    # A triangle from QR keeps the digits that forming AᵀA would lose.
+    triangle = _triangle(centred)
+    n = centred.n_features
+    left, singular, right_t = svd(triangle[:, :n], full_matrices=False)
+    return singular**2, right_t.T, singular * (left.T @ triangle[:, n])
+
+
+def _triangle(centred: Centred) -> FloatArray:
+    """Reduce [A, b] to a triangle with the same products, block after block of rows."""
+    from scipy.linalg import qr
+
+    n = centred.n_features
+    triangle = np.zeros((0, n + 1))
+    for r0, r1 in row_ranges(centred, n + 1):
+        rows = slice(int(centred.query_ptr[r0]), int(centred.query_ptr[r1]))
+        block = np.column_stack([centred.rows(r0, r1), centred.target[rows]])
+        stacked = np.vstack([triangle, block])
+        triangle = qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][: n + 1]
+    return triangle
+
+
+def _by_query(centred: Centred) -> Any:
+    """Give the sparse matrix that sums the documents of each query along the removed direction."""
+    from scipy.sparse import csr_array
+
+    return csr_array(
+        (centred.unit, np.arange(centred.n_rows), centred.query_ptr),
+        shape=(len(centred.query_ptr) - 1, centred.n_rows),
+    )

@@ -1,0 +1,1 @@
+"""Working-set proximal Newton."""

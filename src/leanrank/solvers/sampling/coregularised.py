@@ -1,0 +1,325 @@
+"""Descent on labelled pairs in several views that should agree on unlabelled pairs (LCRA).
+
+Each view v has its own features and weights. With P the labelled and P̂ the unlabelled pairs, the
+steps minimise Eq. 1 of Tsivtsivadze et al. 2012, with both sums as means over the pairs that may be
+drawn times the numbers k and l of pairs in a step:
+
+    J = Σ_v [ k E_P ℓ(w_vᵀp) + α_v/2 ‖w_v‖² ] + μ l Σ_{v≠u} E_P̂ (w_vᵀp − w_uᵀp)².
+
+The last sum takes each pair of views twice; its gradient in w_v is 4 μ l Σ_u E (w_vᵀp − w_uᵀp) p.
+The model is the mean of the views' scores.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from leanrank._jit import kernel
+from leanrank._typing import FloatArray, Matrix
+from leanrank.errors import InputError
+from leanrank.losses.base import Labels
+from leanrank.losses.pair_slopes import pair_loss
+from leanrank.solvers.sampling import _scaled_weights as scaled
+from leanrank.solvers.sampling._pair_rows import Rows, dot, fill_differences, make_buffers
+from leanrank.solvers.sampling._scaled_weights import new_weights, read_weights
+from leanrank.solvers.sampling.pair_descent import (
+    PairBlock,
+    PairRule,
+    PairState,
+    check_finite_loss,
+    learning_rate,
+    make_pair_block,
+    pair_weight,
+)
+from leanrank.solvers.sampling.pair_sampling import (
+    PairIndex,
+    document_keys,
+    fill_pairs,
+    fill_uniform,
+    index_all_pairs,
+    new_state,
+)
+
+_BUFFERED = 64  # pairs that are drawn at a time
+
+
+@dataclass(frozen=True)
+class HiddenPairs:
+    """Pairs without labels, and the documents that they are of."""
+
+    rows: Rows
+    index: PairIndex
+    width: int
+
+
+@dataclass(frozen=True)
+class ViewedBlock(PairBlock):
+    """Labelled pairs, and unlabelled ones if there are any."""
+
+    hidden: HiddenPairs | None = None
+
+
+@dataclass(frozen=True)
+class Views:
+    """How the views are made and learn.
+
+    Attributes
+    ----------
+    member : array of shape (views, features)
+        1 where a feature belongs to a view, else 0.
+    alpha, eta0 : array of shape (views,)
+        Strength of the penalty and rate of each view.
+    mu : float
+        Strength of the agreement.
+    n_labeled, n_unlabeled : int
+        k and l: pairs of a step.
+    """
+
+    member: FloatArray
+    alpha: FloatArray
+    eta0: FloatArray
+    mu: float
+    n_labeled: int
+    n_unlabeled: int
+
+
+@dataclass
+class ViewedState(PairState):
+    """All that a run knows; its weights are the mean over the views."""
+
+    views: Views | None = None
+    hidden_generator: npt.NDArray[np.uint64] = field(default_factory=lambda: new_state(0))
+
+    def view_weights(self) -> FloatArray:
+        """Give the weights of each view, one a row."""
+        return read_weights(self.weights_)
+
+    def grow(self, n_features: int) -> None:
+        """Views are of features that are known when learning begins."""
+        raise InputError(
+            f"views are made of the features that are there at first: {n_features} features need a "
+            "new fit"
+        )
+
+
+def make_viewed_block(X: Matrix, labels: Labels, *, over: str = "pairs") -> ViewedBlock:
+    """Index the pairs of labelled documents, and all pairs of those labelled NaN."""
+    block = make_pair_block(X, labels, over=over)
+    among = np.isnan(labels.y)
+    if labels.sample_weight is not None:
+        among &= labels.sample_weight > 0
+    index = None
+    if among.any():
+        index = index_all_pairs(labels.query_ptr, among=among, keys=document_keys(X))
+    hidden = None if index is None else HiddenPairs(block.rows, index, block.width)
+    return ViewedBlock(**vars(block), hidden=hidden)
+
+
+def start_views(
+    rule: PairRule, views: Views, n_features: int, seed: int, *, average: bool = False
+) -> ViewedState:
+    """Begin a run at zero weights; labelled pairs are those that ``start_pairs`` would draw."""
+    return ViewedState(
+        weights_=new_weights(n_features, n_vectors=len(views.member), average=average),
+        generator=new_state(seed),
+        rule=rule,
+        seed=seed,
+        views=views,
+        hidden_generator=new_state(seed, stream=1),
+    )
+
+
+def descend_views(state: ViewedState, block: ViewedBlock, n_steps: int) -> float:
+    """Take so many steps; give the mean loss of labelled pairs over the views, before each step."""
+    views, hidden = state.views, block.hidden
+    assert views is not None
+    k, n_hidden = views.n_labeled, views.n_unlabeled
+    agree = hidden is not None and views.mu > 0.0 and n_hidden > 0 and len(views.member) > 1
+    if hidden is None or not agree:
+        hidden, n_hidden = HiddenPairs(block.rows, block.index, 1), 0
+    at_once = max(1, _BUFFERED // (k + n_hidden))
+    total = _descend_views(
+        block.rows,
+        block.y,
+        block.index,
+        block.weights,
+        hidden.rows,
+        hidden.index,
+        state.rule,
+        views.member,
+        views.alpha,
+        views.eta0,
+        views.mu,
+        k,
+        n_hidden,
+        state.weights_,
+        state.generator,
+        state.hidden_generator,
+        state.steps,
+        n_steps,
+        make_buffers(block.width, at_once * k),
+        make_buffers(hidden.width, max(1, at_once * n_hidden)),
+    )
+    check_finite_loss(total, state.steps, float(views.eta0.max()))
+    state.steps += n_steps
+    state.documents += 2 * n_steps * (k + n_hidden)
+    return float(total) / (n_steps * k * len(views.member))
+
+
+def random_views(n_features: int, n_views: int, seed: int) -> FloatArray:
+    """Deal the features to views at random: of every ``n_views`` in a row, each view gets one.
+
+    So views are equally large, and a feature that is added later changes no other's view.
+
+    >>> random_views(5, 2, seed=0).sum(axis=0).tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    n_rounds = -(-n_features // n_views)
+    chance = np.empty(n_rounds * n_views)
+    fill_uniform(new_state(seed, stream=2), chance)
+    dealt = np.argsort(chance.reshape(n_rounds, n_views), axis=1).ravel()[:n_features]
+    return (dealt == np.arange(n_views)[:, None]).astype(np.float64)
+
+
+def listed_views(lists: Sequence[Sequence[int]], n_features: int) -> FloatArray:
+    """Make views of given features; they may share some, and need not have all.
+
+    >>> listed_views([[0, 1], [2]], 4).tolist()
+    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
+    """
+    member = np.zeros((len(lists), n_features))
+    for row, features in zip(member, lists, strict=True):
+        row[np.asarray(features, dtype=np.int64)] = 1.0
+    return member
+
+
+@kernel
+def _descend_views(  # type: ignore[no-untyped-def]
+    rows, y, index, weights, hidden_rows, hidden_index, rule, member, alpha, eta0, mu, k,
+    n_hidden, state, generator, hidden_generator, done, n_steps, buffers, hidden_buffers,
+):  # fmt: skip
+    total, t, end = 0.0, done, done + n_steps
+    at_once = len(buffers.pairs) // k
+    is_dense, hidden_dense = rows.dense.shape[0] > 0, hidden_rows.dense.shape[0] > 0
+    slopes, pulls = np.zeros((len(member), k)), np.zeros((len(member), n_hidden))
+    room = np.zeros(member.shape[1])
+    while t < end:
+        n = min(at_once, end - t)
+        _draw(rows, index, generator, buffers, n * k)
+        if n_hidden > 0:
+            _draw(hidden_rows, hidden_index, hidden_generator, hidden_buffers, n * n_hidden)
+        for step in range(n):
+            t += 1
+            _scores(state, buffers, step * k, is_dense, slopes)
+            total += _to_slopes(y, weights, rule.loss, buffers.pairs, step * k, slopes)
+            if n_hidden > 0:
+                _scores(state, hidden_buffers, step * n_hidden, hidden_dense, pulls)
+                _to_pulls(pulls, mu)
+            for v in range(len(member)):
+                rate = learning_rate(rule.schedule, eta0[v], rule.power, alpha[v], t)
+                factor = max(0.0, 1.0 - rate * alpha[v])
+                if factor * state.numbers[v, scaled.SCALE] > scaled.SMALLEST:
+                    state.numbers[v, scaled.SCALE] *= factor
+                else:
+                    scaled.shrink(state, v, factor, np.inf)
+                _add_pairs(state, v, member, buffers, step * k, is_dense, slopes, rate, room)
+                if n_hidden > 0:
+                    _add_pairs(
+                        state,
+                        v,
+                        member,
+                        hidden_buffers,
+                        step * n_hidden,
+                        hidden_dense,
+                        pulls,
+                        rate,
+                        room,
+                    )
+                if state.now.shape[1] > 0:
+                    if (t & (t - 1)) == 0:
+                        scaled.restart_average(state, v)
+                    state.numbers[v, scaled.COUNTED] += state.numbers[v, scaled.SCALE]
+                    state.numbers[v, scaled.N_NOW] += 1.0
+    return total
+
+
+@kernel
+def _draw(rows, index, generator, buffers, n_pairs):  # type: ignore[no-untyped-def]
+    fill_pairs(index, generator, buffers.pairs, n_pairs)
+    fill_differences(rows, buffers.pairs, n_pairs, buffers.features, buffers.values, buffers.counts)
+
+
+@kernel
+def _scores(state, buffers, first, is_dense, out):  # type: ignore[no-untyped-def]
+    """Score the pairs of a step in every view; weights outside a view are zero."""
+    features, values, counts = buffers.features, buffers.values, buffers.counts
+    for v in range(out.shape[0]):
+        weights, scale = state.v[v], state.numbers[v, scaled.SCALE]
+        for i in range(out.shape[1]):
+            at = first + i
+            out[v, i] = scale * dot(is_dense, weights, features, values, at, counts[at])
+
+
+@kernel
+def _to_slopes(y, weights, loss, pairs, first, scores):  # type: ignore[no-untyped-def]
+    """Replace the scores of labelled pairs by the slopes of their losses; give the losses' sum."""
+    total = 0.0
+    is_weighted, has_offset = len(weights.gain) > 0, len(weights.offset) > 0
+    for i in range(scores.shape[1]):
+        a, b = pairs[first + i, 0], pairs[first + i, 1]
+        c = pair_weight(weights, a, b) if is_weighted else 1.0
+        away = weights.offset[a] - weights.offset[b] if has_offset else 0.0
+        for v in range(scores.shape[0]):
+            value, slope = pair_loss(loss, scores[v, i] - away, y[a] - y[b])
+            total += c * value
+            scores[v, i] = c * slope
+    return total
+
+
+@kernel
+def _to_pulls(scores, mu):  # type: ignore[no-untyped-def]
+    """Replace the scores of unlabelled pairs by the slopes of the disagreement."""
+    n_views = scores.shape[0]
+    for i in range(scores.shape[1]):
+        together = 0.0
+        for v in range(n_views):
+            together += scores[v, i]
+        for v in range(n_views):
+            scores[v, i] = 4.0 * mu * (n_views * scores[v, i] - together)
+
+
+@kernel
+def _add_pairs(state, v, member, buffers, first, is_dense, slopes, rate, total):  # type: ignore[no-untyped-def]
+    """Move the weights of one view against the slopes of some pairs."""
+    weights, late, mine = state.v[v], state.late[v], member[v]
+    features, values, counts = buffers.features, buffers.values, buffers.counts
+    factor, counted = -rate / state.numbers[v, scaled.SCALE], state.numbers[v, scaled.COUNTED]
+    average, n_pairs = len(late) > 0, slopes.shape[1]
+    if is_dense:  # all pairs have all features: add the pairs up first
+        total[:] = 0.0
+        for i in range(n_pairs):
+            slope = slopes[v, i]
+            if slope != 0.0:
+                for j in range(len(total)):
+                    total[j] += slope * values[first + i, j]
+        for j in range(len(total)):
+            weights[j] += factor * mine[j] * total[j]
+        if average:
+            for j in range(len(total)):
+                late[j] += factor * counted * mine[j] * total[j]
+        return
+    for i in range(n_pairs):
+        step = factor * slopes[v, i]
+        if step != 0.0:
+            for at in range(counts[first + i]):
+                j = features[first + i, at]
+                move = step * mine[j] * values[first + i, at]
+                weights[j] += move
+                if average:
+                    late[j] += counted * move

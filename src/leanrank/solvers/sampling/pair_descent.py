@@ -1,0 +1,381 @@
+"""Stochastic descent on pairs that are drawn one by one, never listed (Sculley 2009).
+
+It minimises
+
+    F(w) = E c·ℓ(z) + α [ l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖² ],   z = wᵀ(a − b) − (s_a − s_b),
+
+over pairs of a higher document a and a lower one b of the same query, drawn as their index says;
+c is the weight of the pair's levels, s an offset. A step costs the features of its pair.
+
+The ℓ1 part is a truncated gradient (Langford, Li & Zhang 2009): every θ steps a weight of at most
+a ceiling moves towards zero by what has been gathered, and stops there. It is put off until the
+weight is next looked at, which gives the same weights.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from leanrank._jit import kernel
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.errors import InputError
+from leanrank.losses.base import Cells, Labels, sort_into_cells
+from leanrank.losses.importance import importance_tables
+from leanrank.losses.pair_slopes import pair_loss
+from leanrank.solvers.sampling import _scaled_weights as scaled
+from leanrank.solvers.sampling._pair_rows import (
+    Rows,
+    add,
+    as_rows,
+    dot,
+    fill_differences,
+    make_buffers,
+    pair_width,
+    squared_norm,
+)
+from leanrank.solvers.sampling._scaled_weights import ScaledWeights, new_weights, read_weights
+from leanrank.solvers.sampling.pair_sampling import (
+    PairIndex,
+    document_keys,
+    fill_pairs,
+    index_pairs,
+    new_state,
+)
+
+SCHEDULES = ("optimal", "pegasos", "invscaling", "constant")
+"""η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ and η₀ at step t = 1, 2, …"""
+
+_SAMPLED_FOR_SIZE = 1000
+
+
+class PairRule(NamedTuple):
+    """What a step does; kernels take it as it is.
+
+    Attributes
+    ----------
+    loss : int
+        As ``losses.pair_slopes`` numbers them.
+    schedule : int
+        Which of ``SCHEDULES``.
+    eta0, power : float
+        The rate η₀ and the exponent p.
+    l2, l1 : float
+        Strengths of the two penalties; α is their sum.
+    passive_aggressive : bool
+        Instead of a gradient step, the smallest one that leaves the pair without hinge loss, but at
+        most ``largest``; no penalty.
+    largest : float
+    project : bool
+        Whether weights stay within radius 1/√l2, where the optimum of the hinge loss is.
+    every : int
+        θ: steps between truncations.
+    ceiling : float
+        Larger weights are not truncated.
+    """
+
+    loss: int
+    schedule: int = 0
+    eta0: float = 1.0
+    power: float = 0.5
+    l2: float = 0.0
+    l1: float = 0.0
+    passive_aggressive: bool = False
+    largest: float = 1.0
+    project: bool = False
+    every: int = 1
+    ceiling: float = math.inf
+
+
+class PairWeights(NamedTuple):
+    """What a pair counts by its levels, its higher document and the offsets; empty if nothing."""
+
+    table: FloatArray
+    line: IntArray  # where in the table the line of a document's level begins
+    level: IntArray  # the document's level among those of its query
+    gain: FloatArray
+    offset: FloatArray
+
+
+@dataclass(frozen=True)
+class PairBlock:
+    """Queries that pairs are drawn from."""
+
+    rows: Rows
+    y: FloatArray
+    index: PairIndex
+    weights: PairWeights
+    width: int
+    active: IntArray
+
+
+@dataclass
+class PairState:
+    """All that a run knows: with it, it goes on with the same bits."""
+
+    weights_: ScaledWeights
+    generator: npt.NDArray[np.uint64]
+    rule: PairRule
+    seed: int
+    steps: int = 0
+    epoch: int = 0
+    documents: int = 0
+
+    def weights(self) -> FloatArray:
+        """Give the weights so far, or their average."""
+        return np.asarray(read_weights(self.weights_, self.rule.ceiling).mean(axis=0))
+
+    def grow(self, n_features: int) -> None:
+        """Make room for features that were not there before."""
+        self.weights_ = scaled.grow_weights(self.weights_, n_features)
+
+
+def make_pair_block(
+    X: Matrix, labels: Labels, *, over: str = "pairs", importance: Any = None
+) -> PairBlock:
+    """Index the pairs of a data set, in an order that does not depend on that of its rows."""
+    if getattr(labels, "edges", None) is not None:
+        raise InputError("pairs are drawn by labels, not from explicit preferences: give labels y")
+    index = index_pairs(
+        labels.y,
+        labels.query_ptr,
+        over=over,
+        sample_weight=labels.sample_weight,
+        query_weight=labels.query_weight,
+        keys=document_keys(X),
+    )
+    return PairBlock(
+        rows=as_rows(X),
+        y=labels.y,
+        index=index,
+        weights=_pair_weights(labels, importance, over),
+        width=pair_width(X),
+        active=np.arange(1, dtype=np.int64),
+    )
+
+
+def start_pairs(rule: PairRule, n_features: int, seed: int, *, average: bool = False) -> PairState:
+    """Begin a run at zero weights; the average of the weights is kept if there is no ℓ1 penalty."""
+    weights = new_weights(n_features, average=average, truncate=rule.l1 > 0.0)
+    return PairState(weights, new_state(seed), rule, seed)
+
+
+def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
+    """Take so many steps; give the mean loss of the pairs, each before its step."""
+    total = _descend(
+        block.rows,
+        block.y,
+        block.index,
+        block.weights,
+        state.rule,
+        state.weights_,
+        state.generator,
+        state.steps,
+        n_steps,
+        make_buffers(block.width),
+    )
+    check_finite_loss(total, state.steps, state.rule.eta0)
+    state.steps += n_steps
+    state.documents += 2 * n_steps
+    return float(total) / n_steps
+
+
+def check_finite_loss(total: float, steps: int, eta0: float) -> None:
+    """Say that a run has diverged."""
+    if not np.isfinite(total):
+        raise InputError(
+            f"the loss is {total} within the steps after {steps:,}: the steps are too large for "
+            f"these features, lower eta0 (now {eta0:.3g}) or choose learning_rate='optimal'"
+        )
+
+
+def largest_pair(
+    block_rows: Rows, index: PairIndex, width: int, member: FloatArray | None = None
+) -> float:
+    """Give the largest squared norm among a thousand pairs, to choose the size of steps by.
+
+    ``member`` picks the features of a view: 1 for those that belong to it, else 0.
+    """
+    chosen = np.empty(0) if member is None else member
+    generator, largest = new_state(0, stream=7), 0.0
+    buffers = make_buffers(width)
+    for _ in range(-(-_SAMPLED_FOR_SIZE // len(buffers.pairs))):
+        largest = max(largest, _largest_pair(block_rows, index, chosen, generator, buffers))
+    return largest
+
+
+def schedule_code(name: str) -> int:
+    """Give the number by which kernels know a schedule.
+
+    >>> schedule_code("pegasos")
+    1
+    """
+    if name not in SCHEDULES:
+        raise InputError(f"learning_rate={name!r} is not known: choose one of {SCHEDULES}")
+    return SCHEDULES.index(name)
+
+
+def _pair_weights(labels: Labels, importance: Any, over: str) -> PairWeights:
+    none, nowhere = np.empty(0), np.empty(0, dtype=np.int64)
+    table, line, level = none, nowhere, nowhere
+    if importance is not None:
+        levels, level_of = np.unique(labels.y, return_inverse=True)
+        cells = sort_into_cells(level_of, len(levels), labels.query_ptr)
+        mass = np.ones(len(labels.y)) if labels.sample_weight is None else labels.sample_weight
+        table, table_ptr = importance_tables(importance, levels, cells, mass)
+        query = cells.query[cells.cell]
+        level = cells.cell - cells.cell_ptr[query]
+        line = table_ptr[query] + level * np.diff(cells.cell_ptr)[query]
+        table = table / _mean_weight(labels, cells, mass, table, table_ptr, over)
+    return PairWeights(
+        table=table,
+        line=line,
+        level=level,
+        gain=none if labels.gain_weight is None else labels.gain_weight,
+        offset=none if labels.offset is None else labels.offset,
+    )
+
+
+def _mean_weight(
+    labels: Labels,
+    cells: Cells,
+    mass: FloatArray,
+    table: FloatArray,
+    table_ptr: IntArray,
+    over: str,
+) -> float:
+    """Give the mean weight of the pairs that will be drawn."""
+    sizes = np.bincount(cells.cell, mass, minlength=len(cells.query))
+    weighted = counted = 0.0
+    for q in range(len(table_ptr) - 1):
+        size = sizes[cells.cell_ptr[q] : cells.cell_ptr[q + 1]]
+        pairs = np.tril(np.outer(size, size), -1)
+        n_pairs = float(pairs.sum())
+        if n_pairs > 0.0:
+            chance = 1.0 if labels.query_weight is None else float(labels.query_weight[q])
+            chance /= n_pairs if over == "queries" else 1.0
+            costs = table[table_ptr[q] : table_ptr[q + 1]].reshape(pairs.shape)
+            weighted += chance * float(np.sum(pairs * costs))
+            counted += chance * n_pairs
+    if not weighted > 0.0:
+        raise InputError("every pair of documents weighs 0: give an importance that is positive")
+    return weighted / counted
+
+
+@kernel
+def learning_rate(schedule, eta0, power, alpha, t):  # type: ignore[no-untyped-def]
+    """Give the rate of step t."""
+    if schedule == 0:
+        return eta0 / (1.0 + alpha * eta0 * t)
+    if schedule == 1:
+        return 1.0 / (alpha * t)
+    if schedule == 2:
+        return eta0 / t**power
+    return eta0
+
+
+@kernel
+def pair_weight(weights, a, b):  # type: ignore[no-untyped-def]
+    """Give what a pair counts."""
+    c = 1.0
+    if len(weights.table) > 0:
+        c = weights.table[weights.line[a] + weights.level[b]]
+    if len(weights.gain) > 0:
+        c *= weights.gain[a]
+    return c
+
+
+@kernel
+def _descend(rows, y, index, weights, rule, state, generator, done, n_steps, buffers):  # type: ignore[no-untyped-def]
+    pairs, counts = buffers.pairs, buffers.counts
+    total, t, end = 0.0, done, done + n_steps
+    while t < end:
+        n_pairs = min(len(pairs), end - t)
+        fill_pairs(index, generator, pairs, n_pairs)
+        fill_differences(rows, pairs, n_pairs, buffers.features, buffers.values, counts)
+        total += _steps(y, weights, rule, state, t, n_pairs, buffers, rows.dense.shape[0] > 0)
+        t += n_pairs
+    return total
+
+
+@kernel
+def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ignore[no-untyped-def]
+    average, truncate = state.now.shape[1] > 0, state.taken.shape[1] > 0
+    v, numbers, late, taken = state.v[0], state.numbers[0], state.late[0], state.taken[0]
+    pairs, counts, features, values = (
+        buffers.pairs,
+        buffers.counts,
+        buffers.features,
+        buffers.values,
+    )
+    has_offset, offset = len(weights.offset) > 0, weights.offset
+    is_weighted = len(weights.table) > 0 or len(weights.gain) > 0
+    total, alpha = 0.0, rule.l1 + rule.l2
+    for at in range(n_pairs):
+        t += 1
+        a, b, n = pairs[at, 0], pairs[at, 1], counts[at]
+        if truncate:
+            scaled.take_threshold(v, taken, features[at], n, numbers, rule.ceiling)
+        z = numbers[scaled.SCALE] * dot(is_dense, v, features, values, at, n)
+        if has_offset:
+            z -= offset[a] - offset[b]
+        loss, slope = pair_loss(rule.loss, z, y[a] - y[b])
+        c = pair_weight(weights, a, b) if is_weighted else 1.0
+        total += c * loss
+        norm = squared_norm(values, at, n) if rule.passive_aggressive or rule.project else 0.0
+        if rule.passive_aggressive:
+            step = 0.0
+            if z < 1.0 and norm > 0.0:
+                step = c * min(rule.largest, (1.0 - z) / norm)
+        else:
+            rate = learning_rate(rule.schedule, rule.eta0, rule.power, alpha, t)
+            if rule.l2 > 0.0:
+                factor = max(0.0, 1.0 - rate * rule.l2)
+                if factor * numbers[scaled.SCALE] > scaled.SMALLEST:
+                    numbers[scaled.SCALE] *= factor
+                else:
+                    scaled.shrink(state, 0, factor, rule.ceiling)
+            step = -rate * c * slope
+            numbers[scaled.PENDING] += rate * rule.l1
+        if step != 0.0:
+            factor = step / numbers[scaled.SCALE]
+            if rule.project:
+                along = dot(is_dense, v, features, values, at, n)
+                numbers[scaled.NORM] += 2.0 * factor * along + factor * factor * norm
+            add(is_dense, v, features, values, at, n, factor)
+            if average:
+                add(is_dense, late, features, values, at, n, factor * numbers[scaled.COUNTED])
+        if rule.project:
+            size = rule.l2 * numbers[scaled.NORM] * numbers[scaled.SCALE] ** 2
+            if size > 1.0:
+                scaled.shrink(state, 0, 1.0 / math.sqrt(size), rule.ceiling)
+        if truncate and t % rule.every == 0:
+            numbers[scaled.OWED] += numbers[scaled.PENDING] / numbers[scaled.SCALE]
+            numbers[scaled.PENDING] = 0.0
+        if average:
+            if (t & (t - 1)) == 0:
+                scaled.restart_average(state, 0)
+            numbers[scaled.COUNTED] += numbers[scaled.SCALE]
+            numbers[scaled.N_NOW] += 1.0
+    return total
+
+
+@kernel
+def _largest_pair(rows, index, member, generator, buffers):  # type: ignore[no-untyped-def]
+    n_pairs = len(buffers.pairs)
+    fill_pairs(index, generator, buffers.pairs, n_pairs)
+    fill_differences(rows, buffers.pairs, n_pairs, buffers.features, buffers.values, buffers.counts)
+    largest = 0.0
+    for at in range(n_pairs):
+        n = buffers.counts[at]
+        if len(member) > 0:
+            for k in range(n):
+                buffers.values[at, k] *= member[buffers.features[at, k]]
+        largest = max(largest, squared_norm(buffers.values, at, n))
+    return largest

@@ -1,0 +1,167 @@
+"""Products against NumPy, dense and sparse; the same bits for any number of threads.
+
+What blocks add to a Hessian is tested through the problem, beside the loss that it belongs to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from leanrank.designs import dense as design
+from leanrank.designs import sparse as sparse_design
+from leanrank.designs.dense import DenseDesign, make_design
+from leanrank.designs.sparse import SparseDesign
+from leanrank.execution import ROWS_PER_RANGE, make_executor, row_blocks
+
+FORMS = ["dense64", "dense32", "sparse64", "sparse32"]
+
+
+def table(rng, n_rows, n_features, density=0.6):
+    """Give numbers that float32 holds exactly, with empty rows and columns."""
+    X = np.round(rng.normal(size=(n_rows, n_features)) * 64) / 64
+    X[rng.random(X.shape) > density] = 0.0
+    if n_rows > 2:
+        X[n_rows // 2] = 0.0
+    if n_features > 2:
+        X[:, 1] = 0.0
+    return X
+
+
+def stored(X, form):
+    X = X.astype(np.float32 if form.endswith("32") else np.float64)
+    return csr_array(X) if form.startswith("sparse") else np.ascontiguousarray(X)
+
+
+def small_blocks(monkeypatch, rows=3, nonzeros=5):
+    for module in (design, sparse_design):
+        monkeypatch.setattr(module, "row_blocks", lambda n, size=None: row_blocks(n, rows))
+    monkeypatch.setattr(sparse_design, "NONZEROS_PER_BLOCK", nonzeros)
+
+
+shapes = st.tuples(st.integers(0, 14), st.integers(0, 9))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(shape=shapes, seed=st.integers(0, 2**32 - 1))
+def test_products_of_the_whole_matrix(form, shape, seed):
+    rng = np.random.default_rng(seed)
+    X = table(rng, *shape)
+    with pytest.MonkeyPatch.context() as patch:
+        small_blocks(patch)
+        whole = make_design(stored(X, form), make_executor(1))
+    assert (whole.n_rows, whole.n_features) == shape
+    w, g = rng.normal(size=shape[1]), rng.normal(size=shape[0])
+    sparse_w = np.where(np.arange(shape[1]) == 3, w, 0.0)
+    for weights in (w, sparse_w, np.zeros(shape[1])):
+        assert np.allclose(whole.matvec(weights), X @ weights, atol=1e-13)
+    assert np.allclose(whole.rmatvec(g), X.T @ g, atol=1e-13)
+    chosen = rng.permutation(shape[1])[: rng.integers(0, shape[1] + 1)]
+    assert np.allclose(whole.rmatvec(g, chosen), X[:, chosen].T @ g, atol=1e-13)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(shape=shapes, seed=st.integers(0, 2**32 - 1))
+def test_products_of_a_block(form, shape, seed):
+    rng = np.random.default_rng(seed)
+    n_rows, n_features = shape
+    X = table(rng, *shape)
+    for chosen in (
+        np.arange(n_features),
+        np.arange(n_features)[::-1].copy(),  # all of them, in another order
+        np.sort(rng.permutation(n_features)[: n_features // 2]),
+        np.zeros(0, dtype=np.int64),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            small_blocks(patch)
+            block = make_design(stored(X, form), make_executor(1)).take(chosen)
+        some = X[:, chosen]
+        v, g = rng.normal(size=len(chosen)), rng.normal(size=n_rows)
+        assert block.n_features == len(chosen)
+        assert np.allclose(block.matvec(v), some @ v, atol=1e-13)
+        assert np.allclose(block.rmatvec(g), some.T @ g, atol=1e-13)
+
+
+@pytest.mark.parametrize("n_features", [3, 40])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_bits_for_any_number_of_threads(monkeypatch, form, n_features):
+    small_blocks(monkeypatch, rows=50, nonzeros=200)
+    rng = np.random.default_rng(0)
+    X = stored(rng.normal(size=(2_011, n_features)) * (rng.random((2_011, n_features)) < 0.5), form)
+    w, g = rng.normal(size=n_features), rng.normal(size=2_011)
+    chosen = np.arange(0, n_features, 2)
+    seen = []
+    for workers in (1, 2, 4):
+        whole = make_design(X, make_executor(workers))
+        block = whole.take(chosen)
+        seen.append(
+            [
+                whole.matvec(w),
+                whole.matvec(np.where(np.arange(n_features) == 1, w, 0)),
+                whole.rmatvec(g),
+                whole.rmatvec(g, chosen),
+                block.matvec(w[chosen]),
+                block.rmatvec(g),
+            ]
+        )
+    blocks = whole.column_blocks if form.startswith("sparse") else whole.blocks
+    assert len(blocks) > 2
+    for other in seen[1:]:
+        for one, two in zip(seen[0], other, strict=True):
+            assert one.tobytes() == two.tobytes()
+
+
+@pytest.mark.parametrize("form", ["dense32", "sparse32"])
+def test_real_block_sizes_are_crossed(form):
+    n_rows = 2 * ROWS_PER_RANGE + 17
+    rng = np.random.default_rng(0)
+    X = table(rng, n_rows, 2)
+    whole = make_design(stored(X, form), make_executor(2))
+    block = whole.take(np.arange(2))
+    assert n_rows > 2 * ROWS_PER_RANGE
+    g = rng.normal(size=n_rows)
+    assert np.allclose(whole.rmatvec(g), X.T @ g, rtol=1e-11)
+    assert np.array_equal(block.matvec(np.array([1.0, 0.5])), X @ [1.0, 0.5])
+
+
+@pytest.mark.parametrize("form", ["dense32", "sparse32"])
+def test_sums_are_double_precision_whatever_the_storage(form):
+    # In float32 a million ones after 2²⁴ would be lost.
+    column = np.ones((1_000_000, 1))
+    column[0] = 2.0**24
+    whole = make_design(stored(column, form), make_executor(1))
+    assert whole.rmatvec(np.ones(len(column))).item() == 2.0**24 + 999_999
+    row = make_design(stored(column.T[:, :50_000], form), make_executor(1))
+    assert row.matvec(np.ones(50_000)).item() == 2.0**24 + 49_999
+    w = np.zeros(50_000)
+    w[:100] = 1.0  # few weights: the other kernel
+    assert row.matvec(w).item() == 2.0**24 + 99
+
+
+def test_all_columns_in_order_are_not_copied():
+    X = np.ones((5, 3), dtype=np.float32)
+    whole = DenseDesign(X, make_executor(1))
+    assert np.shares_memory(whole.take(np.arange(3)).X, X)
+    assert not np.shares_memory(whole.take(np.array([2, 1, 0])).X, X)
+
+
+def test_read_only_storage():
+    X = np.arange(12.0).reshape(4, 3)
+    X.flags.writeable = False
+    frozen = csr_array(X)
+    for array in (frozen.data, frozen.indices, frozen.indptr):
+        array.flags.writeable = False
+    for matrix in (X, frozen):
+        block = make_design(matrix, make_executor(1)).take(np.arange(3))
+        assert np.array_equal(block.matvec(np.ones(3)), X.sum(axis=1))
+        assert np.array_equal(block.rmatvec(np.ones(4)), X.sum(axis=0))
+
+
+def test_wide_indices():
+    X = csr_array(np.eye(4))
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    block = SparseDesign(X, make_executor(1)).take(np.array([1, 3]))
+    assert block.matvec(np.array([2.0, 5.0])).tolist() == [0, 2, 0, 5]

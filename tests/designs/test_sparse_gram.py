@@ -1,0 +1,84 @@
+"""Hessians of sparse columns against dense ones: columns that go as dense rows, the rest, both."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from leanrank.designs import sparse as sparse_design
+from leanrank.execution import make_executor
+from leanrank.losses.base import Labels
+from leanrank.losses.domination import DominationLoss
+from leanrank.problem import memory as problem_module
+from leanrank.problem.memory import Problem
+
+
+def problems(sizes, densities, dtype, seed=0, workers=1):
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    X = rng.normal(size=(n, len(densities))).astype(dtype)
+    X[rng.random(X.shape) > densities] = 0.0
+    labels = Labels(
+        y=rng.integers(0, 3, n).astype(np.float64),
+        query_ptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+    )
+    loss = DominationLoss()
+    plan = loss.prepare(labels)
+    executor = make_executor(workers)
+    u = rng.normal(size=n)
+    return [Problem(x, loss, plan, executor) for x in (X.astype(np.float64), csr_array(X))], u
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("most_in_head", [0, 1, 3, 32])
+@pytest.mark.parametrize("sizes", [[9, 1, 0, 30, 2], [200], [1] * 5 + [40] * 3])
+def test_any_split_into_head_and_tail(monkeypatch, sizes, most_in_head, dtype):
+    monkeypatch.setattr(sparse_design, "MOST_IN_HEAD", most_in_head)
+    monkeypatch.setattr(sparse_design, "ROWS_OF_HEAD", 7)
+    densities = np.array([0.05, 0.9, 0.0, 0.5, 0.02, 0.3, 1.0])
+    (dense, sparse), u = problems(sizes, densities, dtype)
+    for chosen in (np.arange(7), np.array([5, 0, 1]), np.array([2]), np.array([0, 4])):
+        expected = dense.hessian(dense.design.take(chosen), u, exact=True)
+        found = sparse.hessian(sparse.design.take(chosen), u)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_same_bits_for_any_number_of_threads(workers):
+    densities = np.array([0.9, 0.4, 0.2, 0.05, 0.01])
+    (_, one), u = problems([40_000], densities, np.float32)
+    (_, many), _ = problems([40_000], densities, np.float32, workers=workers)
+    features = np.arange(5)
+    first = one.hessian(one.design.take(features), u)
+    np.testing.assert_array_equal(first, many.hessian(many.design.take(features), u))
+
+
+def test_a_sample_of_rows_gives_the_hessian_of_the_sample():
+    densities = np.array([0.9, 0.4, 0.2, 0.05, 0.01])
+    (dense, sparse), u = problems([3000, 2500], densities, np.float64)
+    features = np.arange(5)
+    for problem in (dense, sparse):
+        assert problem._thinned(50) is not problem.plan
+    expected = dense.hessian(dense.design.take(features), u, exact=True, thin=50)
+    found = sparse.hessian(sparse.design.take(features), u, thin=50)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    full = sparse.hessian(sparse.design.take(features), u)
+    assert np.abs(found - full).max() > 1e-6
+
+
+def test_a_sample_of_most_rows_is_not_taken():
+    (_, sparse), u = problems([90], np.array([0.5, 0.1]), np.float64)
+    assert sparse._thinned(30) is sparse.plan
+    features = np.arange(2)
+    np.testing.assert_array_equal(
+        sparse.hessian(sparse.design.take(features), u, thin=30),
+        sparse.hessian(sparse.design.take(features), u),
+    )
+
+
+def test_rows_of_little_weight_enter_the_diagonal_only(monkeypatch):
+    monkeypatch.setattr(problem_module, "LONG_LIST", 10)
+    (_, sparse), u = problems([5000], np.array([0.9, 0.5, 0.1, 0.02]), np.float64)
+    u *= 3.0  # so that some documents matter little
+    block = sparse.design.take(np.arange(4))
+    full, rough = sparse.hessian(block, u), sparse.hessian(block, u, dropped=0.05)
+    assert 0 < np.abs(full - rough).max() < 0.2 * np.abs(full).max()

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import contextlib
+import pickle
+from unittest import SkipTest
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from leanrank import KernelRankRLS, RankingData, RankRLS, make_ranking
+from leanrank.errors import InputError, ModelError
+from leanrank.rankers.least_squares import kernel_rankrls
+
+KERNELS = {
+    "linear": {},
+    "poly": {"gamma": 0.1, "degree": 2, "coef0": 0.5},
+    "rbf": {"gamma": 0.05},
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    data = make_ranking(n_queries=15, n_features=5, random_state=1)
+    shuffled = np.random.default_rng(0).permutation(len(data))
+    return data.X[shuffled], data.y[shuffled], data.qid[shuffled]
+
+
+@pytest.mark.parametrize("name", ["linear", "rbf"])
+def test_scikit_learns_battery(name):
+    for estimator, check in estimator_checks_generator(KernelRankRLS(kernel=name)):
+        with contextlib.suppress(SkipTest):
+            check(estimator)
+
+
+@pytest.mark.parametrize("normalize", ["none", "query", "term"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_linear_kernel_is_rankrls(data, normalize, sparse):
+    X, y, qid = data
+    weight = np.random.default_rng(1).integers(0, 3, len(y))
+    given = csr_array(X) if sparse else X
+    linear = RankRLS(0.3, normalize=normalize).fit(X, y, qid, sample_weight=weight)
+    dual = KernelRankRLS(0.3, kernel="linear", normalize=normalize)
+    dual.fit(given, y, qid, sample_weight=weight)
+    assert np.allclose(dual.predict(given), linear.predict(X))
+    alphas = [1e-6, 0.1, 10.0]
+    assert np.allclose(
+        dual.leave_query_out(given, y, qid, alphas=alphas, sample_weight=weight),
+        linear.leave_query_out(X, y, qid, alphas=alphas, sample_weight=weight),
+        atol=1e-7,
+    )
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("alpha", [1e-4, 0.1, 10.0])
+def test_leave_query_out_is_training_without_the_query(data, name, alpha):
+    X, y, qid = data
+    ranker = KernelRankRLS(alpha, kernel=name, normalize="none", **KERNELS[name])
+    scores = ranker.leave_query_out(X, y, qid)[0]
+    for q in np.unique(qid):
+        mine = qid == q
+        again = ranker.fit(X[~mine], y[~mine], qid[~mine]).predict(X[mine])
+        assert np.allclose(scores[mine], again, rtol=1e-6, atol=1e-7 * np.abs(again).max())
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_precomputed_kernel_is_the_same(data, name):
+    X, y, qid = data
+    options = KERNELS[name]
+    plain = KernelRankRLS(0.1, kernel=name, **options).fit(X, y, qid)
+    kernel = pairwise_kernels(X, metric=name, **options)
+    ranker = KernelRankRLS(0.1, kernel="precomputed").fit(kernel, y, qid)
+    new = np.random.default_rng(2).normal(size=(7, 5))
+    between = pairwise_kernels(new, X, metric=name, **options)
+    assert np.allclose(ranker.predict(between), plain.predict(new))
+    assert np.allclose(ranker.leave_query_out(kernel, y, qid), plain.leave_query_out(X, y, qid))
+    assert ranker.score(kernel, y, qid) == pytest.approx(plain.score(X, y, qid))
+
+
+def test_the_optimum_of_the_objective(data):
+    X, y, qid = data
+    ranker = KernelRankRLS(0.1, kernel="rbf", gamma=0.05, normalize="none").fit(X, y, qid)
+    kernel = pairwise_kernels(X, metric="rbf", gamma=0.05)
+    order = RankingData(X, y, qid).order
+    beta = np.empty(len(y))
+    beta[order] = ranker.dual_coef_
+
+    def objective(coefficients):
+        scores = kernel @ coefficients
+        away = scores - y
+        away = away - np.array([away[qid == q].mean() for q in qid])
+        return 0.5 * away @ away + 0.05 * coefficients @ scores
+
+    best = objective(beta)
+    rng = np.random.default_rng(3)
+    assert all(objective(beta + 1e-3 * rng.normal(size=len(y))) > best for _ in range(20))
+
+
+def test_ranking_data_and_pickles(data):
+    X, y, qid = data
+    held = RankingData(X, y, qid)
+    ranker = KernelRankRLS(0.1, gamma=0.05).fit(held)
+    assert np.allclose(ranker.predict(held), ranker.predict(X)[held.order])
+    assert np.array_equal(pickle.loads(pickle.dumps(ranker)).predict(X), ranker.predict(X))
+    assert np.array_equal(ranker.rank(held), ranker.rank(X, qid)[held.order])
+    assert ranker.leave_query_out(held).shape == (1, len(held))
+
+
+def test_what_is_refused(data, monkeypatch):
+    X, y, qid = data
+    for options, words in (
+        ({"kernel": "cosine"}, "kernel='cosine'"),
+        ({"alpha": 0}, "above 0"),
+        ({"gamma": -1.0}, "gamma=-1.0"),
+        ({"kernel": "poly", "degree": 0}, "degree=0"),
+    ):
+        with pytest.raises(InputError, match=words):
+            KernelRankRLS(**options).fit(X, y, qid)
+    with pytest.raises(InputError, match="must be square"):
+        KernelRankRLS(kernel="precomputed").fit(X, y, qid)
+    fitted = KernelRankRLS().fit(X, y, qid)
+    with pytest.raises(ModelError, match="not linear"):
+        fitted.to_model()
+    with pytest.raises(AttributeError, match="no weights"):
+        fitted.sparsity_
+    with pytest.raises(InputError, match="expecting 5 features"):
+        fitted.predict(RankingData(X[:, :3], y, qid))
+    monkeypatch.setattr(kernel_rankrls, "LARGEST_FACTORISATION", 10)
+    with pytest.raises(InputError, match="too large"):
+        KernelRankRLS().fit(X, y, qid)

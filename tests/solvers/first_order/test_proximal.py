@@ -1,0 +1,184 @@
+"""Proximal gradient against Newton, with and without momentum, whatever K it is given."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from leanrank.errors import InputError
+from leanrank.losses.domination import DominationLoss
+from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.penalties.power import PowerPenalty
+from leanrank.solvers.first_order.proximal import solve_proximal
+from leanrank.solvers.newton.solver import solve_newton
+from tests.solvers.newton.test_solver import replaced
+from tests.solvers.reference_domination import random_features, random_labels
+from tests.solvers.reference_pairs import Pairs, problem_of
+
+LOSSES = {"pairs": SquaredHingeLoss, "lists": DominationLoss}
+
+
+def make(seed, form="dense", n_features=6, loss="pairs", offset=False, n_jobs=None, **options):
+    rng = np.random.default_rng(seed)
+    labels = random_labels(rng, n_queries=15, **options)
+    if offset:
+        labels = replaced(labels, offset=rng.normal(size=len(labels.y)))
+    X = random_features(rng, len(labels.y), n_features, form)
+    return X, labels, problem_of(X, labels, LOSSES[loss](), n_jobs)
+
+
+def strongest(problem):
+    zero = problem.scores(np.zeros(problem.n_features))
+    return np.abs(problem.design.rmatvec(problem.evaluate(zero)[1])).max()
+
+
+@pytest.mark.parametrize("accelerate", [False, True], ids=["published", "accelerated"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("ratio", [1.0, 0.5, 0.0])
+def test_the_optimum_is_newtons(accelerate, loss, form, ratio):
+    _, _, problem = make(len(form), form, loss=loss, offset=ratio == 0.5)
+    for share in (0.3, 0.03):
+        penalty = ElasticNet.build(share * strongest(problem), ratio, 6)
+        tol = 1e-8 if accelerate else 1e-5
+        best = solve_newton(problem, penalty, tol=1e-10)
+        solution = solve_proximal(problem, penalty, tol=tol, accelerate=accelerate)
+        assert solution.converged
+        assert solution.gap <= tol
+        assert solution.objective <= best.objective * (1 + tol)
+        assert solution.objective * (1 - solution.gap) <= best.objective
+        np.testing.assert_allclose(solution.w, best.w, atol=10 * np.sqrt(tol) * abs(best.w).max())
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_the_objective_and_the_conditions_of_its_optimum(accelerate):
+    X, labels, problem = make(4, n_features=10, normalize="term")
+    pairs = Pairs(X, labels)
+    penalty = ElasticNet.build(0.05 * strongest(problem), 1.0, 10)
+    solution = solve_proximal(problem, penalty, tol=1e-9, accelerate=accelerate)
+    value, c = pairs.loss(solution.w, 2)
+    assert solution.objective == pytest.approx(value + penalty.value(solution.w), rel=1e-12)
+    assert penalty.residual(solution.w, c).max() <= 1e-4 * penalty.above[0]
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("lipschitz", [1e-12, 1e-3, 1.0, 1e3])
+def test_any_guess_of_k_ends_at_the_optimum(accelerate, lipschitz):
+    _, _, problem = make(5)
+    penalty = ElasticNet.build(0.2 * strongest(problem), 1.0, 6)
+    solution = solve_proximal(
+        problem, penalty, lipschitz=lipschitz, tol=1e-6, accelerate=accelerate, max_iter=100_000
+    )
+    assert solution.converged
+    assert solution.objective == pytest.approx(solve_newton(problem, penalty).objective, rel=2e-6)
+    assert solution.history[0]["lipschitz"] == lipschitz
+    if lipschitz < 1e-2:
+        assert solution.history[-1]["lipschitz"] > lipschitz
+
+
+def test_the_published_iteration_is_what_is_published():
+    X, labels, problem = make(6)
+    pairs = Pairs(X, labels)
+    alpha, k = 0.1 * strongest(problem), 50.0
+    w = np.zeros(6)
+    for _ in range(10):
+        moved = w - pairs.loss(w, 2)[1] / k
+        w = np.sign(moved) * np.maximum(np.abs(moved) - alpha / k, 0.0)
+    penalty = ElasticNet.build(alpha, 1.0, 6)
+    solution = solve_proximal(problem, penalty, lipschitz=k, tol=1e-12, max_iter=10)
+    assert solution.n_iter == 10
+    assert not solution.converged
+    np.testing.assert_allclose(solution.w, w, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_the_best_point_is_kept_and_no_bound_lies(accelerate):
+    _, _, problem = make(7, n_features=20)
+    penalty = ElasticNet.build(0.01 * strongest(problem), 1.0, 20)
+    best = solve_newton(problem, penalty, tol=1e-10).objective
+    told = []
+    solution = solve_proximal(
+        problem, penalty, tol=1e-8, max_iter=500, accelerate=accelerate, callback=told.append
+    )
+    assert told == solution.history
+    values = [e["objective"] for e in told]
+    assert all(b <= a for a, b in itertools.pairwise(values))
+    assert all(e["objective"] * (1 - e["gap"]) <= best for e in told)
+    assert solution.objective == values[-1]
+
+
+def test_momentum_pays():
+    _, _, problem = make(8, n_features=20)
+    penalty = ElasticNet.build(0.01 * strongest(problem), 1.0, 20)
+    plain, fast = (
+        solve_proximal(problem, penalty, tol=1e-5, max_iter=50_000, accelerate=accelerate)
+        for accelerate in (False, True)
+    )
+    assert plain.converged
+    assert fast.converged
+    assert 2 * fast.n_iter < plain.n_iter
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_signs_factors_and_a_start(accelerate):
+    _, _, problem = make(9, n_features=8)
+    factors = np.array([0, np.inf, 1, 1, 2, 0.5, 1, 1])
+    signs = np.array([0, 0, 1, -1, 1, -1, 0, 0])
+    penalty = ElasticNet.build(0.1 * strongest(problem), 1.0, 8, factors, signs)
+    best = solve_newton(problem, penalty, tol=1e-9)
+    start = np.full(8, 3.0)
+    for w in (None, start):
+        solution = solve_proximal(
+            problem, penalty, w=w, tol=1e-6, accelerate=accelerate, max_iter=50_000
+        )
+        assert solution.converged
+        assert solution.w[1] == 0
+        assert np.all(solution.w[signs == 1] >= 0)
+        assert np.all(solution.w[signs == -1] <= 0)
+        assert solution.objective == pytest.approx(best.objective, rel=2e-6)
+    assert (start == 3.0).all()
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_degenerate_problems(accelerate):
+    X, labels, problem = make(10)
+    empty = ElasticNet.build(2 * strongest(problem), 1.0, 6)
+    solution = solve_proximal(problem, empty, accelerate=accelerate, tol=1e-9)
+    assert solution.converged
+    assert solution.n_iter == 0
+    flat = problem_of(np.zeros_like(X), labels, SquaredHingeLoss())
+    solution = solve_proximal(flat, ElasticNet.build(0.1, 0.5, 6), accelerate=accelerate)
+    assert solution.converged
+    assert not solution.w.any()
+    huge = problem_of(X * 1e8, labels, SquaredHingeLoss())
+    penalty = ElasticNet.build(0.1 * strongest(huge), 1.0, 6)
+    assert solve_proximal(huge, penalty, accelerate=accelerate).converged
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_the_last_digits_end_the_search(accelerate):
+    _, _, problem = make(11, n_features=3)
+    penalty = ElasticNet.build(0.2 * strongest(problem), 0.5, 3)
+    solution = solve_proximal(problem, penalty, tol=1e-300, accelerate=accelerate)
+    assert solution.gap <= 1e-13
+    assert solution.n_iter < 10_000
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_threads_do_not_change_a_bit(accelerate, form):
+    one, two = (
+        solve_proximal(problem, ElasticNet.build(0.02, 1.0, 6), accelerate=accelerate)
+        for problem in (make(12, form, n_jobs=1)[2], make(12, form, n_jobs=2)[2])
+    )
+    assert np.array_equal(one.w, two.w)
+    assert one.history == two.history
+
+
+def test_a_penalty_that_it_cannot_use_is_refused_by_name():
+    _, _, problem = make(13)
+    with pytest.raises(InputError, match=r"proximal.*power"):
+        solve_proximal(problem, PowerPenalty.build(0.1, 3, 6))

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from leanrank.execution import make_executor
+from leanrank.solvers.least_squares.greedy import make_state
+from leanrank.solvers.least_squares.greedy_search import (
+    Choice,
+    errors_without,
+    floating,
+    forward,
+    nested_weights,
+)
+from tests.solvers.reference_rankrls import centre, centred_of, left_out, random_problem, ridge
+
+
+def search(X, plan, alpha, steps, *, float_=False, kind="standard", **options):
+    centred = centred_of(X, plan)
+    choice = Choice(X.shape[1], **options)
+
+    def start():
+        return make_state(kind, centred, alpha, make_executor(1))
+
+    def record(residual):
+        return residual.copy()
+
+    if float_:
+        return floating(start, centred, alpha, steps, choice, record)
+    return forward(start(), steps, choice, record)
+
+
+def error(X, plan, chosen, alpha):
+    A, b = centre(X, plan)
+    query_of = np.repeat(np.arange(len(plan.query_ptr) - 1), np.diff(plan.query_ptr))
+    return float(np.sum(left_out(A, b, query_of, list(chosen), alpha) ** 2))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forward_takes_the_best_at_each_step(seed):
+    X, plan = random_problem(np.random.default_rng(seed))
+    subsets = search(X, plan, 0.1, 7)
+    assert [len(s.features) for s in subsets] == list(range(1, 8))
+    for before, after in zip([[]] + [s.features.tolist() for s in subsets], subsets, strict=False):
+        assert after.features[:-1].tolist() == before
+        others = [error(X, plan, [*before, i], 0.1) for i in range(7) if i not in before]
+        assert after.criterion == pytest.approx(min(others), rel=1e-9)
+        assert after.criterion == pytest.approx(float(after.by_query @ after.by_query))
+
+
+def test_the_first_of_equals_is_taken():
+    X, plan = random_problem(np.random.default_rng(0))
+    X[:, 6] = X[:, 2]
+    X[:, 1] = X[:, 2]
+    first = search(X, plan, 0.1, 1)[0].features
+    gains = [-error(X, plan, [i], 0.1) for i in range(7)]
+    if np.argmax(gains) in (1, 2, 6):
+        assert first.tolist() == [1]
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.1, 10.0])
+def test_errors_without_each_feature(alpha):
+    X, plan = random_problem(np.random.default_rng(1), weights=True)
+    chosen = np.array([5, 0, 3, 6])
+    fast = errors_without(centred_of(X, plan), chosen, alpha)
+    slow = [error(X, plan, np.delete(chosen, at), alpha) for at in range(4)]
+    assert np.allclose(fast, slow, rtol=1e-7)
+
+
+def test_floating_is_nowhere_worse_and_sometimes_better():
+    better = 0
+    for seed in range(40):
+        X, plan = random_problem(np.random.default_rng(seed), n=7, sizes=[6] * 8)
+        ahead = search(X, plan, 0.05, 6)
+        float_ = search(X, plan, 0.05, 6, float_=True)
+        for k, (one, other) in enumerate(zip(ahead, float_, strict=True), 1):
+            assert len(set(other.features.tolist())) == k
+            assert other.criterion <= one.criterion
+            assert other.criterion == pytest.approx(error(X, plan, other.features, 0.05), rel=1e-8)
+            better += other.criterion < one.criterion * (1 - 1e-9)
+    assert better > 0
+
+
+def test_floating_finds_the_best_pair_that_forward_misses():
+    # y is the difference of two features; a third is the best alone, and not in the best pair
+    rng = np.random.default_rng(3)
+    X, plan = random_problem(rng, n=4, sizes=[10] * 12)
+    base = rng.normal(size=(120, 3))
+    X[:, 0], X[:, 1] = base[:, 0] + 0.7 * base[:, 2], base[:, 1] + 0.7 * base[:, 2]
+    y = X[:, 0] - X[:, 1]
+    X[:, 2] = y + 0.6 * rng.normal(size=120)
+    plan = type(plan)(**{**plan.__dict__, "y": y})
+    ahead, float_ = (search(X, plan, 1e-6, 3, float_=f) for f in (False, True))
+    best = min(combinations(range(4), 2), key=lambda pair: error(X, plan, pair, 1e-6))
+    assert best == (0, 1)
+    assert set(ahead[1].features.tolist()) != {0, 1}
+    assert set(float_[1].features.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1.0, 1e6, 1e12])
+def test_weights_of_every_size(alpha):
+    X, plan = random_problem(np.random.default_rng(2), n=8, sizes=[7] * 9)
+    X[:, 7] = X[:, 6] + 1e-4 * X[:, 0]
+    A, b = centre(X, plan)
+    chosen = np.array([6, 3, 7, 2, 1])  # 6 and 7 nearly the same
+    for k, w in enumerate(nested_weights(centred_of(X, plan), chosen, alpha), 1):
+        expected = ridge(A[:, chosen[:k]], b, alpha)
+        assert np.allclose(w, expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
+
+
+def test_candidates_are_drawn_and_repeatable():
+    X, plan = random_problem(np.random.default_rng(4), n=30)
+    runs = [
+        search(X, plan, 0.1, 5, n_candidates=3, random=np.random.default_rng(seed))[-1]
+        for seed in (0, 0, 1)
+    ]
+    assert runs[0].features.tolist() == runs[1].features.tolist() != runs[2].features.tolist()
+    everything = search(X, plan, 0.1, 5, n_candidates=100)[-1]
+    assert everything.features.tolist() == search(X, plan, 0.1, 5)[-1].features.tolist()
+
+
+def test_gain_per_cost():
+    choice = Choice(3, costs=np.array([1.0, 10.0, 1.0]))
+    all_ = np.arange(3)
+    assert choice.best(all_, np.array([1.0, 5.0, 0.5])) == 0
+    assert choice.best(all_, np.array([0.1, 5.0, 0.05])) == 1
+    assert choice.best(all_, np.array([-1.0, -0.5, -2.0])) == 0  # dear and bad is worse
+    assert Choice(2, costs=np.array([0.0, 1.0])).best(np.arange(2), np.array([1e-9, 1.0])) == 0
+
+
+def test_a_budget_is_kept():
+    X, plan = random_problem(np.random.default_rng(5))
+    costs = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 5.0])
+    subsets = search(X, plan, 0.1, 7, costs=costs, budget=0.7)
+    spent = costs[subsets[-1].features].sum()
+    assert spent <= 0.7 + 1e-9
+    left = np.setdiff1d(np.arange(7), subsets[-1].features)
+    assert (costs[left] > 0.7 - spent).all()  # nothing affordable is left
