@@ -13,7 +13,6 @@ from leanrank.designs import _sparse_gram
 from leanrank.designs import products as _products
 from leanrank.designs.dense import Curvature
 from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
-from leanrank.problem import column_model as _quadratic_columns
 
 NONZEROS_PER_BLOCK = 1 << 19
 """Non-zeros in one unit of work over the columns of a sparse matrix."""
@@ -201,7 +200,7 @@ class SparseBlock:
         values, rows = self._weighed_entries
         sums, extra = np.zeros((n_cells, n_atoms, n)), np.zeros((2, n))
         self.executor.map(
-            lambda at: _quadratic_columns.weigh_columns(
+            lambda at: _sparse_gram.weigh_columns(
                 design.data,
                 design.indices,
                 self.band_starts,

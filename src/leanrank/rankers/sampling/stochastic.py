@@ -160,7 +160,8 @@ class StochasticRanker(BaseRanker):
         """Learn from more data than fits in memory.
 
         Takes what :func:`leanrank.rankers.sampling.streaming.fit_stream` takes: a source of text,
-        Parquet or chunks, and options for checkpoints, validation and features that appear on the way.
+        Parquet or chunks, and options for checkpoints, validation and features that appear on
+        the way.
         """
         from leanrank.rankers.sampling.streaming import fit_stream
 
