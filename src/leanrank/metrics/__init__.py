@@ -5,6 +5,12 @@ from typing import TYPE_CHECKING
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
+    from leanrank.data.trec import Qrels as Qrels
+    from leanrank.data.trec import Run as Run
+    from leanrank.data.trec import dump_qrels as dump_qrels
+    from leanrank.data.trec import dump_run as dump_run
+    from leanrank.data.trec import load_qrels as load_qrels
+    from leanrank.data.trec import load_run as load_run
     from leanrank.metrics.comparison import Comparison as Comparison
     from leanrank.metrics.comparison import compare as compare
     from leanrank.metrics.comparison import compare_values as compare_values
@@ -17,12 +23,6 @@ if TYPE_CHECKING:
     from leanrank.metrics.model_size import percent_zero as percent_zero
     from leanrank.metrics.model_size import sparsity as sparsity
     from leanrank.metrics.runs import evaluate_run as evaluate_run
-    from leanrank.metrics.trec import Qrels as Qrels
-    from leanrank.metrics.trec import Run as Run
-    from leanrank.metrics.trec import dump_qrels as dump_qrels
-    from leanrank.metrics.trec import dump_run as dump_run
-    from leanrank.metrics.trec import load_qrels as load_qrels
-    from leanrank.metrics.trec import load_run as load_run
 
 __getattr__, __dir__, __all__ = attach(
     "leanrank.metrics",
@@ -32,16 +32,16 @@ __getattr__, __dir__, __all__ = attach(
         "Convention": "leanrank.metrics.conventions",
         "Evaluation": "leanrank.metrics.evaluation",
         "Measure": "leanrank.metrics.measures",
-        "Qrels": "leanrank.metrics.trec",
-        "Run": "leanrank.metrics.trec",
+        "Qrels": "leanrank.data.trec",
+        "Run": "leanrank.data.trec",
         "compare": "leanrank.metrics.comparison",
         "compare_values": "leanrank.metrics.comparison",
-        "dump_qrels": "leanrank.metrics.trec",
-        "dump_run": "leanrank.metrics.trec",
+        "dump_qrels": "leanrank.data.trec",
+        "dump_run": "leanrank.data.trec",
         "evaluate": "leanrank.metrics.evaluation",
         "evaluate_run": "leanrank.metrics.runs",
-        "load_qrels": "leanrank.metrics.trec",
-        "load_run": "leanrank.metrics.trec",
+        "load_qrels": "leanrank.data.trec",
+        "load_run": "leanrank.data.trec",
         "parse_measures": "leanrank.metrics.measures",
         "percent_zero": "leanrank.metrics.model_size",
         "sparsity": "leanrank.metrics.model_size",

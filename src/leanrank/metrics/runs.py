@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.trec import Qrels, Run
 from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.evaluation import Evaluation, measure_lists
 from leanrank.metrics.measures import COVERAGE, TOP_RANK, Measure, parse_measures
-from leanrank.metrics.trec import Qrels, Run
 
 
 def evaluate_run(
