@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import math
 import os
-import sys
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank._typing import AnyArray, FloatArray
-from leanrank.errors import FileError, InputError, ParseError
+from leanrank.data.text_lines import parse_number, shown_name, text_lines
+from leanrank.errors import InputError, ParseError
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         _refuse_twice(fields[0], fields[2], seen, path, line)
         qids.append(fields[0])
         docs.append(fields[2])
-        scores.append(_number(fields[4], "score", path, line))
+        scores.append(parse_number(fields[4], "score", path, line))
         tag = fields[5]
     return Run(np.array(qids, np.str_), np.array(docs, np.str_), np.array(scores, float), tag)
 
@@ -85,7 +84,7 @@ def load_qrels(path: str | os.PathLike[str]) -> Qrels:
         _refuse_twice(fields[0], fields[2], seen, path, line)
         qids.append(fields[0])
         docs.append(fields[2])
-        labels.append(_number(fields[3], "label", path, line))
+        labels.append(parse_number(fields[3], "label", path, line))
     return Qrels(np.array(qids, np.str_), np.array(docs, np.str_), np.array(labels, float))
 
 
@@ -152,50 +151,14 @@ def _size(table: Run | Qrels) -> str:
 def _rows(
     path: str | os.PathLike[str], n_fields: int, form: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """Give line number and fields of every line that is not blank."""
-    name = _shown(path)
-    try:
-        with _opened(path) as stream:
-            for line, raw in enumerate(stream, start=1):
-                try:
-                    fields = raw.decode("utf-8").split()
-                except UnicodeDecodeError as error:
-                    raise ParseError(
-                        "the line is not UTF-8 text",
-                        path=name,
-                        line=line,
-                        column=error.start + 1,
-                    ) from None
-                if not fields:
-                    continue
-                if len(fields) != n_fields:
-                    raise ParseError(
-                        f"expected {n_fields} fields ({form}), found {len(fields)}",
-                        path=name,
-                        line=line,
-                    )
-                yield line, fields
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileError(f"{name}: cannot be read ({reason})") from error
-
-
-def _opened(path: str | os.PathLike[str]) -> Any:
-    if os.fspath(path) == "-":
-        return contextlib.nullcontext(sys.stdin.buffer)
-    return gzip.open(path, "rb") if os.fspath(path).endswith(".gz") else Path(path).open("rb")
-
-
-def _number(text: str, what: str, path: str | os.PathLike[str], line: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ParseError(
-            f"the {what} {text!r} is not a finite number", path=_shown(path), line=line
-        )
-    return value
+    """Yield line number and fields of every line that is not blank."""
+    for line, text in text_lines(path):
+        fields = re.findall(r"[^ \t]+", text)
+        if fields and len(fields) != n_fields:
+            problem = f"expected {n_fields} fields ({form}), found {len(fields)}"
+            raise ParseError(problem, path=shown_name(path), line=line)
+        if fields:
+            yield line, fields
 
 
 def _refuse_twice(
@@ -203,7 +166,7 @@ def _refuse_twice(
 ) -> None:
     if (qid, doc) in seen:
         problem = f"document {doc!r} is listed a second time for query {qid!r}: keep one"
-        raise ParseError(problem, path=_shown(path), line=line)
+        raise ParseError(problem, path=shown_name(path), line=line)
     seen.add((qid, doc))
 
 
@@ -227,7 +190,3 @@ def _text_file(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
         io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as out,
     ):
         yield out
-
-
-def _shown(path: str | os.PathLike[str]) -> str:
-    return "<stdin>" if os.fspath(path) == "-" else os.fspath(path)
