@@ -51,5 +51,5 @@ def test_numbers(text):
     "text", ["", "١٢", "１", "1_0", "nan", "inf", "1e999", "0x1", " 1", "1\u00a0"]
 )
 def test_what_is_no_number(text):
-    with pytest.raises(ParseError, match="f, line 3: the score .* is not a finite number"):
+    with pytest.raises(ParseError, match=r"f, line 3: the score .* is not a finite number"):
         parse_number(text, "score", "f", 3)

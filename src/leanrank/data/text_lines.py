@@ -40,10 +40,10 @@ def text_lines(
             while raw := stream.readline(longest + 1):
                 line += 1
                 if len(raw) > longest:
-                    problem = (
-                        f"the line is longer than {longest:,} bytes: write one record per line"
-                    )
+                    problem = f"the line is longer than {longest:,} bytes: write a record per line"
                     raise ParseError(problem, path=name, line=line)
+                if b"\0" in raw:
+                    raise ParseError("the line holds a NUL byte", path=name, line=line)
                 try:
                     text = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
