@@ -16,7 +16,7 @@ help:
 
 # A half-made environment, from a run that was interrupted, is made again.
 define make_venv
-@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "leanrank needs Python 3.10 or later, and $(PYTHON) is older: make PYTHON=/path/to/python3")'
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "leanrank needs Python 3.11 or later, and $(PYTHON) is older: make PYTHON=/path/to/python3")'
 @$(1)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(1)
 endef
 

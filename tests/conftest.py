@@ -8,17 +8,22 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Compiled kernels make a first example slow, so no example has a deadline. In CI the examples are
-# the same on every run: a failure there can be repeated.
-_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("default", **_COMMON)
-settings.register_profile("ci", derandomize=True, print_blob=True, **_COMMON)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+# The same examples on every run: a test passes or fails for everyone. `make fuzz` explores.
+# Compiled kernels make a first example slow, so no example has a deadline.
+settings.register_profile(
+    "same",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """Give the directory of public data sets, or skip the test with the reason."""
+    """Return the directory of public data sets, or skip the test with the reason."""
     folder = os.environ.get("LEANRANK_DATA")
     if not folder:
         pytest.skip("LEANRANK_DATA is not set: no public data sets to test on")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrank.errors import FileError, ModelError
-from leanrank.model import LinearModel, load_model
+from leanrank.model import LinearModel, load_model, make_provenance
 from leanrank.model.writing import layout
 
 VALID = LinearModel.from_coef(
@@ -34,6 +34,30 @@ def without(*path):
         inner = inner[key]
     del inner[path[-1]]
     return document
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ("9007199254740993", "a whole number that a double cannot hold: the nearest is 90"),
+        ("1e-400", "the number '1e-400' is too small for a double"),
+        ("-0.0000e-999", "value is zero"),
+    ],
+)
+def test_a_number_that_a_double_cannot_hold_is_refused(tmp_path, number, message):
+    text = layout(VALID).replace("0.5", number)
+    assert number in text
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(ModelError, match=message):
+        load_model(tmp_path / "m.json")
+
+
+def test_a_large_seed_survives_in_the_provenance(tmp_path):
+    made = make_provenance(parameters={"random_state": 2**60 + 1})
+    LinearModel.from_coef([1.0], provenance=made).save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").provenance["parameters"] == {
+        "random_state": "1152921504606846977"
+    }
 
 
 WEIGHT = {"feature": "bm25", "value": 1.0}

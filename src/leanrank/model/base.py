@@ -20,7 +20,7 @@ from leanrank.model.provenance import to_json_values
 from leanrank.model.scoring import rank_within_queries
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from leanrank.model.explain import Explanation
 

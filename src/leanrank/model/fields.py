@@ -96,7 +96,7 @@ class Field:
         return self.value
 
     def number(self) -> float:
-        """Check for a finite number; true and false are none."""
+        """Check for a finite number that a double holds; true and false are none."""
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             self.wrong("a number")
         try:
@@ -106,6 +106,11 @@ class Field:
         if not math.isfinite(number):
             self.fail(
                 "is not a finite number: NaN, Infinity and numbers beyond 1.8e308 are not allowed"
+            )
+        if number != self.value:
+            self.fail(
+                f"is {describe(self.value)}, a whole number that a double cannot hold: the nearest "
+                f"is {number:.0f}"
             )
         return number
 

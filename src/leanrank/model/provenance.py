@@ -123,8 +123,10 @@ def to_json_values(value: Any) -> Any:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):  # JSON numbers are doubles to most readers
+        return value if abs(value) <= 2**53 else str(value)
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, float):

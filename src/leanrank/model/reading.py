@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from leanrank.errors import FileError, ModelError
 from leanrank.model.base import Model
 from leanrank.model.boosted import BoostedModel
-from leanrank.model.fields import Duplicated, Field
+from leanrank.model.fields import Duplicated, Field, shorten
 from leanrank.model.linear import LinearModel
 
 FORMAT = "leanrank-model"
@@ -107,15 +108,22 @@ def _parse(content: bytes, source: str) -> Any:
             f"{source}: byte {error.start + 1} is not UTF-8 text: a model is a JSON document"
         ) from error
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_object, parse_float=_float)
     except json.JSONDecodeError as error:
         raise ModelError(
             f"{source}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})"
         ) from error
     except RecursionError as error:
         raise ModelError(f"{source}: not a model: the JSON is nested too deeply") from error
-    except ValueError as error:  # a whole number with thousands of digits
+    except ValueError as error:  # a number beyond what Python or a double can hold
         raise ModelError(f"{source}: not a model: {error}") from error
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if number == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
+        raise ValueError(f"the number {shorten(text)} is too small for a double")
+    return number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

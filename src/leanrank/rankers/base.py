@@ -24,7 +24,7 @@ from leanrank.rankers.inputs import validated_matrix as validated_matrix
 from leanrank.rankers.preferences import count_informative, grouped_edges
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from leanrank.model import Model
     from leanrank.model.explain import Explanation

@@ -25,7 +25,7 @@ from leanrank.rankers.newton.penalized import PenalizedRanker
 from leanrank.rankers.path import alpha_grid
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 MEASURES = ("map", "p@10", "domination_error", "all_pairs_error")
 

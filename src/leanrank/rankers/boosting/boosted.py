@@ -21,7 +21,7 @@ from leanrank.rankers.validation import check_measure, held_out_data
 from leanrank.solvers.boosting.threshold_columns import column_values
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 Callback = Callable[[dict[str, Any]], None]
 

@@ -21,7 +21,7 @@ from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
 from leanrank.solvers.least_squares.spectrum import DualSpectrum, factorise_kernel
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from leanrank.model import LinearModel
 

@@ -37,7 +37,7 @@ from leanrank.solvers.sampling.coregularised import (
 from leanrank.solvers.sampling.pair_descent import PairRule, largest_pair, schedule_code
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 
 class LCRA(SampledPairRanker):

@@ -22,7 +22,7 @@ from leanrank.solvers.sampling.pair_sampling import new_state
 from leanrank.solvers.sampling.pamir import RetrievalBlock, make_retrieval_block, take_steps
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 SCORES_AT_ONCE = 1 << 22
 """Scores that are held while queries are measured or ranked."""

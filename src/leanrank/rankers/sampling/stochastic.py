@@ -22,7 +22,7 @@ from leanrank.rankers.validation import check_measure, held_out_data
 from leanrank.solvers.sampling.pair_sampling import document_keys
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 Callback = Callable[[dict[str, Any]], None]
 
