@@ -56,6 +56,15 @@ def minmax_sparse(X: Matrix, query_ptr: IntArray) -> Matrix:
     return X
 
 
+def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest value of each column in float64; NaN does not count."""
+    if isinstance(X, np.ndarray):
+        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    else:
+        low, high = (part.toarray().ravel() for part in (X.nanmin(axis=0), X.nanmax(axis=0)))
+    return low.astype(np.float64), high.astype(np.float64)
+
+
 def mean_and_deviation(X: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Give mean and deviation of each column in float64; a constant column has deviation 1."""
     mean = X.mean(axis=0, dtype=np.float64)

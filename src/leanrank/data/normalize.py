@@ -6,7 +6,7 @@ small dictionary: :func:`normalizer_from_dict` gives back what ``to_dict`` wrote
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -301,11 +301,7 @@ class GlobalMinMaxScaler(Normalizer):
         return self
 
     def _learn(self, X: Matrix) -> None:
-        low, high = X.min(axis=0), X.max(axis=0)
-        if not isinstance(X, np.ndarray):
-            low, high = low.toarray(), high.toarray()
-        self.min_ = np.asarray(low, dtype=np.float64).ravel()
-        self.max_ = np.asarray(high, dtype=np.float64).ravel()
+        self.min_, self.max_ = _scaling.column_ranges(X)
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         span = np.where(self.max_ > self.min_, self.max_ - self.min_, 1.0)
@@ -335,14 +331,14 @@ NORMALIZERS: dict[str, type[Normalizer]] = {
 """The normalisers by the name that they have in a model file and on the command line."""
 
 
-def make_normalizer(kind: str) -> Any:
-    """Give a new normaliser of a kind.
+def make_normalizer(kind: Any, choices: Iterable[str] = tuple(NORMALIZERS)) -> Any:
+    """Return a new normaliser of a kind; a message about an unknown one lists ``choices``.
 
     >>> make_normalizer("query-rank")
     QueryRankScaler()
     """
     if not isinstance(kind, str) or kind not in NORMALIZERS:
-        raise InputError(f"there is no normaliser {kind!r}: choose from {', '.join(NORMALIZERS)}")
+        raise InputError(f"there is no normaliser {kind!r}: choose from {', '.join(choices)}")
     return NORMALIZERS[kind]()
 
 
