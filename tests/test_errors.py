@@ -45,7 +45,9 @@ def test_every_error_is_also_what_python_users_catch() -> None:
 
 
 def test_all_lists_every_class() -> None:
-    defined = {n for n, v in vars(errors).items() if inspect.isclass(v)}
+    module = errors.__name__
+    defined = {n for n, v in vars(errors).items() if getattr(v, "__module__", "") == module}
+    defined = {name for name in defined if inspect.isclass(getattr(errors, name))}
     assert defined == set(errors.__all__)
 
 
@@ -67,3 +69,12 @@ def test_missing_dependency_says_what_to_install() -> None:
     error = errors.MissingDependencyError("polars", "frames", "Reading frames")
     assert "pip install 'leanrank[frames]'" in str(error)
     assert "polars" in str(error)
+
+
+@pytest.mark.parametrize("kind", [errors.InputError, errors.FileError, errors.ModelError])
+def test_messages_are_one_short_line(kind: type[Exception]) -> None:
+    message = str(kind("a\x1b[31m\x00\n\r\u2028b " + "long " * 200 + ": do this instead"))
+    assert len(message) == 300
+    assert message.isprintable()
+    assert message.startswith("a [31m b long")
+    assert message.endswith(": do this instead")

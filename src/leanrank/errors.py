@@ -2,10 +2,12 @@
 
 Each error is also a ``ValueError``, ``OSError`` or ``ImportError``, so code that knows nothing of
 leanrank still catches what it expects. A message is one sentence: what was wrong, where, what to
-do.
+do. It is one line of at most 300 characters.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 __all__ = [
     "DataWarning",
@@ -19,8 +21,37 @@ __all__ = [
 ]
 
 
+def one_line(text: str, longest: int = 300) -> str:
+    r"""Return a message on one line, without control characters, cut in the middle if too long.
+
+    >>> one_line("a\tbad\nfile"), one_line("0123456789", longest=7)
+    ('a bad file', '0123…89')
+    """
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if len(line) <= longest:
+        return line
+    tail = longest * 2 // 5
+    return f"{line[: longest - tail - 1]}…{line[-tail:]}"
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """Return a hint at what was probably meant, or the choices there are.
+
+    >>> suggest("alhpa", ["alpha", "tol"]), suggest("x", ["tol", "alpha"])
+    ("did you mean 'alpha'?", 'choose from alpha, tol')
+    """
+    import difflib
+
+    options = sorted(known)
+    near = difflib.get_close_matches(str(name), options, n=1)
+    return f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(options)
+
+
 class LeanrankError(Exception):
     """Base of all errors that leanrank raises on purpose."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class InputError(LeanrankError, ValueError):

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError
+from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError, one_line
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -68,10 +68,10 @@ def _explain(error: BaseException) -> int:
     if hasattr(error, "format_message"):  # typer's usage errors, whichever click they come from
         context: Any = getattr(error, "ctx", None)
         where = f" (see '{context.command_path} --help')" if context is not None else ""
-        _say(f"error: {_one_line(error.format_message()).rstrip('.')}{where}")
+        _say(f"error: {one_line(error.format_message()).rstrip('.')}{where}")
         return BAD_INPUT
     if isinstance(error, LeanrankError):
-        _say(f"error: {_one_line(str(error))}")
+        _say(f"error: {one_line(str(error))}")
         return FAILED if isinstance(error, MissingDependencyError) else BAD_INPUT
     if isinstance(error, MemoryError):
         _say("error: there is not enough memory for this data")
@@ -80,14 +80,14 @@ def _explain(error: BaseException) -> int:
         _say(f"error: {place}{error.strerror or error}")
     else:
         _say(
-            f"error: unexpected {type(error).__name__}: {_one_line(str(error))} "
+            f"error: unexpected {type(error).__name__}: {one_line(str(error))} "
             "(run again with --debug for the traceback)"
         )
     return FAILED
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    _say(f"warning: {_one_line(str(message))}")
+    _say(f"warning: {one_line(str(message))}")
 
 
 def _say(sentence: str) -> None:
@@ -95,10 +95,6 @@ def _say(sentence: str) -> None:
         print(f"leanrank: {sentence}", file=sys.stderr, flush=True)
     except BrokenPipeError:
         _silence(sys.stderr)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _silence(stream: Any) -> None:

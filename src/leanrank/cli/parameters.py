@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leanrank.errors import InputError
+from leanrank.errors import InputError, suggest
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf")
@@ -78,14 +77,3 @@ def parse_value(text: str, default: Any = None) -> Any:
     if _REAL.fullmatch(text):
         return float(text)
     return text
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """Point at what was probably meant.
-
-    >>> suggest("alhpa", ["alpha", "tol"]), suggest("x", ["tol", "alpha"])
-    ("did you mean 'alpha'?", 'choose from alpha, tol')
-    """
-    options = sorted(known)
-    near = difflib.get_close_matches(name, options, n=1)
-    return f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(options)

@@ -322,14 +322,14 @@ def _bring(known: PublicSet, folder: Path, download: bool) -> None:
 
 
 def _by_hand(known: PublicSet, folder: Path, is_rar: bool, needs_consent: bool) -> str:
-    place = folder / known.folders[0]
     sentence = f"{known.name} is not in {folder}"
     if not needs_consent and not is_rar:
         return f"{sentence}: allow download=True, or put {known.archive} there ({known.page})"
     sentence += f": accept its agreement at {known.page}, download {known.archive}"
     if is_rar:
-        layout = "Fold1 to Fold5, each with train.txt, vali.txt and test.txt"
-        return f"{sentence}, unpack it, and put its folders there as {place} ({layout})"
+        return (
+            f"{sentence}, unpack it, and put its folders Fold1 to Fold5 there in {known.folders[0]}"
+        )
     return f"{sentence}, and put it there; it is unpacked for you"
 
 

@@ -32,14 +32,8 @@ def get_loss(name: Any, **options: Any) -> Any:
     if hasattr(name, "prepare") and hasattr(name, "evaluate"):
         return name
     if not isinstance(name, str) or name not in LOSSES:
-        import difflib
+        from leanrank.errors import InputError, suggest
 
-        from leanrank.errors import InputError
-
-        near = difflib.get_close_matches(str(name), LOSSES, 1)
-        hint = (
-            f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(sorted(LOSSES))
-        )
-        raise InputError(f"there is no loss {name!r}: {hint}")
+        raise InputError(f"there is no loss {name!r}: {suggest(name, LOSSES)}")
     module, _, kind = LOSSES[name].rpartition(".")
     return getattr(import_module(module), kind)(**options)

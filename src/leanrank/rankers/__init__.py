@@ -82,13 +82,7 @@ def get_ranker(name: str) -> Any:
     'RankRLS'
     """
     if name not in RANKERS:
-        import difflib
+        from leanrank.errors import InputError, suggest
 
-        from leanrank.errors import InputError
-
-        near = difflib.get_close_matches(name, RANKERS, 1)
-        hint = (
-            f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(sorted(RANKERS))
-        )
-        raise InputError(f"there is no algorithm {name!r}: {hint}")
+        raise InputError(f"there is no algorithm {name!r}: {suggest(name, RANKERS)}")
     return __getattr__(RANKERS[name])

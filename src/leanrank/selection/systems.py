@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from leanrank.errors import InputError
+from leanrank.errors import InputError, suggest
 from leanrank.rankers import RANKERS
 from leanrank.selection import peers
 from leanrank.selection.spaces import SPACES, get_space
@@ -46,11 +46,7 @@ def check_systems(names: list[str]) -> None:
     known = system_names()
     for name in names:
         if name not in known:
-            import difflib
-
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
-            raise InputError(f"there is no system {name!r}: {hint}")
+            raise InputError(f"there is no system {name!r}: {suggest(name, known)}")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"the system {twice!r} is named twice: name it once")
