@@ -1,4 +1,4 @@
-"""FenchelRank and SparseRank, as published and their faster variants, against Newton.
+"""FenchelRank, as published and corrective, and SparseRank as published, against Newton.
 
 All on the squared hinge, one thread, until the objective is within the accuracy of an optimum that
 Newton certified to 1e-10. SparseRank minimises the same objective as Newton; FenchelRank's is the
@@ -63,11 +63,7 @@ def _rows(
             loss,
             partial(solve_fenchel, problem, radius, variant="corrective"),
         ),
-        "SparseRank (published)": (exact.objective, partial(solve_proximal, problem, penalty)),
-        "SparseRank (accelerated)": (
-            exact.objective,
-            partial(solve_proximal, problem, penalty, accelerate=True),
-        ),
+        "SparseRank (proximal)": (exact.objective, partial(solve_proximal, problem, penalty)),
     }
     for accuracy in ACCURACIES:
         newton = measure(partial(solve_newton, problem, penalty, tol=accuracy), repeat=repeat)

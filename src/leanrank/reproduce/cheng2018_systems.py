@@ -315,7 +315,7 @@ SPARSE = (
         "SparseRank",
         "sparserank",
         _shares_of_alpha_max("sparserank", (*SHARES, 0.02, 0.01, 0.005), tol=1e-4),
-        about="accelerated, to a duality gap of 1e-4",
+        about="by Newton's method, to a duality gap of 1e-4",
     ),
     System(
         "FenchelRank",

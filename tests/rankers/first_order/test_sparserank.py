@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -24,24 +26,24 @@ def data():
 @pytest.mark.parametrize("check", ranker_checks(), ids=lambda c: c.__name__)
 @pytest.mark.parametrize(
     "ranker",
-    [SparseRank(tol=1e-9), SparseRank(0.05, accelerate=False, tol=1e-9)],
-    ids=["accelerated", "published"],
+    [SparseRank(tol=1e-9), SparseRank(0.05, solver="proximal", tol=1e-7)],
+    ids=["newton", "proximal"],
 )
 def test_the_battery_of_rankers(ranker, check):
     check(clone(ranker))
 
 
-@parametrize_with_checks([SparseRank(), SparseRank(accelerate=False, tol=1e-3)])
+@parametrize_with_checks([SparseRank(), SparseRank(solver="proximal", tol=1e-3)])
 def test_scikit_learns_battery(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("solver", ["newton", "proximal"])
 @pytest.mark.parametrize("normalize", ["query", "term", "none"])
-def test_its_optimum_is_rank_svms(data, accelerate, normalize):
+def test_its_optimum_is_rank_svms(data, solver, normalize):
     alpha = 0.1 * SparseRank(normalize=normalize).alpha_max(data)
     svm = RankSVM(alpha, 1.0, normalize=normalize, tol=1e-10).fit(data)
-    ranker = SparseRank(alpha, normalize=normalize, accelerate=accelerate).fit(data)
+    ranker = SparseRank(alpha, normalize=normalize, solver=solver).fit(data)
     assert ranker.dual_gap_ <= 1e-6
     assert ranker.objective_ == pytest.approx(svm.objective_, rel=1e-6)
     np.testing.assert_allclose(ranker.coef_, svm.coef_, atol=5e-3 * np.abs(svm.coef_).max())
@@ -58,16 +60,39 @@ def test_alpha_max_empties_the_model_and_the_path_goes_down_from_it(data):
 
 
 def test_a_given_k_is_where_it_begins(data):
-    ranker = SparseRank(0.05, accelerate=False, lipschitz=0.25).fit(data)
+    ranker = SparseRank(0.05, solver="proximal", lipschitz=0.25).fit(data)
     assert ranker.history_[0]["lipschitz"] == 0.25
     for wrong in (0.0, -1.0, "small"):
         with pytest.raises(InputError, match="lipschitz"):
-            SparseRank(lipschitz=wrong).fit(data)
+            SparseRank(solver="proximal", lipschitz=wrong).fit(data)
+
+
+def test_parameters_without_effect_and_unknown_solvers_are_refused(data):
+    with pytest.raises(InputError, match="lipschitz has no effect"):
+        SparseRank(lipschitz=1.0).fit(data)
+    with pytest.raises(InputError, match="solver='fast'"):
+        SparseRank(solver="fast").fit(data)
+
+
+def test_the_defaults_end_on_small_random_data():
+    r = np.random.default_rng(916470422)
+    X, y = r.normal(size=(8, 3)), r.integers(0, 3, 8).astype(float)
+    for solver in ("newton", "proximal"):
+        ranker = SparseRank(solver=solver, max_iter=200)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            ranker.fit(X, y, np.repeat([0, 1], 4))
+        assert np.isfinite(ranker.coef_).all()
+
+
+def test_a_run_that_cannot_go_on_says_why(data):
+    with pytest.warns(ConvergenceWarning, match="double precision"):
+        SparseRank(0.05, solver="proximal", tol=1e-300).fit(data)
 
 
 def test_a_short_run_says_so(data):
     with pytest.warns(ConvergenceWarning, match="SparseRank stopped after 10"):
-        SparseRank(1e-4, accelerate=False, max_iter=10).fit(data)
+        SparseRank(1e-4, solver="proximal", max_iter=10).fit(data)
 
 
 def test_it_has_a_name():

@@ -1,10 +1,11 @@
-"""SparseRank: the pairwise squared hinge with an ℓ1 penalty, by proximal gradient."""
+"""SparseRank: the pairwise squared hinge with an ℓ1 penalty."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from leanrank._typing import FloatArray
+from leanrank.errors import InputError
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import Problem
@@ -13,40 +14,42 @@ from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
 from leanrank.solvers.first_order.proximal import solve_proximal
 from leanrank.solvers.newton.solver import Solution
 
+SOLVERS = ("newton", "proximal")
+
 
 class SparseRank(PenalizedRanker):
-    """Sparse RankSVM by proximal gradient (the SparseRank baseline of Lai et al. 2013).
+    """Sparse RankSVM (the SparseRank baseline of Lai et al. 2013).
 
-    A step goes down the gradient of the loss and shrinks every weight by alpha/K, those below it to
-    zero. The optimum is that of ``RankSVM`` with an ℓ1 penalty, which reaches it sooner.
+    Minimises the pairwise squared hinge plus alpha·‖w‖₁; ``RankSVM`` with ``l1_ratio=1`` has the
+    same optimum.
 
     Parameters
     ----------
     alpha : float, default=0.01
-        Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
-    accelerate : bool, default=True
-        Whether to take Nesterov's steps with a search for K. False: the published iteration, with
-        the same K until its steps keep going up; it is meant for a ``tol`` of 1e-3.
+        Strength of the penalty; ``alpha_max`` returns the smallest value with an empty model.
+    solver : {"newton", "proximal"}, default="newton"
+        "newton": working-set proximal Newton. "proximal": the published iteration, a gradient step
+        and then a soft threshold at alpha/K. It is much slower: use it with a ``tol`` of 1e-3.
     lipschitz : float, optional
-        K to begin with, smaller than the Lipschitz constant of the gradient on purpose. None: a
-        tenth of the curvature that the first gradient meets.
+        K at the start of "proximal", smaller than the Lipschitz constant of the gradient on
+        purpose. None: a tenth of the curvature in the direction of the first gradient.
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by: its pairs, the pairs of all queries, or nothing.
     penalty_factors : array-like, optional
-        One factor a feature: 0 = always in, inf = never.
+        One factor per feature: 0 = always in, inf = never.
     signs : array-like or int, optional
-        One of −1, 0, 1 a feature, or one for all: 1 forbids negative weights, −1 positive ones.
+        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=10000
-        Most steps.
+        Most iterations or steps.
     warm_start : bool, default=False
         Start from the weights of the last fit.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
     callback : callable, optional
-        Called with a dict every ten steps.
+        Called with each entry of ``history_``.
 
     Examples
     --------
@@ -63,7 +66,7 @@ class SparseRank(PenalizedRanker):
         self,
         alpha: float = 0.01,
         *,
-        accelerate: bool = True,
+        solver: str = "newton",
         lipschitz: float | None = None,
         normalize: str = "query",
         penalty_factors: Any = None,
@@ -76,7 +79,7 @@ class SparseRank(PenalizedRanker):
         callback: Callback | None = None,
     ) -> None:
         self.alpha = alpha
-        self.accelerate = accelerate
+        self.solver = solver
         self.lipschitz = lipschitz
         self.normalize = normalize
         self.penalty_factors = penalty_factors
@@ -97,7 +100,13 @@ class SparseRank(PenalizedRanker):
     def _solve(
         self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None
     ) -> Solution:
+        if self.solver not in SOLVERS:
+            raise InputError(f"solver={self.solver!r} is not known: choose one of {SOLVERS}")
         k = self.lipschitz
+        if self.solver == "newton":
+            if k is not None:
+                raise InputError("lipschitz has no effect with solver='newton': leave it out")
+            return super()._solve(problem, penalty, w, callback)
         return solve_proximal(
             problem,
             penalty,
@@ -105,6 +114,5 @@ class SparseRank(PenalizedRanker):
             w=w,
             tol=self.tol,
             max_iter=self.max_iter,
-            accelerate=self.accelerate,
             callback=callback,
         )

@@ -108,9 +108,12 @@ class PenalizedRanker(BaseRanker):
             where = f"a relative duality gap of {solution.gap:.2g}"
             if solution.gap <= self.tol:
                 where = f"a gradient of {solution.free_residual:.2g} in an unpenalised feature"
+            remedy = "raise max_iter or tol"
+            if solution.n_iter < self.max_iter:
+                remedy = "no further step lowers the objective in double precision, raise tol"
             warnings.warn(
                 f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
-                f"above tol={self.tol:g}: raise max_iter or tol, or bring features to one scale",
+                f"above tol={self.tol:g}: {remedy}, or bring features to one scale",
                 ConvergenceWarning,
                 stacklevel=4,
             )
