@@ -80,6 +80,16 @@ def test_sizes_fall_with_alpha_and_seeds_differ():
     assert drawn.score(data) > 0.7
 
 
+def test_drawn_pairs_see_the_weights_and_not_their_scale():
+    data = problem()
+    ranker = MinBatSRank(0.05, batch_pairs=5)
+    plain = ranker.fit(data.X, data.y, data.qid).coef_.copy()
+    thrice = ranker.fit(data.X, data.y, data.qid, sample_weight=np.full(len(data), 3.0)).coef_
+    np.testing.assert_allclose(thrice, plain, rtol=1e-9)
+    gains = np.random.default_rng(0).random(len(data)) + 0.1
+    assert not np.allclose(ranker.fit(data.X, data.y, data.qid, gain_weight=gains).coef_, plain)
+
+
 def test_partial_fit_is_one_pass_in_the_given_order():
     data = problem()
     once = MinBatSRank(5.0, relative=False, epochs=1, shuffle=False).fit(data)

@@ -198,7 +198,8 @@ def test_pairs_are_drawn_uniformly():
         counts = np.zeros((10, 10))
         for t in range(800):
             _ftrl_kernels.draw_pairs(
-                pairs.rows, pairs.below, pairs.total_below, begin, end, 7, t, u, drawn, pair_u
+                *(pairs.rows, pairs.first, pairs.chance, pairs.mass),
+                *(begin, end, 7, t, u, drawn, pair_u),
             )
             np.add.at(counts, tuple(drawn.T), 1)
             assert np.array_equal(pair_u, drawn.ravel())
@@ -210,10 +211,22 @@ def test_pairs_are_drawn_uniformly():
 
 @pytest.mark.parametrize("normalize", ["query", "none"])
 @pytest.mark.parametrize("loss", ["squared-hinge", "hinge"])
-def test_drawn_pairs_have_the_gradient_of_all_pairs_on_average(loss, normalize):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_drawn_pairs_have_the_gradient_of_all_pairs_on_average(loss, normalize, weighted):
     X, y, ptr = blocks(6, density=1.0)
-    weight = np.random.default_rng(1).random(len(ptr) - 1) + 0.5
-    labels = Labels(y, ptr, query_weight=weight, normalize=normalize)
+    rng = np.random.default_rng(1)
+    weight = rng.random(len(ptr) - 1) + 0.5
+    documents, gains = 3.0 * rng.integers(0, 3, len(y)), rng.random(len(y)) + 0.1
+    if not weighted:
+        documents, gains = np.ones(len(y)), np.ones(len(y))
+    labels = Labels(
+        y,
+        ptr,
+        query_weight=weight,
+        sample_weight=documents if weighted else None,
+        gain_weight=gains if weighted else None,
+        normalize=normalize,
+    )
     whole = make_batches(X, labels, get_loss(loss))
     drawn = make_batches(X, labels, get_loss(loss), 20_000)
     assert np.array_equal(whole.active, drawn.active)
@@ -223,8 +236,8 @@ def test_drawn_pairs_have_the_gradient_of_all_pairs_on_average(loss, normalize):
             state = FTRLState.start(FTRLRule(0.0), X.shape[1])
             ftrl_pass(state, batches, np.array([q]))
             moves.append(state.v)
-        mine = y[ptr[q] : ptr[q + 1]]
-        all_pairs = np.sum(mine[:, None] > mine[None, :])
+        mine, times = y[ptr[q] : ptr[q + 1]], documents[ptr[q] : ptr[q + 1]]
+        all_pairs = np.sum(np.outer(times, times)[mine[:, None] > mine[None, :]])
         ratio = 1.0 if normalize == "query" else 20_000 / all_pairs
         assert np.allclose(moves[1] / ratio, moves[0], atol=0.03 * np.abs(moves[0]).max())
 

@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank.solvers.sampling.pair_sampling import draw_place
 
 ZETA_HALF = -1.4603545088095868
 EXACT_TERMS = 32
@@ -184,48 +185,32 @@ def inverse_roots(n):
 
 
 @kernel
-def draw_pairs(rows, below, total_below, begin, end, seed, t, u, pairs, pair_u):
-    """Draw pairs of a query uniformly among those of different levels, and gather their scores.
-
-    ``rows`` holds the query's documents by ascending level, ``below`` how many are lower than each
-    and ``total_below`` their running sum: a number below the last one stands for one pair.
-    """
-    n_pairs = total_below[end - 1]
+def draw_pairs(rows, first, chance, mass, begin, end, seed, t, u, pairs, pair_u):
+    """Draw pairs of a query, each by its weight, and gather their scores; see ``DrawnPairs``."""
     for k in range(len(pairs)):
-        number = random_bits(seed, t, k) % np.uint64(n_pairs)
-        rank = np.int64(number)
-        low, high = begin, end - 1
-        while low < high:
-            middle = (low + high) // 2
-            if total_below[middle] > rank:
-                high = middle
-            else:
-                low = middle + 1
-        winner = rows[low]
-        loser = rows[begin + rank - (total_below[low] - below[low])]
-        pairs[k, 0] = winner
-        pairs[k, 1] = loser
-        pair_u[2 * k] = u[winner]
-        pair_u[2 * k + 1] = u[loser]
+        higher = draw_place(chance, begin, end, random_uniform(seed, t, 2 * k))
+        lower = draw_place(mass, begin, first[higher], random_uniform(seed, t, 2 * k + 1))
+        pairs[k, 0] = rows[higher]
+        pairs[k, 1] = rows[lower]
+        pair_u[2 * k] = u[rows[higher]]
+        pair_u[2 * k + 1] = u[rows[lower]]
 
 
 @kernel
-def scatter_pairs(pairs, pair_g, weight, begin, end, g):
+def scatter_pairs(pairs, pair_g, begin, end, g):
     """Add the gradients of drawn pairs to those of their documents."""
     for i in range(begin, end):
         g[i] = 0.0
     for k in range(len(pairs)):
-        winner, loser = pairs[k, 0], pairs[k, 1]
-        both = weight[winner] * weight[loser] if len(weight) > 0 else 1.0
-        g[winner] += both * pair_g[2 * k]
-        g[loser] += both * pair_g[2 * k + 1]
+        g[pairs[k, 0]] += pair_g[2 * k]
+        g[pairs[k, 1]] += pair_g[2 * k + 1]
 
 
 @kernel
-def random_bits(seed, t, k):
-    """Mix three numbers into 64 random bits (the finaliser of splitmix64, three times over).
+def random_uniform(seed, t, k):
+    """Mix three numbers into one in [0, 1) (the finaliser of splitmix64, three times over).
 
-    Draws depend on the step alone, so a run that is interrupted goes on with the same ones.
+    Draws depend on the step alone, so an interrupted run continues with the same ones.
     """
     z = np.uint64(0)
     for part in (seed, t, k):
@@ -233,4 +218,4 @@ def random_bits(seed, t, k):
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z = z ^ (z >> np.uint64(31))
-    return z
+    return np.float64(z >> np.uint64(11)) * 2.0**-53

@@ -171,21 +171,37 @@ class QueryBatches:
             u -= self.offset
         gradient = _gradient_of_pairs(self, 0) if self.pairs else _gradient(self)
         for q in self.active.tolist():
-            # drawn by the number of its pairs, which does not depend on the order of the queries
-            last = int(self.query_ptr[q + 1]) - 1
-            gradient(q, int(self.pairs.total_below[last]) if self.pairs else 0, u, g)
+            # drawn by the size of the query, which does not depend on the order of the queries
+            gradient(q, int(self.query_ptr[q + 1] - self.query_ptr[q]), u, g)
             g[self.query_ptr[q] : self.query_ptr[q + 1]] *= self.factor[q]
         return np.asarray(self.X.T @ g, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class DrawnPairs:
-    """An index from which a pair of a query is drawn in O(log n), never listing pairs."""
+    """An index from which a pair of a query is drawn in O(log n), never listing pairs.
+
+    Attributes
+    ----------
+    rows : array of int64
+        The documents by query, ascending level within a query.
+    first : array of int64
+        The place of the first document of each document's query and level.
+    chance : array
+        Running sum over places of the chance to be the better document; 1 per query.
+    mass : array
+        Running sum over places of the weights as the worse document; empty if all weigh 1.
+    gain : array
+        Mean gain weight of each query's pairs; 0 without pairs.
+    n_pairs : int
+        Pairs per step.
+    """
 
     rows: IntArray
-    below: IntArray
-    total_below: IntArray
-    weight: FloatArray
+    first: IntArray
+    chance: FloatArray
+    mass: FloatArray
+    gain: FloatArray
     n_pairs: int
 
 
@@ -230,8 +246,8 @@ def make_batches(
                 "preferences: leave one out"
             )
         pairs = _index_pairs(X, labels, batch_pairs)
-        has_pairs = pairs.total_below[labels.query_ptr[active + 1] - 1] > 0
-        active, factor = active[has_pairs], weight
+        factor = weight * pairs.gain
+        active = active[pairs.gain[active] > 0.0]
         plan = _plan_of_pairs(loss, batch_pairs, labels.normalize)
     return QueryBatches(X, loss, plan, labels.query_ptr, factor, active, labels.offset, pairs)
 
@@ -344,10 +360,10 @@ def _gradient_of_pairs(batches: QueryBatches, seed: int) -> Any:
     def of_pairs(q: int, t: int, u: FloatArray, g: FloatArray) -> float:
         begin, end = ptr[q], ptr[q + 1]
         kernels.draw_pairs(
-            pairs.rows, pairs.below, pairs.total_below, begin, end, seed, t, u, drawn, pair_u
+            pairs.rows, pairs.first, pairs.chance, pairs.mass, begin, end, seed, t, u, drawn, pair_u
         )
         value = float(evaluate(plan, 0, n_pairs, pair_u, pair_g))
-        kernels.scatter_pairs(drawn, pair_g, pairs.weight, begin, end, g)
+        kernels.scatter_pairs(drawn, pair_g, begin, end, g)
         return value
 
     return of_pairs
@@ -371,11 +387,22 @@ def _index_pairs(X: Matrix, labels: Labels, n_pairs: int) -> DrawnPairs:
     sizes = np.diff(ptr)
     query_of = np.repeat(np.arange(len(sizes)), sizes)
     rows = np.lexsort((document_keys(X), y, query_of))  # whatever the order of the rows
-    level = y[rows]
-    first = np.concatenate(([True], (level[1:] != level[:-1]) | (query_of[1:] != query_of[:-1])))
-    begins = np.repeat(ptr[:-1], sizes)
-    below = np.maximum.accumulate(np.where(first, np.arange(len(y)), 0)) - begins
-    running = np.cumsum(below)
-    total_below = running - (running - below)[begins]
-    weight = np.zeros(0) if labels.sample_weight is None else labels.sample_weight
-    return DrawnPairs(rows, below, total_below, weight, int(n_pairs))
+    level, n_rows, n_queries = y[rows], len(y), len(sizes)
+    starts = np.concatenate(([True], (level[1:] != level[:-1]) | (query_of[1:] != query_of[:-1])))
+    first = np.maximum.accumulate(np.where(starts, np.arange(n_rows), 0))
+    ones, given = np.ones(n_rows), labels.sample_weight
+    lose = ones if given is None else np.asarray(given, dtype=np.float64)[rows]
+    mass = np.concatenate(([0.0], np.cumsum(lose)))
+    wins = lose * (mass[first] - mass[np.repeat(ptr[:-1], sizes)])
+    gains = ones if labels.gain_weight is None else labels.gain_weight[rows]
+    total = np.bincount(query_of, wins, minlength=n_queries)
+    gained = np.bincount(query_of, wins * gains, minlength=n_queries)
+    share = np.divide(wins * gains, gained[query_of], out=np.zeros(n_rows), where=wins * gains > 0)
+    return DrawnPairs(
+        rows=rows,
+        first=first,
+        chance=np.concatenate(([0.0], np.cumsum(share))),
+        mass=np.empty(0) if given is None else mass,
+        gain=np.divide(gained, total, out=np.zeros(n_queries), where=total > 0),
+        n_pairs=int(n_pairs),
+    )

@@ -322,16 +322,16 @@ def _draw(rows, first, last, bottom, cumulative, guide, mass, state):  # type: i
     while cell < n_cells - 1 and cumulative[cell] <= u:
         cell += 1
     begin = first[cell]
-    higher = _place(mass, begin, last[cell], next_uniform(state))
-    lower = _place(mass, bottom[cell], begin, next_uniform(state))
+    higher = draw_place(mass, begin, last[cell], next_uniform(state))
+    lower = draw_place(mass, bottom[cell], begin, next_uniform(state))
     return rows[higher], rows[lower]
 
 
 @kernel
 def _draw_by_rejection(rows, mass, query_of, level, n, state):  # type: ignore[no-untyped-def]
     while True:
-        a = _place(mass, 0, n, next_uniform(state))
-        b = _place(mass, 0, n, next_uniform(state))
+        a = draw_place(mass, 0, n, next_uniform(state))
+        b = draw_place(mass, 0, n, next_uniform(state))
         if query_of[a] == query_of[b] and level[a] != level[b]:
             if level[a] > level[b]:
                 return rows[a], rows[b]
@@ -339,7 +339,7 @@ def _draw_by_rejection(rows, mass, query_of, level, n, state):  # type: ignore[n
 
 
 @kernel
-def _place(mass, begin, end, u):  # type: ignore[no-untyped-def]
+def draw_place(mass, begin, end, u):  # type: ignore[no-untyped-def]
     """Draw a place of begin:end, by weight if there are weights."""
     if len(mass) == 0:
         return begin + int(u * (end - begin))
