@@ -260,7 +260,7 @@ def test_plain_sums_with_uniform_rates_diverge_with_a_sentence():
 
 def test_names_and_examples():
     assert get_ranker("minbatsrank") is MinBatSRank
-    guide = Path(__file__).parents[2] / "docs" / "minbatsrank.md"
+    guide = Path(__file__).parents[3] / "docs" / "minbatsrank.md"
     done = doctest.testfile(str(guide), module_relative=False)
     assert done.attempted >= 15
     assert done.failed == 0

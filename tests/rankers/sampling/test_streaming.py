@@ -313,7 +313,7 @@ def test_a_checkpoint_cut_short_or_of_another_kind(sources, tmp_path):
 
 
 def test_the_guide_shows_what_happens():
-    page = Path(__file__).parents[2] / "docs" / "streams.md"
+    page = Path(__file__).parents[3] / "docs" / "streams.md"
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     with warnings.catch_warnings():
         warnings.simplefilter("error")
