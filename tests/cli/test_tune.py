@@ -156,3 +156,49 @@ def test_a_report_on_training_needs_validation_data(run, files):
     done = run("train", "train.txt", "-m", "m.json", "--report", "r.html")
     assert done.code == 2
     assert "--report needs --vali" in done.err
+
+
+def test_an_interrupt_writes_the_best_so_far(run, files, monkeypatch):
+    from leanrank.selection.search import Search
+
+    once = Search._do
+
+    def interrupted(self, *what):
+        if self.n_done == 2:
+            raise KeyboardInterrupt
+        return once(self, *what)
+
+    monkeypatch.setattr(Search, "_do", interrupted)
+    done = run(*WORDS, "--systems", "domination,greedyrankrls,rankrls", "--trials", 9, "--json")
+    assert done.code == 130, done.err
+    assert json.loads(done.out)["interrupted"] is True
+    assert json.loads(done.out)["not_tried"] == ["rankrls"]
+    assert load_model("m.json").n_nonzero
+
+
+def test_systems_that_were_not_tried(run, files):
+    done = run(*WORDS, "--systems", "domination,rankrls", "--trials", 1)
+    assert "not tried" in done.out
+
+
+def test_printed_figures_are_those_of_the_report(run, files, monkeypatch):
+    pytest.importorskip("altair")
+    from leanrank import report
+
+    seen = {}
+    monkeypatch.setattr(
+        report, "write_report", lambda study, path, test: seen.update(study=study, test=test)
+    )
+    more = ("--scale", "standard", "--convention", "letor4", "--test", "test.txt")
+    done = run(*WORDS, *SOME, *more, "--report", "r.html", "--json")
+    assert done.code == 0, done.err
+    printed = json.loads(done.out)
+    shown = report.contents.report_contents(seen["study"], test=seen["test"])
+    for one, other in zip(printed["front"], shown["models"], strict=True):
+        assert f"{one['score']:.4f}" == f"{other['score']:.4f}"
+        for end, shown_end in zip(one["interval"], other["interval"], strict=True):
+            assert f"{end:.3f}" == f"{shown_end:.3f}"
+    chosen = shown["models"][shown["chosen"]]
+    for part, key in (("test", "test"), ("validation", "headline")):
+        for name, mean in printed["measures"][part]["means"].items():
+            assert f"{mean:.4f}" == f"{chosen[key][name][0]:.4f}", (part, name)

@@ -178,3 +178,17 @@ def test_scaling_is_learned_on_the_training_part(splits):
     mean, deviation = plain[0].X.mean(axis=0), plain[0].X.std(axis=0)
     for before, after in zip(plain, scaled, strict=True):
         assert np.allclose(after.X, (before.X - mean) / deviation)
+
+
+def test_the_lowest_error_is_the_best():
+    rng = np.random.default_rng(0)
+    low, high = 0.2 + 0.01 * rng.random(40), 0.8 + 0.01 * rng.random(40)
+    found = ComparedSet(
+        "made up", "standard", "map", ("domination_error",),
+        [Outcome("rankrls", 1, {"domination_error": high}),
+         Outcome("ranksvm", 1, {"domination_error": low})],
+    )  # fmt: skip
+    assert found.best("domination_error") == "ranksvm"
+    rows = {row.system: row.worse for row in found.rows}
+    assert rows["ranksvm"] == {}
+    assert rows["rankrls"]["domination_error"] < 0.001

@@ -242,7 +242,7 @@ def test_ties_do_not_follow_the_file():
             DominationRanker(), data, alphas=(100.0, 0.01), cv=2, convention="letor4"
         )
     assert found.n_features[:, 0].tolist() == [0, 0]
-    assert found.means["ndcg@10"][0] < 0.9
+    assert np.isnan(found.means["ndcg@10"][0])  # it ranks nothing
     assert found.best() == 1
 
 

@@ -334,3 +334,90 @@ def test_the_journal_holds_plain_json(parts, tmp_path):
     assert [line["trial"] for line in lines[1:]] == [0, 1, 2]
     assert lines[1]["candidates"][0]["model"]["kind"] == "linear"
     assert lines[2]["candidates"][0]["model"]["kind"] == "boosted"
+
+
+def test_the_scaler_is_fitted_without_the_queries_that_judge(parts):
+    """By hand: a scaler and a ranker for each group of queries."""
+    from leanrank.data import make_normalizer
+
+    training = parts[0].replace(X=parts[0].X * np.linspace(1, 50, 10) + 3.0)
+    normalizer = make_normalizer("standard").fit(training)
+    task = Task(
+        normalizer.transform(training), None, "map", ("map",), ("map",),
+        unscaled=training, scale="standard",
+    )  # fmt: skip
+    (one,) = run_trial(task, Space("rankrls", {"alpha": 0.1}), {})
+    for group in range(5):
+        inside = task.folds == group
+        rest, mine = training.queries[~inside], training.queries[inside]
+        scaler = make_normalizer("standard").fit(rest)
+        ranker = get_ranker("rankrls")(alpha=0.1).fit(scaler.transform(rest))
+        scores = ranker.predict(scaler.transform(mine))
+        expected = task.measured(mine, scores, ["map"])["map"]
+        assert one.values["map"][inside] == pytest.approx(expected, nan_ok=True)
+
+
+def test_features_are_scaled_and_the_model_takes_raw_ones(parts):
+    training, validation = (part.replace(X=part.X * np.linspace(1, 50, 10)) for part in parts)
+    study = tune(training, validation, scale="standard", systems=["rankrls"], trials=1)
+    assert study.model.normalizer["kind"] == "standard"
+    assert study.training.X.std(axis=0) == pytest.approx(1)
+    scores = study.chosen.model.predict(study.validation)
+    assert study.model.predict(validation) == pytest.approx(scores)
+    plain = tune(training, validation, scale="none", systems=["rankrls"], trials=1)
+    assert plain.model.normalizer is None
+    with pytest.raises(InputError, match="no normaliser 'huge'"):
+        tune(training, validation, scale="huge")
+
+
+@pytest.mark.parametrize("name", ["rankboost", "minbatsrank", "adarank"])
+def test_queries_that_judge_do_not_stop_a_ranker(name, parts):
+    """With other labels in the validation part, the models are the same."""
+    training, validation = parts
+    turned = validation.replace(y=validation.y.max() - validation.y)
+    space = TUNING[name]
+    models = [
+        [one.model.to_dict() for one in run_trial(Task(training, part), space, space.settings()[0])]
+        for part in (validation, turned)
+    ]
+    assert models[0]
+    assert models[0] == models[1]
+
+
+def test_data_frames_and_tuples(parts):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    frames = []
+    for part in parts:
+        frame = pandas.DataFrame(part.X, columns=[f"f{j}" for j in range(10)])
+        frames.append(frame.assign(label=part.y, qid=part.qid))
+    how = {"systems": ["rankrls"], "trials": 1}
+    expected = tune(*parts, **how).chosen.model.values
+    assert np.array_equal(tune(*frames, **how).chosen.model.values, expected)
+    tuples = [(part.X, part.y, part.qid) for part in parts]
+    assert np.array_equal(tune(*tuples, **how).chosen.model.values, expected)
+    with pytest.raises(InputError, match="training must be a RankingData, a data frame or a tuple"):
+        tune(parts[0].X, **how)
+
+
+def test_systems_that_were_not_tried_are_named(parts):
+    study = tune(*parts, systems=["rankrls", "ranknet", "pamir"], trials=2)
+    assert study.not_tried == ("pamir",)
+    assert not study.problems
+
+
+def test_an_interrupt_keeps_the_best_so_far(parts):
+    def interrupt(at):
+        if at.trials == 2:
+            raise KeyboardInterrupt
+
+    study = tune(*parts, systems=SOME, trials=9, progress=interrupt)
+    assert study.interrupted
+    assert answer(study) == answer(tune(*parts, systems=SOME, trials=9, progress=interrupt))
+    assert study.chosen.n_features
+
+    def at_once(at):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(*parts, systems=SOME, trials=9, progress=at_once)

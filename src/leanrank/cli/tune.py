@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -131,11 +131,11 @@ def tune(
         width = raw["training"].n_features
         if vali is not None:
             raw["validation"] = read_data(vali, format, read, n_features=width)
-        normalizer, scaled = _scaled(scale, raw)
         table = _costs(costs, raw["training"])
         study = search(
-            scaled["training"],
-            scaled.get("validation"),
+            raw["training"],
+            raw.get("validation"),
+            scale=scale,
             measure=measure,
             convention=convention,
             measures=measures,
@@ -155,20 +155,24 @@ def tune(
         told("Measuring")
         if test is not None:
             raw["test"] = read_data(test, format, read, n_features=width)
-        final, columns = _finished(study, normalizer, raw, measures, convention)
+        final, columns = _finished(study, raw, refit)
         final.save(model)
         if report is not None:
             from leanrank.report import write_report
 
             told("Writing the report")
             held_out = raw.get("test")
-            if held_out is not None and normalizer is not None:
-                held_out = normalizer.transform(held_out)
+            if held_out is not None and study.normalizer is not None:
+                held_out = study.normalizer.transform(held_out)
             write_report(study, report, test=held_out)
     if json:
         print_result(study, final, columns, model, raw)
     else:
         print_summary(study, final, columns, model, journal, report, raw)
+    if study.interrupted:
+        from leanrank.cli.entry import INTERRUPTED
+
+        raise typer.Exit(INTERRUPTED)
 
 
 def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
@@ -212,15 +216,6 @@ def _systems(given: str | None) -> list[str] | None:
     return names
 
 
-def _scaled(scale: str | None, raw: dict[str, RankingData]) -> tuple[Any, dict[str, RankingData]]:
-    if scale is None:
-        return None, raw
-    from leanrank.data.normalize import make_normalizer
-
-    normalizer = make_normalizer(scale).fit(raw["training"])
-    return normalizer, {name: normalizer.transform(part) for name, part in raw.items()}
-
-
 def _costs(path: str | None, training: RankingData) -> Costs | None:
     if path is None:
         return None
@@ -230,23 +225,18 @@ def _costs(path: str | None, training: RankingData) -> Costs | None:
 
 
 def _finished(
-    study: Study,
-    normalizer: Any,
-    raw: dict[str, RankingData],
-    measures: tuple[str, ...],
-    convention: str,
+    study: Study, raw: dict[str, RankingData], refit: str
 ) -> tuple[Model, dict[str, Evaluation]]:
-    """Give the chosen model with its normaliser and origin, and measure it."""
+    """Return the chosen model with its origin, and measure it as the report does."""
     from leanrank.cli.train import described, with_measures
     from leanrank.metrics import evaluate
-    from leanrank.model.writing import as_model
+    from leanrank.metrics.judge import Judge
 
-    chosen: Any = study.chosen.model
-    if normalizer is not None:
-        chosen = as_model(chosen).replace(normalizer=normalizer.to_dict())
-    final = described(chosen, raw["training"])
+    final = described(study.model, raw["training"])
+    rules = Judge(study.measure, study.convention).rules
     columns = {
-        name: evaluate(part, final.predict(part), measures=measures, convention=convention)
+        name: evaluate(part, final.predict(part), measures=study.measures, convention=rules)
         for name, part in raw.items()
+        if name != "validation" or refit != "both"  # the model was fitted to it
     }
     return with_measures(final, {name: c.means for name, c in columns.items()}), columns

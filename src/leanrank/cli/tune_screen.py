@@ -32,6 +32,9 @@ def print_result(
             "chosen": _row(study, study.chosen),
             "front": [_row(study, one) for one in study.front],
             "candidates": len(study.candidates),
+            "not_tried": list(study.not_tried),
+            "problems": dict(study.problems),
+            "interrupted": study.interrupted,
             "weights": final.weights,
             "data": {
                 name: {"queries": d.n_queries, "documents": len(d), "features": d.n_features}
@@ -72,6 +75,10 @@ def print_summary(
     console = screen.screen(error=path == "-")
     facts = {name: screen.data_summary(part) for name, part in raw.items()}
     facts["models"] = f"{len(study.candidates):,} judged, {len(study.front)} on the front"
+    if study.not_tried:
+        facts["not tried"] = ", ".join(study.not_tried)
+    for name, problem in study.problems.items():
+        facts[f"{name} failed"] = problem
     facts["chosen"] = study.chosen.name
     console.print(screen.facts(facts))
     console.print()

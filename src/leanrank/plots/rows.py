@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leanrank.errors import InputError
-from leanrank.selection.candidate import Candidate, mean_of
-from leanrank.selection.front import better_sign, bootstrap_interval, pareto_front
+from leanrank.metrics.judge import better_sign, mean_of
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.front import bootstrap_interval, pareto_front
 from leanrank.selection.study import Study
 from leanrank.selection.tables import head
 

@@ -9,11 +9,19 @@ from leanrank.errors import InputError
 from leanrank.rankers.inputs import validated_matrix
 
 
-def as_data(validation: Any) -> RankingData | None:
-    """Take validation data as a RankingData or a tuple (X, y, qid)."""
-    if validation is None or isinstance(validation, RankingData):
-        return validation
-    return RankingData(*_parts(validation))
+def as_data(given: Any, name: str = "validation") -> RankingData | None:
+    """Return data given as a RankingData, a data frame or a tuple (X, y, qid); None stays None.
+
+    >>> as_data(([[1.0], [2.0]], [0, 1], None)).n_queries
+    1
+    """
+    if given is None or isinstance(given, RankingData):
+        return given
+    if hasattr(given, "__arrow_c_stream__"):
+        from leanrank.data.frames import from_frame
+
+        return from_frame(given)
+    return RankingData(*_parts(given, name))
 
 
 def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
@@ -33,7 +41,7 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
         if isinstance(validation, RankingData):
             ranker._features_to_score(validation)
             return validation
-        X, y, qid = _parts(validation)
+        X, y, qid = _parts(validation, "validation")
         return RankingData(validated_matrix(ranker, X, reset=False), y, qid)
     except ValueError as error:
         text = " ".join(str(error).split())
@@ -54,7 +62,10 @@ def check_measure(ranker: Any) -> None:
     )
 
 
-def _parts(validation: Any) -> tuple[Any, Any, Any]:
-    if isinstance(validation, (tuple, list)) and len(validation) == 3:
-        return validation[0], validation[1], validation[2]
-    raise InputError("validation must be a RankingData or a tuple (X, y, qid)")
+def _parts(given: Any, name: str) -> tuple[Any, Any, Any]:
+    if isinstance(given, (tuple, list)) and len(given) == 3:
+        return given[0], given[1], given[2]
+    raise InputError(
+        f"{name} must be a RankingData, a data frame or a tuple (X, y, qid), not "
+        f"{type(given).__name__}"
+    )

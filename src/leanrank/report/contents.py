@@ -10,16 +10,17 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
+from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots import charts
 from leanrank.plots.colours import theme
 from leanrank.plots.rows import feature_rows, feature_title, front_models
 from leanrank.report.data_checks import check_data
-from leanrank.report.numbers import brief, counted, numbers
+from leanrank.report.numbers import brief, counted, figures, numbers
 from leanrank.report.paths import find_paths, path_of
 from leanrank.report.queries import query_details
 from leanrank.report.studies import fit_baselines, measure_baselines, measured
-from leanrank.selection.candidate import Candidate, mean_of
-from leanrank.selection.front import better_sign, bootstrap_interval
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.front import bootstrap_interval
 from leanrank.selection.study import Study
 from leanrank.selection.tables import head
 from leanrank.selection.validation import Split
@@ -119,6 +120,9 @@ def _model_entry(
     rows = feature_rows(
         one.model, study.validation, stability=study.stability, costs=study.costs
     )  # fmt: skip
+    score, *interval = figures(
+        one.score(study.measure), bootstrap_interval(one.judged(study.measure))
+    )
     on_test = None
     if test is not None:
         on_test = _headline(measured(split, one.model.predict(test), test, measures))
@@ -129,8 +133,8 @@ def _model_entry(
         "of": one.model.n_features,
         "cost": f"{one.cost:g}" if study.costs is None else study.costs.show(one.cost),
         "kind": one.model.kind,
-        "score": brief(one.score(study.measure)),
-        "interval": numbers(bootstrap_interval(one.judged(study.measure))),
+        "score": score,
+        "interval": interval,
         "headline": _headline(one.values),
         "test": on_test,
         "values": numbers(one.values[study.measure][queries], 4),
@@ -143,7 +147,7 @@ def _model_entry(
 def _headline(values: Mapping[str, FloatArray]) -> dict[str, list[float | None]]:
     """Give the mean of each measure and its interval."""
     return {
-        name: numbers([mean_of(each), *bootstrap_interval(each)])
+        name: figures(mean_of(each), bootstrap_interval(each))
         for name, each in values.items()
         if not np.isnan(each).all()
     }

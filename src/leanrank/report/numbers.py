@@ -22,6 +22,18 @@ def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:
     return [brief(value, digits) for value in values]
 
 
+def figures(mean: float, interval: Iterable[float]) -> list[float | None]:
+    """Round a mean and its interval to the decimals that a screen shows: four, and three.
+
+    The page then shows the same digits: rounding twice could change the last one.
+
+    >>> figures(0.0312499, (0.01, float("nan")))
+    [0.0312, 0.01, None]
+    """
+    rounded = [float(f"{mean:.4f}"), *(float(f"{end:.3f}") for end in interval)]
+    return [value if math.isfinite(value) else None for value in rounded]
+
+
 def counted(n: int, singular: str, plural: str) -> str:
     """Write a number with its noun.
 

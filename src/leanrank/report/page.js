@@ -177,7 +177,7 @@
       .map((each) => [each.name, ours[0] - each[key][report.measure][0]]);
     fill(byId("verdict"),
       make("strong", {}, model().features.toLocaleString("en") + " of " + count(model().of, "feature")), " reach ",
-      make("strong", {}, measureName(report.measure) + " " + fixed(ours[0], 3)),
+      make("strong", {}, measureName(report.measure) + " " + fixed(ours[0], 4)),
       " on " + (tested ? "the test queries" : report.part === "validation" ? "the validation queries" : "held-out queries") + " (95% interval " + fixed(ours[1], 3) + " to " + fixed(ours[2], 3) + ")",
       gaps.length ? ": " : ".",
       gaps.map(([name, gap], at) => [make("span", { class: Math.abs(gap) < 0.0005 ? null : better * gap > 0 ? "up" : "down" }, signed(gap, 3)), " against " + name + (at < gaps.length - 1 ? ", " : ".")]).flat());

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError
 from leanrank.model.base import Model
 from leanrank.model.linear import LinearModel
 from leanrank.rankers import RANKERS, get_ranker
@@ -206,12 +206,7 @@ def measured(
     split: Split, scores: FloatArray, data: RankingData, measures: Sequence[str]
 ) -> dict[str, FloatArray]:
     """Measure scores query by query as the split judges: ties do not follow the file's order."""
-    from leanrank.metrics import evaluate
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        result = evaluate(data, scores, measures=list(measures), convention=split.judge, n_jobs=1)
-    return {name: np.asarray(values) for name, values in result.per_query.items()}
+    return split.judge.per_query(data, scores, measures)
 
 
 def _ranker_of(one: Candidate) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray
+from leanrank.metrics.judge import mean_of
 from leanrank.model.base import Model
 
 
@@ -87,12 +88,6 @@ class Candidate:
         shown = ", ".join(f"{name} {mean:.4f}" for name, mean in self.means.items())
         plural = "s" * (self.n_features != 1)
         return f"Candidate: {self.name}, {self.n_features} feature{plural}, {shown}"
-
-
-def mean_of(values: FloatArray) -> float:
-    """Give the mean of what is defined; NaN if nothing is."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
 
 
 def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:

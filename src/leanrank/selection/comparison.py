@@ -21,6 +21,7 @@ from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, LeanrankError
 from leanrank.metrics import compare_values, evaluate
+from leanrank.metrics.judge import Judge, best_of, mean_of
 from leanrank.selection.systems import check_systems, fit_system, title
 from leanrank.selection.validation import Split
 
@@ -158,7 +159,8 @@ class ComparedSet:
     def best(self, measure: str) -> str | None:
         """Name the system with the best mean; the first among equals."""
         rows = [row for row in self.rows if np.isfinite(row.means[measure])]
-        return max(rows, key=lambda row: row.means[measure]).system if rows else None
+        worth = Judge(measure).worth([row.means[measure] for row in rows])
+        return rows[best_of(worth)].system if rows else None
 
     def _tests(self, done: Mapping[str, list[Outcome]]) -> dict[str, dict[str, float]]:
         """Test every system against the best by each measure, over the queries of all splits."""
@@ -169,7 +171,7 @@ class ComparedSet:
             defined = {name: mean for name, mean in means.items() if np.isfinite(mean)}
             if not defined:
                 continue
-            best = max(defined, key=lambda name: defined[name])
+            best = list(defined)[best_of(Judge(measure).worth(list(defined.values())))]
             top = _all_queries(done[best], measure)
             found = {}
             for name in defined:
@@ -338,9 +340,7 @@ def _load(parts: Parts) -> tuple[RankingData, RankingData, RankingData]:
 def _mean_of_means(outcomes: Sequence[Outcome], measure: str) -> float:
     means = []
     for outcome in outcomes:
-        values = outcome.per_query[measure]
-        defined = values[~np.isnan(values)]
-        means.append(float(defined.mean()) if len(defined) else float("nan"))
+        means.append(mean_of(outcome.per_query[measure]))
     return float(np.mean(means))
 
 

@@ -14,13 +14,13 @@ from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
-from leanrank.metrics import evaluate, parse_measures
+from leanrank.metrics import parse_measures
+from leanrank.metrics.judge import Judge, mean_of, ranks_something
 from leanrank.rankers.path import alpha_grid
-from leanrank.selection.candidate import mean_of
 from leanrank.selection.cross_validation_result import CrossValidation
 from leanrank.selection.splits import Fold, ranking_data, whole_query_folds
 from leanrank.selection.sweeps import AlphaPath, Scored, Sizes, Sweep, count_features
-from leanrank.selection.validation import Split, grid_points
+from leanrank.selection.validation import grid_points
 
 RIDGE_ALPHAS = (1e2, 1e-6)
 """From where to where a path goes if no strength empties the model: losses are means, so the same
@@ -189,7 +189,7 @@ def _cross_validated(
     n_jobs: int | None,
 ) -> CrossValidation:
     names = [measure.name for measure in parse_measures(measures)]
-    judge = Split(data, data, names[0], convention).judge
+    judge = Judge(names[0], convention)
 
     def run(task: tuple[Fold, Mapping[str, Any]]) -> list[tuple[dict[str, Any], Any, int]]:
         """Fit one setting without one fold, and measure its models on that fold."""
@@ -198,10 +198,8 @@ def _cross_validated(
         found = []
         for model in sweep(clone(ranker).set_params(**setting), train, test):
             values = {name: np.full(test.n_queries, np.nan) for name in names}
-            if np.isfinite(model.scores).all():
-                values = evaluate(
-                    test, model.scores, measures=names, convention=judge, n_jobs=1
-                ).per_query
+            if ranks_something(model.scores, test):
+                values = judge.per_query(test, model.scores, names)
             found.append(({**setting, **model.parameters}, values, model.n_features))
         return found
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.selection.front import better_sign
+from leanrank.metrics.judge import as_good_as, best_of, better_sign, check_rule
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,19 +87,20 @@ class CrossValidation:
 
         A model that is empty in any fold is never preferred.
         """
-        worth = self._worth(measure)
-        top = np.flatnonzero(worth == worth.max())
-        return int(top[np.argmin(self.n_features.mean(axis=0)[top])])
+        return best_of(self._worth(measure), self.n_features.mean(axis=0))
 
     def one_standard_error(self, measure: str | None = None) -> int:
-        """Give the position of the simplest model within one standard error of the best.
+        """Return the position of the simplest model within one standard error of the best.
+
+        The error is that of the difference between the two over the folds.
 
         Along a path the simplest is the first; on a grid the one with the fewest features, the
         better among equals.
         """
-        worth, best = self._worth(measure), self.best(measure)
-        error = self.standard_errors[self._measure(measure)][best]
-        near = np.flatnonzero(worth >= worth[best] - (error if np.isfinite(error) else 0.0))
+        name, worth = self._measure(measure), self._worth(measure)
+        folds = better_sign(name) * _defined(self.fold_means[name]).T
+        good = as_good_as(folds, self.best(measure), self.n_splits)
+        near = np.flatnonzero(good & (worth > -np.inf))
         if self.path is not None:
             return int(near[0])
         sizes = self.n_features.mean(axis=0)
@@ -107,8 +108,7 @@ class CrossValidation:
 
     def choose(self, rule: str = "best", measure: str | None = None) -> dict[str, Any]:
         """Give the parameters that a rule prefers: "best", or "1se" for one standard error."""
-        if rule not in ("best", "1se"):
-            raise InputError(f"rule={rule!r} is not known: choose 'best' or '1se'")
+        check_rule(rule)
         at = self.best(measure) if rule == "best" else self.one_standard_error(measure)
         return dict(self.parameters[at])
 

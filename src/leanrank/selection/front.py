@@ -8,6 +8,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
+from leanrank.metrics.judge import as_good_as, better_sign, check_rule
 from leanrank.selection.candidate import Candidate
 
 
@@ -83,8 +84,7 @@ def choose(
     InputError
         Nothing meets the wishes; the message says what comes nearest.
     """
-    if rule not in ("best", "1se"):
-        raise InputError(f"rule={rule!r} is not known: choose 'best' or '1se'")
+    check_rule(rule)
     listed = [one for one in candidates if one.n_features and np.isfinite(one.score(measure))]
     if not listed:
         raise InputError(
@@ -102,7 +102,8 @@ def choose(
     best = min(good, key=lambda one: (-sign * one.score(measure), one.n_features, one.cost))
     if rule == "best":
         return best
-    near = [one for one in good if _within_one_error(one, best, measure)]
+    worth = sign * np.array([one.judged(measure) for one in good])
+    near = [good[at] for at in np.flatnonzero(as_good_as(worth, good.index(best)))]
     return min(near, key=lambda one: (one.n_features, one.cost, -sign * one.score(measure)))
 
 
@@ -110,13 +111,6 @@ def reaches(candidate: Candidate, measure: str, wanted: float) -> bool:
     """Tell whether a measure is at least what is wanted; for an error, at most."""
     sign = better_sign(measure)
     return bool(sign * candidate.score(measure) >= sign * wanted)
-
-
-def better_sign(measure: str) -> float:
-    """Give 1 if a higher value is better, else −1."""
-    from leanrank.metrics import Measure
-
-    return 1.0 if Measure.parse(measure).higher_is_better else -1.0
 
 
 def bootstrap_interval(
@@ -146,14 +140,6 @@ def bootstrap_interval(
     means = counts @ defined / len(defined)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
-
-
-def _within_one_error(one: Candidate, best: Candidate, measure: str) -> bool:
-    gap = better_sign(measure) * (best.judged(measure) - one.judged(measure))
-    gap = gap[~np.isnan(gap)]
-    if len(gap) < 2:
-        return one is best
-    return bool(gap.mean() <= gap.std(ddof=1) / np.sqrt(len(gap)))
 
 
 def _fits(one: Candidate, max_features: int | None, max_cost: float | None) -> bool:

@@ -25,9 +25,9 @@ import numpy as np
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray
 from leanrank.losses.squared import SquaredLoss
+from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.model import LinearModel
-from leanrank.selection.candidate import Candidate, mean_of
-from leanrank.selection.front import better_sign
+from leanrank.selection.candidate import Candidate
 from leanrank.selection.spaces import Space
 from leanrank.selection.sweeps import AlphaPath
 from leanrank.selection.trials import Task, run_trial, some_columns
@@ -181,7 +181,8 @@ class Sieve:
         _, labels = RankRLS()._data_and_labels(training)
         whole = Centred.from_plan(training.X, SquaredLoss().prepare(labels))
         grams, targets = [], []
-        for _, mine, rows in self.task.parts:
+        for group, (_, _, rows) in enumerate(self.task.parts):
+            mine = training.queries[self.task.folds == group]  # all on one scale, to be added up
             part = Centred(
                 some_columns(mine, self.pool).X,
                 kernel_view(mine.query_ptr),

@@ -9,10 +9,9 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
-from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
-from leanrank.selection.validation import Split
+from leanrank.metrics.judge import Judge, better_sign
 
 
 class RankingScorer(BaseEstimator):
@@ -49,20 +48,15 @@ class RankingScorer(BaseEstimator):
                 "routing and pass qid"
             )
         scores = np.asarray(estimator.predict(X, **_passed_on(estimator, qid)))
-        split = _split(self.measure, self.convention)
-        found = evaluate(y, scores, qid, measures=self.measure, convention=split.judge, n_jobs=1)
-        return split.sign * float(next(iter(found.means.values())))
+        rules = Judge(self.measure, self.convention).rules
+        found = evaluate(y, scores, qid, measures=self.measure, convention=rules, n_jobs=1)
+        return better_sign(self.measure) * float(next(iter(found.means.values())))
 
     def get_metadata_routing(self) -> Any:
         """Tell scikit-learn that the scorer asks for ``qid``."""
         request = MetadataRequest(owner=type(self).__name__)
         request.score.add_request(param="qid", alias=True)
         return request
-
-
-def _split(measure: str, convention: Any) -> Split:
-    nothing = RankingData(np.zeros((0, 0)))
-    return Split(nothing, nothing, measure, convention)
 
 
 def _passed_on(estimator: Any, qid: Any) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from leanrank.errors import InputError, LeanrankError
+from leanrank.metrics.judge import better_sign
 from leanrank.model.provenance import to_json_values
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.front import better_sign, choose, pareto_front
+from leanrank.selection.front import choose, pareto_front
 from leanrank.selection.journal import Journal, pack, read_model, unpack
 from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.spaces import TUNING, Space, get_space
@@ -108,7 +109,9 @@ class Search:
         self.candidates: list[Candidate] = []
         self.history: list[dict[str, Any]] = []
         self.expanded: set[tuple[int, ...]] = set()
+        self.systems = tuple(systems)
         self.problems: dict[str, str] = {}
+        self.interrupted = False
         self.slow: dict[str, float] = {}
         self.too_large: set[str] = set()  # systems whose models all exceed the limits
         self.at = 0  # in the plan
@@ -121,7 +124,23 @@ class Search:
         self.started = time.perf_counter() - self.earlier
 
     def run(self, progress: Callable[[Progress], None]) -> None:
-        """Do trials until the budget or everything to try is used up."""
+        """Do trials until the budget or everything to try is used up, or until Ctrl-C."""
+        try:
+            self._run(progress)
+        except KeyboardInterrupt:
+            if not self.candidates:
+                raise
+            self.interrupted = True
+        if not self.candidates:
+            reason = next(iter(self.problems.values()), "nothing was tried")
+            raise InputError(f"no system gave a model that ranks anything: {reason}")
+
+    @property
+    def not_tried(self) -> tuple[str, ...]:
+        """The systems that no trial was made of."""
+        return tuple(name for name in self.systems if name not in self.slow)
+
+    def _run(self, progress: Callable[[Progress], None]) -> None:
         while not self._is_over():
             job = self._next()
             if job is None:
@@ -137,9 +156,6 @@ class Search:
             entry["seconds"] = time.perf_counter() - started
             self.journal.add(entry)
             self._take(entry)
-        if not self.candidates:
-            reason = next(iter(self.problems.values()), "nothing was tried")
-            raise InputError(f"no system gave a model that ranks anything: {reason}")
 
     def _do(self, kind: str, name: str, what: Any) -> dict[str, Any]:
         """Run a trial; one that fails must not end the search."""

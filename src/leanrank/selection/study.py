@@ -13,6 +13,7 @@ from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import pareto_front
 
 if TYPE_CHECKING:
+    from leanrank.model.base import Model
     from leanrank.rankers.path import Path
     from leanrank.selection.costs import Costs
 
@@ -43,7 +44,15 @@ class Study:
         Whole paths of rankers, where they are known.
     history : list of dict or None
         A learning curve.
-    stability, cross_validation : object or None
+    stability : object or None
+    normalizer : Normalizer or None
+        What ``training``, ``validation`` and all models' features have been through.
+    not_tried : tuple of str
+        Systems that a search had no time for.
+    problems : dict of str to str
+        Systems that failed, and why.
+    interrupted : bool
+        Whether a search was ended by Ctrl-C.
     """
 
     measure: str
@@ -59,7 +68,17 @@ class Study:
     paths: Mapping[str, Path] = field(default_factory=dict)
     history: Sequence[Mapping[str, Any]] | None = None
     stability: Any = None
-    cross_validation: Any = None
+    normalizer: Any = None
+    not_tried: tuple[str, ...] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @property
+    def model(self) -> Model:
+        """The chosen model with its normaliser: it scores features as they were given."""
+        if self.normalizer is None:
+            return self.chosen.model
+        return self.chosen.model.replace(normalizer=self.normalizer.to_dict())
 
     @cached_property
     def front(self) -> list[Candidate]:

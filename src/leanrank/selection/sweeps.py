@@ -93,10 +93,10 @@ def fit_model(ranker: Any, train: RankingData, validation: RankingData) -> Any:
     Some stop by them; one that learns from documents without labels gets these without theirs.
     """
     beside = {"validation": validation, "unlabeled": validation}
-    return ranker.fit(train, **{k: v for k, v in beside.items() if _takes(ranker, k)})
+    return ranker.fit(train, **{k: v for k, v in beside.items() if takes(ranker, k)})
 
 
-def _takes(ranker: Any, name: str) -> bool:
+def takes(ranker: Any, name: str) -> bool:
     """Tell whether ``fit`` has a parameter, of its own or handed on to the class above."""
     for kind in type(ranker).__mro__:
         if "fit" in vars(kind):

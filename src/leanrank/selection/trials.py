@@ -16,22 +16,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor
+from leanrank.metrics.judge import ranks_something
 from leanrank.model import LinearModel, make_provenance
 from leanrank.model.base import Model
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
 from leanrank.selection.spaces import Space
 from leanrank.selection.splits import QueryKFold, whole_query_folds
-from leanrank.selection.sweeps import AlphaPath, Sizes, fit_model
-from leanrank.selection.validation import Split, _ranks_something, make_ranker
+from leanrank.selection.sweeps import AlphaPath, Sizes, fit_model, takes
+from leanrank.selection.validation import Split, make_ranker
 
 N_FOLDS = 4
 """With a validation part: groups of training queries, each about as large as a usual part."""
 
 N_FOLDS_ALONE = 5
 """Without one, where nothing else judges."""
+
+N_INNER_FOLDS = 5
+"""One of these groups of queries stops a ranker that needs validation data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,10 @@ class Task:
     costs : Costs or None
     n_jobs : int
         Threads; nothing depends on it.
+    unscaled : RankingData or None
+        The training data before they were scaled, where they were.
+    scale : str or None
+        The normaliser: fitted anew without each group, so that no query scales what judges it.
     beat : callable
         Called again and again while fitting, with whether there must be a model at the end of it;
         may raise OutOfTimeError.
@@ -66,6 +75,8 @@ class Task:
     convention: str = "standard"
     costs: Costs | None = None
     n_jobs: int | None = 1
+    unscaled: RankingData | None = None
+    scale: str | None = None
     beat: Callable[[bool], None] = field(default=lambda needed: None)
 
     @cached_property
@@ -83,12 +94,16 @@ class Task:
     @cached_property
     def parts(self) -> list[tuple[RankingData, RankingData, BoolArray]]:
         """For each group, the other training queries, its own, and which rows these are."""
-        sizes = np.diff(self.training.query_ptr)
+        data = self.training if self.unscaled is None else self.unscaled
+        sizes = np.diff(data.query_ptr)
         found = []
         for group in range(int(self.folds.max(initial=-1)) + 1):
             inside = self.folds == group
-            mine = self.training.queries[inside]
-            found.append((self.training.queries[~inside], mine, np.repeat(inside, sizes)))
+            rest, mine = data.queries[~inside], data.queries[inside]
+            if self.scale is not None:
+                normalizer = make_normalizer(self.scale).fit(rest)
+                rest, mine = normalizer.transform(rest), normalizer.transform(mine)
+            found.append((rest, mine, np.repeat(inside, sizes)))
         return found
 
     @cached_property
@@ -100,12 +115,7 @@ class Task:
         self, data: RankingData, scores: FloatArray, measures: Sequence[str]
     ) -> dict[str, FloatArray]:
         """Measure scores query by query, ties averaged over their orders."""
-        from leanrank.metrics import evaluate
-
-        found = evaluate(
-            data, scores, measures=list(measures), convention=self.split.judge, n_jobs=1
-        )
-        return found.per_query
+        return self.split.judge.per_query(data, scores, measures)
 
     def candidate(
         self,
@@ -118,7 +128,7 @@ class Task:
         """Judge a model; None if it ranks nothing, which a measure may credit all the same."""
         judged_by = self.validation or self.training
         scores = _scores(model, judged_by)
-        if scores is None or not _ranks_something(scores, judged_by):
+        if scores is None or not ranks_something(scores, judged_by):
             return None
         if self.validation is None:
             values, training_values = dict(training_values), {}
@@ -199,10 +209,7 @@ def fit_models(
     ranker = make_ranker(space, parameters, task.split)
     if "callback" in ranker.get_params():
         ranker.set_params(callback=lambda entry: task.beat(needed))
-    data, held_out = training, task.validation
-    if columns is not None:
-        data = some_columns(training, columns)
-        held_out = None if held_out is None else some_columns(held_out, columns)
+    data = training if columns is None else some_columns(training, columns)
     made: list[tuple[dict[str, Any], FloatArray]] = []
     if isinstance(space.sweep, AlphaPath):
         sweep = space.sweep
@@ -217,10 +224,7 @@ def fit_models(
         sized = enumerate(ranker.coef_path_, 1)
         made = [({"n_features_to_select": size}, w) for size, w in sized]
     else:
-        if held_out is None:
-            ranker.fit(data)
-        else:
-            fit_model(ranker, data, held_out)
+        fit_alone(ranker, data)
         model = ranker.to_model()
         if columns is None or not isinstance(model, LinearModel):
             return [Fitted(dict(parameters), model)]
@@ -231,6 +235,21 @@ def fit_models(
         provenance = make_provenance(algorithm=type(ranker).__name__, parameters=both)
         fitted.append(Fitted(both, _linear(weights, columns, training, provenance)))
     return fitted
+
+
+def fit_alone(ranker: Any, data: RankingData) -> None:
+    """Fit; a ranker that stops by validation data gets a fifth of the queries for it.
+
+    They come from the data it may see: the queries that judge a model must not help to make it.
+    """
+    n_folds = min(N_INNER_FOLDS, data.n_queries)
+    if n_folds > 1 and takes(ranker, "validation"):
+        fold = whole_query_folds(data, QueryKFold(n_folds, stratify=True))[0]
+        rest, inner = data.queries[fold.train], data.queries[fold.test]
+        if rest.informative.any() and inner.informative.any():
+            fit_model(ranker, rest, inner)
+            return
+    ranker.fit(data)
 
 
 def some_columns(data: RankingData, columns: IntArray) -> RankingData:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.model.provenance import fingerprint
+from leanrank.rankers.validation import as_data
 from leanrank.selection.costs import Costs
 from leanrank.selection.journal import Journal
 from leanrank.selection.refit import fit_support
@@ -21,9 +23,10 @@ REFITS = ("train", "both")
 
 
 def tune(
-    training: RankingData,
-    validation: RankingData | None = None,
+    training: Any,
+    validation: Any = None,
     *,
+    scale: str | None = None,
     measure: str = "ndcg@10",
     convention: str = "standard",
     measures: Sequence[str] = ("ndcg@10", "map"),
@@ -44,9 +47,14 @@ def tune(
 
     Parameters
     ----------
-    training : RankingData
-    validation : RankingData, optional
+    training : RankingData, data frame or (X, y, qid)
+        A data frame has its labels and queries in the columns ``label`` and ``qid``; see
+        :func:`leanrank.data.from_frame` for other names.
+    validation : RankingData, data frame or (X, y, qid), optional
         Without it, models are judged by cross-validation over the training queries alone.
+    scale : str, optional
+        A normaliser of features, as ``leanrank train --scale`` takes it. It is fitted without the
+        queries that judge.
     measure, convention : str
         What to optimise.
     measures : sequence of str
@@ -75,6 +83,13 @@ def tune(
     Returns
     -------
     Study
+        ``study.model`` is the chosen model. After Ctrl-C it is the best so far, and
+        ``study.interrupted`` is set.
+
+    Notes
+    -----
+    A ranker that stops by validation data gets a fifth of its training queries for that: queries
+    that judge a model do not help to make it.
 
     Examples
     --------
@@ -86,7 +101,14 @@ def tune(
     """
     if refit not in REFITS:
         raise InputError(f"refit={refit!r} is not known: choose 'train' or 'both'")
-    _check(training, validation, max_features, budget, trials)
+    unscaled, held_out = as_data(training, "training"), as_data(validation)
+    assert unscaled is not None
+    _check(unscaled, held_out, max_features, budget, trials)
+    normalizer = None if scale in (None, "none") else make_normalizer(scale).fit(unscaled)
+    training = unscaled if normalizer is None else normalizer.transform(unscaled)
+    validation = held_out
+    if normalizer is not None and held_out is not None:
+        validation = normalizer.transform(held_out)
     wishes = Wishes(max_features, max_cost, min_measure, rule)
     kept = tuple(dict.fromkeys([measure, *(min_measure or {})]))
     task = Task(
@@ -98,6 +120,8 @@ def tune(
         convention=convention,
         costs=costs,
         n_jobs=n_jobs,
+        unscaled=unscaled,
+        scale=None if normalizer is None else scale,
     )
     names = list(TUNING) if systems is None else list(systems)
     settings = _settings(task, wishes, names)
@@ -118,6 +142,10 @@ def tune(
         feature_names=training.feature_names,
         costs=costs,
         history=search.history,
+        normalizer=normalizer,
+        not_tried=search.not_tried,
+        problems=search.problems,
+        interrupted=search.interrupted,
     )
 
 
@@ -127,7 +155,8 @@ def _settings(task: Task, wishes: Wishes, systems: Sequence[str]) -> dict[str, A
 
     return {
         "version of leanrank": __version__,
-        "training data": fingerprint(task.training),
+        "scale": task.scale,
+        "training data": fingerprint(task.unscaled or task.training),
         "validation data": None if task.validation is None else fingerprint(task.validation),
         "measure": task.measure,
         "convention": task.convention,

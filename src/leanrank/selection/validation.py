@@ -13,12 +13,12 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError
+from leanrank.metrics.judge import Judge, best_of
 from leanrank.rankers import get_ranker
 from leanrank.selection.sweeps import count_features, fit_model
 
 if TYPE_CHECKING:
-    from leanrank.metrics import Convention
     from leanrank.selection.spaces import Space
 
 
@@ -32,12 +32,6 @@ class Split:
     measure, convention : str, default="map", "standard"
         As :func:`leanrank.metrics.evaluate` takes them. A ranker that measures validation data
         itself, to stop early, is told to use the same.
-
-    Notes
-    -----
-    Where a convention keeps documents of equal scores in the order of the file, a choice by it
-    would follow that order, which in public sets follows the labels. So to choose, they count as in
-    all their orders on average.
     """
 
     train: RankingData
@@ -45,41 +39,14 @@ class Split:
     measure: str = "map"
     convention: str = "standard"
 
+    @property
+    def judge(self) -> Judge:
+        """What judges the models."""
+        return Judge(self.measure, self.convention)
+
     def value(self, scores: FloatArray) -> float:
-        """Measure scores of the validation data.
-
-        NaN for scores that rank nothing: those that are not finite, or equal within every query.
-        A measure can credit such with the order of the file.
-        """
-        from leanrank.metrics import evaluate
-
-        if not np.isfinite(scores).all() or not _ranks_something(scores, self.validation):
-            return float("nan")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # a model of few features may tie
-            found = evaluate(
-                self.validation,
-                scores,
-                measures=self.measure,
-                convention=self.judge,
-                n_jobs=1,
-            )
-        return float(next(iter(found.means.values())))
-
-    @property
-    def judge(self) -> str | Convention:
-        """The convention, with the ties of input order averaged."""
-        from leanrank.metrics.conventions import find_convention
-
-        convention = find_convention(self.convention)
-        return convention.replace(ties="average") if convention.ties == "input" else self.convention
-
-    @property
-    def sign(self) -> float:
-        """1 if a higher value is better, else −1."""
-        from leanrank.metrics import Measure
-
-        return 1.0 if Measure.parse(self.measure).higher_is_better else -1.0
+        """Measure scores of the validation data; NaN for scores that rank nothing."""
+        return self.judge.value(self.validation, scores)
 
 
 @dataclass(frozen=True)
@@ -193,20 +160,21 @@ def best_trial(trials: Iterable[Trial], split: Split, name: str = "the ranker") 
     >>> best_trial(tried, Split(data, data)).parameters
     {'a': 2}
     """
-    usable = [trial for trial in trials if np.isfinite(trial.value)]
-    if not usable:
+    listed = list(trials)
+    worth = split.judge.worth([trial.value for trial in listed])
+    if not (worth > -np.inf).any():
         raise InputError(
             f"no model that {name} gave ranks anything on the validation data: all weights are "
             "zero or not finite; try other parameters, or bring the features to one scale"
         )
-    return min(usable, key=lambda trial: (-split.sign * trial.value, trial.n_features))
+    return listed[best_of(worth, [trial.n_features for trial in listed])]
 
 
 def make_ranker(space: Space, parameters: Mapping[str, Any], split: Split) -> Any:
     """Make an unfitted ranker, which measures as the split does."""
     kind = get_ranker(space.ranker)
     known = kind().get_params()
-    own = {"measure": split.measure, "convention": split.judge, "n_jobs": 1}
+    own = {"measure": split.measure, "convention": split.judge.rules, "n_jobs": 1}
     return kind(**{**{k: v for k, v in own.items() if k in known}, **parameters})
 
 
@@ -217,10 +185,3 @@ def grid_points(grid: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}]
     """
     return [dict(zip(grid, point, strict=True)) for point in itertools.product(*grid.values())]
-
-
-def _ranks_something(scores: FloatArray, data: RankingData) -> bool:
-    filled = np.flatnonzero(np.diff(data.query_ptr) > 0)
-    starts = data.query_ptr[:-1][filled]
-    high, low = np.maximum.reduceat(scores, starts), np.minimum.reduceat(scores, starts)
-    return bool(np.any(high > low))
