@@ -1,0 +1,244 @@
+"""Plain code: one function without dependencies, with a test vector in it.
+
+The function takes the features that have a weight, in the order of the list in the file; NaN is a
+missing feature. Sums are in float64 in that order, so that every language gives the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.model.export.formula import Formula
+from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.text import Syntax
+
+
+@dataclass(frozen=True)
+class Language:
+    """How a language writes the file: a template with ``@names@`` to fill in."""
+
+    template: str
+    syntax: Syntax
+    indent: str = "    "
+    add: str = "s += {part};"
+    element: Callable[[str], str] = json.dumps
+
+
+def write(formula: Formula, options: Options, target: Target) -> str:
+    """Write the function, the names of its features, and the test."""
+    language = LANGUAGES[target.name]
+    parts = [
+        term.curve.written(language.syntax, f"x[{at}]") for at, term in enumerate(formula.terms)
+    ]
+    if formula.constant != 0:
+        parts.append(language.syntax.number(formula.constant))
+    x, score = sample_document(formula)
+    lines = [language.indent + language.add.format(part=part) for part in parts]
+    fields = {
+        "name": options.name,
+        "class": options.name[:1].upper() + options.name[1:],
+        "n": str(len(formula.terms)),
+        "features": ", ".join(map(language.element, formula.names)),
+        "body": "\n".join(lines),
+        "vector": ", ".join(map(language.syntax.number, x.tolist())),
+        "expected": language.syntax.number(score),
+    }
+    return re.sub("@([a-z]+)@", lambda found: fields[found[1]], language.template)
+
+
+def sample_document(formula: Formula) -> tuple[FloatArray, float]:
+    """Return a document, by the features of the terms, and its score."""
+    x = np.array([term.curve.sample(at) for at, term in enumerate(formula.terms)])
+    wide = np.zeros((1, max(term.feature for term in formula.terms) + 1))
+    wide[0, [term.feature for term in formula.terms]] = x
+    return x, float(formula.scores(wide)[0])
+
+
+def _c_text(name: str) -> str:
+    """Quote a text for C: UTF-8 stays as it is, and no question marks form a trigraph."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?")
+    return f'"{escaped}"'
+
+
+def _rust_text(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _java_text(name: str) -> str:
+    """Quote a text for Java and JavaScript in ASCII."""
+    return json.dumps(name, ensure_ascii=True)
+
+
+_C = """\
+/* Score of @name@, a ranking function: within a query, higher is better.
+   Compile with -ffp-contract=off for the same bits everywhere, and without -ffast-math. */
+#define @name@_n @n@
+
+const char *const @name@_features[@name@_n] = {@features@};
+
+double @name@_score(const double *x) {
+    double s = 0.0;
+@body@
+    return s;
+}
+
+/* Returns 1 if the function computes what it should. */
+int @name@_test(void) {
+    const double x[@name@_n] = {@vector@};
+    return @name@_score(x) == @expected@;
+}
+"""
+
+_JAVA = """\
+/** Score of @name@, a ranking function: within a query, higher is better. */
+public final class @class@ {
+    public static final String[] FEATURES = {@features@};
+
+    public static double score(double[] x) {
+        double s = 0.0;
+@body@
+        return s;
+    }
+
+    /** Returns true if the function computes what it should. */
+    public static boolean test() {
+        return score(new double[] {@vector@}) == @expected@;
+    }
+}
+"""
+
+_JAVASCRIPT = """\
+// Score of @name@, a ranking function: within a query, higher is better.
+const @name@Features = [@features@];
+
+function @name@Score(x) {
+  let s = 0.0;
+@body@
+  return s;
+}
+
+// Returns true if the function computes what it should.
+function @name@Test() {
+  return @name@Score([@vector@]) === @expected@;
+}
+
+if (typeof module !== "undefined") {
+  module.exports = { features: @name@Features, score: @name@Score, test: @name@Test };
+}
+"""
+
+_PYTHON = '''\
+"""Score of @name@, a ranking function: within a query, higher is better."""
+
+FEATURES = [@features@]
+
+
+def score(x):
+    """Return the score of a document from its features, in the order of FEATURES."""
+    s = 0.0
+@body@
+    return s
+
+
+def test():
+    """Return True if the function computes what it should."""
+    return score([@vector@]) == @expected@
+'''
+
+_RUST = """\
+//! Score of @name@, a ranking function: within a query, higher is better.
+
+pub const FEATURES: [&str; @n@] = [@features@];
+
+pub fn score(x: &[f64]) -> f64 {
+    let mut s: f64 = 0.0;
+@body@
+    s
+}
+
+/// Returns true if the function computes what it should.
+pub fn test() -> bool {
+    score(&[@vector@]) == @expected@
+}
+"""
+
+_GO = """\
+// Package @name@ computes a ranking function: within a query, higher is better.
+package @name@
+
+var Features = []string{@features@}
+
+// Score returns the score of a document. The conversions keep the compiler from fusing a product
+// and a sum, which would round once instead of twice.
+func Score(x []float64) float64 {
+	s := 0.0
+@body@
+	return s
+}
+
+func choose(test bool, then, otherwise float64) float64 {
+	if test {
+		return then
+	}
+	return otherwise
+}
+
+// Test returns true if the function computes what it should.
+func Test() bool {
+	return Score([]float64{@vector@}) == @expected@
+}
+"""
+
+_CHOICE = "({test} ? {then} : {otherwise})"
+LANGUAGES = {
+    "c": Language(
+        _C, Syntax(zero_filled="(({x} != {x}) ? 0.0 : {x})", choice=_CHOICE), element=_c_text
+    ),
+    "java": Language(
+        _JAVA,
+        Syntax(zero_filled="(Double.isNaN({x}) ? 0.0 : {x})", is_missing="Double.isNaN({x})"),
+        "        ",
+        element=_java_text,
+    ),
+    "javascript": Language(
+        _JAVASCRIPT,
+        Syntax(zero_filled="({x} !== {x} ? 0.0 : {x})", is_missing="{x} !== {x}"),
+        "  ",
+        element=_java_text,
+    ),
+    "python": Language(
+        _PYTHON,
+        Syntax(
+            zero_filled="(0.0 if {x} != {x} else {x})", choice="({then} if {test} else {otherwise})"
+        ),
+        add="s += {part}",
+        element=repr,
+    ),
+    "rust": Language(
+        _RUST,
+        Syntax(
+            literal=lambda value: f"{value!r}_f64",
+            zero_filled="(if {x}.is_nan() {{ 0.0 }} else {{ {x} }})",
+            is_missing="{x}.is_nan()",
+            choice="(if {test} {{ {then} }} else {{ {otherwise} }})",
+        ),
+        element=_rust_text,
+    ),
+    "go": Language(
+        _GO,
+        Syntax(
+            zero_filled="choose({x} != {x}, 0.0, {x})",
+            choice="choose({test}, {then}, {otherwise})",
+            product="float64({a} * {b})",
+        ),
+        "\t",
+        "s += {part}",
+        element=lambda name: json.dumps(name, ensure_ascii=False),
+    ),
+}

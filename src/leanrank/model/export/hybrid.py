@@ -1,0 +1,157 @@
+"""Hybrid searches: the weights of several retrievers, each feature being one of them.
+
+Written from the engines' documentation: OpenSearch ``normalization-processor`` (2.10) and
+``score-ranker-processor`` (2.19), Elasticsearch ``linear`` (8.18) and weighted ``rrf`` (9.2)
+retrievers, Qdrant formula (1.14) and weighted ``rrf`` (1.17) queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leanrank.errors import InputError
+from leanrank.model.export.formula import Formula, Line, Term
+from leanrank.model.export.registry import Options, Target, checked, find_target
+from leanrank.model.export.text import pretty
+
+RECIPROCAL_RANK = "query-reciprocal-rank"
+
+
+def hybrid_weights(
+    weights: Mapping[str, float],
+    target: str,
+    *,
+    scaler: str | None = "query-minmax",
+    rank_constant: int = 60,
+    name: str = "leanrank",
+    top: int = 10,
+) -> str:
+    """Write the weights of retrievers for an engine's hybrid search.
+
+    Parameters
+    ----------
+    weights : mapping
+        The weight of each retriever by its name, in the order of the queries.
+    target : str
+        ``"hybrid:opensearch"``, ``"hybrid:elasticsearch"`` or ``"hybrid:qdrant"``; the part after
+        the colon is enough.
+    scaler : str, optional
+        What is done to the scores of each retriever: ``"query-minmax"``, ``"query-standard"``,
+        ``"query-reciprocal-rank"`` (1 / (constant + rank)) or None.
+    rank_constant : int
+        The constant of reciprocal ranks, with ranks from 1.
+    name : str
+        The name of the pipeline.
+    top : int
+        How many documents are asked for.
+
+    Returns
+    -------
+    str
+        A JSON document: the body of ``PUT _search/pipeline/…`` for OpenSearch, of a search with
+        queries to fill in for Elasticsearch and Qdrant.
+
+    Examples
+    --------
+    >>> import json
+    >>> made = json.loads(hybrid_weights({"bm25": 3.0, "dense": 1.0}, "opensearch"))
+    >>> processor = made["phase_results_processors"][0]["normalization-processor"]
+    >>> processor["combination"]["parameters"]["weights"]
+    [0.75, 0.25]
+    """
+    to = find_target(target if ":" in target else f"hybrid:{target}")
+    options = (("constant", rank_constant),) if scaler == RECIPROCAL_RANK else ()
+    terms = tuple(
+        Term(at, feature, Line(float(weight)))
+        for at, (feature, weight) in enumerate(weights.items())
+        if weight != 0
+    )
+    formula = checked(Formula(terms, 0.0, scaler, options), to)
+    return write(formula, Options(name=name, top=top), to)
+
+
+def write(formula: Formula, options: Options, target: Target) -> str:
+    """Write a formula whose features are retrievers."""
+    writers = {"opensearch": _opensearch, "elasticsearch": _elasticsearch, "qdrant": _qdrant}
+    return pretty(writers[target.dialect](formula, options))
+
+
+def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
+    if formula.scaler is None:
+        raise InputError(
+            "hybrid:opensearch always normalises the scores of each query: train with --scale "
+            "query-minmax or query-standard, or export to hybrid:elasticsearch or hybrid:qdrant"
+        )
+    _refuse_negative(formula, "hybrid:opensearch")
+    total = sum(term.weight for term in formula.terms)
+    shares = [term.weight / total for term in formula.terms]  # OpenSearch wants a sum of 1
+    combination: dict[str, Any] = {"parameters": {"weights": shares}}
+    if formula.scaler == RECIPROCAL_RANK:
+        constant = _rank_constant(formula)
+        combination = {"technique": "rrf", "rank_constant": constant, **combination}
+        processor: dict[str, Any] = {"score-ranker-processor": {"combination": combination}}
+    else:
+        technique = {"query-minmax": "min_max", "query-standard": "z_score"}[formula.scaler]
+        processor = {
+            "normalization-processor": {
+                "normalization": {"technique": technique},
+                "combination": {"technique": "arithmetic_mean", **combination},
+            }
+        }
+    return {
+        "description": f"{options.name}, for queries in this order: {', '.join(formula.names)}",
+        "phase_results_processors": [processor],
+    }
+
+
+def _elasticsearch(formula: Formula, options: Options) -> dict[str, Any]:
+    _refuse_negative(formula, "hybrid:elasticsearch")
+    retrievers: list[dict[str, Any]] = [
+        {"retriever": {"standard": {"query": _placeholder(term.name)}}, "weight": term.weight}
+        for term in formula.terms
+    ]
+    window = max(100, options.top)
+    if formula.scaler == RECIPROCAL_RANK:
+        rrf = {"rank_constant": _rank_constant(formula), "rank_window_size": window}
+        return {"retriever": {"rrf": {"retrievers": retrievers, **rrf}}, "size": options.top}
+    for one in retrievers:
+        one["normalizer"] = "none" if formula.scaler is None else "minmax"
+    linear = {"retrievers": retrievers, "rank_window_size": window}
+    return {"retriever": {"linear": linear}, "size": options.top}
+
+
+def _qdrant(formula: Formula, options: Options) -> dict[str, Any]:
+    prefetch = [
+        {"query": f"<{name}>", "using": name, "limit": max(100, options.top)}
+        for name in formula.names
+    ]
+    weights = [term.weight for term in formula.terms]
+    if formula.scaler == RECIPROCAL_RANK:
+        _refuse_negative(formula, "hybrid:qdrant")
+        # Qdrant's ranks start at 0, so that its constant is one more.
+        query: dict[str, Any] = {"rrf": {"k": _rank_constant(formula) + 1, "weights": weights}}
+    else:
+        scores = [f"$score[{at}]" for at in range(len(weights))]
+        products = [{"mult": [w, s]} for w, s in zip(weights, scores, strict=True)]
+        query = {"formula": {"sum": products}, "defaults": dict.fromkeys(scores, 0.0)}
+    return {"prefetch": prefetch, "query": query, "limit": options.top}
+
+
+def _placeholder(name: str) -> dict[str, Any]:
+    """Return a query to be replaced: which query a retriever runs is not in a model."""
+    return {"match": {name: "<query text>"}}
+
+
+def _rank_constant(formula: Formula) -> int:
+    return int(dict(formula.scaler_options).get("constant", 60))
+
+
+def _refuse_negative(formula: Formula, target: str) -> None:
+    for term in formula.terms:
+        if term.weight < 0:
+            raise InputError(
+                f"{target} takes no negative weights, and that of {term.name!r} is "
+                f"{term.weight!r}: train with weights that are not negative, or export to polars "
+                "or sql:duckdb"
+            )

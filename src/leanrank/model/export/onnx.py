@@ -1,0 +1,86 @@
+"""ONNX: a graph of products and sums in float64, with one named input per feature.
+
+``LinearRegressor`` is float32 only and one matrix product adds in another order, so that neither is
+used. A missing feature is NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leanrank.errors import MissingDependencyError
+from leanrank.model.export.formula import Formula
+from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.text import unused
+
+OPSET, IR_VERSION = 13, 8  # old enough for every runtime since 2021
+
+
+def write(formula: Formula, options: Options, target: Target) -> bytes:
+    """Write the graph; each input and the output have one number per document."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingDependencyError("onnx", "engines", "writing an ONNX model") from error
+    helper, double = onnx.helper, onnx.TensorProto.DOUBLE
+    score = unused("score", formula.names)
+    graph = _Graph(onnx, [*formula.names, score])
+    total = formula.written(graph, formula.names)
+    graph.add("Identity", [total], score)
+    inputs = [helper.make_tensor_value_info(n, double, ["documents"]) for n in formula.names]
+    output = helper.make_tensor_value_info(score, double, ["documents"])
+    made = helper.make_graph(graph.nodes, options.name, inputs, [output], graph.constants)
+    model = helper.make_model(
+        made,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="leanrank",
+    )
+    onnx.checker.check_model(model)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
+class _Graph:
+    """Nodes and constants, added as the formula is written; values are known by name."""
+
+    def __init__(self, onnx: Any, taken: list[str]) -> None:
+        self.onnx = onnx
+        self.taken = set(taken)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.known: dict[float, str] = {}
+
+    def add(self, operation: str, inputs: list[str], output: str | None = None) -> str:
+        """Add a node and return the name of its output."""
+        result = output or self._new("v", len(self.nodes))
+        self.nodes.append(self.onnx.helper.make_node(operation, inputs, [result]))
+        return result
+
+    def number(self, value: float) -> str:
+        if value not in self.known:
+            name = self._new("c", len(self.constants))
+            double = self.onnx.TensorProto.DOUBLE
+            self.constants.append(self.onnx.helper.make_tensor(name, double, [], [value]))
+            self.known[value] = name
+        return self.known[value]
+
+    def filled(self, x: str) -> str:
+        return self.add("Where", [self.add("IsNaN", [x]), self.number(0.0), x])
+
+    def if_missing(self, x: str, then: str, otherwise: str) -> str:
+        return self.add("Where", [self.add("IsNaN", [x]), then, otherwise])
+
+    def if_above(self, x: str, threshold: str, then: str, otherwise: str) -> str:
+        return self.add("Where", [self.add("Greater", [x, threshold]), then, otherwise])
+
+    def times(self, a: str, b: str) -> str:
+        return self.add("Mul", [a, b])
+
+    def plus(self, a: str, b: str) -> str:
+        return self.add("Add", [a, b])
+
+    def _new(self, prefix: str, at: int) -> str:
+        name = unused(f"{prefix}{at}", self.taken)
+        self.taken.add(name)
+        return name

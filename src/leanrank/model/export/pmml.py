@@ -1,0 +1,79 @@
+"""PMML 4.4: a regression model, with derived fields for what is no straight line."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from leanrank._version import __version__
+from leanrank.model.export.formula import Formula, Line
+from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.text import unused
+
+_NUMBER = {"optype": "continuous", "dataType": "double"}
+
+
+def write(formula: Formula, options: Options, target: Target) -> str:
+    """Write the document; a missing line counts as 0."""
+    root = Element("PMML", xmlns="http://www.dmg.org/PMML-4_4", version="4.4")
+    header = SubElement(root, "Header", description="ranking function; higher is better")
+    SubElement(header, "Application", name="leanrank", version=__version__)
+    dictionary = SubElement(root, "DataDictionary")
+    for name in formula.names:
+        SubElement(dictionary, "DataField", {"name": name, **_NUMBER})
+    model = SubElement(root, "RegressionModel", modelName=options.name, functionName="regression")
+    schema = SubElement(model, "MiningSchema")
+    for term in formula.terms:
+        # Without the replacement, the score of a document that lacks the feature is missing.
+        missing = {"missingValueReplacement": "0"} if isinstance(term.curve, Line) else {}
+        SubElement(schema, "MiningField", {"name": term.name, **missing})
+    output = SubElement(model, "Output")
+    named = {"name": unused("score", formula.names), "feature": "predictedValue", **_NUMBER}
+    SubElement(output, "OutputField", named)
+    curves = [term for term in formula.terms if not isinstance(term.curve, Line)]
+    transformations = SubElement(model, "LocalTransformations") if curves else model
+    table = SubElement(model, "RegressionTable", intercept=repr(formula.constant))
+    for at, term in enumerate(formula.terms):
+        name, weight = term.name, 1.0
+        if isinstance(term.curve, Line):
+            weight = term.weight
+        else:
+            name = unused(f"curve_{at}", formula.names)
+            field = SubElement(transformations, "DerivedField", {"name": name, **_NUMBER})
+            field.append(term.curve.written(_Tree(), _reference(term.name)))
+        SubElement(table, "NumericPredictor", name=name, coefficient=repr(weight))
+    indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+class _Tree:
+    """PMML's built-in functions, as elements."""
+
+    def number(self, value: float) -> Element:
+        constant = Element("Constant", dataType="double")
+        constant.text = repr(value)
+        return constant
+
+    def filled(self, x: Element) -> Element:
+        return self.if_missing(x, self.number(0.0), x)
+
+    def if_missing(self, x: Element, then: Element, otherwise: Element) -> Element:
+        return _apply("if", _apply("isMissing", x), then, otherwise)
+
+    def if_above(self, x: Element, threshold: Element, then: Element, other: Element) -> Element:
+        return _apply("if", _apply("greaterThan", x, threshold), then, other)
+
+    def times(self, a: Element, b: Element) -> Element:
+        return _apply("*", a, b)
+
+    def plus(self, a: Element, b: Element) -> Element:
+        return _apply("+", a, b)
+
+
+def _reference(name: str) -> Element:
+    return Element("FieldRef", field=name)
+
+
+def _apply(function: str, *arguments: Element) -> Element:
+    element = Element("Apply", function=function)
+    element.extend(arguments)
+    return element

@@ -1,0 +1,328 @@
+"""The targets of an export, what each can express, and the one function that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from leanrank.errors import InputError, ModelError
+from leanrank.model.export.formula import Formula, formula_of
+from leanrank.model.export.text import IDENTIFIER, check_plain
+from leanrank.model.writing import as_model
+
+QUERY_SCALERS = ("query-minmax", "query-standard", "query-rank")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may say about an export.
+
+    Attributes
+    ----------
+    name : str
+        Of the model, view, profile or function in the target.
+    names : mapping
+        The names that features have in the target, by their names in the model.
+    shifts : mapping
+        Constants that the engine adds to features, by their names in the target.
+    normalizers : bool
+        Write the engine's normalisers instead of folding a global scaler into the weights.
+    table, qid : str
+        The table of documents and its column of queries, for SQL and Polars.
+    top : int
+        How many documents per query a request or a top-k query asks for.
+    """
+
+    name: str = "leanrank"
+    names: Mapping[str, str] = field(default_factory=dict)
+    shifts: Mapping[str, float] = field(default_factory=dict)
+    normalizers: bool = False
+    table: str = "documents"
+    qid: str = "qid"
+    top: int = 10
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a model can be exported to.
+
+    Attributes
+    ----------
+    name : str
+        As given to ``--to``.
+    summary : str
+        What is written, in a few words.
+    module : str
+        The module here whose ``write(formula, options, target)`` writes it.
+    steps : bool
+        Whether it has conditions, and so can express a model of steps.
+    scalers : tuple of str
+        The per-query scalers that it can compute.
+    constant : bool
+        Whether the constant of the formula is written; it changes no order.
+    normalizers : bool
+        Whether it has normalisers of its own.
+    single : bool
+        Whether it computes in float32.
+    most_terms : int
+        The largest number of features that it takes.
+    """
+
+    name: str
+    summary: str
+    module: str
+    steps: bool = True
+    scalers: tuple[str, ...] = ()
+    constant: bool = True
+    normalizers: bool = False
+    single: bool = False
+    most_terms: int = 100_000
+
+    @property
+    def dialect(self) -> str:
+        """The part of the name after a colon, or the name."""
+        return self.name.rpartition(":")[2]
+
+
+_LTR = {"steps": False, "constant": False, "normalizers": True, "single": True}
+_EXPRESSION = {"most_terms": 900}
+_SQL = {"scalers": QUERY_SCALERS, **_EXPRESSION}
+
+_TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
+    ("opensearch-ltr", "feature set, model and rescore query", "ltr", _LTR),
+    ("elasticsearch-ltr", "feature set, model and rescore query (o19s plugin)", "ltr", _LTR),
+    ("solr", "feature store, model store and request", "solr", _LTR),
+    ("vespa", "rank profile", "vespa", _EXPRESSION),
+    ("painless", "script of Elasticsearch and OpenSearch", "painless", _EXPRESSION),
+    (
+        "elasticsearch-rescore",
+        "rescore query with a script, without a plugin",
+        "painless",
+        {"single": True, **_EXPRESSION},
+    ),
+    ("lucene-expression", "expression over document fields", "painless", _EXPRESSION),
+    ("onnx", "graph with one input per feature", "onnx", {}),
+    ("pmml", "PMML 4.4 regression model", "pmml", {}),
+    (
+        "sql:sqlite",
+        "view and top-k query for SQLite",
+        "sql",
+        {**_SQL, "scalers": ("query-minmax", "query-rank")},
+    ),
+    ("sql:duckdb", "view and top-k query for DuckDB", "sql", _SQL),
+    ("sql:postgres", "view and top-k query for PostgreSQL", "sql", _SQL),
+    ("sql:spark", "view and top-k query for Spark SQL", "sql", _SQL),
+    ("sql:clickhouse", "view and top-k query for ClickHouse", "sql", _SQL),
+    ("sql:ansi", "view and top-k query in standard SQL", "sql", _SQL),
+    ("polars", "Python function that returns a Polars expression", "polars", _SQL),
+    ("c", "C function with a test vector", "code", {}),
+    ("java", "Java class with a test vector", "code", {"most_terms": 2000}),
+    ("javascript", "JavaScript function with a test vector", "code", {}),
+    ("python", "Python function with a test vector", "code", {}),
+    ("rust", "Rust function with a test vector", "code", {}),
+    ("go", "Go function with a test vector", "code", {}),
+    (
+        "hybrid:opensearch",
+        "search pipeline with the weights of a hybrid query",
+        "hybrid",
+        {
+            "steps": False,
+            "constant": False,
+            "single": True,
+            "scalers": ("query-minmax", "query-standard", "query-reciprocal-rank"),
+        },
+    ),
+    (
+        "hybrid:elasticsearch",
+        "linear or rrf retriever with weights",
+        "hybrid",
+        {
+            "steps": False,
+            "constant": False,
+            "single": True,
+            "scalers": ("query-minmax", "query-reciprocal-rank"),
+        },
+    ),
+    (
+        "hybrid:qdrant",
+        "formula or rrf query over prefetches",
+        "hybrid",
+        {
+            "steps": False,
+            "constant": False,
+            "single": True,
+            "scalers": ("query-reciprocal-rank",),
+        },
+    ),
+    ("markdown", "model card", "markdown", {"scalers": (*QUERY_SCALERS, "query-reciprocal-rank")}),
+]
+
+TARGETS: dict[str, Target] = {
+    name: Target(name, summary, module, **more) for name, summary, module, more in _TARGETS
+}
+"""Every target by its name."""
+
+
+def export_model(
+    model: Any,
+    target: str,
+    *,
+    name: str = "leanrank",
+    names: Mapping[str, str] | None = None,
+    shifts: Mapping[str, float] | None = None,
+    normalizers: bool = False,
+    table: str = "documents",
+    qid: str = "qid",
+    top: int = 10,
+) -> str | bytes:
+    """Write a model for the system that computes rankings with it.
+
+    Parameters
+    ----------
+    model : Model or fitted ranker
+        What to export.
+    target : str
+        One of :data:`TARGETS`, such as ``"sql:duckdb"``.
+    name : str
+        The name of the model, view, profile or function in the target.
+    names : mapping, optional
+        What features are called in the target, by their names in the model. A model without names
+        calls them ``f0``, ``f1`` and so on.
+    shifts : mapping, optional
+        Constants that the engine adds to features, by their names in the target: the
+        learning-to-rank plugins refuse negative feature values.
+    normalizers : bool
+        Write the engine's normalisers instead of folding a global scaler into the weights.
+    table, qid : str
+        The table of documents and its column of queries, for SQL and Polars.
+    top : int
+        How many documents a request or a top-k query asks for.
+
+    Returns
+    -------
+    str or bytes
+        The text of the export; bytes for ``onnx``.
+
+    Raises
+    ------
+    InputError
+        The target cannot express the model; the message names one that can.
+
+    Examples
+    --------
+    >>> from leanrank.model import LinearModel
+    >>> model = LinearModel.from_coef([0.5, -2.0], feature_names=["bm25", "spam"])
+    >>> print(export_model(model, "lucene-expression"), end="")
+    0.5 * doc['bm25'].value + -2.0 * doc['spam'].value
+    """
+    options = Options(name, names or {}, shifts or {}, normalizers, table, qid, top)
+    to = find_target(target)
+    return written(prepared(as_model(model), to, options), to, options)
+
+
+def find_target(name: str) -> Target:
+    """Return the target of a name, or say which there are."""
+    if name in TARGETS:
+        return TARGETS[name]
+    import difflib
+
+    near = difflib.get_close_matches(name, TARGETS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(TARGETS)
+    raise InputError(f"there is no export target {name!r}: {hint}")
+
+
+def prepared(model: Any, target: Target, options: Options) -> Formula:
+    """Describe a model in the target's terms, or refuse with a sentence."""
+    formula = formula_of(model, fold=not options.normalizers)
+    unknown = [key for key in options.names if key not in set(_all_names(model, formula))]
+    if unknown:
+        raise InputError(
+            f"the model has no feature {unknown[0]!r} to give another name: its features are "
+            f"{_few(_all_names(model, formula))}"
+        )
+    formula = formula.renamed(options.names)
+    twice = [name for at, name in enumerate(formula.names) if name in set(formula.names[:at])]
+    if twice:
+        raise InputError(f"two features are called {twice[0]!r} in the target: give each its own")
+    check_plain(formula.names, target.name)
+    if not IDENTIFIER.fullmatch(options.name):
+        raise InputError(
+            f"the name {options.name!r} cannot be used: take letters, digits and underscores only"
+        )
+    return checked(formula, target, normalizers=options.normalizers)
+
+
+def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> Formula:
+    """Return a formula that the target can express, or refuse with a sentence."""
+    if not formula.terms:
+        raise ModelError("the model uses no feature, so that there is nothing to export")
+    if formula.scaler is not None and formula.scaler not in target.scalers:
+        _refuse(target, f"scale features per query ({formula.scaler})", formula)
+    if not formula.is_linear and not target.steps:
+        _refuse(target, "express a model of steps", formula)
+    if len(formula.terms) > target.most_terms:
+        _refuse(target, f"take more than {target.most_terms:,} features", formula)
+    if normalizers and not target.normalizers:
+        able = _few([t.name for t in TARGETS.values() if t.normalizers])
+        raise InputError(
+            f"{target.name} has no normalisers of its own: leave --normalizers out, and the scaler "
+            f"is folded into the weights ({able} have them)"
+        )
+    if target.single:
+        _check_single(formula, target)
+    return formula
+
+
+def written(formula: Formula, target: Target, options: Options) -> str | bytes:
+    """Write a formula that the target can express."""
+    module = import_module(f"leanrank.model.export.{target.module}")
+    write: Callable[[Formula, Options, Target], str | bytes] = module.write
+    return write(formula, options, target)
+
+
+def able_targets(formula: Formula) -> list[str]:
+    """Return the targets that compute the scores of a formula."""
+    return [
+        target.name
+        for target in TARGETS.values()
+        if (formula.scaler is None or formula.scaler in target.scalers)
+        and (formula.is_linear or target.steps)
+        and len(formula.terms) <= target.most_terms
+        and target.name != "markdown"
+    ]
+
+
+def _refuse(target: Target, what: str, formula: Formula) -> None:
+    able = sorted(able_targets(formula), key=lambda name: name not in _PREFERRED)
+    instead = f"export to {_few(able, 3, 'or')}" if able else "no target can"
+    raise InputError(f"{target.name} cannot {what}: {instead} instead")
+
+
+_PREFERRED = ("sql:duckdb", "polars", "hybrid:opensearch", "onnx")
+
+
+def _check_single(formula: Formula, target: Target) -> None:
+    for term in formula.terms:
+        with np.errstate(over="ignore", under="ignore"):
+            single = np.float32(term.weight) if formula.is_linear else np.float32(1)
+        if not np.isfinite(single) or single == 0:
+            raise InputError(
+                f"the weight {term.weight!r} of {term.name!r} is out of the range of float32, in "
+                f"which {target.name} computes: multiply all weights of the model by a constant, "
+                "which changes no order"
+            )
+
+
+def _all_names(model: Any, formula: Formula) -> list[str]:
+    return formula.names if model.feature_names is None else list(model.feature_names)
+
+
+def _few(names: list[str], most: int = 5, joint: str = "and") -> str:
+    shown = names[:most]
+    if len(names) > most and joint == "and":
+        return ", ".join(shown) + ", …"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {joint} {shown[-1]}"

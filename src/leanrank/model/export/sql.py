@@ -1,0 +1,154 @@
+"""SQL: a view that adds the score to a table of documents, and a query for the best of each query.
+
+Products are added in the order of features in double precision. Numbers have an exponent, which
+makes them doubles where ``0.3`` would be a decimal. Per-query scalers are window functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from leanrank.errors import InputError
+from leanrank.model.export.formula import Formula
+from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.text import Syntax, check_plain, unused
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Where the databases differ."""
+
+    double: str = "DOUBLE PRECISION"
+    quote: str = '"'
+    case_sensitive: bool = False
+    most_bytes: int = 10**6
+    create: str = "CREATE VIEW"
+    deviation: str = "STDDEV_POP"
+
+
+DIALECTS = {
+    "ansi": Dialect(),
+    "sqlite": Dialect("REAL"),
+    "duckdb": Dialect("DOUBLE", create="CREATE OR REPLACE VIEW"),
+    "postgres": Dialect(case_sensitive=True, most_bytes=63, create="CREATE OR REPLACE VIEW"),
+    "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW"),
+    "clickhouse": Dialect(
+        "Nullable(Float64)",
+        case_sensitive=True,
+        create="CREATE OR REPLACE VIEW",
+        deviation="stddevPopStable",
+    ),
+}
+
+
+def write(formula: Formula, options: Options, target: Target) -> str:
+    """Write the view and the top-k query."""
+    dialect = DIALECTS[target.dialect]
+    _check_names([*formula.names, options.qid], dialect, target)
+    check_plain([options.table, options.qid], target.name)
+    view, table = (_quoted(name, dialect) for name in (options.name, options.table))
+    qid = _quoted(options.qid, dialect)
+    score = expression(formula, options, target)
+    named = unused("score", [*formula.names, options.qid])
+    place = unused("place", [*formula.names, options.qid])
+    window = "" if formula.scaler is None else f"\nWINDOW q AS (PARTITION BY {qid})"
+    return (
+        f"{dialect.create} {view} AS\n"
+        f"SELECT d.*,\n  {score} AS {named}\n"
+        f"FROM {table} AS d{window};\n\n"
+        f"-- the {options.top} best documents of each query\n"
+        "SELECT * FROM (\n"
+        f"  SELECT s.*, ROW_NUMBER() OVER (PARTITION BY {qid} ORDER BY {named} DESC) AS {place}\n"
+        f"  FROM {view} AS s\n"
+        f") AS ranked\nWHERE {place} <= {options.top}\nORDER BY {qid}, {place};\n"
+    )
+
+
+def expression(formula: Formula, options: Options, target: Target) -> str:
+    """Write the score of one row, one term per line."""
+    dialect = DIALECTS[target.dialect]
+    qid = _quoted(options.qid, dialect)
+    scaled = {None: lambda x, _: x, **_SCALED}[formula.scaler]
+    steps_need_null = not formula.is_linear and formula.scaler is None
+    cast = "CAST({x} AS " + dialect.double + ")"
+    syntax = Syntax(
+        literal=literal,
+        zero_filled=f"COALESCE({cast}, 0e0)" if formula.scaler is None else "{x}",
+        is_missing=f"{cast} IS NULL" if steps_need_null else "1 = 0",
+        above=(cast if formula.scaler is None else "{x}") + " > {threshold}",
+        choice="CASE WHEN {test} THEN {then} ELSE {otherwise} END",
+        sum="{a}\n  + {b}",
+    )
+    features = []
+    for name in formula.names:
+        column = _quoted(name, dialect)
+        if formula.scaler is not None:
+            column = f"COALESCE({cast.format(x=column)}, 0e0)"
+        features.append(scaled(column, _Window(qid, dialect)))
+    return formula.written(syntax, features)
+
+
+def literal(value: float) -> str:
+    """Write a number as a double.
+
+    >>> literal(0.1), literal(-1e-07), literal(3.0)
+    ('0.1e0', '-1e-07', '3.0e0')
+    """
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"
+
+
+@dataclass(frozen=True)
+class _Window:
+    qid: str
+    dialect: Dialect
+
+
+def _minmax(x: str, at: _Window) -> str:
+    low, high = f"MIN({x}) OVER q", f"MAX({x}) OVER q"
+    return f"COALESCE(({x} - {low}) / NULLIF({high} - {low}, 0e0), 0e0)"
+
+
+def _standard(x: str, at: _Window) -> str:
+    varies = f"MIN({x}) OVER q < MAX({x}) OVER q"
+    deviation = f"NULLIF({at.dialect.deviation}({x}) OVER q, 0e0)"
+    scaled = f"COALESCE(({x} - AVG({x}) OVER q) / {deviation}, 0e0)"
+    return f"CASE WHEN {varies} THEN {scaled} ELSE 0e0 END"
+
+
+def _rank(x: str, at: _Window) -> str:
+    """Return the mean of the first and last place of equal values, from 0 to 1."""
+    place = f"RANK() OVER (PARTITION BY {at.qid} ORDER BY {x})"
+    equal = f"COUNT(*) OVER (PARTITION BY {at.qid}, {x})"
+    both = f"CAST(2 * {place} + {equal} - 3 AS {at.dialect.double})"
+    return f"COALESCE({both} / 2e0 / NULLIF(COUNT(*) OVER q - 1, 0), 0.5e0)"
+
+
+_SCALED: dict[str | None, Callable[[str, _Window], str]] = {
+    "query-minmax": _minmax,
+    "query-standard": _standard,
+    "query-rank": _rank,
+}
+
+
+def _quoted(name: str, dialect: Dialect) -> str:
+    return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote
+
+
+def _check_names(names: list[str], dialect: Dialect, target: Target) -> None:
+    seen: dict[str, Any] = {}
+    for name in names:
+        key = name if dialect.case_sensitive else name.lower()
+        other = seen.setdefault(key, name)
+        if other != name:
+            raise InputError(
+                f"{target.name} takes {other!r} and {name!r} for one column, since they differ in "
+                "case only: give one another name in a file for --names"
+            )
+        if len(name.encode()) > dialect.most_bytes:
+            raise InputError(
+                f"{target.name} cuts names after {dialect.most_bytes} bytes, and {name!r} is "
+                "longer: give it another in a file for --names"
+            )

@@ -1,0 +1,92 @@
+"""Writing formulas as text: a table of templates per language, and quoting."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from leanrank.errors import InputError
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """How a language writes the parts of a formula: a ``Writer`` of text.
+
+    >>> Syntax().if_above("x", "1.0", "2.0", "0.0")
+    '(x > 1.0 ? 2.0 : 0.0)'
+    """
+
+    literal: Callable[[float], str] = repr
+    zero_filled: str = "{x}"
+    is_missing: str = "{x} != {x}"
+    choice: str = "({test} ? {then} : {otherwise})"
+    above: str = "{x} > {threshold}"
+    product: str = "{a} * {b}"
+    sum: str = "{a} + {b}"
+
+    def number(self, value: float) -> str:
+        """Write a number so that reading it gives the same bits."""
+        return self.literal(value)
+
+    def filled(self, x: str) -> str:
+        """Write a feature with 0 where it is missing."""
+        return self.zero_filled.format(x=x)
+
+    def if_missing(self, x: str, then: str, otherwise: str) -> str:
+        """Write a choice by whether a feature is missing."""
+        test = self.is_missing.format(x=x)
+        return self.choice.format(test=test, then=then, otherwise=otherwise)
+
+    def if_above(self, x: str, threshold: str, then: str, otherwise: str) -> str:
+        """Write a choice by whether a feature is above a threshold."""
+        test = self.above.format(x=x, threshold=threshold)
+        return self.choice.format(test=test, then=then, otherwise=otherwise)
+
+    def times(self, a: str, b: str) -> str:
+        """Write a product."""
+        return self.product.format(a=a, b=b)
+
+    def plus(self, a: str, b: str) -> str:
+        """Write a sum."""
+        return self.sum.format(a=a, b=b)
+
+
+def pretty(value: Any) -> str:
+    """Lay out a JSON document; whole weights are written as ``1.0``, since Solr rejects ``1``."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def quoted(name: str, quote: str) -> str:
+    r"""Quote a text; a backslash escapes.
+
+    >>> print(quoted("it's", "'"))
+    'it\'s'
+    """
+    return quote + name.replace("\\", "\\\\").replace(quote, "\\" + quote) + quote
+
+
+def check_plain(names: Iterable[str], target: str) -> None:
+    """Refuse names with line breaks or other control characters, which no quoting saves."""
+    for name in names:
+        if not name or any(ord(c) < 32 or ord(c) == 127 for c in name):
+            raise InputError(
+                f"the feature name {name!r} cannot be written for {target}: give it another in a "
+                "file for --names"
+            )
+
+
+def unused(name: str, taken: Iterable[str]) -> str:
+    """Return a name that is not taken, in any case.
+
+    >>> unused("score", ["bm25", "Score"])
+    'score_'
+    """
+    known = {other.lower() for other in taken}
+    while name.lower() in known:
+        name += "_"
+    return name

@@ -1,0 +1,50 @@
+"""Vespa: a rank profile. Expressions are computed in float64.
+
+A feature is a document attribute, unless ``--names`` gives a rank feature such as ``bm25(title)``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from leanrank.errors import InputError
+from leanrank.model.export.formula import Formula
+from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.text import IDENTIFIER, Syntax
+
+_RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\(.*\)(\.\w+)?")
+
+# An attribute without a value is NaN in a rank expression.
+SYNTAX = Syntax(
+    zero_filled="if (isNan({x}) == 1, 0.0, {x})",
+    is_missing="isNan({x}) == 1",
+    choice="if ({test}, {then}, {otherwise})",
+)
+
+
+def write(formula: Formula, options: Options, target: Target) -> str:
+    """Write the profile, one term per line."""
+    terms = [term.curve.written(SYNTAX, _rank_feature(term.name, target)) for term in formula.terms]
+    if formula.constant != 0:
+        terms.append(SYNTAX.number(formula.constant))
+    expression = " +\n            ".join(terms)
+    return (
+        f"rank-profile {options.name} {{\n"
+        "    first-phase {\n"
+        "        expression {\n"
+        f"            {expression}\n"
+        "        }\n"
+        "    }\n"
+        "}\n"
+    )
+
+
+def _rank_feature(name: str, target: Target) -> str:
+    if IDENTIFIER.fullmatch(name):
+        return f"attribute({name})"
+    if _RANK_FEATURE.fullmatch(name) and name.count("(") == name.count(")"):
+        return name
+    raise InputError(
+        f"the feature name {name!r} is no field or rank feature of {target.name}: give it another, "
+        "such as bm25(title), in a file for --names"
+    )

@@ -1,0 +1,95 @@
+"""The weights of retrievers for three engines."""
+
+import json
+
+import pytest
+
+from leanrank.errors import InputError
+from leanrank.model import LinearModel
+from leanrank.model.export import export_model, hybrid_weights
+
+WEIGHTS = {"bm25": 1.5, "dense": 0.5}
+
+
+def model(scaler, weights=(1.5, 0.0, 0.5)):
+    normalizer = None if scaler is None else {"kind": scaler}
+    return LinearModel.from_coef(
+        weights, feature_names=["bm25", "fresh", "dense"], normalizer=normalizer
+    )
+
+
+@pytest.mark.parametrize(
+    ("scaler", "technique"), [("query-minmax", "min_max"), ("query-standard", "z_score")]
+)
+def test_opensearch_weights_add_up_to_one(scaler, technique):
+    made = json.loads(export_model(model(scaler), "hybrid:opensearch"))
+    assert made["phase_results_processors"] == [
+        {
+            "normalization-processor": {
+                "normalization": {"technique": technique},
+                "combination": {
+                    "technique": "arithmetic_mean",
+                    "parameters": {"weights": [0.75, 0.25]},
+                },
+            }
+        }
+    ]
+    assert "bm25, dense" in made["description"]
+
+
+def test_opensearch_reciprocal_ranks():
+    made = json.loads(hybrid_weights(WEIGHTS, "opensearch", scaler="query-reciprocal-rank"))
+    combination = made["phase_results_processors"][0]["score-ranker-processor"]["combination"]
+    assert combination == {
+        "technique": "rrf",
+        "rank_constant": 60,
+        "parameters": {"weights": [0.75, 0.25]},
+    }
+
+
+@pytest.mark.parametrize(("scaler", "name"), [("query-minmax", "minmax"), (None, "none")])
+def test_elasticsearch_linear_retriever(scaler, name):
+    made = json.loads(export_model(model(scaler), "hybrid:elasticsearch", top=7))
+    retrievers = made["retriever"]["linear"]["retrievers"]
+    assert [(r["weight"], r["normalizer"]) for r in retrievers] == [(1.5, name), (0.5, name)]
+    assert made["size"] == 7
+
+
+def test_elasticsearch_reciprocal_ranks():
+    made = json.loads(
+        hybrid_weights(WEIGHTS, "elasticsearch", scaler="query-reciprocal-rank", rank_constant=20)
+    )
+    rrf = made["retriever"]["rrf"]
+    assert [r["weight"] for r in rrf["retrievers"]] == [1.5, 0.5]
+    assert rrf["rank_constant"] == 20
+
+
+def test_qdrant_formula_takes_negative_weights():
+    made = json.loads(hybrid_weights({"bm25": 1.5, "spam": -0.5}, "qdrant", scaler=None))
+    products = [{"mult": [1.5, "$score[0]"]}, {"mult": [-0.5, "$score[1]"]}]
+    assert made["query"]["formula"] == {"sum": products}
+
+
+def test_qdrant_ranks_start_at_zero():
+    made = json.loads(hybrid_weights(WEIGHTS, "qdrant", scaler="query-reciprocal-rank"))
+    assert made["query"] == {"rrf": {"k": 61, "weights": [1.5, 0.5]}}
+
+
+@pytest.mark.parametrize(
+    ("target", "scaler", "words"),
+    [
+        ("hybrid:opensearch", None, "always normalises"),
+        ("hybrid:opensearch", "query-rank", "export to sql:duckdb"),
+        ("hybrid:elasticsearch", "query-standard", "hybrid:opensearch"),
+        ("hybrid:qdrant", "query-minmax", "hybrid:opensearch"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_refused(target, scaler, words):
+    with pytest.raises(InputError, match=words):
+        export_model(model(scaler), target)
+
+
+@pytest.mark.parametrize("target", ["hybrid:opensearch", "hybrid:elasticsearch"])
+def test_negative_weights_are_refused(target):
+    with pytest.raises(InputError, match="takes no negative weights, and that of 'dense'"):
+        export_model(model("query-minmax", [1.0, 0.0, -1.0]), target)
