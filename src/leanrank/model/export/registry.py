@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.errors import InputError, ModelError
+from leanrank.errors import InputError, ModelError, suggest
 from leanrank.model.export.formula import Formula, formula_of
 from leanrank.model.export.text import IDENTIFIER, check_plain
 from leanrank.model.writing import as_model
@@ -228,11 +228,7 @@ def find_target(name: str) -> Target:
     """Return the target of a name, or say which there are."""
     if name in TARGETS:
         return TARGETS[name]
-    import difflib
-
-    near = difflib.get_close_matches(name, TARGETS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(TARGETS)
-    raise InputError(f"there is no export target {name!r}: {hint}")
+    raise InputError(f"there is no export target {name!r}: {suggest(name, TARGETS)}")
 
 
 def prepared(model: Any, target: Target, options: Options) -> Formula:
