@@ -23,6 +23,7 @@ COMMANDS = {
     "tune": "Search for the best model that meets your wishes.",
     "compare": "Compare all systems on the same data.",
     "report": "Write a page about a model, its rivals and its data.",
+    "join": "Join an engine's feature log with judgments.",
     "convert": "Write data in another format.",
     "reproduce": "Run a published experiment again, and compare.",
 }

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from leanrank.data.frames import to_frame as to_frame
     from leanrank.data.letor import dump_letor as dump_letor
     from leanrank.data.letor import load_letor as load_letor
+    from leanrank.data.logs.clicks import read_engine_clicks as read_engine_clicks
+    from leanrank.data.logs.features import feature_log as feature_log
+    from leanrank.data.logs.join import join_judgments as join_judgments
+    from leanrank.data.logs.judgments import read_judgments as read_judgments
     from leanrank.data.normalize import GlobalMinMaxScaler as GlobalMinMaxScaler
     from leanrank.data.normalize import GlobalStandardScaler as GlobalStandardScaler
     from leanrank.data.normalize import QueryMinMaxScaler as QueryMinMaxScaler
@@ -55,8 +59,10 @@ __getattr__, __dir__, __all__ = attach(
         "dump_letor": "leanrank.data.letor",
         "dump_parquet": "leanrank.data.parquet",
         "estimate_propensities": "leanrank.data.propensities",
+        "feature_log": "leanrank.data.logs.features",
         "fetch": "leanrank.data.public_sets",
         "from_frame": "leanrank.data.frames",
+        "join_judgments": "leanrank.data.logs.join",
         "load": "leanrank.data.formats",
         "load_letor": "leanrank.data.letor",
         "load_parquet": "leanrank.data.parquet",
@@ -68,6 +74,8 @@ __getattr__, __dir__, __all__ = attach(
         "make_ranking": "leanrank.data.synthetic",
         "normalizer_from_dict": "leanrank.data.normalize",
         "read_clicks": "leanrank.data.clicks",
+        "read_engine_clicks": "leanrank.data.logs.clicks",
+        "read_judgments": "leanrank.data.logs.judgments",
         "sample_weights": "leanrank.data.sample",
         "stream_ranking": "leanrank.data.synthetic",
         "to_frame": "leanrank.data.frames",

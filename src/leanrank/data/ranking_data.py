@@ -24,6 +24,7 @@ __all__ = [
     "Grouping",
     "QueryIndexer",
     "RankingData",
+    "counted",
     "group_rows",
     "group_sizes_to_qid",
     "informative_queries",
@@ -238,9 +239,9 @@ class RankingData:
             if self.is_sparse or density < 1:
                 storage += f", {100 * density:.3g}% non-zero"
         parts = [
-            _count(self.n_queries, "query", "queries"),
-            _count(len(self), "document"),
-            f"{_count(self.n_features, 'feature')} ({storage})",
+            counted(self.n_queries, "query", "queries"),
+            counted(len(self), "document"),
+            f"{counted(self.n_features, 'feature')} ({storage})",
             _levels_text(self.levels),
         ]
         unlabelled = int(np.isnan(self.y).sum())
@@ -248,7 +249,7 @@ class RankingData:
             parts.append(f"{unlabelled:,} unlabelled")
         idle = self.n_queries - int(self.informative.sum())
         if idle:
-            parts.append(f"{_count(idle, 'query', 'queries')} without information")
+            parts.append(f"{counted(idle, 'query', 'queries')} without information")
         extras = [
             n
             for n in ("doc_ids", "sample_weight", "query_weight", "offset")
@@ -358,7 +359,12 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def _count(n: int, singular: str, plural: str | None = None) -> str:
+def counted(n: int, singular: str, plural: str | None = None) -> str:
+    """Return a number and its noun.
+
+    >>> counted(1, "query", "queries"), counted(1200, "document")
+    ('1 query', '1,200 documents')
+    """
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 

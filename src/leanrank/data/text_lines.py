@@ -57,11 +57,20 @@ def text_lines(
 
 def parse_number(text: str, what: str, path: str | os.PathLike[str], line: int) -> float:
     """Return a finite number that is written in ASCII digits, or say where it is not."""
-    value = float(text) if _DECIMAL.fullmatch(text) else math.nan
+    value = decimal(text)
     if not math.isfinite(value):
         problem = f"the {what} {text[:40]!r} is not a finite number"
         raise ParseError(problem, path=shown_name(path), line=line)
     return value
+
+
+def decimal(text: str) -> float:
+    """Return the number that ASCII digits spell, NaN if they do not.
+
+    >>> decimal("-2.5e1"), decimal("1_0"), decimal("１")
+    (-25.0, nan, nan)
+    """
+    return float(text) if _DECIMAL.fullmatch(text) else math.nan
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:

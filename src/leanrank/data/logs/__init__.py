@@ -1,0 +1,1 @@
+"""What search engines log: features, judgments and clicks, and how they are joined."""

@@ -1,0 +1,298 @@
+"""Click logs of engines: OpenSearch's User Behavior Insights, and Metarank's events."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leanrank._files import atomic_write
+from leanrank.data.clicks import ClickLog, read_clicks
+from leanrank.data.logs.records import SUFFIXES, Place, at, identifier, json_records, sources
+from leanrank.data.logs.records import timestamp as moment
+from leanrank.data.ranking_data import counted
+from leanrank.errors import DataWarning, FileError, InputError, MissingDependencyError
+
+COLUMNS = ("session", "query", "document", "position", "clicked", "timestamp")
+_EVENTS = ("ranking", "interaction", "item", "user")
+_ROWS = 65_536  # of one batch
+
+
+class _Shown(NamedTuple):
+    """A list as it was shown."""
+
+    place: Place
+    session: str
+    query: str | None
+    documents: list[str]
+    timestamp: str
+
+
+class _Click(NamedTuple):
+    document: str | None
+    ordinal: int | None
+
+
+class EngineClicks:
+    """The click log of an engine as rows of a table, with an account of what did not fit.
+
+    Lists are read one by one: memory is taken by the clicks and the list ids, not by the log.
+
+    Parameters
+    ----------
+    path : str or path
+        A directory with the records of ``ubi_queries`` and ``ubi_events`` (files whose names begin
+        so, ``.json``, ``.ndjson`` or ``.jsonl``, also ``.gz``), or a file of Metarank events.
+    actions : sequence of str, default=("click",)
+        The kinds of events that count as a click: UBI's ``action_name``, Metarank's ``type``.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, actions: Sequence[str] = ("click",)
+    ) -> None:
+        self.path = Path(path)
+        self.actions = frozenset((actions,) if isinstance(actions, str) else actions)
+        self.counts: dict[str, int] = {}
+        self.examples: dict[str, str] = {}
+        if self.path.is_dir():
+            self._events = _named(self.path, "ubi_events")
+            self._lists = _named(self.path, "ubi_queries")
+        elif self.path.exists():
+            self._events = self._lists = [self.path]
+        else:
+            raise FileError(f"{self.path}: there is no such file or directory")
+
+    def batches(self) -> Iterator[dict[str, list[Any]]]:
+        """Yield the columns session, query, document, position, clicked and timestamp, in parts."""
+        self.counts.clear()
+        self.examples.clear()
+        ubi = self.path.is_dir()
+        clicks = self._clicks(_ubi_click if ubi else _metarank_click)
+        columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        seen: set[str] = set()
+        n_lists = 0
+        for shown in self._shown(_ubi_list if ubi else _metarank_list):
+            if shown.session in seen:
+                self._count("list|with the id of another left out", shown.session)
+                continue
+            seen.add(shown.session)
+            own = clicks.pop(shown.session, [])
+            if shown.query is None or not shown.documents:
+                lacks = "query text" if shown.query is None else "documents"
+                self._count(f"list|without {lacks} left out", shown.session)
+                continue
+            n_lists += 1
+            self._add(columns, shown, own)
+            if len(columns["session"]) >= _ROWS:
+                yield columns
+                columns = {name: [] for name in COLUMNS}
+        for session, left in clicks.items():
+            for _ in left:
+                self._count("click|on a list that is not in the log left out", session)
+        if not n_lists:
+            raise InputError(
+                f"{self.path}: there is no list with a query and documents in this log"
+            )
+        if columns["session"]:
+            yield columns
+
+    def sentences(self) -> list[str]:
+        """Return what was left out or guessed, once all batches have been read."""
+        told = []
+        for kind, count in self.counts.items():
+            noun, _, fate = kind.partition("|")
+            first = self.examples[kind][:60]
+            told.append(f"{self.path}: {counted(count, noun)} {fate} (the first: {first!r})")
+        return told
+
+    def join(self, features: Any) -> ClickLog:
+        """Join the log with the features of its documents, as :func:`read_clicks` takes them."""
+        parts = list(self.batches())
+        columns: dict[str, Any] = {}
+        for name in COLUMNS[:-1]:
+            values = [value for part in parts for value in part[name]]
+            kind = np.int64 if name in ("position", "clicked") else object
+            columns[name] = np.array(values, dtype=kind)
+        return read_clicks(columns, features)
+
+    def write(self, target: str | os.PathLike[str]) -> int:
+        """Write the table as Parquet or CSV, part by part, and return the number of its rows."""
+        try:
+            import pyarrow as pa
+            from pyarrow import csv, parquet
+        except ImportError as error:
+            raise MissingDependencyError("pyarrow", "frames", "Writing a click table") from error
+        name, rows = os.fspath(target).lower(), 0
+        if not name.endswith((".parquet", ".csv")):
+            raise InputError(f"{target}: clicks are written as .parquet or .csv")
+        text = pa.string()
+        kinds = {"position": pa.int64(), "clicked": pa.int8()}
+        schema = pa.schema([(column, kinds.get(column, text)) for column in COLUMNS])
+        make = parquet.ParquetWriter if name.endswith(".parquet") else csv.CSVWriter
+        with atomic_write(target, "wb") as stream, make(stream, schema) as writer:
+            for columns in self.batches():
+                writer.write_table(pa.table(columns, schema=schema))
+                rows += len(columns["session"])
+        return rows
+
+    def _count(self, what: str, example: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+        self.examples.setdefault(what, example)
+
+    def _clicks(self, parse: Callable[..., Any]) -> dict[str, list[_Click]]:
+        clicks: dict[str, list[_Click]] = {}
+        for file in self._events:
+            for place, record in sources(json_records(file)):
+                found = parse(place, record, self.actions)
+                if found is None:
+                    continue
+                session, click = found
+                if session is None:
+                    self._count("click|without the id of a list left out", str(click.document))
+                else:
+                    clicks.setdefault(session, []).append(click)
+        if not clicks:
+            raise InputError(
+                f"{self._events[0]}: no event is a click ({', '.join(sorted(self.actions))}): name "
+                "the actions that count as one"
+            )
+        return clicks
+
+    def _shown(self, parse: Callable[..., _Shown | None]) -> Iterator[_Shown]:
+        for file in self._lists:
+            for place, record in sources(json_records(file)):
+                shown = parse(place, record)
+                if shown is None:
+                    continue
+                if shown.query == shown.session and not self.path.is_dir():
+                    self._count("list|without a query taken as a query of its own", shown.session)
+                yield shown
+
+    def _add(self, columns: dict[str, list[Any]], shown: _Shown, clicks: list[_Click]) -> None:
+        position: dict[str, int] = {}
+        for rank, document in enumerate(shown.documents, start=1):
+            if position.setdefault(document, rank) != rank:
+                self._count("document|repeated in a list left out at the lower place", document)
+        clicked = set()
+        for named, ordinal in clicks:
+            if named in position:
+                clicked.add(named)
+            elif ordinal is not None and 1 <= ordinal <= len(shown.documents):
+                clicked.add(shown.documents[ordinal - 1])
+                what = "click|on an object that is not in its list placed by its ordinal"
+                self._count(what, str(named))
+            else:
+                what = "click|on a document that is not in its list left out"
+                self._count(what, str(named))
+        columns["session"] += [shown.session] * len(position)
+        columns["query"] += [shown.query] * len(position)
+        columns["document"] += position
+        columns["position"] += position.values()
+        columns["clicked"] += [int(document in clicked) for document in position]
+        columns["timestamp"] += [shown.timestamp] * len(position)
+
+
+def read_engine_clicks(
+    path: str | os.PathLike[str], features: Any, *, actions: Sequence[str] = ("click",)
+) -> ClickLog:
+    """Read a UBI log or Metarank's events, and join it with the features of its documents.
+
+    A click goes to the document that it names; if that is not in the list (an object's id need not
+    be the engine's), to the one at its ordinal, counted from 1. What fits nowhere is counted in a
+    warning.
+
+    Parameters
+    ----------
+    path, actions
+        As for :class:`EngineClicks`.
+    features
+        As for :func:`leanrank.data.read_clicks`.
+
+    Returns
+    -------
+    ClickLog
+        For :func:`click_preferences`, :func:`estimate_propensities` and :func:`click_weights`.
+    """
+    log = EngineClicks(path, actions=actions)
+    joined = log.join(features)
+    for sentence in log.sentences():
+        warnings.warn(sentence, DataWarning, stacklevel=2)
+    return joined
+
+
+def _named(folder: Path, begin: str) -> list[Path]:
+    found = [f for f in folder.iterdir() if f.name.lower().startswith(begin)]
+    files = sorted(file for file in found if file.name.lower().endswith(SUFFIXES))
+    if not files:
+        raise FileError(f"{folder}: there is no {begin}.ndjson (or .json, .jsonl, .gz) in here")
+    return files
+
+
+def _ubi_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
+    if record.get("action_name") not in actions:
+        return None
+    session = record.get("query_id")
+    named = at(record, "event_attributes.object.object_id")
+    ordinal = at(record, "event_attributes.position.ordinal")
+    if ordinal is not None and (isinstance(ordinal, bool) or not isinstance(ordinal, int)):
+        raise place.fault(f"the ordinal of a click is {str(ordinal)[:40]!r}, not a whole number")
+    if named is None and ordinal is None:
+        raise place.fault("a click has neither object.object_id nor position.ordinal")
+    if (time := record.get("timestamp")) is not None:
+        moment(time, place)
+    document = None if named is None else identifier(named, "object_id", place)
+    if session is None:
+        return None, _Click(document, ordinal)
+    return identifier(session, "query_id", place), _Click(document, ordinal)
+
+
+def _ubi_list(place: Place, record: Any) -> _Shown:
+    hits = record.get("query_response_hit_ids")
+    if hits is not None and not isinstance(hits, list):
+        raise place.fault("query_response_hit_ids is not a list of documents")
+    query = record.get("user_query")
+    time = record.get("timestamp")
+    return _Shown(
+        place,
+        identifier(record.get("query_id"), "query_id", place),
+        None if query is None or query == "" else identifier(query, "user_query", place),
+        [identifier(hit, "hit id", place) for hit in hits or []],
+        "" if time is None else moment(time, place),
+    )
+
+
+def _metarank_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
+    kind = record.get("event")
+    if kind not in _EVENTS:
+        raise place.fault(f"event is {str(kind)[:40]!r}: Metarank has {', '.join(_EVENTS)}")
+    if kind != "interaction" or record.get("type") not in actions:
+        return None
+    if (time := record.get("timestamp")) is not None:
+        moment(time, place)
+    click = _Click(identifier(record.get("item"), "item", place), None)
+    ranking = record.get("ranking")
+    return (None if ranking is None else identifier(ranking, "ranking", place)), click
+
+
+def _metarank_list(place: Place, record: Any) -> _Shown | None:
+    if record["event"] != "ranking":
+        return None
+    items, fields = record.get("items"), record.get("fields")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise place.fault("a ranking has no list of items")
+    session = identifier(record.get("id"), "id", place)
+    query = session
+    for one in fields if isinstance(fields, list) else []:
+        if isinstance(one, dict) and one.get("name") == "query" and one.get("value") != "":
+            query = identifier(one.get("value"), "query", place)
+    return _Shown(
+        place,
+        session,
+        query,
+        [identifier(item.get("id"), "id of an item", place) for item in items],
+        moment(record["timestamp"], place) if record.get("timestamp") is not None else "",
+    )

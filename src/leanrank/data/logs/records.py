@@ -1,0 +1,209 @@
+"""JSON records, one per line or inside a whole document, with the place of each for messages."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn
+
+from leanrank.data.text_lines import LONGEST_LINE, decimal, shown_name, text_lines
+from leanrank.errors import ParseError
+
+SUFFIXES = tuple(f"{s}{packed}" for s in (".json", ".ndjson", ".jsonl") for packed in ("", ".gz"))
+
+
+class Place(NamedTuple):
+    """Where a record stands: a line of a file, or a numbered record of one JSON document."""
+
+    path: str
+    line: int | None = None
+    record: int | None = None
+
+    def fault(self, problem: str) -> ParseError:
+        """Return an error about this record."""
+        path = self.path if self.record is None else f"{self.path}, record {self.record}"
+        return ParseError(problem, path=path, line=self.line)
+
+
+def json_records(path: str | os.PathLike[str]) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield the objects of a file.
+
+    A file with one object per line is read line by line. A document that spans several lines is
+    read whole, up to 256 MB; the elements of a list, and documents that follow each other, are
+    records of their own.
+    """
+    name = shown_name(path)
+    lines = ((line, text) for line, text in text_lines(path) if text.strip())
+    first = next(lines, None)
+    if first is None:
+        return
+    try:
+        value = _parse(first[1])
+    except json.JSONDecodeError as error:
+        if error.pos < len(first[1].rstrip()):
+            raise _bad_json(error, name, first[0] - 1) from None
+        yield from _document(name, chain((first,), _bounded(lines, name)))
+        return
+    except (ValueError, RecursionError) as error:
+        raise _bad_json(error, name, first[0] - 1) from None
+    if isinstance(value, list):
+        yield from _objects(value, name)
+        if (extra := next(lines, None)) is not None:
+            raise ParseError("there is more after the list", path=name, line=extra[0])
+        return
+    yield _checked(value, Place(name, first[0]))
+    for line, text in lines:
+        try:
+            value = _parse(text)
+        except (ValueError, RecursionError) as error:
+            raise _bad_json(error, name, line - 1) from None
+        yield _checked(value, Place(name, line))
+
+
+def sources(records: Iterator[tuple[Place, dict[str, Any]]]) -> Iterator[tuple[Place, Any]]:
+    """Yield the documents of an index dump: whole, ``_source`` of a hit, or hits of a response."""
+    for place, record in records:
+        hits = at(record, "hits.hits")
+        for hit in hits if isinstance(hits, list) else [record]:
+            found = hit.get("_source", hit) if isinstance(hit, dict) else hit
+            yield _checked(found, place)
+
+
+def at(record: Any, path: str) -> Any:
+    """Return what a dotted path leads to, or None.
+
+    >>> at({"a": {"b": 3}}, "a.b"), at({"a": 1}, "a.b"), at({"a.b": 2}, "a.b")
+    (3, None, 2)
+    """
+    if isinstance(record, Mapping) and path in record:
+        return record[path]
+    for key in path.split("."):
+        if not isinstance(record, Mapping) or key not in record:
+            return None
+        record = record[key]
+    return record
+
+
+def identifier(value: Any, what: str, place: Place) -> str:
+    """Return an identifier as text; whole numbers are written out."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value.strip():
+        raise place.fault(f"the {what} is {_shown(value)}: an identifier is text or a whole number")
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise place.fault(f"the {what} {_shown(value)} holds a character that is no text")
+    return value
+
+
+def number(value: Any, what: str, place: Place) -> float:
+    """Return a finite number, given as a number or as text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise place.fault(f"the {what} is {_shown(value)}, not a number")
+    try:
+        real = decimal(value.strip()) if isinstance(value, str) else float(value)
+    except OverflowError:
+        real = math.inf
+    if not math.isfinite(real):
+        raise place.fault(f"the {what} {_shown(value)} is not a finite number")
+    return real
+
+
+def timestamp(value: Any, place: Place) -> str:
+    """Return a moment as UTC text in ISO 8601, from such text or from milliseconds since 1970."""
+    text = value.strip() if isinstance(value, str) else value
+    try:
+        if isinstance(text, str) and not text.lstrip("-").isdecimal():
+            moment = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=timezone.utc)
+        elif isinstance(text, (str, int)) and not isinstance(text, bool):
+            moment = datetime.fromtimestamp(int(text) / 1000, timezone.utc)
+        else:
+            raise ValueError
+        moment = moment.astimezone(timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        raise place.fault(
+            f"the timestamp is {_shown(value)}: give ISO 8601 or milliseconds since 1970"
+        ) from None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _bounded(lines: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[int, str]]:
+    """Yield lines until they make up more than one document may hold."""
+    size = 0
+    for line, text in lines:
+        size += len(text)
+        if size > LONGEST_LINE:
+            problem = (
+                f"a JSON document of more than {LONGEST_LINE:,} characters is not read: write one "
+                "response per line (jq -c .)"
+            )
+            raise ParseError(problem, path=name, line=line)
+        yield line, text
+
+
+def _document(
+    name: str, lines: Iterator[tuple[int, str]]
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    numbers, texts = zip(*lines, strict=True)
+    text = "\n".join(texts)
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    start, found = 0, []
+    while start < len(text):
+        try:
+            value, start = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            raise ParseError(
+                f"this is not JSON ({error.msg})",
+                path=name,
+                line=numbers[text.count("\n", 0, error.pos)],
+                column=error.colno,
+            ) from None
+        except (ValueError, RecursionError) as error:
+            raise _bad_json(error, name, None) from None
+        found.extend(value if isinstance(value, list) else [value])
+        while start < len(text) and text[start].isspace():
+            start += 1
+    yield from _objects(found, name)
+
+
+def _objects(values: list[Any], name: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for record, value in enumerate(values, start=1):
+        yield _checked(value, Place(name, record=record))
+
+
+def _checked(value: Any, place: Place) -> tuple[Place, dict[str, Any]]:
+    if not isinstance(value, dict):
+        raise place.fault(f"expected a JSON object, found {_shown(value)}")
+    return place, value
+
+
+def _bad_json(error: Exception, name: str, before: int | None) -> ParseError:
+    if isinstance(error, json.JSONDecodeError):
+        line = (before or 0) + error.lineno
+        return ParseError(
+            f"this is not JSON ({error.msg})", path=name, line=line, column=error.colno
+        )
+    why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    line_or_none = None if before is None else before + 1
+    return ParseError(f"this JSON cannot be used ({why})", path=name, line=line_or_none)
+
+
+def _shown(value: Any) -> str:
+    """Describe a value in a few words."""
+    if isinstance(value, (dict, list)):
+        return "a list" if isinstance(value, list) else "an object"
+    text = "missing" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
