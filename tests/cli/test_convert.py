@@ -59,3 +59,24 @@ def test_faults(run, files, words, message):
     assert ran.err.startswith(f"leanrank: error: {message}")
     assert ran.err.count("\n") == 1
     assert sorted(files.iterdir()) == before
+
+
+def test_a_click_log_becomes_a_table(run, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ubi").mkdir()
+    shown = {"query_id": "u", "user_query": "jazz", "query_response_hit_ids": ["a", "b"]}
+    click = {"action_name": "tap", "query_id": "u", "event_attributes": {"object": {}}}
+    click["event_attributes"] = {"object": {"object_id": "b"}}
+    (tmp_path / "ubi" / "ubi_queries.ndjson").write_text(json.dumps(shown))
+    (tmp_path / "ubi" / "ubi_events.ndjson").write_text(json.dumps(click))
+    ran = run("convert", "ubi", "clicks.csv")
+    assert ran.code == 2
+    assert "no event is a click (click): name the actions that count as one" in ran.err
+    ran = run("convert", "ubi", "clicks.csv", "--actions", "click,tap")
+    assert (ran.code, ran.err) == (0, "")
+    assert "1 lists, 1 clicks, 2 documents shown" in ran.out
+    assert (tmp_path / "clicks.csv").read_text().splitlines()[1:] == [
+        '"u","jazz","a",1,0,""',
+        '"u","jazz","b",2,1,""',
+    ]

@@ -20,9 +20,18 @@ def convert(
             "--to", "-t", metavar="NAME", help="Format to write; found from OUT if left out."
         ),
     ] = None,
+    actions: Annotated[
+        str,
+        typer.Option(
+            "--actions", metavar="LIST", help="Events of a click log that are clicks, by commas."
+        ),
+    ] = "click",
     json: options.Json = False,
 ) -> None:
     """Write data in the format that OUT's name says.
+
+    IN may also be a click log: a directory with OpenSearch's ubi_queries and ubi_events, or a .json,
+    .jsonl or .ndjson file of Metarank events; OUT is then a table with a row per document shown.
 
     For example: leanrank convert train.txt.gz train.parquet
     """
@@ -33,6 +42,9 @@ def convert(
     check_folder(target)
     if json and target == "-":
         raise InputError("--json and the data both go to standard output: give the data a file")
+    if format is None and is_click_log(source):
+        convert_clicks(source, target, actions.split(","), json)
+        return
     with screen.progress() as say:
         from leanrank.data import dump
 
@@ -53,4 +65,39 @@ def convert(
     elif target != "-":
         console = screen.screen()
         console.print(screen.facts({"data": screen.data_summary(data)}))
+        console.print(f"Written to {target}", soft_wrap=True)
+
+
+def is_click_log(source: str) -> bool:
+    """Tell whether a source is a click log of an engine."""
+    from pathlib import Path
+
+    from leanrank.data.logs.records import SUFFIXES
+
+    folder = Path(source)
+    if source != "-" and folder.is_dir():
+        return any(file.name.lower().startswith("ubi_") for file in folder.iterdir())
+    return source.lower().endswith(SUFFIXES)
+
+
+def convert_clicks(source: str, target: str, actions: list[str], json: bool) -> None:
+    """Write the table of an engine's click log, and say what did not fit."""
+    import warnings
+
+    from leanrank.cli import screen
+    from leanrank.data.logs.clicks import EngineClicks
+    from leanrank.errors import DataWarning
+
+    with screen.progress() as say:
+        say(f"Reading {source}")
+        log = EngineClicks(source, actions=actions)
+        rows = log.write(target)
+    for sentence in log.sentences():
+        warnings.warn(sentence, DataWarning, stacklevel=2)
+    if json:
+        screen.print_json({"source": source, "target": target, "rows": rows, **log.totals})
+    else:
+        console = screen.screen()
+        facts = ", ".join(f"{count:,} {name}" for name, count in log.totals.items())
+        console.print(screen.facts({"clicks": f"{facts}, {rows:,} documents shown"}))
         console.print(f"Written to {target}", soft_wrap=True)

@@ -49,6 +49,11 @@ class EngineClicks:
         so, ``.json``, ``.ndjson`` or ``.jsonl``, also ``.gz``), or a file of Metarank events.
     actions : sequence of str, default=("click",)
         The kinds of events that count as a click: UBI's ``action_name``, Metarank's ``type``.
+
+    Attributes
+    ----------
+    totals : dict of str to int
+        How many lists and clicked documents the batches held.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class EngineClicks:
     ) -> None:
         self.path = Path(path)
         self.actions = frozenset((actions,) if isinstance(actions, str) else actions)
+        self.totals = {"lists": 0, "clicks": 0}
         self.counts: dict[str, int] = {}
         self.examples: dict[str, str] = {}
         if self.path.is_dir():
@@ -68,13 +74,13 @@ class EngineClicks:
 
     def batches(self) -> Iterator[dict[str, list[Any]]]:
         """Yield the columns session, query, document, position, clicked and timestamp, in parts."""
+        self.totals = {"lists": 0, "clicks": 0}
         self.counts.clear()
         self.examples.clear()
         ubi = self.path.is_dir()
         clicks = self._clicks(_ubi_click if ubi else _metarank_click)
         columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         seen: set[str] = set()
-        n_lists = 0
         for shown in self._shown(_ubi_list if ubi else _metarank_list):
             if shown.session in seen:
                 self._count("list|with the id of another left out", shown.session)
@@ -85,7 +91,7 @@ class EngineClicks:
                 lacks = "query text" if shown.query is None else "documents"
                 self._count(f"list|without {lacks} left out", shown.session)
                 continue
-            n_lists += 1
+            self.totals["lists"] += 1
             self._add(columns, shown, own)
             if len(columns["session"]) >= _ROWS:
                 yield columns
@@ -93,7 +99,7 @@ class EngineClicks:
         for session, left in clicks.items():
             for _ in left:
                 self._count("click|on a list that is not in the log left out", session)
-        if not n_lists:
+        if not self.totals["lists"]:
             raise InputError(
                 f"{self.path}: there is no list with a query and documents in this log"
             )
@@ -188,6 +194,7 @@ class EngineClicks:
             else:
                 what = "click|on a document that is not in its list left out"
                 self._count(what, str(named))
+        self.totals["clicks"] += len(clicked)
         columns["session"] += [shown.session] * len(position)
         columns["query"] += [shown.query] * len(position)
         columns["document"] += position
