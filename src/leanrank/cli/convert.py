@@ -30,8 +30,8 @@ def convert(
 ) -> None:
     """Write data in the format that OUT's name says.
 
-    IN may also be a click log: a directory with OpenSearch's ubi_queries and ubi_events, or a .json,
-    .jsonl or .ndjson file of Metarank events; OUT is then a table with a row per document shown.
+    IN may also be a click log: a directory with OpenSearch's ubi_queries and ubi_events, or a
+    JSON file of Metarank's events; OUT is then a table with one row per document shown.
 
     For example: leanrank convert train.txt.gz train.parquet
     """

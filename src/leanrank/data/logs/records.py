@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
@@ -117,14 +117,14 @@ def timestamp(value: Any, place: Place) -> str:
     text = value.strip() if isinstance(value, str) else value
     try:
         if isinstance(text, str) and not text.lstrip("-").isdecimal():
-            moment = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
+            moment = datetime.fromisoformat(text)
             if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=timezone.utc)
+                moment = moment.replace(tzinfo=UTC)
         elif isinstance(text, (str, int)) and not isinstance(text, bool):
-            moment = datetime.fromtimestamp(int(text) / 1000, timezone.utc)
+            moment = datetime.fromtimestamp(int(text) / 1000, UTC)
         else:
             raise ValueError
-        moment = moment.astimezone(timezone.utc)
+        moment = moment.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise place.fault(
             f"the timestamp is {_shown(value)}: give ISO 8601 or milliseconds since 1970"
