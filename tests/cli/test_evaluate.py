@@ -94,10 +94,10 @@ def test_standard_input(run, files, scored, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["test.txt", "none.txt"], "none.txt: cannot be read (No such file or directory)"),
+        (["test.txt", "none.txt"], "none.txt: there is no such file"),
         (
             ["test.txt", "bad.txt"],
-            "bad.txt, line 2: 'x' is not a score: one finite number a line is expected",
+            "bad.txt, line 2: 'x' is not a score: one finite number per line is expected",
         ),
         (["test.txt", "few.txt"], "few.txt has 2 scores but test.txt has "),
         (["test.txt", "s.txt", "--measures", "ndgc@10"], ""),

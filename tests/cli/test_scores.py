@@ -33,14 +33,19 @@ def test_white_space_is_tolerated(tmp_path, content):
         (b"1\n1e999\n", 2, "'1e999'"),
         (b"1_0\n1\n", 1, "'1_0'"),
         (b"1\n0 3\n", 2, "'0 3'"),
-        (b"\xff\n1\n", 1, "'�'"),
-        (b"1\n" + b"x" * 100, 2, "'" + "x" * 29 + "…'"),
+        (b"\xff\n1\n", 1, r"'\\xff'"),
+        ("١٢\n1\n".encode(), 1, "'١٢'"),
+        ("1\n１\n".encode(), 2, "'１'"),
+        ("1\u00a0\n1\n".encode(), 1, r"'1\xa0'"),
+        (b"1\x0b\n1\n", 1, r"'1\x0b'"),
+        (b"1\x1c\n1\n", 1, r"'1\x1c'"),
+        (b"1\n" + b"x" * 100, 2, "'" + "x" * 30 + "…'"),
     ],
 )
 def test_a_line_that_is_no_score(tmp_path, content, line, shown):
     path = str(tmp_path / "s.txt")
     (tmp_path / "s.txt").write_bytes(content)
-    message = f"{path}, line {line}: {shown} is not a score: one finite number a line is expected"
+    message = f"{path}, line {line}: {shown} is not a score: one finite number per line is expected"
     with pytest.raises(ParseError, match=f"^{re.escape(message)}$"):
         read_scores(path, 2, "d.txt")
 
@@ -54,9 +59,7 @@ def test_wrong_number_of_scores(tmp_path):
 
 
 def test_no_such_file():
-    with pytest.raises(
-        FileError, match=r"^none\.txt: cannot be read \(No such file or directory\)"
-    ):
+    with pytest.raises(FileError, match=r"^none\.txt: there is no such file"):
         read_scores("none.txt", 1, "d.txt")
 
 

@@ -124,6 +124,9 @@ def _line(line, number, n_features, base, dtype, seen, auto):
                 raise wrong(column, "beyond")
             previous = index
             value = token[match.end() :]
+            if value.lower() == b"nan" or value == b"NULL":
+                entries[index] = np.nan
+                continue
             if not NUMBER.fullmatch(value):
                 raise wrong(column + match.end(), "value")
             entries[index] = _value(value.decode(), dtype)
@@ -142,7 +145,7 @@ def _line(line, number, n_features, base, dtype, seen, auto):
 
 
 def _document(comment: bytes) -> tuple[bytes, int]:
-    match = re.match(rb"\s*docid\s*=\s*(\S*)", comment) or re.fullmatch(rb"\s*(\S+)\s*", comment)
+    match = re.match(rb"\s*docid\s*[=:]\s*(\S*)", comment) or re.fullmatch(rb"\s*(\S+)\s*", comment)
     return (match.group(1), match.start(1)) if match else (b"", 0)
 
 

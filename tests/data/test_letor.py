@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leanrank.data import RankingData, _letor_reader, _letor_source
-from leanrank.data.letor import load_letor
-from leanrank.errors import InputError
+from leanrank.data import RankingData
+from leanrank.data._letor_store import Request
+from leanrank.data.letor import load_letor, read_letor
+from leanrank.errors import InputError, ParseError
 from tests.data.reference_letor import parse
 from tests.data.test_letor_fuzz import to_dense
 
@@ -28,6 +29,10 @@ SMALL = b"""\
 
 def load(content: bytes, **options):
     return load_letor(io.BytesIO(content), **options)
+
+
+def load_as(content: bytes, n_jobs: int = -1, **fields):
+    return read_letor(io.BytesIO(content), Request(**fields), n_jobs)
 
 
 def random_file(seed: int, n_rows: int, n_features: int = 9, share: float = 0.7) -> bytes:
@@ -194,29 +199,25 @@ def test_no_feature_at_all_and_given_width():
 
 @pytest.mark.parametrize("storage", ["dense", "sparse", "auto"])
 @pytest.mark.parametrize("zero_based", [True, "auto"])
-def test_ranges_and_threads_make_no_difference(monkeypatch, storage, zero_based):
+def test_ranges_and_threads_make_no_difference(storage, zero_based):
     """Tiny ranges, and samples that miss a wide line and the only index 0 in the middle."""
     content = random_file(2, 400).splitlines()
     content.insert(233, b"1 qid:3 0:1 37:0.5 40:1e-330")
     text = b"\n".join(content)
     whole = load(text, storage=storage, zero_based=zero_based, n_jobs=1)
-    monkeypatch.setattr(_letor_reader, "_SAMPLE_BYTES", 100)
+    wanted = {"storage": storage, "zero_based": zero_based, "sample_bytes": 100}
     for size in (1, 50, 1000):
-        monkeypatch.setattr(_letor_source, "RANGE_BYTES", size)
         for n_jobs in (1, 2, 4):
-            cut = load(text, storage=storage, zero_based=zero_based, n_jobs=n_jobs)
-            same(cut, whole)
+            same(load_as(text, n_jobs, range_bytes=size, **wanted), whole)
 
 
-def test_storage_guess_is_corrected(monkeypatch):
+def test_storage_guess_is_corrected():
     """Dense samples in a sparse file, and the other way round."""
-    monkeypatch.setattr(_letor_source, "RANGE_BYTES", 40)
-    monkeypatch.setattr(_letor_reader, "_SAMPLE_BYTES", 10)
-    monkeypatch.setattr(_letor_reader, "_SAMPLES", 1)
+    small = {"range_bytes": 40, "sample_bytes": 10, "n_samples": 1}
     dense, sparse = b"0 qid:1 1:1 2:1 3:1\n", b"0 qid:1 90:1\n"
-    assert load(dense + sparse * 60).is_sparse
+    assert load_as(dense + sparse * 60, **small).is_sparse
     full = b"0 qid:1 " + b" ".join(b"%d:1" % j for j in range(1, 91)) + b"\n"
-    assert not load(sparse + full * 60).is_sparse
+    assert not load_as(sparse + full * 60, **small).is_sparse
 
 
 def test_more_hard_numbers_than_there_is_room_for():
@@ -299,3 +300,42 @@ def test_public_sets_against_scikit_learn(file):
     lines = path.read_text().splitlines()
     names = [line.partition("#docid = ")[2].split()[0] for line in lines]
     assert data.restore(data.doc_ids).tolist() == names
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_missing_values(storage, end):
+    data = load(b"1 qid:1 1:nan 2:NULL 3:1\n0 qid:1 1:2 3:NaN" + end, storage=storage)
+    X = data.X.toarray() if data.is_sparse else data.X
+    np.testing.assert_array_equal(X, [[np.nan, np.nan, 1.0], [2.0, 0.0, np.nan]])
+
+
+def test_the_name_of_a_document_after_a_colon():
+    text = b"1 qid:1 1:1 # docid:954\n1 qid:1 1:1 #docid: 7 inc = 1\n1 qid:1 1:1 #docid:\n"
+    assert load(text).doc_ids.tolist() == ["954", "7", ""]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_lines_without_labels_or_queries(end):
+    neither = load(b"1:2 3:4 # d1\n\n2:5" + end, optional=("label", "qid"))
+    assert neither.X.tolist() == [[2.0, 0.0, 4.0], [0.0, 5.0, 0.0]]
+    assert np.isnan(neither.y).all()
+    assert neither.query_ids.tolist() == [0]
+    assert neither.query_ptr.tolist() == [0, 2]
+    no_label = load(b"qid:a 1:2\nqid:b 1:3\n2 qid:a 1:4" + end, optional=("label",))
+    assert no_label.query_ids.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(no_label.y, [np.nan, 2.0, np.nan])
+    no_query = load(b"1 1:2\n0" + end, optional=("qid",))
+    assert no_query.y.tolist() == [1.0, 0.0]
+    assert no_query.X.tolist() == [[2.0], [0.0]]
+
+
+def test_what_is_optional_is_checked():
+    with pytest.raises(ParseError, match="the label is missing before 'qid:a'"):
+        load(b"qid:a 1:2\n", optional=("qid",))
+    with pytest.raises(ParseError, match="'qid:' is missing after the label"):
+        load(b"1 1:2\n", optional=("label",))
+    with pytest.raises(ParseError, match="some lines have 'qid:' and some do not"):
+        load(b"1 1:2\n1 qid:3 1:2\n", optional=("qid",))
+    with pytest.raises(InputError, match="optional='doc_id': only 'label' and 'qid'"):
+        load(b"1 qid:1\n", optional=("doc_id",))

@@ -8,9 +8,10 @@ import pickle
 import numpy as np
 import pytest
 
-from leanrank.data import _letor_reader, _letor_source
+from leanrank.data import _letor_source
 from leanrank.data.letor import load_letor
 from leanrank.errors import ParseError
+from tests.data.test_letor import load_as
 
 LINE = "expected 'LABEL qid:QUERY INDEX:VALUE ...'"
 GOOD = b"1 qid:1 1:0.5 2:3\n"
@@ -29,7 +30,9 @@ CASES = [
     (b"1 qid:1 1:abc", 11, "the value 'abc' is not a finite number: expected INDEX:VALUE"),
     (b"1 qid:1 1:0.5x 2:1", 11, "the value '0.5x' is not a finite number: expected INDEX:VALUE"),
     (b"1 qid:1 1:1_0", 11, "the value '1_0' is not a finite number: expected INDEX:VALUE"),
-    (b"1 qid:1 1:nan", 11, "the value 'nan' is not a finite number: expected INDEX:VALUE"),
+    (b"1 qid:1 1:nans", 11, "the value 'nans' is not a finite number: expected INDEX:VALUE"),
+    (b"1 qid:1 1:NUL", 11, "the value 'NUL' is not a finite number: expected INDEX:VALUE"),
+    (b"1 qid:1 1:-nan", 11, "the value '-nan' is not a finite number: expected INDEX:VALUE"),
     (b"1 qid:1 1:-inf", 11, "the value '-inf' is not a finite number: expected INDEX:VALUE"),
     (b"1 qid:1 1:1e", 11, "the value '1e' is not a finite number: expected INDEX:VALUE"),
     (b"1 qid:1 1:1e999", 11, "the value '1e999' is beyond the range of float64: rescale"),
@@ -145,19 +148,17 @@ def test_a_file_that_grows_while_it_is_read(monkeypatch, byte, storage):
         load_letor(io.BytesIO(GOOD * 40), storage=storage)
 
 
-def test_the_first_error_is_told_whatever_the_threads(monkeypatch):
+def test_the_first_error_is_told_whatever_the_threads():
     lines = [GOOD.strip()] * 300
     lines[211] = b"1 qid:1 1:1e999"  # found after parsing, by Python
     lines[212] = b"1 qid:\xff 1:1"
     lines[220] = b"1 qid:1 1:x"
     content = b"\n".join(lines)
-    monkeypatch.setattr(_letor_reader, "_SAMPLE_BYTES", 10)
     for size in (1, 64, 500, 2**20):
-        monkeypatch.setattr(_letor_source, "RANGE_BYTES", size)
         for n_jobs in (1, 2, 4):
             for storage in ("dense", "sparse"):
                 with pytest.raises(ParseError, match="line 212, column 11: the value '1e999'"):
-                    load_letor(io.BytesIO(content), n_jobs=n_jobs, storage=storage)
+                    load_as(content, n_jobs, range_bytes=size, sample_bytes=10, storage=storage)
     lines[211] = GOOD.strip()
     with pytest.raises(ParseError, match=r"line 213, column 7: .* is not UTF-8"):
         load_letor(io.BytesIO(b"\n".join(lines)), n_jobs=2)

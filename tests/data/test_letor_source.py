@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from leanrank.data import _letor_source
-from leanrank.data.letor import load_letor
+from leanrank.data._letor_store import Request
+from leanrank.data.letor import load_letor, read_letor
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
-from tests.data.test_letor import SMALL, load, random_file, same
+from tests.data.test_letor import SMALL, load, load_as, random_file, same
 
 
 @pytest.mark.parametrize(
@@ -29,9 +30,10 @@ from tests.data.test_letor import SMALL, load, random_file, same
     ],
 )
 @pytest.mark.parametrize("in_memory", [10, 2**20])
-def test_compressed_files_and_streams(tmp_path, monkeypatch, suffix, pack, open_, in_memory):
-    monkeypatch.setattr(_letor_source, "IN_MEMORY", in_memory)
-    monkeypatch.setattr(_letor_source, "_BLOCK", 64)
+def test_compressed_files_and_streams(tmp_path, suffix, pack, open_, in_memory):
+    def load_letor(path):
+        return read_letor(path, Request(in_memory=in_memory))
+
     packed = pack(SMALL)
     path = tmp_path / f"a.txt.{suffix}"
     path.write_bytes(packed)
@@ -114,11 +116,10 @@ def test_no_room_for_unpacking(monkeypatch):
     def full():
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_letor_source, "IN_MEMORY", 10)
     monkeypatch.setattr(_letor_source.tempfile, "TemporaryFile", full)
     for content in (SMALL, gzip.compress(SMALL)):
         with pytest.raises(FileError, match=r"no room to unpack the file .*set TMPDIR"):
-            load(content)
+            load_as(content, in_memory=10)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from leanrank.data.text_lines import parse_number, text_lines
-from leanrank.errors import FileError, ParseError
+from leanrank.errors import ParseError
 
 
 def test_lines_are_counted_from_one_and_lose_their_ends(tmp_path):
@@ -23,7 +23,7 @@ def test_lines_are_counted_from_one_and_lose_their_ends(tmp_path):
 def test_damaged_compression_is_one_sentence(tmp_path, damage):
     file = tmp_path / "a.gz"
     file.write_bytes(damage(gzip.compress(b"some text that is long enough\n" * 50)))
-    with pytest.raises(FileError, match=r"a\.gz: cannot be read \("):
+    with pytest.raises(ParseError, match=r"a\.gz: the (gz data is damaged|name says gz but)"):
         list(text_lines(file))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -118,3 +119,11 @@ def check_names(names: tuple[str, ...], n_features: int) -> None:
         seen: set[str] = set()
         twice = next(n for n in names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
         raise InputError(f"the feature name {twice!r} occurs twice: names must be distinct")
+
+
+def check_optional(optional: Collection[str]) -> tuple[str, ...]:
+    """Return the parts that a file may lack, or raise for one that is always needed."""
+    for part in optional:
+        if part not in ("label", "qid"):
+            raise InputError(f"optional={part!r}: only 'label' and 'qid' may be missing")
+    return tuple(optional)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from leanrank.data import _letor_parser as parser
+from leanrank.data.sources import quoted
 
 _LINE = "'LABEL qid:QUERY INDEX:VALUE ...'"
-_LONGEST = 40
 
 
 def describe(code: int, line: bytes, column: int, n_features: int | None, dtype: str) -> str:
     """Say what is wrong with the token at the zero-based ``column``, and what is expected."""
     token = _token(line, column)
-    shown = _show(token)
-    index = _show(token.partition(b":")[0])
+    shown = quoted(token)
+    index = quoted(token.partition(b":")[0])
     if code == parser.BAD_LABEL:
         if b":" in token or not token:
             return f"the label is missing before {shown}: expected {_LINE}"
@@ -64,12 +64,7 @@ def _token(line: bytes, column: int) -> bytes:
 def _bad_entry(token: bytes, shown: str) -> str:
     index, colon, _ = token.partition(b":")
     if index[:1] == b"-" and index[1:].isdigit():
-        return f"feature index {_show(index)} is negative: expected INDEX:VALUE"
+        return f"feature index {quoted(index)} is negative: expected INDEX:VALUE"
     if not colon and index.isdigit():
         return f"{shown} has no value (is the line cut short?): expected INDEX:VALUE"
     return f"{shown} is not a feature: expected INDEX:VALUE with a whole, non-negative INDEX"
-
-
-def _show(token: bytes) -> str:
-    text = token[: _LONGEST + 1].decode("utf-8", "backslashreplace")
-    return repr(text if len(token) <= _LONGEST else text[:_LONGEST] + "…")

@@ -53,7 +53,10 @@ LARGEST_INDEX = 2_147_483_646  # so that indices and the number of features fit 
 # document's (-1 when there is none) start and stop.
 QUERY, QUERY_STOP, DOCUMENT, DOCUMENT_STOP = range(4)
 
-_DOCID = tuple(b"docid")
+LABEL_NEEDED, QUERY_NEEDED = 1, 2
+"""What every line must have; without the bit, lines may lack it."""
+
+_DOCID, _QID, _NULL = tuple(b"docid"), tuple(b"qid:"), tuple(b"NULL")
 
 
 @kernel
@@ -62,6 +65,7 @@ def parse_lines(
     start: int,
     stop: int,
     mode: int,
+    needs: int,
     first_index: int,
     any_base: bool,
     width: int,
@@ -77,6 +81,8 @@ def parse_lines(
     report: AnyArray,
 ) -> None:
     """Read the lines of ``text[start:stop]`` into arrays that begin with the range's first row.
+
+    A document without a label gets NaN, and one without a query an empty name.
 
     Indices start at ``first_index``, 0 or 1; with ``any_base`` an index 0 is reported, not refused.
     Those beyond ``n_features`` are refused, unless it is negative. A dense row has ``width``
@@ -98,8 +104,7 @@ def parse_lines(
     query_stop = -1
     at = start
     while at < stop:
-        while text[at] == 32 or text[at] == 9:
-            at += 1
+        at = _skip_blanks(text, at)
         if text[at] == 13 and text[at + 1] == 10:
             at += 1
         if text[at] == 10:
@@ -116,10 +121,8 @@ def parse_lines(
         if mode != MEASURE and row == len(labels):
             error = CHANGED  # more lines than were counted: somebody writes to the file
             break
-        at, value, how = read_decimal(text, at, powers)
-        ends = _ends_token(text[at]) or (text[at] == 13 and text[at + 1] == 10)
-        if how == NOT_A_NUMBER or not ends:
-            error = BAD_LABEL
+        at, value, how, error = _read_label(text, at, needs, powers)
+        if error != FINE:
             break
         if mode != MEASURE:
             labels[row] = value
@@ -128,34 +131,13 @@ def parse_lines(
                 hard[n_hard, 0] = place
                 hard[n_hard, 1] = -1 - row
             n_hard += 1
-
-        while text[at] == 32 or text[at] == 9:
-            at += 1
-        place = at
-        if not (
-            text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == 58
-        ):
-            error = NO_QID
-            break
-        at += 4
-        begin = at
-        while text[at] != 0 and not _ends_token(text[at]):
-            if text[at] == 13 and text[at + 1] == 10:
-                break
-            at += 1
-        if text[at] == 0:
-            error, place = NUL_BYTE, at
-            break
-        if at == begin:
-            error = EMPTY_QID
+        place = _skip_blanks(text, at)
+        begin, at, error = _read_query(text, place, needs)
+        if error != FINE:
+            place = at if error == NUL_BYTE else place
             break
         if mode != MEASURE:
-            same = query >= 0 and at - begin == query_stop - query
-            if same:
-                for i in range(at - begin):
-                    if text[begin + i] != text[query + i]:
-                        same = False
-                        break
+            same = query >= 0 and _are_equal(text, begin, at, query, query_stop)
             spans[row, QUERY] = -1 if same else begin
             spans[row, QUERY_STOP] = at
             query, query_stop = begin, at
@@ -163,8 +145,7 @@ def parse_lines(
         previous = -1
         row_start = row * width
         while True:
-            while text[at] == 32 or text[at] == 9:
-                at += 1
+            at = _skip_blanks(text, at)
             if text[at] == 13 and text[at + 1] == 10:
                 at += 1
             if text[at] == 10 or text[at] == 35:
@@ -230,10 +211,8 @@ def parse_lines(
                 if negative:
                     value = -value
             else:
-                at, value, how = read_decimal(text, place, powers)
-                if text[at] == 13 and text[at + 1] == 10:
-                    at += 1
-                if how == NOT_A_NUMBER or not _ends_token(text[at]):
+                at, value, how = _read_value(text, place, powers)
+                if how == NOT_A_NUMBER:
                     error = BAD_VALUE
                     break
             if single and how != EXACT:
@@ -288,6 +267,80 @@ def parse_lines(
 
 
 @kernel
+def _read_label(
+    text: AnyArray, start: int, needs: int, powers: AnyArray
+) -> tuple[int, float, int, int]:
+    """Read the label at the start of a line: its end, its value, how it was read, an error."""
+    at, value, how = read_decimal(text, start, powers)
+    ends = _ends_token(text[at]) or (text[at] == 13 and text[at + 1] == 10)
+    if how != NOT_A_NUMBER and ends:
+        return at, value, how, FINE
+    absent = _begins_with(text, start, _QID) or (how != NOT_A_NUMBER and text[at] == 58)
+    if absent and not needs & LABEL_NEEDED:
+        return start, np.nan, EXACT, FINE
+    return at, value, how, BAD_LABEL
+
+
+@kernel
+def _read_query(text: AnyArray, start: int, needs: int) -> tuple[int, int, int]:
+    """Find the query's name after ``qid:``: where it begins and ends, and an error."""
+    if not _begins_with(text, start, _QID):
+        return start, start, NO_QID if needs & QUERY_NEEDED else FINE
+    at = start + 4
+    while text[at] != 0 and not _ends_token(text[at]):
+        if text[at] == 13 and text[at + 1] == 10:
+            break
+        at += 1
+    if text[at] == 0:
+        return start, at, NUL_BYTE
+    return start + 4, at, EMPTY_QID if at == start + 4 else FINE
+
+
+@kernel
+def _read_value(text: AnyArray, start: int, powers: AnyArray) -> tuple[int, float, int]:
+    """Read any value of a feature: its end, the number (NaN if missing), how it was read."""
+    at, value, how = read_decimal(text, start, powers)
+    if how == NOT_A_NUMBER and _is_missing(text, start):
+        at, value, how = start + (4 if text[start + 1] == _NULL[1] else 3), np.nan, EXACT
+    if text[at] == 13 and text[at + 1] == 10:
+        at += 1
+    return at, value, how if _ends_token(text[at]) else NOT_A_NUMBER
+
+
+@kernel
+def _is_missing(text: AnyArray, at: int) -> bool:
+    """Return whether ``NULL``, as in LETOR 3.0, or ``nan`` in any case stands here."""
+    if text[at] | 32 == 110 and text[at + 1] | 32 == 97:
+        return bool(text[at + 2] | 32 == 110)
+    return bool(_begins_with(text, at, _NULL))
+
+
+@kernel
+def _begins_with(text: AnyArray, at: int, word: Any) -> bool:
+    for i in range(len(word)):  # noqa: SIM110
+        if text[at + i] != word[i]:
+            return False
+    return True
+
+
+@kernel
+def _are_equal(text: AnyArray, begin: int, end: int, other: int, other_end: int) -> bool:
+    if end - begin != other_end - other:
+        return False
+    for i in range(end - begin):  # noqa: SIM110
+        if text[begin + i] != text[other + i]:
+            return False
+    return True
+
+
+@kernel
+def _skip_blanks(text: AnyArray, at: int) -> int:
+    while text[at] == 32 or text[at] == 9:
+        at += 1
+    return at
+
+
+@kernel
 def copy_tokens(text: AnyArray, starts: AnyArray, stops: AnyArray, out: AnyArray) -> bool:
     """Copy ASCII tokens into rows of UCS-4 characters; tell whether all were ASCII."""
     for i in range(len(starts)):
@@ -307,7 +360,7 @@ def _ends_token(byte: int) -> bool:
 
 @kernel
 def _skip_comment(text: AnyArray, at: int) -> tuple[int, int]:
-    """Give the start of the next line, and the place of a NUL byte on the way or -1."""
+    """Return the start of the next line, and the place of a NUL byte on the way or -1."""
     nul = -1
     while text[at] != 10:
         if text[at] == 0 and nul < 0:
@@ -318,15 +371,12 @@ def _skip_comment(text: AnyArray, at: int) -> tuple[int, int]:
 
 @kernel
 def _find_document(text: AnyArray, at: int) -> tuple[int, int]:
-    """Find the document's name in a comment: ``docid = NAME ...`` or one word alone."""
+    """Find the document's name in a comment: ``docid = NAME``, ``docid:NAME``, or one word."""
     at = _skip_space(text, at)
     begin = at
-    n_equal = 0
-    while n_equal < 5 and text[at + n_equal] == _DOCID[n_equal]:
-        n_equal += 1
-    if n_equal == 5:
+    if _begins_with(text, at, _DOCID):
         mark = _skip_space(text, at + 5)
-        if text[mark] == 61:
+        if text[mark] == 61 or text[mark] == 58:
             begin = _skip_space(text, mark + 1)
             at = begin
             while text[at] != 10 and not _is_space(text[at]):

@@ -25,12 +25,10 @@ from leanrank.execution import Executor
 DENSE_FROM = 0.25
 """Share of non-zeros from which ``storage="auto"`` chooses a dense matrix."""
 
-_SAMPLES, _SAMPLE_BYTES = 16, 2**16
-
 
 def read_rows(text: Text, request: Request, executor: Executor) -> Rows:
     """Parse the text; raise a ParseError for the first thing in it that is wrong."""
-    ranges = cut_lines(text)
+    ranges = cut_lines(text, request.range_bytes)
     n_lines = executor.map(lambda lines: lines.count(b"\n"), ranges)
     layout = _guess(ranges, request)
     while True:
@@ -50,19 +48,20 @@ def read_rows(text: Text, request: Request, executor: Executor) -> Rows:
 
 def _guess(ranges: list[Lines], request: Request) -> Layout:
     """Look at the first lines of some ranges; a small file is looked at in full."""
-    step = -(-len(ranges) // _SAMPLES) if ranges else 1
+    step = -(-len(ranges) // request.n_samples) if ranges else 1
     bound = -1 if request.n_features is None else request.n_features
     first = 0 if request.zero_based is True else 1
     none = _no_room(request.dtype)
     total = np.zeros(parser.N_FIELDS, dtype=np.int64)
     for lines in ranges[::step]:
         stop = lines.stop
-        if len(ranges) > 1 and stop - lines.start > _SAMPLE_BYTES:
-            stop = lines.buffer.find(b"\n", lines.start + _SAMPLE_BYTES) + 1
+        if len(ranges) > 1 and stop - lines.start > request.sample_bytes:
+            stop = lines.buffer.find(b"\n", lines.start + request.sample_bytes) + 1
         report = np.zeros(parser.N_FIELDS, dtype=np.int64)
         parser.parse_lines(
-            lines.array, lines.start, stop, parser.MEASURE, first, request.zero_based == "auto",
-            0, bound, request.dtype == np.float32, powers_of_ten(), *none, report,
+            lines.array, lines.start, stop, parser.MEASURE, request.needs, first,
+            request.zero_based == "auto", 0, bound, request.dtype == np.float32, powers_of_ten(),
+            *none, report,
         )  # fmt: skip
         widest = max(total[parser.WIDTH], report[parser.WIDTH])
         total += report

@@ -21,10 +21,21 @@ _HARD_ROOM = 64
 class Request:
     """What the caller wants."""
 
-    n_features: int | None
-    zero_based: bool | str
-    dtype: Any
-    storage: str
+    n_features: int | None = None
+    zero_based: bool | str = False
+    dtype: Any = np.float64
+    storage: str = "auto"
+    optional: tuple[str, ...] = ()
+    in_memory: int = 32 * 2**20  # bytes of unpacked text; what is larger goes to a temporary file
+    range_bytes: int = 2**20  # text in one unit of work
+    n_samples: int = 16  # of which the storage is guessed
+    sample_bytes: int = 2**16
+
+    @property
+    def needs(self) -> int:
+        """What the parser must find in every line."""
+        label = 0 if "label" in self.optional else parser.LABEL_NEEDED
+        return label | (0 if "qid" in self.optional else parser.QUERY_NEEDED)
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ class Store:
             parser.parse_lines(
                 lines.array, lines.start, lines.stop,
                 parser.DENSE if layout.dense else parser.SPARSE,
-                layout.first_index, request.zero_based == "auto", layout.width,
+                request.needs, layout.first_index, request.zero_based == "auto", layout.width,
                 -1 if request.n_features is None else request.n_features,
                 request.dtype == np.float32, powers_of_ten(),
                 self.y[rows], values, indices, row_stops, spans, hard, report,

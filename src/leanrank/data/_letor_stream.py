@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import stat
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from leanrank.data._letor_reader import read_rows
-from leanrank.data._letor_source import Text, _compression, _damage, _opener, _Rejoined
+from leanrank.data._letor_source import Text
 from leanrank.data._letor_store import Request, Rows
-from leanrank.data.letor import _query_ids
+from leanrank.data.letor import query_ids
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.sources import open_bytes, read_fully, shown_name
 from leanrank.data.streams import CHUNK_BYTES
 from leanrank.errors import FileError, InputError, ParseError
 from leanrank.execution import make_executor
@@ -57,7 +55,7 @@ class TextPart:
         if chunk_bytes < 1:
             raise InputError(f"chunk_bytes={chunk_bytes!r} must be at least 1")
         self.path = path
-        self.name = "<stdin>" if path == "-" else path
+        self.name = shown_name(path)
         self._returns = returns
         self._request = Request(n_features, zero_based, np.dtype(dtype), storage)
         self._chunk_bytes = chunk_bytes
@@ -87,7 +85,7 @@ class TextPart:
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
         """Give the chunks from a byte of the unpacked text on, each with where it ends."""
-        with _reading(self.path, self.name) as stream:
+        with open_bytes(self.path) as stream:
             _skip(stream, offset)
             self._returns.restart()
             rest = b""
@@ -105,7 +103,7 @@ class TextPart:
         wanted = self._chunk_bytes
         buffer = rest
         while True:
-            more = _read_fully(stream, wanted - len(buffer))
+            more = read_fully(stream, wanted - len(buffer))
             ended = len(buffer) + len(more) < wanted
             buffer += more
             if ended:
@@ -133,7 +131,7 @@ class TextPart:
         return RankingData._of(
             X=rows.X,
             y=rows.y,
-            query_ids=_query_ids(names),
+            query_ids=query_ids(names),
             query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
             order=None,
             doc_ids=rows.doc_ids,
@@ -178,46 +176,9 @@ def file_identity(path: str) -> dict[str, Any]:
     return {"file": os.path.basename(path), "bytes": size, "head": digest}
 
 
-@contextmanager
-def _reading(path: str, name: str) -> Iterator[IO[bytes]]:
-    """Open a text, unpacking it on the way; say in one sentence what goes wrong."""
-    kind = None
-    with ExitStack() as stack:
-        try:
-            stream: Any = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
-            head = _read_fully(stream, 8)
-            kind = _compression(head)
-            if path != "-" and kind is None and stream.seekable():
-                stream.seek(0)
-            else:
-                stream = io.BufferedReader(_Rejoined(head, stream), 2**20)
-            if kind is not None:
-                stream = stack.enter_context(_opener(kind)(stream))
-            yield stream
-        except (FileError, ParseError):
-            raise
-        except _damage() as error:
-            if kind is None or isinstance(error, IsADirectoryError):
-                reason = getattr(error, "strerror", None) or error
-                raise FileError(f"{name}: cannot be read ({reason})") from error
-            raise ParseError(
-                f"the {kind} data is damaged or cut short ({error}): fetch or make the file again",
-                path=name,
-            ) from error
-
-
 def _skip(stream: IO[bytes], offset: int) -> None:
     if offset and stream.seekable():
         stream.seek(offset)
         return
     while offset > 0 and (block := stream.read(min(offset, 2**20))):
         offset -= len(block)
-
-
-def _read_fully(stream: IO[bytes], size: int) -> bytes:
-    """Read so many bytes, or all there are: a pipe gives what it has at the moment."""
-    blocks = []
-    while size > 0 and (block := stream.read(size)):
-        blocks.append(block)
-        size -= len(block)
-    return b"".join(blocks)

@@ -1,4 +1,4 @@
-"""LETOR/SVMlight text files: one document a line, as the public ranking sets are published.
+"""LETOR/SVMlight text files: one document per line, as the public ranking sets are published.
 
 A line is ``LABEL qid:QUERY INDEX:VALUE INDEX:VALUE ... #COMMENT``.
 """
@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank._typing import AnyArray
+from leanrank.data._checks import check_optional
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
+from leanrank.errors import InputError, ParseError
+
+if TYPE_CHECKING:
+    from leanrank.data._letor_store import Request
 
 _DTYPES = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64), "float32", "float64")
 
@@ -27,6 +32,7 @@ def load_letor(
     zero_based: bool | str = False,
     dtype: Any = np.float64,
     storage: str = "auto",
+    optional: Collection[str] = (),
     n_jobs: int | None = -1,
 ) -> RankingData:
     r"""Read a LETOR (SVMlight with queries) text file.
@@ -45,6 +51,8 @@ def load_letor(
         Type of X. Values are correctly rounded to it; labels are float64 always.
     storage : "auto", "dense" or "sparse"
         ``"auto"`` is dense when at least a quarter of the matrix is not zero.
+    optional : collection of {"label", "qid"}
+        What lines may lack. Without labels, ``y`` is NaN; without ``qid:``, all are one query.
     n_jobs : int
         Threads; -1 is every core. The result does not depend on it.
 
@@ -63,13 +71,14 @@ def load_letor(
 
     Notes
     -----
-    - Labels and values are finite decimal numbers, read to the last bit. Features that a line does
-      not list are zero; indices ascend within a line. A sparse X does not store zeros.
+    - Labels and values are finite decimal numbers, read to the last bit. A value ``nan`` or
+      ``NULL`` is missing and becomes NaN. Features that a line does not list are zero; indices
+      ascend within a line. A sparse X does not store zeros.
     - A query is any word without blanks or ``#``. Queries become integers when all of them are
       written as integers are (``7``, not ``07``) and fit 64 bits; otherwise all are text.
     - A comment goes from the first ``#`` to the end of the line. It names the document when it is
-      ``docid = NAME``, whatever follows, or a single word. Documents without a name get an empty
-      one, and ``doc_ids`` is None when no line names any.
+      ``docid = NAME`` or ``docid:NAME``, whatever follows, or a single word. Documents without a
+      name get an empty one, and ``doc_ids`` is None when no line names any.
     - Blank lines and lines with nothing but a comment are passed over; Windows line ends, a byte
       order mark and a missing last line break are accepted. Names are UTF-8.
 
@@ -93,15 +102,25 @@ def load_letor(
         raise InputError(f"storage={storage!r} is not one of 'auto', 'dense' and 'sparse'")
     if dtype not in _DTYPES:
         raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
+    from leanrank.data._letor_store import Request
+
+    width = None if n_features is None else int(n_features)
+    request = Request(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
+    return read_letor(path, request, n_jobs)
+
+
+def read_letor(path: Any, request: Request, n_jobs: int | None = -1) -> RankingData:
+    """Read a text as the request says; see :func:`load_letor`."""
     from leanrank.data._letor_reader import read_rows
     from leanrank.data._letor_source import open_text
-    from leanrank.data._letor_store import Request
     from leanrank.execution import make_executor
 
-    request = Request(
-        None if n_features is None else int(n_features), zero_based, np.dtype(dtype), storage
-    )
-    rows = read_rows(open_text(path), request, make_executor(n_jobs))
+    text = open_text(path, request.in_memory)
+    rows = read_rows(text, request, make_executor(n_jobs))
+    if b"" in rows.run_names and any(rows.run_names):
+        raise ParseError(
+            "some lines have 'qid:' and some do not: give it to all or none", path=text.name
+        )
     query_ids, query_ptr, order = _gather(rows.run_rows, rows.run_names, len(rows.y))
 
     def grouped(values: Any) -> Any:
@@ -188,10 +207,13 @@ def _gather(
     order = None
     if np.any(np.diff(runs) < 0):
         order = np.argsort(np.repeat(runs, lengths), kind="stable")
-    return _query_ids(list(numbers)), query_ptr, order
+    return query_ids(list(numbers)), query_ptr, order
 
 
-def _query_ids(names: list[bytes]) -> AnyArray:
+def query_ids(names: list[bytes]) -> AnyArray:
+    """Return query names as whole numbers if all are, else as text; no names are one query, 0."""
+    if names == [b""]:
+        return np.zeros(1, dtype=np.int64)
     whole = re.compile(rb"0|-?[1-9][0-9]{0,18}")
     if all(whole.fullmatch(name) for name in names):
         ids = [int(name) for name in names]

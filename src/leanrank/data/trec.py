@@ -21,7 +21,7 @@ from leanrank.errors import InputError, ParseError
 
 @dataclass(frozen=True)
 class Run:
-    """What a system retrieved: one row a document and query, in any order.
+    """What a system retrieved: one row per document and query, in any order.
 
     >>> Run(["q1", "q1"], ["d3", "d7"], [2.5, 1.0], tag="bm25")
     Run: 1 query, 2 documents, tag bm25
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Qrels:
-    """What was judged: one row a document and query, in any order.
+    """What was judged: one row per document and query, in any order.
 
     >>> Qrels(["q1", "q1"], ["d3", "d7"], [1, 0])
     Qrels: 1 query, 2 documents
@@ -59,10 +59,10 @@ class Qrels:
 
 
 def load_run(path: str | os.PathLike[str]) -> Run:
-    """Read a run: ``query Q0 document rank score tag``, one document a line.
+    """Read a run: ``query Q0 document rank score tag``, one document per line.
 
-    The rank is not used, as in trec_eval: the scores decide. ``-`` reads standard input; a name
-    that ends in ``.gz`` is decompressed.
+    The rank is not used, as in trec_eval: the scores decide. ``-`` reads standard input;
+    compression is recognised.
     """
     qids, docs, scores = [], [], []
     seen: set[tuple[str, str]] = set()
@@ -77,7 +77,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
 
 
 def load_qrels(path: str | os.PathLike[str]) -> Qrels:
-    """Read judgements: ``query iteration document label``, one document a line."""
+    """Read judgements: ``query iteration document label``, one document per line."""
     qids, docs, labels = [], [], []
     seen: set[tuple[str, str]] = set()
     for line, fields in _rows(path, 4, "query iteration document label"):
@@ -131,11 +131,11 @@ def _set_columns(table: Run | Qrels, numeric: str) -> None:
         except (TypeError, ValueError) as error:
             raise InputError(f"{name} holds something that is not a number ({error})") from error
         if values.ndim != 1:
-            raise InputError(f"{name} has {values.ndim} dimensions: give one value a row")
+            raise InputError(f"{name} has {values.ndim} dimensions: give one value per row")
         lengths.add(len(values))
         object.__setattr__(table, name, values)
     if len(lengths) > 1:
-        raise InputError(f"qid, doc_id and {numeric} differ in length: give one value a row each")
+        raise InputError(f"qid, doc_id and {numeric} differ in length: give one value per row each")
     wrong = np.flatnonzero(~np.isfinite(getattr(table, numeric)))
     if len(wrong):
         row = int(wrong[0])
@@ -172,9 +172,9 @@ def _refuse_twice(
 
 def _check_tokens(values: AnyArray, what: str) -> None:
     for value in dict.fromkeys(values.tolist()):
-        if len(value.split()) != 1 or value != value.strip():
+        if not value or not value.isprintable() or " " in value:
             raise InputError(
-                f"the {what} {value!r} is empty or holds a blank, which separates fields"
+                f"the {what} {value!r} is empty or holds a blank or a control character"
             )
 
 

@@ -1,0 +1,165 @@
+"""Reading bytes from a file, a compressed file, standard input or a stream."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any
+
+from leanrank.errors import FileError, InputError, LeanrankError, ParseError
+
+BLOCK = 2**20
+PACKED = ("", ".gz", ".xz", ".bz2")
+"""Suffixes of compression that text files may have."""
+
+_MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def shown_name(path: Any) -> str:
+    """Return the name of a source in messages.
+
+    >>> shown_name("-"), shown_name(io.BytesIO())
+    ('<stdin>', '<stream>')
+    """
+    if hasattr(path, "read"):
+        name = getattr(path, "name", None)
+        return name if isinstance(name, str) else "<stream>"
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(
+            f"path is {type(path).__name__}: give a file name, '-' for standard input or "
+            "a binary file"
+        )
+    name = os.fsdecode(path)
+    return "<stdin>" if name == "-" else name
+
+
+@contextmanager
+def open_bytes(path: Any) -> Iterator[IO[bytes]]:
+    """Open a path, ``"-"`` or a binary file object for reading, unpacked on the way.
+
+    Compression is recognised by the first bytes, so the suffix may be missing. A file whose suffix
+    says what its first bytes deny is an error. What goes wrong while reading becomes one sentence.
+    """
+    name = shown_name(path)
+    kind = None
+    with ExitStack() as stack:
+        try:
+            stream: Any = path
+            if not hasattr(path, "read"):
+                given = path == "-"
+                stream = sys.stdin.buffer if given else stack.enter_context(open(path, "rb"))
+            head = stream.read(8)
+            if isinstance(head, str):
+                raise InputError(
+                    f"{name}: the file object returns text: open it in binary mode ('rb')"
+                )
+            head += read_fully(stream, 8 - len(head)) if head else b""
+            kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+            if kind is None and stream is not path and is_regular(stream):
+                _check_suffix(name)
+                stream.seek(0)
+            else:
+                stream = io.BufferedReader(_Rejoined(head, stream), BLOCK)
+            yield stack.enter_context(_unpacked(stream, kind)) if kind else stream
+        except LeanrankError:
+            raise
+        except FileNotFoundError:
+            raise FileError(f"{name}: there is no such file") from None
+        except IsADirectoryError:
+            raise FileError(f"{name}: this is a directory, give one of its files") from None
+        except _damage() as error:
+            if kind is None:
+                reason = getattr(error, "strerror", None) or error
+                raise FileError(f"{name}: cannot be read ({reason})") from error
+            raise ParseError(
+                f"the {kind} data is damaged or cut short ({error}): fetch or make the file again",
+                path=name,
+            ) from error
+
+
+def is_regular(stream: IO[bytes]) -> bool:
+    """Return whether a stream is a file that can be entered anywhere and read again."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (AttributeError, OSError):
+        return False
+
+
+def read_fully(stream: IO[bytes], size: int) -> bytes:
+    """Read so many bytes, or all there are: a pipe returns what it has at the moment."""
+    blocks = []
+    while size > 0 and (block := stream.read(size)):
+        blocks.append(block)
+        size -= len(block)
+    return b"".join(blocks)
+
+
+def decimal(text: str) -> float:
+    """Return the number that ASCII digits spell, NaN if they do not.
+
+    >>> decimal("-2.5e1"), decimal("1_0"), decimal("１")
+    (-25.0, nan, nan)
+    """
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
+
+
+def quoted(token: bytes, longest: int = 40) -> str:
+    """Return a token of a file as it is quoted in messages, cut if it is long."""
+    text = token[: longest + 1].decode("utf-8", "backslashreplace")
+    return repr(text if len(token) <= longest else text[:longest] + "…")
+
+
+def _check_suffix(name: str) -> None:
+    kind = next((kind for kind in _MAGIC.values() if name.endswith(f".{kind}")), None)
+    if kind is not None:
+        raise ParseError(
+            f"the name says {kind} but the content is not: rename the file or make it again",
+            path=name,
+        )
+
+
+def _unpacked(stream: Any, kind: str) -> Any:
+    if kind == "gz":
+        import gzip
+
+        return gzip.open(stream)
+    if kind == "xz":
+        import lzma
+
+        return lzma.open(stream)
+    import bz2
+
+    return bz2.open(stream)
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """Name the errors of the decompressors; they are imported only when needed otherwise."""
+    from lzma import LZMAError
+
+    return EOFError, LZMAError, OSError, zlib.error
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
+        self._head = head
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._head or self._stream.read(len(buffer))
+        self._head = block[len(buffer) :]
+        block = block[: len(buffer)]
+        buffer[: len(block)] = block
+        return len(block)
