@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from leanrank._lazy import attach
 from leanrank._version import __version__
+from leanrank.registry import classes
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData as RankingData
@@ -35,37 +36,15 @@ if TYPE_CHECKING:
 __getattr__, __dir__, _names = attach(
     "leanrank",
     {
-        "SPD": "leanrank.rankers",
-        "RSRank": "leanrank.rankers",
-        "LCRA": "leanrank.rankers",
-        "DominationRanker": "leanrank.rankers",
-        "FenchelRank": "leanrank.rankers",
-        "GreedyRankRLS": "leanrank.rankers",
-        "KernelRankRLS": "leanrank.rankers",
-        "MinBatSRank": "leanrank.rankers",
-        "RankRLS": "leanrank.rankers",
-        "RankRLSCV": "leanrank.rankers",
-        "RankSVM": "leanrank.rankers",
-        "RankingData": "leanrank.data",
-        "SparseRank": "leanrank.rankers",
-        "RankBoost": "leanrank.rankers",
-        "AdaRank": "leanrank.rankers",
-        "ListNet": "leanrank.rankers",
-        "RankNet": "leanrank.rankers",
-        "NonconvexRankSVM": "leanrank.rankers",
-        "PAMIR": "leanrank.rankers",
-        "PAMIRRetriever": "leanrank.rankers",
-        "TopicRanker": "leanrank.rankers",
-        "checks": "leanrank.checks",
-        "data": "leanrank.data",
-        "dump_letor": "leanrank.data",
-        "errors": "leanrank.errors",
-        "load_letor": "leanrank.data",
+        **dict.fromkeys(classes(), "leanrank.rankers"),
+        **dict.fromkeys(
+            ("RankingData", "dump_letor", "load_letor", "make_ranking"), "leanrank.data"
+        ),
         "load_model": "leanrank.model",
-        "make_ranking": "leanrank.data",
-        "metrics": "leanrank.metrics",
-        "selection": "leanrank.selection",
-        "plots": "leanrank.plots",
+        **{
+            room: f"leanrank.{room}"
+            for room in ("checks", "data", "errors", "metrics", "plots", "registry", "selection")
+        },
     },
 )
 __all__ = [*_names, "__version__"]

@@ -244,7 +244,7 @@ def test_rankers_by_name():
         assert get_ranker(name).__name__ == kind
     with pytest.raises(InputError, match="no algorithm 'rankrsl': did you mean 'rankrls'"):
         get_ranker("rankrsl")
-    with pytest.raises(InputError, match="choose one of"):
+    with pytest.raises(InputError, match="choose from"):
         get_ranker("zzz")
 
 

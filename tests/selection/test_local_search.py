@@ -5,9 +5,9 @@ import pytest
 
 from leanrank.data import RankingData, make_ranking
 from leanrank.rankers import RankRLS
+from leanrank.registry import AlphaPath, Sizes
 from leanrank.selection import Space
 from leanrank.selection.local_search import Sieve, find_pool, improve, neighbours, refitting
-from leanrank.selection.sweeps import AlphaPath, Sizes
 from leanrank.selection.trials import Task, run_trial, some_columns
 
 

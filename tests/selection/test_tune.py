@@ -13,12 +13,13 @@ import pytest
 from leanrank.data import RankingData, make_ranking
 from leanrank.errors import InputError
 from leanrank.rankers import RANKERS, get_ranker
+from leanrank.registry import SYSTEMS, Space
 from leanrank.selection import Costs, tune
 from leanrank.selection.refit import stacked
 from leanrank.selection.search import round_robin
-from leanrank.selection.spaces import SPACES, TUNING, Space
 from leanrank.selection.trials import Task, run_trial
 
+TUNING = {name: system.tuning for name, system in SYSTEMS.items() if system.tuning is not None}
 SOME = ("domination", "greedyrankrls", "rankrls")
 
 
@@ -42,7 +43,7 @@ def test_every_space_of_the_search_can_be_tried(parts):
     for name, space in TUNING.items():
         known = get_ranker(space.ranker)().get_params()
         assert {*space.fixed, *space.grid} <= set(known), name
-        assert space.ranker == SPACES[name].ranker
+        assert space.ranker == SYSTEMS[name].space.ranker
         if "random_state" in known and space.ranker not in ("greedyrankrls", "ranknet"):
             assert space.fixed["random_state"] == 0
     assert {space.ranker for space in TUNING.values()} >= set(RANKERS) - {
@@ -279,13 +280,14 @@ def test_fitted_on_both_parts(parts):
 
 def test_systems_take_turns():
     spaces = {
-        "a": Space("rankrls", {}, {"alpha": (1, 2, 3)}),
-        "b": Space("ranksvm"),
+        "rankrls": Space("rankrls", {}, {"alpha": (1, 2, 3)}),
+        "ranksvm": Space("ranksvm"),
         "listnet": Space("listnet", {}, {"alpha": (1, 2, 3, 4, 5)}),
     }
     assert [(name, *s.values()) for name, _, s in round_robin(spaces)] == [
         ("listnet", 1), ("listnet", 2), ("listnet", 3),
-        ("a", 1), ("b",), ("listnet", 4), ("a", 2), ("listnet", 5), ("a", 3),
+        ("rankrls", 1), ("ranksvm",), ("listnet", 4), ("rankrls", 2),
+        ("listnet", 5), ("rankrls", 3),
     ]  # fmt: skip
 
 

@@ -8,9 +8,9 @@ import pytest
 from leanrank.data import RankingData, make_ranking
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
-from leanrank.rankers import RANKERS, get_ranker
+from leanrank.rankers import get_ranker
+from leanrank.registry import SYSTEMS, get_system
 from leanrank.selection import (
-    SPACES,
     AlphaPath,
     Fits,
     Sizes,
@@ -20,11 +20,12 @@ from leanrank.selection import (
     best_trial,
     fit_best,
     fit_system,
-    get_space,
     run_trials,
     system_names,
 )
 from leanrank.selection.validation import make_ranker, run_setting
+
+SPACES = {name: system.space for name, system in SYSTEMS.items() if system.space is not None}
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +35,8 @@ def split():
 
 
 def test_every_ranker_has_a_system_of_its_name():
-    assert set(RANKERS) <= set(SPACES)
-    for name in RANKERS:
-        assert SPACES[name].ranker == name
-    assert {space.ranker for space in SPACES.values()} == set(RANKERS)
+    for space in SPACES.values():
+        assert SYSTEMS[space.ranker].space.ranker == space.ranker
 
 
 @pytest.mark.parametrize("name", sorted(SPACES))
@@ -50,7 +49,7 @@ def test_parameters_are_known_and_grids_modest(name):
     assert 1 <= len(space.settings()) <= 20
     if "random_state" in known and space.ranker not in ("greedyrankrls", "ranknet"):
         assert space.fixed["random_state"] == 0
-    assert space.title
+    assert SYSTEMS[name].title
 
 
 @pytest.mark.parametrize("name", sorted(SPACES))
@@ -180,5 +179,5 @@ def test_names():
     with pytest.raises(InputError, match="did you mean 'domination'"):
         fit_system("dominaton", None)
     with pytest.raises(InputError, match="no system 'svm'"):
-        get_space("svm")
+        get_system("svm")
     assert isinstance(Space("rankrls").sweep, Fits)

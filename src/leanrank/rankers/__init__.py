@@ -1,10 +1,13 @@
 """The rankers: scikit-learn estimators, each a named point of loss × penalty × solver."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from leanrank._lazy import attach
+from leanrank.errors import InputError, suggest
+from leanrank.registry import SYSTEMS, classes, ranker_names
 
 if TYPE_CHECKING:
+    RANKERS: dict[str, str]
     from leanrank.rankers.base import BaseRanker as BaseRanker
     from leanrank.rankers.boosting.adarank import AdaRank as AdaRank
     from leanrank.rankers.boosting.rankboost import RankBoost as RankBoost
@@ -27,62 +30,31 @@ if TYPE_CHECKING:
     from leanrank.rankers.sampling.spd import SPD as SPD
     from leanrank.rankers.topics import TopicRanker as TopicRanker
 
-RANKERS: dict[str, str] = {
-    "lcra": "LCRA",
-    "rsrank": "RSRank",
-    "spd": "SPD",
-    "domination": "DominationRanker",
-    "fenchelrank": "FenchelRank",
-    "greedyrankrls": "GreedyRankRLS",
-    "minbatsrank": "MinBatSRank",
-    "rankrls": "RankRLS",
-    "ranksvm": "RankSVM",
-    "rankrlscv": "RankRLSCV",
-    "listnet": "ListNet",
-    "ranknet": "RankNet",
-    "nonconvex": "NonconvexRankSVM",
-    "sparserank": "SparseRank",
-    "rankboost": "RankBoost",
-    "adarank": "AdaRank",
-    "pamir": "PAMIR",
-}
-"""The name of each ranker on the command line, and its class here."""
 
-_modules = {
-    "LCRA": "leanrank.rankers.sampling.lcra",
-    "RSRank": "leanrank.rankers.first_order.rsrank",
-    "SPD": "leanrank.rankers.sampling.spd",
-    "BaseRanker": "leanrank.rankers.base",
-    "DominationRanker": "leanrank.rankers.newton.domination",
-    "FenchelRank": "leanrank.rankers.first_order.fenchelrank",
-    "GreedyRankRLS": "leanrank.rankers.least_squares.greedy_rankrls",
-    "KernelRankRLS": "leanrank.rankers.least_squares.kernel_rankrls",
-    "MinBatSRank": "leanrank.rankers.sampling.minbatsrank",
-    "RankRLS": "leanrank.rankers.least_squares.rankrls",
-    "RankSVM": "leanrank.rankers.newton.ranksvm",
-    "SparseRank": "leanrank.rankers.first_order.sparserank",
-    "ListNet": "leanrank.rankers.newton.listnet",
-    "RankNet": "leanrank.rankers.newton.ranknet",
-    "NonconvexRankSVM": "leanrank.rankers.newton.nonconvex",
-    "TopicRanker": "leanrank.rankers.topics",
-    "RankRLSCV": "leanrank.rankers.least_squares.rankrls_cv",
-    "RankBoost": "leanrank.rankers.boosting.rankboost",
-    "AdaRank": "leanrank.rankers.boosting.adarank",
-    "PAMIR": "leanrank.rankers.sampling.pamir",
-    "PAMIRRetriever": "leanrank.rankers.sampling.pamir_retrieval",
-}
-__getattr__, __dir__, _names = attach("leanrank.rankers", _modules)
-__all__ = [*_names, "RANKERS", "get_ranker"]
+def __getattr__(name: str) -> Any:
+    if name == "BaseRanker":
+        return importlib.import_module("leanrank.rankers.base").BaseRanker
+    if name == "RANKERS":  # the name of each ranker on the command line, and its class
+        return ranker_names()
+    if name not in classes():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return classes()[name].load()
+
+
+def __dir__() -> list[str]:
+    return sorted([*classes(), "BaseRanker", "RANKERS", "get_ranker"])
+
+
+__all__ = [*classes(), "BaseRanker", "RANKERS", "get_ranker"]
 
 
 def get_ranker(name: str) -> Any:
-    """Give the class of a ranker by its name on the command line.
+    """Return the class of a ranker by its name on the command line.
 
     >>> get_ranker("rankrls").__name__
     'RankRLS'
     """
-    if name not in RANKERS:
-        from leanrank.errors import InputError, suggest
-
-        raise InputError(f"there is no algorithm {name!r}: {suggest(name, RANKERS)}")
-    return __getattr__(RANKERS[name])
+    known = ranker_names()
+    if name not in known:
+        raise InputError(f"there is no algorithm {name!r}: {suggest(name, known)}")
+    return SYSTEMS[name].load()

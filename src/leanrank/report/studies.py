@@ -16,8 +16,8 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.model.base import Model
 from leanrank.model.linear import LinearModel
-from leanrank.rankers import RANKERS, get_ranker
 from leanrank.rankers.path import Path
+from leanrank.registry import SYSTEMS, classes
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
 from leanrank.selection.study import Study
@@ -211,12 +211,11 @@ def measured(
 
 def _ranker_of(one: Candidate) -> Any:
     """Make the ranker of a candidate again, unfitted; None if it is not one of ours."""
-    classes = {title: name for name, title in RANKERS.items()}
-    name = classes.get(one.algorithm, one.algorithm)
+    system = classes().get(one.algorithm) or SYSTEMS.get(one.algorithm)
     made = dict(one.model.provenance.get("parameters") or {}) | dict(one.parameters)
-    if name not in RANKERS:
+    if system is None or system.space is None:
         return None
-    kind = get_ranker(name)
+    kind = system.load()
     known = kind().get_params()
     try:
         return kind(**{key: value for key, value in made.items() if key in known})
@@ -246,8 +245,8 @@ def _check_names(model: Model, data: RankingData) -> None:
 
 def _telling(algorithm: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Give the parameters that are not as they are by default, and the strength."""
-    name = {title: name for name, title in RANKERS.items()}.get(algorithm)
-    usual = {} if name is None else get_ranker(name)().get_params()
+    system = classes().get(algorithm)
+    usual = {} if system is None else system.load()().get_params()
     strengths = ("alpha", "radius", "n_features_to_select")
     return {
         key: value

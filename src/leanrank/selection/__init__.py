@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
+    from leanrank.registry import AlphaPath as AlphaPath
+    from leanrank.registry import Fits as Fits
+    from leanrank.registry import Sizes as Sizes
+    from leanrank.registry import Space as Space
     from leanrank.selection.candidate import Candidate as Candidate
     from leanrank.selection.comparison import ComparedSet as ComparedSet
     from leanrank.selection.comparison import compare_systems as compare_systems
@@ -17,18 +21,11 @@ if TYPE_CHECKING:
     from leanrank.selection.front import pareto_front as pareto_front
     from leanrank.selection.scoring import RankingScorer as RankingScorer
     from leanrank.selection.search import Progress as Progress
-    from leanrank.selection.spaces import SPACES as SPACES
-    from leanrank.selection.spaces import TUNING as TUNING
-    from leanrank.selection.spaces import Space as Space
-    from leanrank.selection.spaces import get_space as get_space
     from leanrank.selection.splits import QueryKFold as QueryKFold
     from leanrank.selection.stable_features import FeatureGroup as FeatureGroup
     from leanrank.selection.stable_features import StabilityResult as StabilityResult
     from leanrank.selection.stable_features import stability as stability
     from leanrank.selection.study import Study as Study
-    from leanrank.selection.sweeps import AlphaPath as AlphaPath
-    from leanrank.selection.sweeps import Fits as Fits
-    from leanrank.selection.sweeps import Sizes as Sizes
     from leanrank.selection.systems import fit_system as fit_system
     from leanrank.selection.systems import system_names as system_names
     from leanrank.selection.tuning import tune as tune
@@ -42,19 +39,18 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.selection",
     {
-        "AlphaPath": "leanrank.selection.sweeps",
+        "AlphaPath": "leanrank.registry",
         "Candidate": "leanrank.selection.candidate",
         "Chosen": "leanrank.selection.validation",
         "ComparedSet": "leanrank.selection.comparison",
         "Costs": "leanrank.selection.costs",
         "CrossValidation": "leanrank.selection.cross_validation_result",
         "FeatureGroup": "leanrank.selection.stable_features",
-        "Fits": "leanrank.selection.sweeps",
+        "Fits": "leanrank.registry",
         "QueryKFold": "leanrank.selection.splits",
         "RankingScorer": "leanrank.selection.scoring",
-        "SPACES": "leanrank.selection.spaces",
-        "Sizes": "leanrank.selection.sweeps",
-        "Space": "leanrank.selection.spaces",
+        "Sizes": "leanrank.registry",
+        "Space": "leanrank.registry",
         "Split": "leanrank.selection.validation",
         "StabilityResult": "leanrank.selection.stable_features",
         "Study": "leanrank.selection.study",
@@ -67,12 +63,10 @@ __getattr__, __dir__, __all__ = attach(
         "cross_validate_ranker": "leanrank.selection.cross_validation",
         "fit_best": "leanrank.selection.validation",
         "fit_system": "leanrank.selection.systems",
-        "get_space": "leanrank.selection.spaces",
         "pareto_front": "leanrank.selection.front",
         "run_trials": "leanrank.selection.validation",
         "stability": "leanrank.selection.stable_features",
         "Progress": "leanrank.selection.search",
-        "TUNING": "leanrank.selection.spaces",
         "tune": "leanrank.selection.tuning",
         "system_names": "leanrank.selection.systems",
     },

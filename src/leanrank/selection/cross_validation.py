@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,10 @@ from leanrank.execution import make_executor
 from leanrank.metrics import parse_measures
 from leanrank.metrics.judge import Judge, mean_of, ranks_something
 from leanrank.rankers.path import alpha_grid
+from leanrank.registry import AlphaPath, Fits, Sizes, Space
 from leanrank.selection.cross_validation_result import CrossValidation
 from leanrank.selection.splits import Fold, ranking_data, whole_query_folds
-from leanrank.selection.sweeps import AlphaPath, Scored, Sizes, Sweep, count_features
-from leanrank.selection.validation import grid_points
+from leanrank.selection.sweeps import sweep_models
 
 RIDGE_ALPHAS = (1e2, 1e-6)
 """From where to where a path goes if no strength empties the model: losses are means, so the same
@@ -85,7 +85,7 @@ def cross_validate_path(
     """
     data = ranking_data(ranker, X, y, qid, **options)
     known = ranker.get_params()
-    sweep: Sweep
+    sweep: AlphaPath | Sizes
     if hasattr(ranker, "path") and "alpha" in known:
         grid = _strengths(ranker, data, alphas, n_alphas, alpha_min_ratio)
         sweep, along = AlphaPath(alphas=grid), "alpha"
@@ -141,7 +141,7 @@ def cross_validate_ranker(
     {'n_rounds': 30}
     """
     data = ranking_data(ranker, X, y, qid, **options)
-    settings = grid_points({name: tuple(values) for name, values in (grid or {}).items()})
+    settings = Space("", {}, {name: tuple(v) for name, v in (grid or {}).items()}).settings()
     if not settings:
         raise InputError("a parameter of the grid has no values: give at least one")
     unknown = sorted(set(grid or {}) - set(ranker.get_params()))
@@ -149,7 +149,7 @@ def cross_validate_ranker(
         raise InputError(f"{type(ranker).__name__} has no parameter {unknown[0]!r}")
     folds = whole_query_folds(data, cv, rows_of=X)
     return _cross_validated(
-        ranker, data, folds, settings, _one_fit, None, measures, convention, n_jobs
+        ranker, data, folds, settings, Fits(False), None, measures, convention, n_jobs
     )
 
 
@@ -172,17 +172,12 @@ def _strengths(
     return tuple(alpha_grid(first, n_alphas, last / first).tolist())
 
 
-def _one_fit(ranker: Any, train: RankingData, validation: RankingData) -> Iterator[Scored]:
-    ranker.fit(train)
-    yield Scored({}, ranker.predict(validation), count_features(ranker))
-
-
 def _cross_validated(
     ranker: Any,
     data: RankingData,
     folds: Sequence[Fold],
     settings: Sequence[Mapping[str, Any]],
-    sweep: Sweep,
+    sweep: Fits | AlphaPath | Sizes,
     along: str | None,
     measures: str | Sequence[str],
     convention: str,
@@ -196,7 +191,7 @@ def _cross_validated(
         (inside, outside), setting = task
         train, test = data.queries[inside], data.queries[outside]
         found = []
-        for model in sweep(clone(ranker).set_params(**setting), train, test):
+        for model in sweep_models(sweep, clone(ranker).set_params(**setting), train, test):
             values = {name: np.full(test.n_queries, np.nan) for name in names}
             if ranks_something(model.scores, test):
                 values = judge.per_query(test, model.scores, names)

@@ -27,9 +27,8 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.model import LinearModel
+from leanrank.registry import AlphaPath, Space, get_system
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.spaces import Space
-from leanrank.selection.sweeps import AlphaPath
 from leanrank.selection.trials import Task, run_trial, some_columns
 from leanrank.solvers.least_squares.centred import Centred
 
@@ -50,18 +49,6 @@ REFITTED = 5
 
 WEAKER = (1.0, 0.3, 0.1)
 """Strengths to try, times the model's own: few features need little shrinkage."""
-
-WITH_PATH = (
-    "domination",
-    "ranksvm",
-    "greedyrankrls",
-    "listnet",
-    "ranknet",
-    "nonconvex",
-    "sparserank",
-    "rankrls",
-)
-"""Rankers whose models can be started from."""
 
 RIDGE = 1e-3
 
@@ -154,7 +141,7 @@ def refitting(parent: Candidate) -> Space | None:
     the model is too large for its neighbours to be looked at.
     """
     linear = isinstance(parent.model, LinearModel) and parent.n_features <= MOST_SUPPORT
-    if not linear or parent.algorithm not in WITH_PATH:
+    if not linear or not get_system(parent.algorithm).has_path:
         return None
     parameters = dict(parent.parameters)
     alpha = parameters.pop("alpha")

@@ -12,7 +12,8 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.selection.validation import Chosen, Split, Trial, best_trial, grid_points
+from leanrank.registry import Space
+from leanrank.selection.validation import Chosen, Split, Trial, best_trial
 
 TREES = {"learning_rate": (0.05, 0.1), "leaves": (4, 8, 16), "least": (10, 50)}
 """Twelve settings, about as many as the linear rankers get; rounds stop on the validation data."""
@@ -145,7 +146,7 @@ def _fit_trees(fit: Callable[[dict[str, Any]], _Trees], split: Split, name: str)
         warnings.simplefilter("ignore")
         started = time.perf_counter()
         trials = []
-        for setting in grid_points(TREES):
+        for setting in Space("", {}, TREES).settings():
             trees = fit(setting)
             scores = trees.predict(split.validation)
             trials.append(Trial(setting, split.value(scores), trees.n_features))

@@ -10,8 +10,8 @@ import numpy as np
 from leanrank.data.ranking_data import RankingData
 from leanrank.model import LinearModel, make_provenance
 from leanrank.model.base import Model
+from leanrank.registry import Space
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.spaces import Space
 from leanrank.selection.trials import Task, some_columns
 from leanrank.selection.validation import make_ranker
 

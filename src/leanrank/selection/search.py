@@ -12,21 +12,18 @@ import numpy as np
 from leanrank.errors import InputError, LeanrankError
 from leanrank.metrics.judge import better_sign
 from leanrank.model.provenance import to_json_values
+from leanrank.registry import Space, get_system
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import choose, pareto_front
 from leanrank.selection.journal import Journal, pack, read_model, unpack
 from leanrank.selection.local_search import find_pool, improve, refitting
-from leanrank.selection.spaces import TUNING, Space, get_space
 from leanrank.selection.trials import OutOfTimeError, Task, run_trial
 
 SHARE = 0.6
 """Of the budget, for rankers and their parameters; the rest is for the local search."""
 
-SPARSE = ("domination", "ranksvm-l1", "greedyrankrls", "nonconvex", "listnet")
-"""Systems whose every trial gives models of many sizes."""
-
 HEAD_START = 3
-"""Turns that these have before the others."""
+"""Turns that systems with a sparse path have before the others."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +277,7 @@ def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[
     Those with sparse models of every size have a few turns before the others begin.
     """
     settings = {name: space.settings() for name, space in spaces.items()}
-    late = {name: 0 if name in SPARSE else HEAD_START for name in spaces}
+    late = {name: 0 if get_system(name).sparse_path else HEAD_START for name in spaces}
     for turn in range(HEAD_START + max(map(len, settings.values()), default=0)):
         for name, mine in settings.items():
             if 0 <= turn - late[name] < len(mine):
@@ -288,7 +285,10 @@ def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[
 
 
 def _space(name: str) -> Space:
-    return TUNING[name] if name in TUNING else get_space(name)
+    system = get_system(name)
+    space = system.tuning or system.space
+    assert space is not None
+    return space
 
 
 def _written(one: Candidate, task: Task) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from leanrank.errors import InputError, suggest
-from leanrank.rankers import RANKERS
+from leanrank.registry import SYSTEMS, get_system
 from leanrank.selection import peers
-from leanrank.selection.spaces import SPACES, get_space
 from leanrank.selection.validation import Chosen, Split, fit_best
 
 PEERS = {
@@ -21,7 +20,7 @@ PACKAGES = ("lightgbm", "xgboost")
 
 def system_names() -> list[str]:
     """Name all systems there are, installed or not."""
-    return [name for name, space in SPACES.items() if space.ranker in RANKERS] + list(PEERS)
+    return [*(name for name, system in SYSTEMS.items() if system.space is not None), *PEERS]
 
 
 def installed(name: str) -> bool:
@@ -30,19 +29,16 @@ def installed(name: str) -> bool:
 
 
 def title(name: str) -> str:
-    """Give the name of a system for people.
+    """Return the name of a system in tables.
 
     >>> title("rankrls"), title("lightgbm")
     ('RankRLS', 'LightGBM')
     """
-    if name in PEERS:
-        return PEERS[name][0]
-    space = get_space(name)
-    return space.title or RANKERS[space.ranker]
+    return PEERS[name][0] if name in PEERS else get_system(name).title
 
 
 def check_systems(names: list[str]) -> None:
-    """Refuse a name that is not known, or twice in the list."""
+    """Reject a name that is not known, or twice in the list."""
     known = system_names()
     for name in names:
         if name not in known:
@@ -73,4 +69,8 @@ def fit_system(name: str, split: Split) -> Chosen:
     1
     """
     check_systems([name])
-    return PEERS[name][1](split) if name in PEERS else fit_best(get_space(name), split)
+    if name in PEERS:
+        return PEERS[name][1](split)
+    space = get_system(name).space
+    assert space is not None
+    return fit_best(space, split)

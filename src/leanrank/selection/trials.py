@@ -22,11 +22,11 @@ from leanrank.execution import make_executor
 from leanrank.metrics.judge import ranks_something
 from leanrank.model import LinearModel, make_provenance
 from leanrank.model.base import Model
+from leanrank.registry import AlphaPath, Fits, Space
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
-from leanrank.selection.spaces import Space
 from leanrank.selection.splits import QueryKFold, whole_query_folds
-from leanrank.selection.sweeps import AlphaPath, Sizes, fit_model, takes
+from leanrank.selection.sweeps import fit_model, sweep_weights, takes
 from leanrank.selection.validation import Split, make_ranker
 
 N_FOLDS = 4
@@ -210,19 +210,8 @@ def fit_models(
     if "callback" in ranker.get_params():
         ranker.set_params(callback=lambda entry: task.beat(needed))
     data = training if columns is None else some_columns(training, columns)
-    made: list[tuple[dict[str, Any], FloatArray]] = []
-    if isinstance(space.sweep, AlphaPath):
-        sweep = space.sweep
-        if sweep.alphas is None:
-            path = ranker.path(data, n_alphas=sweep.n_alphas, alpha_min_ratio=sweep.alpha_min_ratio)
-        else:
-            path = ranker.path(data, alphas=sweep.alphas)
-        made = [({"alpha": float(a)}, w) for a, w in zip(path.alphas, path.coefs, strict=True)]
-    elif isinstance(space.sweep, Sizes):
-        most = min(space.sweep.most, data.n_features)
-        ranker.set_params(n_features_to_select=most).fit(data)
-        sized = enumerate(ranker.coef_path_, 1)
-        made = [({"n_features_to_select": size}, w) for size, w in sized]
+    if not isinstance(space.sweep, Fits):
+        made = sweep_weights(space.sweep, ranker, data)
     else:
         fit_alone(ranker, data)
         model = ranker.to_model()

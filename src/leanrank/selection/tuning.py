@@ -11,11 +11,11 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.model.provenance import fingerprint
 from leanrank.rankers.validation import as_data
+from leanrank.registry import SYSTEMS
 from leanrank.selection.costs import Costs
 from leanrank.selection.journal import Journal
 from leanrank.selection.refit import fit_support
 from leanrank.selection.search import Progress, Search, Wishes
-from leanrank.selection.spaces import TUNING
 from leanrank.selection.study import Study
 from leanrank.selection.trials import Task
 
@@ -64,7 +64,8 @@ def tune(
     costs : Costs, optional
         What features cost; 1 each by default.
     systems : sequence of str, optional
-        What to try, in this order; by default those of ``TUNING``.
+        What to try, in this order; by default those of the registry with
+        a tuning space.
     budget : float, optional
         Seconds. Only the first fit, and one of a ranker that cannot be interrupted, may exceed it.
     trials : int, optional
@@ -123,7 +124,8 @@ def tune(
         unscaled=unscaled,
         scale=None if normalizer is None else scale,
     )
-    names = list(TUNING) if systems is None else list(systems)
+    default = [name for name, system in SYSTEMS.items() if system.tuning is not None]
+    names = default if systems is None else list(systems)
     settings = _settings(task, wishes, names)
     with Journal(journal, settings) as kept_trials:
         search = Search(task, wishes, names, kept_trials, budget, trials)

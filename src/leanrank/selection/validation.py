@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +15,8 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.metrics.judge import Judge, best_of
 from leanrank.rankers import get_ranker
-from leanrank.selection.sweeps import count_features, fit_model
-
-if TYPE_CHECKING:
-    from leanrank.selection.spaces import Space
+from leanrank.registry import Space
+from leanrank.selection.sweeps import count_features, fit_model, sweep_models
 
 
 @dataclass(frozen=True)
@@ -106,9 +103,10 @@ def fit_best(space: Space, split: Split) -> Chosen:
     Examples
     --------
     >>> from leanrank.data import load_sample
-    >>> from leanrank.selection import Split, fit_best, get_space
+    >>> from leanrank.registry import get_system
+    >>> from leanrank.selection import Split, fit_best
     >>> train, vali, test = load_sample()
-    >>> chosen = fit_best(get_space("rankrls"), Split(train, vali, "ndcg@10"))
+    >>> chosen = fit_best(get_system("rankrls").space, Split(train, vali, "ndcg@10"))
     >>> chosen.n_trials, sorted(chosen.parameters)
     (17, ['alpha'])
     """
@@ -148,7 +146,7 @@ def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[
         ranker = make_ranker(space, fixed, split)
         return [
             Trial({**fixed, **model.parameters}, split.value(model.scores), model.n_features)
-            for model in space.sweep(ranker, split.train, split.validation)
+            for model in sweep_models(space.sweep, ranker, split.train, split.validation)
         ]
 
 
@@ -176,12 +174,3 @@ def make_ranker(space: Space, parameters: Mapping[str, Any], split: Split) -> An
     known = kind().get_params()
     own = {"measure": split.measure, "convention": split.judge.rules, "n_jobs": 1}
     return kind(**{**{k: v for k, v in own.items() if k in known}, **parameters})
-
-
-def grid_points(grid: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
-    """List all combinations of a grid's values.
-
-    >>> grid_points({"a": (1, 2), "b": ("x",)})
-    [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}]
-    """
-    return [dict(zip(grid, point, strict=True)) for point in itertools.product(*grid.values())]

@@ -1,0 +1,354 @@
+"""Every ranking system in one table: its class, names, paper, what to try, what it can do.
+
+A *system* is a ranker with the settings that make it what it is: ``ranksvm`` and ``ranksvm-l1`` are
+one class. Every list of rankers or systems comes from ``SYSTEMS``, in its order: sparse, strong and
+quick ones first. A new ranker is one file and one entry. The module loads no ranker.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from leanrank.errors import InputError, suggest
+
+
+@dataclass(frozen=True)
+class Fits:
+    """One fit gives one model.
+
+    Attributes
+    ----------
+    stop_early : bool
+        Whether a ranker that can stop by validation data gets them.
+    """
+
+    stop_early: bool = True
+
+
+@dataclass(frozen=True)
+class AlphaPath:
+    """One fit gives the ranker's path of strengths, each model started from the one before.
+
+    Attributes
+    ----------
+    alphas : tuple of float, optional
+        By default ``n_alphas`` from alpha_max, where the first feature enters, down to
+        ``alpha_min_ratio`` times it.
+    """
+
+    alphas: tuple[float, ...] | None = None
+    n_alphas: int = 16
+    alpha_min_ratio: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """One greedy fit gives every number of features up to ``most``."""
+
+    most: int = 50
+
+
+@dataclass(frozen=True)
+class Space:
+    """What to try for a system.
+
+    Attributes
+    ----------
+    ranker : str
+        Its name on the command line.
+    fixed : mapping
+        Parameters that are always the same.
+    grid : mapping of str to tuple
+        Parameters to vary; all combinations are tried.
+    sweep : Fits, AlphaPath or Sizes
+        The models that one fit gives.
+    """
+
+    ranker: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    sweep: Fits | AlphaPath | Sizes = field(default_factory=Fits)
+
+    def settings(self) -> list[dict[str, Any]]:
+        """List what to try, in the order in which it is tried."""
+        points = itertools.product(*self.grid.values())
+        return [dict(zip(self.grid, point, strict=True)) for point in points]
+
+
+@dataclass(frozen=True)
+class System:
+    """One ranking system.
+
+    Attributes
+    ----------
+    name : str
+        On the command line. A name that is a ranker's own belongs to ``space.ranker``.
+    ranker : str
+        The class.
+    module : str
+        Where the class is defined; one that starts with a dot is in ``leanrank.rankers``.
+    title : str
+        The name in tables.
+    paper : str
+        Where it was published.
+    space : Space or None
+        What ``compare`` tries; None for a class that is for Python only.
+    tuning : Space or None
+        What ``tune`` tries unless told otherwise. None where another system has the same optimum
+        sooner, or chooses its parameters itself.
+    sparse_path : bool
+        Whether every trial gives sparse models of many sizes.
+    streams : bool
+        Whether it learns from data larger than memory.
+    """
+
+    name: str
+    ranker: str
+    module: str
+    title: str
+    paper: str
+    space: Space | None = None
+    tuning: Space | None = None
+    sparse_path: bool = False
+    streams: bool = False
+
+    @property
+    def has_path(self) -> bool:
+        """Whether one fit gives models of many strengths or sizes."""
+        return self.space is not None and not isinstance(self.space.sweep, Fits)
+
+    def load(self) -> Any:
+        """Import the class."""
+        module = f"leanrank.rankers{self.module}" if self.module.startswith(".") else self.module
+        return getattr(import_module(module), self.ranker)
+
+
+SYSTEMS: dict[str, System] = {}
+"""All systems by name."""
+
+
+def register(system: System) -> None:
+    """Add a system: the package and the command line then know it."""
+    SYSTEMS[system.name] = system
+
+
+def ranker_names() -> dict[str, str]:
+    """Return the rankers: from the name on the command line to the class.
+
+    >>> ranker_names()["rankrls"]
+    'RankRLS'
+    """
+    own = (s for s in SYSTEMS.values() if s.space is not None and s.space.ranker == s.name)
+    return {system.name: system.ranker for system in own}
+
+
+def classes() -> dict[str, System]:
+    """Return the systems by class, the ranker's own system where it has several."""
+    return {system.ranker: system for system in reversed(SYSTEMS.values())} | {
+        SYSTEMS[name].ranker: SYSTEMS[name] for name in ranker_names()
+    }
+
+
+def get_system(name: str) -> System:
+    """Return a system that can be fitted, by name.
+
+    >>> get_system("ranksvm-l1").space.fixed
+    {'l1_ratio': 1.0}
+    """
+    known = [system.name for system in SYSTEMS.values() if system.space is not None]
+    if name not in known:
+        raise InputError(f"there is no system {name!r}: {suggest(name, known)}")
+    return SYSTEMS[name]
+
+
+def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
+    """Space values evenly on a logarithmic scale, with two digits.
+
+    >>> decades(-1, 1)
+    (0.1, 0.32, 1.0, 3.2, 10.0)
+    """
+    steps = range((high - low) * per_decade + 1)
+    return tuple(float(f"{10.0 ** (low + k / per_decade):.2g}") for k in steps)
+
+
+_L1 = AlphaPath(n_alphas=20, alpha_min_ratio=1e-3)
+_L1_DENSE = AlphaPath(n_alphas=30, alpha_min_ratio=3e-3)
+_L2 = AlphaPath(alphas=decades(-6, 2))
+_FTRL = {"alpha": (0.3, 0.1, 0.03, 0.01, 0.003), "gamma": (0.1, 1.0, 10.0)}
+_WEAK = {"signs": (1, 0), "repeats": ("progress", "always", "never")}
+_SEEDED = {"random_state": 0}
+_PASSES = {"epochs": 5, "random_state": 0}
+_BOTH_HINGES = ("hinge", "squared-hinge")
+
+
+def _twice(space: Space) -> tuple[Space, Space]:
+    return space, space
+
+
+for _system in (
+    System(
+        "domination", "DominationRanker", ".newton.domination",
+        "Domination Rank", "Stevens et al. 2013",
+        Space("domination", sweep=_L1),
+        Space(
+            "domination", {"tol": 1e-5},
+            {"normalize": ("query", "term"), "l1_ratio": (1.0, 0.8), "margin": (None, "scaled")},
+            _L1_DENSE,
+        ),
+        sparse_path=True,
+    ),
+    System(
+        "ranksvm-l1", "RankSVM", ".newton.ranksvm", "RankSVM ℓ1", "Joachims 2002",
+        Space("ranksvm", {"l1_ratio": 1.0}, sweep=_L1),
+        Space(
+            "ranksvm", {"tol": 1e-5},
+            {"normalize": ("query", "term"), "l1_ratio": (1.0, 0.8), "importance": (None, "ndcg")},
+            _L1_DENSE,
+        ),
+        sparse_path=True,
+    ),
+    System(
+        "greedyrankrls", "GreedyRankRLS", ".least_squares.greedy_rankrls",
+        "Greedy RankRLS", "Pahikkala et al. 2010",
+        Space("greedyrankrls", grid={"alpha": decades(-4, 0)}, sweep=Sizes(50)),
+        Space(
+            "greedyrankrls",
+            grid={"alpha": decades(-4, 0, 1), "normalize": ("query", "term")},
+            sweep=Sizes(30),
+        ),
+        sparse_path=True,
+    ),
+    System(
+        "nonconvex", "NonconvexRankSVM", ".newton.nonconvex",
+        "Non-convex SVM", "Laporte et al. 2014",
+        Space(
+            "nonconvex", {"tol": 1e-4}, {"penalty": ("lp", "mcp", "log")},
+            AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
+        ),
+        Space(
+            "nonconvex", {"tol": 1e-4},
+            {"penalty": ("mcp", "lp", "log"), "loss": ("domination", "squared-hinge")},
+            AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
+        ),
+        sparse_path=True,
+    ),
+    System(
+        "listnet", "ListNet", ".newton.listnet", "ListNet", "Cao et al. 2007",
+        Space("listnet", grid={"target": ("label", "gain")}, sweep=_L1),
+        Space("listnet", {"tol": 1e-5}, {"target": ("gain", "label")}, _L1_DENSE),
+        sparse_path=True,
+    ),
+    System(
+        "minbatsrank", "MinBatSRank", ".sampling.minbatsrank",
+        "MinBatSRank", "Cheng et al. 2018",
+        *_twice(Space("minbatsrank", _SEEDED, _FTRL)), streams=True,
+    ),
+    System(
+        "minbatsrank-nonfea", "MinBatSRank", ".sampling.minbatsrank",
+        "Nonfea", "Cheng et al. 2018",
+        Space("minbatsrank", {"rates": "uniform", **_SEEDED}, _FTRL), streams=True,
+    ),
+    System(
+        "adarank", "AdaRank", ".boosting.adarank", "AdaRank-MAP", "Xu & Li 2007",
+        *_twice(Space("adarank", {"measure": "map"}, _WEAK)),
+    ),
+    System(
+        "adarank-ndcg", "AdaRank", ".boosting.adarank", "AdaRank-NDCG", "Xu & Li 2007",
+        Space("adarank", {"measure": "ndcg@5"}, _WEAK),
+    ),
+    System(
+        "rankrls", "RankRLS", ".least_squares.rankrls",
+        "RankRLS", "Pahikkala et al. 2009",
+        *_twice(Space("rankrls", sweep=_L2)),
+    ),
+    System(
+        "rankrlscv", "RankRLSCV", ".least_squares.rankrls_cv",
+        "RankRLS, own CV", "Pahikkala et al. 2009",
+        Space("rankrlscv", {"alphas": decades(-6, 2)}),
+    ),
+    System(
+        "ranksvm-query", "RankSVM", ".newton.ranksvm", "RankSVM by query", "Joachims 2002",
+        *_twice(Space("ranksvm", sweep=_L2)),
+    ),
+    System(  # as published: every pair counts the same, whatever its query
+        "ranksvm", "RankSVM", ".newton.ranksvm", "RankSVM", "Joachims 2002",
+        *_twice(Space("ranksvm", {"normalize": "term"}, sweep=_L2)),
+    ),
+    System(
+        "ranksvm-hinge", "RankSVM", ".newton.ranksvm", "RankSVM hinge", "Joachims 2002",
+        Space(
+            "ranksvm", {"normalize": "term", "loss": "hinge", "tol": 1e-3},
+            sweep=AlphaPath(alphas=decades(-4, 2)),
+        ),
+    ),
+    System(
+        "ranknet", "RankNet", ".newton.ranknet",
+        "RankNet", "Burges et al. 2005",
+        *_twice(Space("ranknet", sweep=_L2)),
+    ),
+    System(
+        "rankboost", "RankBoost", ".boosting.rankboost",
+        "RankBoost", "Freund et al. 2003",
+        *_twice(
+            Space(
+                "rankboost", {"n_rounds": 300, "patience": 100},
+                {"n_thresholds": (8, 32, 128, None), "normalize": ("query", "term")},
+            )
+        ),
+    ),
+    System(
+        "rsrank", "RSRank", ".first_order.rsrank", "RSRank", "Sun et al. 2009",
+        *_twice(Space("rsrank", _PASSES, {"alpha": decades(-4, -1), "loss": _BOTH_HINGES})),
+        streams=True,
+    ),
+    System(
+        "pamir", "PAMIR", ".sampling.pamir", "PAMIR", "Grangier & Bengio 2008",
+        *_twice(Space("pamir", _PASSES, {"C": decades(-4, 1, 1), "average": (False, True)})),
+        streams=True,
+    ),
+    System(
+        "spd", "SPD", ".sampling.spd", "SPD", "Sculley 2009",
+        *_twice(Space("spd", _PASSES, {"alpha": decades(-5, 0, 1), "loss": _BOTH_HINGES})),
+        streams=True,
+    ),
+    System(
+        "lcra", "LCRA", ".sampling.lcra", "LCRA", "Tsivtsivadze et al. 2012",
+        *_twice(
+            Space(
+                "lcra",
+                {"epochs": 3, "n_steps": 20_000, **_SEEDED},  # a step draws eleven pairs
+                {"alpha": decades(-3, 0, 1), "mu": (1e-3, 1e-2, 1e-1)},
+            )
+        ),
+        streams=True,
+    ),
+    System(
+        "fenchelrank", "FenchelRank", ".first_order.fenchelrank",
+        "FenchelRank", "Lai et al. 2013",
+        Space(
+            "fenchelrank", {"tol": 1e-4},
+            {"radius": (.1, .2, .3, .5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)},
+        ),
+    ),
+    System(
+        "sparserank", "SparseRank", ".first_order.sparserank",
+        "SparseRank", "Lai et al. 2013",
+        Space("sparserank", {"tol": 1e-4}, sweep=_L1),
+    ),
+    System(
+        "kernel-rankrls", "KernelRankRLS", ".least_squares.kernel_rankrls",
+        "Kernel RankRLS", "Pahikkala et al. 2009",
+    ),
+    System(
+        "pamir-retrieval", "PAMIRRetriever", ".sampling.pamir_retrieval",
+        "PAMIR, retrieval", "Grangier & Bengio 2008",
+    ),
+    System(
+        "topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",
+    ),
+):  # fmt: skip
+    register(_system)

@@ -1,0 +1,93 @@
+"""One table of systems: everything else follows from it, and a new ranker is one entry."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import leanrank
+from leanrank import rankers
+from leanrank.data import load_sample
+from leanrank.rankers.sampling.streaming import can_stream
+from leanrank.registry import SYSTEMS, Fits, Space, System, classes, ranker_names, register
+
+PACKAGE = Path(leanrank.__file__).parent
+
+
+@pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda system: system.name)
+def test_entries_are_true_of_the_classes(system):
+    kind = system.load()
+    assert kind is getattr(leanrank, system.ranker) is getattr(rankers, system.ranker)
+    assert system.title
+    assert system.paper
+    if system.space is None:
+        assert system.tuning is None
+        return
+    assert system.streams == can_stream(kind)
+    assert kind is rankers.get_ranker(system.space.ranker)
+    alone = isinstance(system.space.sweep, Fits)
+    assert system.has_path != alone
+    if system.has_path:
+        assert hasattr(kind, "path") or "n_features_to_select" in kind().get_params()
+    assert system.has_path >= system.sparse_path
+
+
+def static_names(file):
+    """The names that a package gives to type checkers, from its TYPE_CHECKING block."""
+    tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+    block = next(n for n in tree.body if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n))
+    return {
+        alias.asname: f"{node.module}"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_type_checkers_see_what_the_table_has():
+    modules = {name: f"leanrank.rankers{s.module}" for name, s in classes().items()}
+    assert static_names("rankers/__init__.py") == {**modules, "BaseRanker": "leanrank.rankers.base"}
+    top = {n: m for n, m in static_names("__init__.py").items() if m == "leanrank.rankers"}
+    assert set(top) == set(modules)
+    assert set(modules) <= set(leanrank.__all__)
+    assert set(modules) <= set(rankers.__all__)
+
+
+SCRATCH = """
+from leanrank import RankRLS
+
+class Scratch(RankRLS):
+    \"\"\"A new ranker.\"\"\"
+"""
+
+
+def test_a_new_ranker_is_one_file_and_one_entry(tmp_path, monkeypatch, capsys):
+    from leanrank.cli import main
+    from leanrank.data import dump_letor
+    from leanrank.report.studies import study_of_model
+    from leanrank.selection import Split, fit_system, system_names, tune
+
+    (tmp_path / "scratch_ranker.py").write_text(SCRATCH)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    space = Space("scratch", {}, {"alpha": (0.01, 1.0)})
+    entry = System("scratch", "Scratch", "scratch_ranker", "Scratch Rank", "me", space, space)
+    register(entry)
+    try:
+        train, vali, _ = load_sample()
+        assert ranker_names()["scratch"] == "Scratch"
+        assert rankers.Scratch is rankers.get_ranker("scratch")
+        assert "scratch" in system_names()
+        assert fit_system("scratch", Split(train, vali)).n_trials == 2
+        study = tune(train, vali, systems=["scratch"], trials=2)
+        assert study.chosen.algorithm == "scratch"
+        model = rankers.Scratch(alpha=0.5).fit(train).to_model()
+        assert study_of_model(model, train, vali).chosen.parameters == {"alpha": 0.5}
+        dump_letor(train, "train.txt")
+        assert main(["train", "train.txt", "-a", "scratch", "-m", "m.json", "--json"]) == 0
+        assert '"Scratch"' in Path("m.json").read_text()
+    finally:
+        del SYSTEMS["scratch"]
+        sys.modules.pop("scratch_ranker", None)
+    capsys.readouterr()
