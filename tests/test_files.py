@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from leanrank._files import atomic_write
+from leanrank._files import HeldFile, atomic_write
 from leanrank.errors import FileError
 
 
@@ -127,3 +129,85 @@ def test_dash_is_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> N
     with atomic_write("-", "wb") as stream:
         stream.write(b"bytes\n")
     assert capfdbinary.readouterr().out == b"text\nbytes\n"
+
+
+def hold_in_child(path: Path) -> subprocess.Popen[bytes]:
+    """Start a process that holds a file until it is killed."""
+    code = (
+        "import sys, time; from leanrank._files import HeldFile\n"
+        "held = HeldFile(sys.argv[1]); held.replace(b'one'); held.replace(b'two')\n"
+        "print('held', flush=True); time.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"held\n"
+    return child
+
+
+def test_a_held_file_is_refused_to_others_until_its_process_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    child = hold_in_child(path)
+    try:
+        with pytest.raises(FileError, match=r"state: another process is using this file: wait"):
+            HeldFile(path)
+    finally:
+        child.kill()
+        child.communicate()
+    with HeldFile(path) as held:
+        assert held.read() == b"two"
+        assert held.previous.read_bytes() == b"one"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["state", "state.previous"]
+
+
+def test_a_held_file_that_stays_empty_is_removed(tmp_path: Path) -> None:
+    with HeldFile(tmp_path / "state"):
+        assert [p.name for p in tmp_path.iterdir()] == ["state"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_held_file_keeps_the_content_before_even_after_a_kill_in_between(tmp_path: Path) -> None:
+    with HeldFile(tmp_path / "state") as held:
+        held.replace(b"one")
+        os.link(tmp_path / "state", held.previous)  # killed before the new one had its name
+        held.replace(b"two")
+        assert held.previous.read_bytes() == b"one"
+        held.replace(b"three")
+        assert (held.read(), held.previous.read_bytes()) == (b"three", b"two")
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("place", ["no/state", ".", "/dev/null"])
+def test_places_that_cannot_be_held(tmp_path: Path, place: str) -> None:
+    with pytest.raises(FileError, match=r": (cannot be used|this is not a regular file)"):
+        HeldFile(tmp_path / place)
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_a_kill_while_writing_leaves_nothing(tmp_path: Path, unnamed: bool) -> None:
+    if unnamed and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("the system has no files without a name")
+    code = (
+        "import os, signal, sys; from leanrank._files import atomic_write\n"
+        f"{'' if unnamed else 'del os.O_TMPFILE'}\n"
+        "with atomic_write(sys.argv[1]) as stream:\n"
+        "    stream.write('half'); stream.flush(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "file"], check=False)
+    left = list(tmp_path.iterdir())
+    assert len(left) == (0 if unnamed else 1)  # a hidden file, on systems that cannot do better
+    assert not (tmp_path / "file").exists()
+
+
+def test_the_leftover_of_a_kill_is_used_up_by_the_next_write(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; from leanrank._files import atomic_write\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "with atomic_write(sys.argv[1]) as stream: stream.write('half')\n"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "file"], check=False)
+    assert len(list(tmp_path.iterdir())) <= 1
+    with atomic_write(tmp_path / "file") as stream:
+        stream.write("whole")
+    assert (tmp_path / "file").read_text() == "whole"
+    if hasattr(os, "O_TMPFILE"):
+        assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -1,9 +1,12 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Writing files whole or not at all, and files of state that one process holds at a time."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,12 +15,21 @@ from typing import IO, Any
 
 from leanrank.errors import FileError
 
+try:
+    import fcntl
+except ImportError:  # Windows: files are written whole, and not locked
+    fcntl = None  # type: ignore[assignment]
+
+PREVIOUS = ".previous"
+"""What is added to the name of a state file for the one before it."""
+
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a temporary file beside ``path`` and rename it there when the block succeeds.
+    """Write to a file that gets its name when the block succeeds.
 
-    On any exception, Ctrl-C included, the temporary file is removed and ``path`` is left as it was.
+    On any exception, Ctrl-C included, ``path`` is left as it was. Where the file system allows, the
+    file has no name until it is whole, so that not even SIGKILL leaves a part of it behind.
     ``"-"`` writes to standard output. A device or a pipe is written to directly, because a rename
     would replace it; through a symbolic link, the file it points to is the one that is replaced.
     """
@@ -30,12 +42,11 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     if target.is_dir():
         raise FileError(f"{path}: this is a directory: give the name of a file")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    direct = None
     try:
         if os.path.exists(path) and not os.path.isfile(path):
             direct = open(path, mode, **text)  # type: ignore[call-overload]  # noqa: SIM115
         else:
-            handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
+            direct, (handle, name) = None, _create(target)
     except OSError as error:
         raise FileError(
             f"{path}: cannot write here ({error.strerror}): choose a directory that exists and "
@@ -49,13 +60,192 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
         with os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(name, _default_mode(target))
-        os.replace(name, target)
+            _publish(handle, name, target)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+        if name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
         raise
+
+
+class HeldFile:
+    """A file of state that belongs to this process until it is closed, or until the process ends.
+
+    The lock is the system's own and lies on the file itself: a process that is killed leaves none.
+
+    Parameters
+    ----------
+    path : path
+        Made if it is not there, and removed on closing if nothing was written to it.
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with HeldFile(f"{folder.name}/a") as held:
+    ...     held.append(b"one")
+    ...     HeldFile(f"{folder.name}/a")
+    Traceback (most recent call last):
+        ...
+    leanrank.errors.FileError: .../a: another process is using this file: wait until it ends, or ...
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._target = Path(os.path.realpath(path))
+        try:
+            self._handle = self._acquire()
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{self.path}: cannot be used ({error.strerror or error})") from error
+
+    @property
+    def previous(self) -> Path:
+        """Where the content before the last :meth:`replace` is, if there was any."""
+        return self._target.with_name(self._target.name + PREVIOUS)
+
+    def read(self) -> bytes:
+        """Return the whole content."""
+        with open(os.dup(self._handle), "rb") as stream:
+            stream.seek(0)
+            return stream.read()
+
+    def append(self, content: bytes, at: int | None = None) -> None:
+        """Add to the end, after cutting the file off ``at`` a place; on disk when this returns."""
+        with self._saying():
+            if at is not None:
+                os.ftruncate(self._handle, at)
+            os.lseek(self._handle, 0, os.SEEK_END)
+            _write_all(self._handle, content)
+            os.fsync(self._handle)
+
+    def replace(self, content: bytes) -> None:
+        """Put another content in its place, whole or not at all, and keep the one before."""
+        with self._saying():
+            handle, name = _create(self._target)
+            try:
+                _write_all(handle, content)
+                _lock(handle)
+                if os.fstat(self._handle).st_size:
+                    _rename_onto(self.previous, lambda spare: os.link(self._target, spare))
+                _publish(handle, name, self._target)
+            except BaseException:
+                os.close(handle)
+                if name is not None:
+                    with contextlib.suppress(OSError):
+                        os.unlink(name)
+                raise
+            os.close(self._handle)
+            self._handle = handle
+
+    def close(self) -> None:
+        """Let others use the file."""
+        if self._handle < 0:
+            return
+        if self._made and os.fstat(self._handle).st_size == 0:
+            with contextlib.suppress(OSError):
+                os.unlink(self._target)
+        os.close(self._handle)
+        self._handle = -1
+
+    def __enter__(self) -> HeldFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _acquire(self) -> int:
+        while True:
+            self._made = not self._target.exists()
+            handle = os.open(self._target, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                if not stat.S_ISREG(os.fstat(handle).st_mode):
+                    raise FileError(f"{self.path}: this is not a regular file: give another name")
+                _lock(handle)
+                if os.path.samestat(os.fstat(handle), os.stat(self._target)):
+                    return handle
+            except FileNotFoundError:
+                pass  # removed by its owner meanwhile
+            except BlockingIOError:
+                os.close(handle)
+                raise FileError(
+                    f"{self.path}: another process is using this file: wait until it ends, or give "
+                    "another name"
+                ) from None
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)
+
+    @contextlib.contextmanager
+    def _saying(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FileError(
+                f"{self.path}: cannot be written ({error.strerror or error})"
+            ) from error
+
+
+def _lock(handle: int) -> None:
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(handle, left) :]
+
+
+def _create(target: Path) -> tuple[int, str | None]:
+    """Open a new file in the folder of ``target``, without a name if the system can."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        try:
+            return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666), None
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                raise
+    return tempfile.mkstemp(prefix=f".{target.name[:32]}.", dir=target.parent)
+
+
+def _publish(handle: int, name: str | None, target: Path) -> None:
+    """Give a file that is whole its name, and the mode of the one that it replaces."""
+    os.fsync(handle)
+    os.fchmod(handle, _default_mode(target))
+    if name is not None:
+        os.replace(name, target)
+        return
+    _rename_onto(
+        target,
+        # with a directory given, Python follows the link, and so names the file itself
+        lambda spare: os.link(
+            f"/proc/self/fd/{handle}", spare, src_dir_fd=handle, follow_symlinks=True
+        ),
+    )
+
+
+def _rename_onto(target: Path, link: Any) -> None:
+    """Make a link and rename it to ``target``, which may exist.
+
+    The name in between is always the same, so that one left by a kill is used up by the next write.
+    """
+    mark = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
+    spare = target.with_name(f".{target.name[:32]}.{mark}.new")
+    for left in reversed(range(100)):
+        try:
+            link(spare)
+            os.replace(spare, target)
+            break
+        except (FileExistsError, FileNotFoundError):
+            if not left:
+                raise
+            # left by a kill, or another process is writing the same file just now
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(spare)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(spare)  # a rename between two names of one file does nothing
 
 
 def _default_mode(target: Path) -> int:

@@ -130,7 +130,8 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
         process = start("killed.json", "c.ckpt")
         # Some moment after the first checkpoint of this process: it learns, reads or writes.
         while process.poll() is None:
-            if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
+            at = checkpoint.stat() if checkpoint.exists() else None
+            if at is not None and at.st_size and at.st_mtime_ns != before:
                 time.sleep(draw.uniform(0, 0.1))
                 break
             time.sleep(0.002)
@@ -144,6 +145,9 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     last = start("killed.json", "c.ckpt")
     assert last.wait(timeout=120) == 0, last.stderr.read()
     assert (tmp_path / "killed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    names = {p.name for p in tmp_path.iterdir()}
+    both = {"whole.ckpt", "whole.ckpt.previous", "c.ckpt", "c.ckpt.previous"}
+    assert names == {"a.txt", "b.txt", "whole.json", "killed.json"} | both
 
 
 @pytest.mark.parametrize(

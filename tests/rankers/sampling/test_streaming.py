@@ -1,7 +1,9 @@
 """Learning from streams: the same as chunk by chunk, and the same bits after an interruption."""
 
 import doctest
+import hashlib
 import json
+import os
 import warnings
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from leanrank import RankRLS, make_ranking
+from leanrank._files import HeldFile
 from leanrank.data import dump_letor, dump_parquet, stream_ranking
 from leanrank.data.hashing import hash_features, unhash_weights
 from leanrank.data.streams import open_stream, resized
@@ -156,11 +159,32 @@ def test_a_failed_write_leaves_the_checkpoint_before(sources, tmp_path, monkeypa
     interrupted(ranker(), sources["text"](), 6, checkpoint=file, every=10)
     before = file.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(np, "savez", lambda stream, **arrays: stream.write(b"half") and 1 / 0)
+        patch.setattr(os, "fsync", lambda handle: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             fit_stream(ranker(), sources["text"](), checkpoint=file, every=10)
     assert file.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["c.ckpt"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c.ckpt", "c.ckpt.previous"]
+
+
+def test_a_damaged_checkpoint_names_the_one_before(sources, tmp_path):
+    file, previous = tmp_path / "c.ckpt", tmp_path / "c.ckpt.previous"
+    whole = fit_stream(ranker(), sources["text"](), checkpoint=file, every=10)
+    for damaged in (b"", file.read_bytes()[:-3], file.read_bytes() + b"x"):
+        file.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"c.ckpt: this checkpoint is damaged .* rename c.ckp"):
+            fit_stream(ranker(), sources["text"](), checkpoint=file, every=10)
+        assert file.read_bytes() == damaged
+    previous.rename(file)
+    again = fit_stream(ranker(), sources["text"](), checkpoint=file, every=10)
+    assert again.coef_.tobytes() == whole.coef_.tobytes()
+
+
+def test_two_runs_on_one_checkpoint(sources, tmp_path):
+    def second(report):
+        with pytest.raises(FileError, match=r"c.ckpt: another process is using this file"):
+            fit_stream(ranker(), sources["text"](), checkpoint=tmp_path / "c.ckpt")
+
+    fit_stream(ranker(), sources["text"](), checkpoint=tmp_path / "c.ckpt", progress=second)
 
 
 def test_a_finished_run_is_not_run_again(sources, tmp_path):
@@ -278,7 +302,7 @@ def test_a_checkpoint_of_something_else(sources, tmp_path):
     refused(tmp_path / "a.txt", "when a.txt was another file")
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 broken"])
+@pytest.mark.parametrize("content", [b"no archive", b"PK\x03\x04 broken", b"leanrank-checkpoint\n"])
 def test_what_is_no_checkpoint(sources, tmp_path, content):
     (tmp_path / "c").write_bytes(content)
     with pytest.raises(InputError, match="this is no checkpoint of leanrank"):
@@ -286,30 +310,85 @@ def test_what_is_no_checkpoint(sources, tmp_path, content):
     assert (tmp_path / "c").read_bytes() == content
 
 
-def test_a_checkpoint_cut_short_or_of_another_kind(sources, tmp_path):
+def load(file):
+    with HeldFile(file) as held:
+        return Checkpoint.load(held)
+
+
+def test_a_checkpoint_cut_short_or_of_another_version(sources, tmp_path):
     file = tmp_path / "c"
     fit_stream(ranker(), sources["text"](), checkpoint=file)
     whole = file.read_bytes()
-    for size in range(0, len(whole), 97):
+    first = whole.index(b"\n") + 1
+    for size in range(1, len(whole)):
         file.write_bytes(whole[:size])
-        with pytest.raises(InputError, match="this is no checkpoint of leanrank"):
-            Checkpoint.load(file)
-    with file.open("wb") as stream:
-        np.savez(stream, other=np.zeros(3))
-    with pytest.raises(InputError, match="this is no checkpoint of leanrank"):
-        Checkpoint.load(file)
-    with file.open("wb") as stream:
-        np.savez(stream, header=np.array([{"pickled": 1}], dtype=object))
-    with pytest.raises(InputError, match="this is no checkpoint of leanrank"):
-        Checkpoint.load(file)  # nothing is unpickled
-    header = {"format": "leanrank-checkpoint", "schema_version": 99}
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    with file.open("wb") as stream:
-        np.savez(stream, header=text)
-    with pytest.raises(InputError, match="schema version 99"):
-        Checkpoint.load(file)
-    with pytest.raises(FileError, match="cannot be read"):
-        Checkpoint.load(tmp_path)
+        with pytest.raises(InputError, match=r"no checkpoint of|damaged|version") as caught:
+            load(file)
+        assert size < first or "is damaged" in str(caught.value)
+    file.write_bytes(whole.replace(b" 2 ", b" 99 ", 1))
+    with pytest.raises(InputError, match="schema version 99, but this leanrank reads version 2"):
+        load(file)
+    with pytest.raises(FileError, match="cannot be used"):
+        load(tmp_path)
+
+
+def checked_again(file, header, arrays=b""):
+    """Write a checkpoint that somebody made by hand, with a checksum that is right."""
+    body = json.dumps(header).encode() + b"\n" + arrays
+    digest = hashlib.sha256(body).hexdigest().encode()
+    file.write_bytes(b"leanrank-checkpoint 2 " + digest + b"\n" + body)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("epoch",), 9, "more passes than were asked for"),
+        (("epoch",), True, "epoch is not a whole number"),
+        (("position", "part"), 3, "in a source that is not there"),
+        (("position", "offset"), -1, "position.offset is not a whole number"),
+        (("notes", "queries"), "7", "notes.queries is not a whole number"),
+        (("made_by", "source"), {}, "made_by.source is no list"),
+        (("made_by",), None, "made_by is no object"),
+        (("fitted", "fit"), 1, "an attribute has no name of one"),
+        (("fitted", "n_features_in_"), 7, "entries instead of 7"),
+        (("fitted", "n_queries_"), 2**80, "n_queries_ is not a whole number"),
+        (("fitted", "history_"), [3], r"history_\[0\] is no object"),
+        (("fitted", "state_"), {}, "state_ is not a part of its kind"),
+        (("fitted", "state_", "__record__"), "Popen", "it holds a part of no known kind"),
+        (("fitted", "state_", "fields", "steps"), None, "FTRLState.steps is not a whole number"),
+        (("fitted", "state_", "fields", "v", "shape"), [2**40], "longer than the file"),
+        (("fitted", "state_", "fields", "v", "shape"), [-1], "an array has no shape"),
+        (("fitted", "state_", "fields", "v", "shape"), [3], "entries instead of"),
+        (("fitted", "state_", "fields", "v", "__array__"), "<i8", "is not an array of its type"),
+        (("fitted", "state_", "fields", "v", "__array__"), "O", "an array is of no known type"),
+    ],
+)
+def test_a_checkpoint_with_a_right_checksum_is_checked_all_the_same(
+    sources, tmp_path, path, value, message
+):
+    file = tmp_path / "c"
+    fit_stream(ranker(), sources["text"](), checkpoint=file)
+    _, text, arrays = file.read_bytes().split(b"\n", 2)
+    header = json.loads(text)
+    place = header
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    checked_again(file, header, arrays)
+    with pytest.raises(InputError, match=rf"c: this checkpoint is damaged \(.*{message}"):
+        load(file)
+
+
+def test_the_state_of_another_system(sources, tmp_path):
+    spd, file = SPD(n_steps=50), tmp_path / "c"
+    fit_stream(ranker(), sources["text"](), checkpoint=file)
+    _, text, arrays = file.read_bytes().split(b"\n", 2)
+    fit_stream(spd, sources["text"](), checkpoint=tmp_path / "d")
+    header = json.loads(text)
+    header["made_by"] = json.loads((tmp_path / "d").read_bytes().split(b"\n", 2)[1])["made_by"]
+    checked_again(file, header, arrays)
+    with pytest.raises(InputError, match="state_ is that of another system"):
+        fit_stream(SPD(n_steps=50), sources["text"](), checkpoint=file)
 
 
 def test_the_guide_shows_what_happens():

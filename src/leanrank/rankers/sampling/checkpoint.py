@@ -1,37 +1,31 @@
 """Checkpoints: all that a run over a stream knows, in one file that appears whole or not at all.
 
-The file is a NumPy archive of plain arrays with a JSON header: reading one executes nothing.
+The file begins with a line that names the format, its version and the SHA-256 of all that follows:
+a line of JSON, and the arrays that it names, one after the other. Reading one executes nothing, and
+every value is checked for its type, shape and range before it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from leanrank._files import atomic_write
+from leanrank._files import HeldFile
 from leanrank.data.streams import Position
-from leanrank.errors import FileError, InputError
+from leanrank.errors import InputError
+from leanrank.rankers.sampling import run_states
 
-_FORMAT = "leanrank-checkpoint"
-_SCHEMA = 1
+_MAGIC = b"leanrank-checkpoint"
+_SCHEMA = 2
 _ARRAY = "__array__"
-_RECORDS = {
-    "FTRLRule": "leanrank.solvers.sampling.ftrl",
-    "FTRLState": "leanrank.solvers.sampling.ftrl",
-    "PairRule": "leanrank.solvers.sampling.pair_descent",
-    "PairState": "leanrank.solvers.sampling.pair_descent",
-    "ScaledWeights": "leanrank.solvers.sampling._scaled_weights",
-    "ViewedState": "leanrank.solvers.sampling.coregularised",
-    "Views": "leanrank.solvers.sampling.coregularised",
-}
-"""Dataclasses and named tuples that a state may be made of; no other class is ever looked up."""
+_RECORD = "__record__"
+_DTYPES = ("<f8", "<i8", "<u8")
 
 _ANOTHER = "give another checkpoint file, or delete this one to start again"
 
@@ -51,71 +45,95 @@ class Checkpoint:
     fitted : dict
         Fitted attributes of the ranker: numbers, text, lists, arrays and the run's state.
     notes : dict
-        What else the run must remember.
+        What else the run must remember: counts.
     """
 
     made_by: dict[str, Any]
     position: Position
     epoch: int
     fitted: dict[str, Any]
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file; whoever is interrupted leaves the one before in place."""
-        arrays: dict[str, Any] = {}
+    def save(self, file: HeldFile) -> None:
+        """Write the file; an interrupted write leaves the one before."""
+        arrays: list[Any] = []
+        try:
+            run_states.check_fitted(self.fitted)
+        except ValueError as error:
+            raise InputError(f"{file.path}: the run cannot be kept: {error}") from None
         header = {
-            "format": _FORMAT,
-            "schema_version": _SCHEMA,
             "made_by": self.made_by,
             "position": self.position.to_dict(),
             "epoch": self.epoch,
             "fitted": _pack(self.fitted, arrays),
             "notes": self.notes,
         }
-        text = json.dumps(header).encode("utf-8")
-        with atomic_write(path, "wb") as stream:
-            np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)
+        parts = [json.dumps(header).encode(), b"\n", *(array.tobytes() for array in arrays)]
+        content = b"".join(parts)
+        file.replace(_first_line(content) + content)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Checkpoint:
-        """Read what :meth:`save` wrote."""
-        name = os.fspath(path)
+    def load(cls, file: HeldFile) -> Checkpoint | None:
+        """Read what :meth:`save` wrote; None if the file is new."""
+        content = file.read()
+        if not content and not os.path.exists(file.previous):
+            return None
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {key: archive[key] for key in archive.files}
-            header = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
-            if header["format"] != _FORMAT:
-                raise KeyError(header["format"])
-            if header["schema_version"] != _SCHEMA:
-                raise InputError(
-                    f"{name}: this checkpoint has schema version {header['schema_version']}, but "
-                    f"this leanrank reads version {_SCHEMA}: {_ANOTHER}"
-                )
-            return cls(
-                header["made_by"],
-                Position.from_dict(header["position"]),
-                header["epoch"],
-                _unpack(header["fitted"], arrays),
-                header["notes"],
-            )
-        except InputError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+            return cls._read(content)
+        except ValueError as error:
+            if str(error):
+                raise InputError(f"{file.path}: {error}{_recovery(file)}") from None
             raise InputError(
-                f"{name}: this is no checkpoint of leanrank: give another file"
+                f"{file.path}: this is no checkpoint of leanrank: give another file"
             ) from None
-        except OSError as error:
-            raise FileError(f"{name}: cannot be read ({error.strerror or error})") from error
 
-    def check(self, made_by: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    @classmethod
+    def _read(cls, content: bytes) -> Checkpoint:
+        first, _, body = content.partition(b"\n")
+        words = first.split(b" ")
+        if content and (len(words) != 3 or words[0] != _MAGIC):
+            raise ValueError
+        if content and words[1] != b"%d" % _SCHEMA:
+            raise ValueError(
+                f"this checkpoint has schema version {words[1].decode('ascii', 'replace')[:9]}, "
+                f"but this leanrank reads version {_SCHEMA}"
+            )
+        if not content or first + b"\n" != _first_line(body):
+            raise ValueError("this checkpoint is damaged (its checksum does not fit its content)")
+        try:
+            text, _, raw = body.partition(b"\n")
+            header = json.loads(text)
+            run_states.check_header(header)
+            fitted = _unpack(header["fitted"], _Arrays(raw))
+            run_states.check_fitted(fitted)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"this checkpoint is damaged ({error})") from None
+        position = Position.from_dict(header["position"])
+        return cls(header["made_by"], position, header["epoch"], fitted, header["notes"])
+
+    def check(self, made_by: Mapping[str, Any], ranker: Any, path: str) -> None:
         """Refuse to go on with something else than what was begun, and say what differs."""
         difference = _first_difference(self.made_by, json.loads(json.dumps(made_by)))
         if difference is not None:
-            raise InputError(f"{os.fspath(path)}: this checkpoint {difference}: {_ANOTHER}")
+            raise InputError(f"{path}: this checkpoint {difference}: {_ANOTHER}")
+        try:
+            run_states.check_ranker(self.fitted, ranker)
+        except ValueError as error:
+            raise InputError(f"{path}: this checkpoint is damaged ({error}): {_ANOTHER}") from None
+
+
+def _first_line(body: bytes) -> bytes:
+    return b"%s %d %s\n" % (_MAGIC, _SCHEMA, hashlib.sha256(body).hexdigest().encode())
+
+
+def _recovery(file: HeldFile) -> str:
+    if not os.path.exists(file.previous):
+        return f": {_ANOTHER}"
+    return f": rename {file.previous.name}, the one before it, to go on from there, or delete both"
 
 
 def fitted_attributes(ranker: Any) -> dict[str, Any]:
-    """Give what fitting set on a ranker."""
+    """Return what fitting set on a ranker."""
     return {
         name: value
         for name, value in vars(ranker).items()
@@ -169,18 +187,20 @@ def _show(values: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _pack(value: Any, arrays: dict[str, Any]) -> Any:
+def _pack(value: Any, arrays: list[Any]) -> Any:
     """Turn a value into JSON, with the arrays set aside."""
     if isinstance(value, np.ndarray) and value.dtype != object:
-        name = f"a{len(arrays)}"
-        arrays[name] = value
-        return {_ARRAY: name}
+        plain = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+        if plain.dtype.str not in _DTYPES:
+            raise InputError(f"an array of {value.dtype} cannot be kept in a checkpoint")
+        arrays.append(plain)
+        return {_ARRAY: plain.dtype.str, "shape": list(value.shape)}
     if isinstance(value, np.ndarray):
         return {"__texts__": [str(item) for item in value.tolist()]}
     if isinstance(value, np.generic):
         return value.item()
-    if type(value).__name__ in _RECORDS:
-        return {"__record__": type(value).__name__, "fields": _pack(_fields_of(value), arrays)}
+    if type(value).__name__ in run_states.RECORDS:
+        return {_RECORD: type(value).__name__, "fields": _pack(_fields_of(value), arrays)}
     if isinstance(value, Mapping):
         return {str(key): _pack(item, arrays) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -196,17 +216,39 @@ def _fields_of(record: Any) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-def _unpack(value: Any, arrays: Mapping[str, Any]) -> Any:
+class _Arrays:
+    """Takes arrays from the bytes after the header, in their order."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.at = 0
+
+    def take(self, dtype: Any, shape: Any) -> Any:
+        if dtype not in _DTYPES:
+            raise ValueError("an array is of no known type")
+        sizes = isinstance(shape, list) and len(shape) <= 2
+        if not sizes or not all(type(n) is int and 0 <= n < 2**48 for n in shape):
+            raise ValueError("an array has no shape")
+        n_bytes = 8 * int(np.prod([*shape, 1], dtype=object))
+        start, self.at = self.at, self.at + n_bytes
+        if self.at > len(self.raw):
+            raise ValueError("an array is longer than the file")
+        flat = np.frombuffer(self.raw[start : self.at], dtype=dtype)
+        return flat.astype(flat.dtype.newbyteorder("=")).reshape(shape)
+
+
+def _unpack(value: Any, arrays: _Arrays) -> Any:
     if isinstance(value, list):
         return [_unpack(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
     if _ARRAY in value:
-        return arrays[value[_ARRAY]]
+        return arrays.take(value[_ARRAY], value.get("shape"))
     if "__texts__" in value:
-        return np.array(value["__texts__"], dtype=object)
-    if "__record__" in value:
-        name = value["__record__"]
-        record = getattr(import_module(_RECORDS[name]), name)
-        return record(**_unpack(value["fields"], arrays))
+        texts = value["__texts__"]
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise ValueError("a list of texts is none")
+        return np.array(texts, dtype=object)
+    if _RECORD in value:
+        return run_states.make_record(value[_RECORD], _unpack(value.get("fields"), arrays))
     return {key: _unpack(item, arrays) for key, item in value.items()}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._files import HeldFile
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import Position, RankingStream, open_stream, resized
@@ -141,14 +142,22 @@ class _Run:
         self.documents_before = 0
 
     def go(self, checkpoint: str | os.PathLike[str] | None) -> None:
-        ranker = self.ranker
-        if checkpoint is not None and not self.stream.resumes:
+        if checkpoint is None:
+            self._go(None)
+            return
+        if not self.stream.resumes:
             raise InputError(
                 "a run over standard input or a pipe cannot go on later: leave the checkpoint out, "
                 "or give files"
             )
-        if checkpoint is not None and os.path.exists(checkpoint):
-            self._resume(checkpoint)
+        with HeldFile(checkpoint) as held:
+            self._go(held)
+
+    def _go(self, checkpoint: HeldFile | None) -> None:
+        ranker = self.ranker
+        found = None if checkpoint is None else Checkpoint.load(checkpoint)
+        if checkpoint is not None and found is not None:
+            self._resume(found, checkpoint.path)
         elif getattr(ranker, "warm_start", False) and hasattr(ranker, "state_"):
             self._go_on()
         else:
@@ -257,8 +266,8 @@ class _Run:
         result = evaluate(held_out, scores, measures=[measure], convention=self.ranker.convention)
         return float(result.means[measure])
 
-    def _save(self, path: str | os.PathLike[str] | None, history: list[dict[str, Any]]) -> None:
-        if path is None:
+    def _save(self, file: HeldFile | None, history: list[dict[str, Any]]) -> None:
+        if file is None:
             return
         fitted = {**fitted_attributes(self.ranker), "history_": history}
         fitted.pop("coef_", None)  # the state knows
@@ -268,11 +277,10 @@ class _Run:
             self.epoch,
             fitted,
             {"queries": self.queries, "documents": self.documents, "width": self.width},
-        ).save(path)
+        ).save(file)
 
-    def _resume(self, path: str | os.PathLike[str]) -> None:
-        found = Checkpoint.load(path)
-        found.check(self.made_by, path)
+    def _resume(self, found: Checkpoint, path: str) -> None:
+        found.check(self.made_by, self.ranker, path)
         for name in fitted_attributes(self.ranker):
             delattr(self.ranker, name)
         for name, value in found.fitted.items():
