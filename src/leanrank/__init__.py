@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from leanrank.rankers import RSRank as RSRank
     from leanrank.rankers import SparseRank as SparseRank
     from leanrank.rankers import TopicRanker as TopicRanker
+    from leanrank.selection.fusion import fuse as fuse
 
 __getattr__, __dir__, _names = attach(
     "leanrank",
@@ -40,6 +41,7 @@ __getattr__, __dir__, _names = attach(
         **dict.fromkeys(
             ("RankingData", "dump_letor", "load_letor", "make_ranking"), "leanrank.data"
         ),
+        "fuse": "leanrank.selection.fusion",
         "load_model": "leanrank.model",
         **{
             room: f"leanrank.{room}"

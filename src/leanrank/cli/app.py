@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "Compare all systems on the same data.",
     "report": "Write a page about a model, its rivals and its data.",
     "join": "Join an engine's feature log with judgments.",
+    "fuse": "Learn the weights of a hybrid search.",
     "convert": "Write data in another format.",
     "reproduce": "Run a published experiment again, and compare.",
 }

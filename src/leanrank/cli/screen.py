@@ -132,6 +132,14 @@ def measures_note(evaluation: Evaluation) -> str:
     return note
 
 
+def plain_table(*columns: str) -> Table:
+    """Return an empty table of a column of words and columns of figures."""
+    table = _table()
+    for at, column in enumerate(columns):
+        table.add_column(column, justify="left" if at == 0 else "right", overflow="fold")
+    return table
+
+
 def number(value: float) -> str:
     """Four decimals, or a dash where nothing is defined.
 

@@ -1,0 +1,221 @@
+"""``leanrank fuse``: the weights of a hybrid search, from runs and judgments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leanrank.cli import options
+
+if TYPE_CHECKING:
+    from leanrank.metrics import Comparison
+    from leanrank.selection.fusion import Fusion
+
+TARGET_SCALERS = {
+    "opensearch": ("query-minmax", "query-reciprocal-rank"),
+    "elasticsearch": ("query-minmax", "query-reciprocal-rank"),
+    "qdrant": ("query-reciprocal-rank",),
+}
+"""What each engine computes as it is learned here."""
+
+
+def fuse(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="TREC runs, one per retriever.")
+    ],
+    qrels: Annotated[
+        str,
+        typer.Option(
+            "--qrels",
+            metavar="FILE",
+            help="TREC qrels, Quepid CSV or workbench JSON of OpenSearch.",
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write the weights, or -."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="ENGINE",
+            help="opensearch, elasticsearch or qdrant: choose among what it can compute, and "
+            "write its request. Without, weights are written as plain JSON.",
+        ),
+    ] = None,
+    loss: Annotated[
+        str,
+        typer.Option(
+            "--loss",
+            metavar="NAME",
+            help="domination, exponential, listnet, logistic or squared-hinge.",
+        ),
+    ] = "squared-hinge",
+    nonnegative: Annotated[
+        bool,
+        typer.Option(
+            "--nonnegative/--any-sign", help="Whether weights below 0 are ruled out, as engines do."
+        ),
+    ] = True,
+    scalers: Annotated[
+        str | None,
+        typer.Option(
+            "--scalers",
+            metavar="LIST",
+            help="Scalers to choose from: query-minmax, query-standard, query-rank, "
+            "query-reciprocal-rank.",
+        ),
+    ] = None,
+    measure: Annotated[
+        str, typer.Option("--measure", metavar="NAME", help="What to choose by and report.")
+    ] = "ndcg@10",
+    convention: options.Convention = "standard",
+    folds: Annotated[int, typer.Option("--folds", help="Folds, outside and inside.")] = 5,
+    curve: Annotated[
+        bool, typer.Option("--curve/--no-curve", help="Whether to measure a learning curve.")
+    ] = True,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the folds.")] = 0,
+    json: options.Json = False,
+) -> None:
+    """Learn the weights of a hybrid search, and say whether they beat reciprocal rank fusion.
+
+    For example: leanrank fuse bm25.trec dense.trec --qrels q.txt --target opensearch -o pipe.json
+    """
+    from leanrank.cli import screen
+    from leanrank.cli.datafiles import check_folder, stdin_once
+    from leanrank.errors import InputError, suggest
+
+    stdin_once(*runs, qrels)
+    if output is not None:
+        check_folder(output)
+    if json and output == "-":
+        raise InputError("--json and the weights both go to standard output: give a file")
+    if target is not None and target not in TARGET_SCALERS:
+        raise InputError(f"there is no target {target!r}: {suggest(target, TARGET_SCALERS)}")
+    if target is not None and not nonnegative:
+        raise InputError(f"{target} takes no weights below 0: leave --any-sign out")
+    how: dict[str, Any] = {"loss": loss, "nonnegative": nonnegative, "curve": curve, "cv": folds}
+    how |= {"measure": measure, "convention": convention, "random_state": seed}
+    if scalers is not None or target is not None:
+        able = TARGET_SCALERS.get(target or "")
+        chosen = tuple(scalers.split(",")) if scalers is not None else able or ()
+        for one in chosen:
+            if able is not None and one not in able:
+                raise InputError(f"{target} cannot compute {one}: choose from {', '.join(able)}")
+        how["scalers"] = chosen
+    with screen.progress() as say:
+        from leanrank.cli.train import check_measures
+        from leanrank.selection.fusion import as_qrels, as_run, fuse
+
+        check_measures(measure, convention)
+        names = run_names(runs)
+        say("Reading the runs")
+        loaded = {name: as_run(file, name) for name, file in zip(names, runs, strict=True)}
+        say(f"Reading {qrels}")
+        judged = as_qrels(qrels)
+        say(f"Learning the weights of {len(loaded)} runs")
+        found = fuse(loaded, judged, **how)
+    if output is not None:
+        write_weights(found, target, output)
+    if json:
+        screen.print_json(described(found))
+    elif output != "-":
+        show(found)
+        if output is not None:
+            screen.screen().print(f"Written to {output}", soft_wrap=True)
+
+
+def run_names(files: list[str]) -> list[str]:
+    """Name runs by their files, without folders and suffixes."""
+    from pathlib import Path
+
+    from leanrank.errors import InputError
+
+    names = [Path(file).name.removesuffix(".gz").partition(".")[0] or file for file in files]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two runs are named {name!r}: give their files different names")
+    return names
+
+
+def write_weights(found: Fusion, target: str | None, output: str) -> None:
+    """Write what an engine takes, or the weights alone."""
+    import json
+
+    from leanrank._files import atomic_write
+
+    if target is None:
+        text = json.dumps(described(found), indent=2, ensure_ascii=False) + "\n"
+    else:
+        from leanrank.model.export import hybrid_weights
+
+        text = hybrid_weights(
+            found.weights,
+            target,
+            scaler=found.setting.scaler,
+            rank_constant=found.setting.constant or 60,
+        )
+    with atomic_write(output) as out:
+        out.write(text)
+
+
+def described(found: Fusion) -> dict[str, Any]:
+    """Return all figures as plain values."""
+    return {
+        "weights": found.weights,
+        "scaler": found.setting.scaler,
+        "constant": found.setting.constant,
+        "alpha": found.setting.alpha,
+        "loss": found.loss,
+        "dual_gap": found.dual_gap,
+        "measure": found.measure,
+        "convention": found.convention,
+        "queries": found.n_queries,
+        "means": found.means,
+        "comparisons": {name: one.to_dict() for name, one in found.comparisons.items()},
+        "fold_settings": [setting._asdict() for setting in found.fold_settings],
+        "curve": [
+            {"queries": p.n_queries, "mean": p.mean, **p.against_all.to_dict()} for p in found.curve
+        ],
+        "verdict": found.verdict(),
+        "notes": list(found.notes),
+    }
+
+
+def show(found: Fusion) -> None:
+    """Print weights, the table of systems, the learning curve and the verdict."""
+    from leanrank.cli import screen
+
+    console = screen.screen()
+    how = f"{found.setting}" + (
+        "" if found.dual_gap is None else f", {found.loss}, duality gap {found.dual_gap:.1e}"
+    )
+    weights = ", ".join(f"{name} {weight:.3f}" for name, weight in found.weights.items())
+    facts = {"weights": weights, "chosen": how, "notes": "; ".join(found.notes)}
+    console.print(screen.facts(facts))
+    console.print()
+    table = screen.plain_table("system", found.measure, "learned less this", "95% interval")
+    for name, mean in found.means.items():
+        against = found.comparisons.get(name)
+        table.add_row(name, screen.number(mean), *_difference(against))
+    console.print(table)
+    if found.curve:
+        console.print()
+        points = screen.plain_table(
+            "judged queries", found.measure, "less than all", "95% interval"
+        )
+        for point in found.curve:
+            cells = (screen.number(point.mean), *_difference(point.against_all))
+            points.add_row(f"{point.n_queries:,}", *cells)
+        console.print(points)
+        console.print(found.curve_sentence())
+    console.print(found.verdict())
+
+
+def _difference(against: Comparison | None) -> tuple[str, str]:
+    if against is None:
+        return "", ""
+    low, high = against.interval
+    return f"{against.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"

@@ -1,0 +1,77 @@
+"""``leanrank fuse``: TREC runs and judgments in, a search pipeline out."""
+
+import json
+
+import pytest
+
+from leanrank.data.trec import dump_qrels, dump_run
+from tests.selection.test_fusion import made
+
+WORDS = ("fuse", "bm25.trec", "dense.trec.gz", "--qrels", "q.txt", "--no-curve")
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made_runs, qrels = made({"bm25": 0.6, "dense": 2.0}, n_queries=20)
+    dump_run(made_runs["bm25"], "bm25.trec")
+    dump_run(made_runs["dense"], "dense.trec.gz")
+    dump_qrels(qrels, "q.txt")
+    return tmp_path
+
+
+def test_a_pipeline_for_opensearch(run, runs):
+    ran = run(*WORDS[:-1], "--target", "opensearch", "--nonnegative", "-o", "pipeline.json")
+    assert (ran.code, ran.err) == (0, "")
+    for part in ("weights  bm25 0.", "bm25 alone", "equal weights", "reciprocal rank fusion",
+                 "judged queries", "With 1", "The learned weights"):  # fmt: skip
+        assert part in ran.out
+    pipeline = json.loads((runs / "pipeline.json").read_text())
+    (processor,) = pipeline["phase_results_processors"]
+    (settings,) = processor.values()
+    weights = settings["combination"]["parameters"]["weights"]
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights[0] > weights[1]
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "qdrant"])
+def test_other_engines(run, runs, target):
+    ran = run(*WORDS, "--target", target, "-o", "-")
+    assert ran.code == 0
+    assert "bm25" in json.dumps(json.loads(ran.out))
+
+
+def test_plain_weights_and_json_are_the_same_for_a_seed(run, runs):
+    scaler = ("--scalers", "query-minmax")
+    first = json.loads(run(*WORDS, *scaler, "--seed", "4", "--json").out)
+    ran = run(*WORDS, *scaler, "--seed", "4", "-o", "weights.json")
+    assert ran.code == 0
+    assert json.loads((runs / "weights.json").read_text()) == first
+    assert first["dual_gap"] is None or first["dual_gap"] <= 1e-6
+    assert set(first["comparisons"]) == {
+        "reciprocal rank fusion", "equal weights", "bm25 alone", "dense alone"}  # fmt: skip
+    assert first["verdict"].startswith("The learned weights")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--target", "opensarch"], "there is no target 'opensarch': did you mean 'opensearch'?"),
+        (["--target", "qdrant", "--scalers", "query-minmax"], "qdrant cannot compute query-minmax"),
+        (["--target", "qdrant", "--any-sign"], "qdrant takes no weights below 0"),
+        (["bm25.trec"], "two runs are named 'bm25'"),
+        (["none.trec"], "none.trec: cannot be read (No such file or directory)"),
+        (["--loss", "hindge"], "there is no loss 'hindge': did you mean 'hinge'?"),
+        (["--measure", "ncdg"], "the measure 'ncdg'"),
+        (["--folds", "11"], "20 judged queries are too few for 11 folds inside 11 folds"),
+        (["-o", "no/p.json"], "no/p.json: the directory no does not exist"),
+        (["-o", "-", "--json"], "--json and the weights both go to standard output"),
+    ],
+)
+def test_faults(run, runs, words, message):
+    before = sorted(runs.iterdir())
+    ran = run(*WORDS, *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"leanrank: error: {message}")
+    assert ran.err.count("\n") == 1
+    assert sorted(runs.iterdir()) == before
