@@ -60,7 +60,7 @@ def test_plain_weights_and_json_are_the_same_for_a_seed(run, runs):
         (["--target", "qdrant", "--scalers", "query-minmax"], "qdrant cannot compute query-minmax"),
         (["--target", "qdrant", "--any-sign"], "qdrant takes no weights below 0"),
         (["bm25.trec"], "two runs are named 'bm25'"),
-        (["none.trec"], "none.trec: cannot be read (No such file or directory)"),
+        (["none.trec"], "none.trec: there is no such file"),
         (["--loss", "hindge"], "there is no loss 'hindge': did you mean 'hinge'?"),
         (["--measure", "ncdg"], "the measure 'ncdg'"),
         (["--folds", "11"], "20 judged queries are too few for 11 folds inside 11 folds"),
