@@ -62,7 +62,7 @@ def test_json_and_labels_for_the_unjudged(run, logs):
             "log.ndjson, line 1: a hit names no document (looked at sku)",
         ),
         (["--judgment-format", "csv"], "format='csv' is not known"),
-        (["--judgments", "none.csv"], "none.csv: cannot be read (No such file or directory)"),
+        (["--judgments", "none.csv"], "none.csv: there is no such file"),
         (["-o", "no/train.txt"], "no/train.txt: the directory no does not exist"),
     ],
 )
