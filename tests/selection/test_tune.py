@@ -332,7 +332,7 @@ def test_data_that_do_not_fit(parts):
 def test_the_journal_holds_plain_json(parts, tmp_path):
     path = tmp_path / "j"
     tune(*parts, systems=["rankrls", "rankboost"], trials=3, journal=path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [json.loads(line)["entry"] for line in path.read_text().splitlines()]
     assert [line["trial"] for line in lines[1:]] == [0, 1, 2]
     assert lines[1]["candidates"][0]["model"]["kind"] == "linear"
     assert lines[2]["candidates"][0]["model"]["kind"] == "boosted"

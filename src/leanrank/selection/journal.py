@@ -1,30 +1,33 @@
 """A journal of trials: one line each, on disk before the next begins, to go on after a kill.
 
 The first line says which search it belongs to; every other holds a trial's models and what they are
-worth. Numbers survive the way to disk and back exactly, and a search reads its own trials from the
-journal's form even when it was never interrupted, so that both give the same answer to the bit.
+worth. Each line carries a checksum of itself and the lines before it. Numbers survive the way to
+disk and back exactly, and a search reads its own trials from the journal's form even when it was
+never interrupted, so that both give the same answer to the bit.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from leanrank._files import HeldFile
 from leanrank._typing import FloatArray
-from leanrank.errors import FileError, InputError
+from leanrank.errors import InputError
 from leanrank.model.base import Model
 from leanrank.model.fields import Field
 from leanrank.model.provenance import to_json_values
 from leanrank.model.reading import KINDS, check_header
 
 FORMAT = "leanrank-tune-journal"
-VERSION = 1
+VERSION = 2
 
 _OTHER = "so it is left alone: give another name, or remove the file to start anew"
 
@@ -58,53 +61,48 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str] | None, settings: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
         self.entries: list[dict[str, Any]] = []
-        self._stream: IO[bytes] | None = None
+        self._file: HeldFile | None = None
         if self.path is None:
             return
         wanted = json.loads(json.dumps(to_json_values(dict(settings))))
-        first = _line({"format": FORMAT, "version": VERSION, "settings": wanted})
+        header = {"format": FORMAT, "version": VERSION, "settings": wanted}
+        file = HeldFile(self.path)
         try:
-            content = self.path.read_bytes() if self.path.exists() else b""
+            content = file.read()
             whole = content.rfind(b"\n") + 1  # what comes after was cut off by a kill
-            if not whole and not first.startswith(content):
+            if not whole and not _line(header, "").startswith(content):
                 raise InputError(f"{self.path}: this is no journal of leanrank tune, {_OTHER}")
-            header, self.entries = _parse(content[:whole], self.path)
-            if header is not None:
-                _compare(header, wanted, self.path)
-            self._stream = open(self.path, "r+b" if content else "wb")  # noqa: SIM115
-            self._stream.truncate(whole)
-            self._stream.seek(whole)
-        except OSError as error:
-            raise FileError(
-                f"{self.path}: the journal cannot be used ({error.strerror or error})"
-            ) from error
-        if header is None:
-            self._write(first)
+            found, self._digest = _parse(content[:whole], self.path)
+            if found:
+                _compare(found[0]["settings"], wanted, self.path)
+            self.entries = found[1:]
+            file.append(b"", at=whole)
+            self._file = file
+            if not found:
+                self._write(header)
+        except BaseException:
+            file.close()
+            raise
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Keep one trial: when this returns, it is on disk."""
         self.entries.append(dict(entry))
-        if self._stream is not None:
-            self._write(_line(entry))
+        if self._file is not None:
+            self._write(entry)
 
     def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
-    def _write(self, line: bytes) -> None:
-        assert self._stream is not None
-        try:
-            self._stream.write(line)
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-        except OSError as error:
-            raise FileError(
-                f"{self.path}: the journal cannot be written ({error.strerror or error})"
-            ) from error
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        assert self._file is not None
+        line = _line(entry, self._digest)
+        self._file.append(line)
+        self._digest = _digest_of(line)
 
 
 def pack(values: FloatArray) -> str:
@@ -121,43 +119,119 @@ def unpack(text: str) -> FloatArray:
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").astype(np.float64)
 
 
+def check_trial(
+    entry: Any, source: str, *, n_queries: int, n_features: int, n_planned: int
+) -> None:
+    """Check a trial of a journal from end to end, before anything in it is used.
+
+    Parameters
+    ----------
+    entry : object
+        What :meth:`Journal.add` was given, after its way through the file.
+    source : str
+        The file and its line, for messages.
+    n_queries, n_features : int
+        Of the training data.
+    n_planned : int
+        Settings that the search may try.
+    """
+    root = Field(entry, source)
+    kept = ("trial", "kind", "name", "candidates", "seconds")
+    root.object(kept, ("at", "setting", "support", "problem", "hurried"))
+    if root["kind"].string() not in ("system", "local"):
+        root["kind"].wrong("'system' or 'local'")
+    root["trial"].integer(0, 2**53)
+    root["name"].string()
+    _check_seconds(root["seconds"])
+    if entry["kind"] == "system":
+        root.object(("at", "setting"))
+        root["at"].integer(0, n_planned - 1)
+        root["setting"].object().json()
+    else:
+        root.object(("support",))
+        for feature in root["support"].array():
+            feature.integer(0, n_features - 1)
+    if "problem" in entry:
+        root["problem"].string()
+    if not isinstance(entry.get("hurried", True), bool):
+        root["hurried"].wrong("true or false")
+    for one in root["candidates"].array():
+        one.object(("name", "algorithm", "parameters", "model", "values", "seconds"), ())
+        one["name"].string()
+        one["algorithm"].string()
+        one["parameters"].object().json()
+        if "alpha" in one["parameters"].value:
+            one["parameters"]["alpha"].number()
+        _check_seconds(one["seconds"])
+        model = read_model(one["model"].object().value, f"{source}, {one.path}")
+        if model.n_features != n_features:
+            one["model"].fail(f"has {model.n_features} features: {n_features} are expected")
+        for name in one["values"].object().value:
+            _check_values(one["values"][name], n_queries)
+
+
 def read_model(document: Mapping[str, Any], source: str) -> Model:
     """Read a model of any kind from its document."""
     root = check_header(Field(dict(document), source))
     return KINDS[root["kind"].value](root)
 
 
-def _line(entry: Mapping[str, Any]) -> bytes:
-    return json.dumps(entry, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+def _check_seconds(field: Field) -> None:
+    if field.number() < 0:
+        field.wrong("a number from 0")
 
 
-def _parse(content: bytes, path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    lines = content.splitlines()
-    read = []
-    for number, line in enumerate(lines, 1):
+def _check_values(field: Field, n_values: int) -> None:
+    try:
+        values = unpack(field.string())
+    except ValueError:
+        field.fail("is not a list of numbers in base 64")
+    if len(values) != n_values:
+        field.fail(f"has {len(values)} values: one per query, {n_values}, is expected")
+
+
+def _line(entry: Mapping[str, Any], before: str) -> bytes:
+    """Write an entry with a digest of it and of all entries before it."""
+    text = json.dumps(entry, allow_nan=False, separators=(",", ":"))
+    digest = hashlib.sha256((before + text).encode()).hexdigest()
+    return b'{"sha256":"%s","entry":%s}\n' % (digest.encode(), text.encode())
+
+
+def _digest_of(line: bytes) -> str:
+    return line[11:75].decode("ascii", "replace")
+
+
+def _parse(content: bytes, path: Path) -> tuple[list[dict[str, Any]], str]:
+    """Return the header and the trials, and the digest of all."""
+    read: list[dict[str, Any]] = []
+    digest = ""
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
         try:
-            entry = json.loads(line)
-        except ValueError as error:
+            entry = json.loads(line)["entry"]
+            intact = _line(entry, digest) == line + b"\n"
+        except (ValueError, LookupError, TypeError, RecursionError):
+            entry, intact = None, False
+        if number == 1 and (not isinstance(entry, dict) or entry.get("format") != FORMAT):
+            raise InputError(f"{path}, line 1: this is no journal of leanrank tune, {_OTHER}")
+        if number == 1 and entry.get("version") != VERSION:
             raise InputError(
-                f"{path}, line {number}: this is no line of a journal ({error}), {_OTHER}"
-            ) from error
-        if not isinstance(entry, dict) or (number == 1 and entry.get("format") != FORMAT):
+                f"{path}: the journal has version {str(entry.get('version'))[:9]}, this release "
+                f"reads {VERSION}, {_OTHER}"
+            )
+        if not intact or not isinstance(entry, dict):
+            rest = f"keep the {number - 1} lines before it to go on from there, or "
             raise InputError(
-                f"{path}, line {number}: this is no journal of leanrank tune, {_OTHER}"
+                f"{path}, line {number}: this line of the journal is damaged (its checksum does "
+                f"not fit it): {rest if number > 1 else ''}remove the file to start anew"
             )
         read.append(entry)
-    if not read:
-        return None, []
-    if read[0].get("version") != VERSION:
-        raise InputError(
-            f"{path}: the journal has version {read[0].get('version')}, this release reads "
-            f"{VERSION}, {_OTHER}"
-        )
-    return read[0], read[1:]
+        digest = _digest_of(line)
+    if read and not isinstance(read[0].get("settings"), dict):
+        raise InputError(f"{path}, line 1: this is no journal of leanrank tune, {_OTHER}")
+    return read, digest
 
 
-def _compare(header: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
-    old = header.get("settings", {})
+def _compare(old: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
     for name in {**wanted, **old}:
         if old.get(name) != wanted.get(name):
             now, then = (_short(found.get(name)) for found in (wanted, old))

@@ -15,7 +15,7 @@ from leanrank.model.provenance import to_json_values
 from leanrank.registry import Space, get_system
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import choose, pareto_front
-from leanrank.selection.journal import Journal, pack, read_model, unpack
+from leanrank.selection.journal import Journal, check_trial, pack, read_model, unpack
 from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.trials import OutOfTimeError, Task, run_trial
 
@@ -115,7 +115,14 @@ class Search:
         self.n_systems = 0
         self.n_done = 0
         self.earlier = 0.0
-        for entry in journal.entries:
+        for number, entry in enumerate(journal.entries, 2):
+            check_trial(
+                entry,
+                f"{journal.path}, line {number}",
+                n_queries=task.training.n_queries,
+                n_features=task.training.n_features,
+                n_planned=len(self.plan),
+            )
             if not entry.get("hurried"):  # there may be time now to do it properly
                 self._take(entry)
         self.started = time.perf_counter() - self.earlier
