@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leanrank.data.ranking_data import RankingData
-from leanrank.designs.dense import make_design
+from leanrank.designs.base import make_design
 from leanrank.execution import Executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss

@@ -15,7 +15,7 @@ from benchmarks.domination.problems import alpha_max, lasso, load, make_problem
 from benchmarks.harness import Options, Table, race, show_seconds
 from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
-from leanrank.designs.dense import make_design
+from leanrank.designs.base import make_design
 from leanrank.execution import available_cores, make_executor, single_threaded_blas
 from leanrank.rankers.path import alpha_grid
 from leanrank.solvers.newton.solver import Solution, solve_newton

@@ -19,22 +19,46 @@ _dot_kernel = numba.njit(
 
 
 @_dot_kernel
-def dense_matvec(X, w, out, begin, end):
+def dense_matvec(X, anchor, w, out, begin, end):
     n = X.shape[1]
     for i in range(begin, end):
+        at = anchor[i]
         total = 0.0
         for j in range(n):
-            total += X[i, j] * w[j]
+            total += (np.float64(X[i, j]) - X[at, j]) * w[j]
         out[i] = total
 
 
 @kernel
-def dense_matvec_some(X, features, weights, out, begin, end):
+def dense_matvec_some(X, anchor, features, weights, out, begin, end):
     for i in range(begin, end):
+        at = anchor[i]
         total = 0.0
         for k in range(len(features)):
-            total += X[i, features[k]] * weights[k]
+            total += (np.float64(X[i, features[k]]) - X[at, features[k]]) * weights[k]
         out[i] = total
+
+
+@kernel
+def anchored_rmatvec(X, anchor, g, begin, end):
+    n = X.shape[1]
+    out = np.zeros(n)
+    i = begin
+    while i < end:
+        at = anchor[i]
+        if i + 4 <= end and anchor[i + 3] == at:
+            g0, g1, g2, g3 = g[i], g[i + 1], g[i + 2], g[i + 3]
+            for j in range(n):
+                x = np.float64(X[at, j])
+                out[j] += (g0 * (X[i, j] - x) + g1 * (X[i + 1, j] - x)) + (
+                    g2 * (X[i + 2, j] - x) + g3 * (X[i + 3, j] - x)
+                )
+            i += 4
+        else:
+            for j in range(n):
+                out[j] += g[i] * (np.float64(X[i, j]) - X[at, j])
+            i += 1
+    return out
 
 
 @kernel
@@ -55,12 +79,13 @@ def dense_rmatvec(X, g, begin, end):
 
 
 @kernel
-def dense_variance(X, centre, begin, end):
+def dense_squares(X, anchor, begin, end):
     n = X.shape[1]
     out = np.zeros(n)
     for i in range(begin, end):
+        at = anchor[i]
         for j in range(n):
-            away = X[i, j] - centre[j]
+            away = np.float64(X[i, j]) - X[at, j]
             out[j] += away * away
     return out
 
@@ -117,7 +142,8 @@ def sparse_bands(indices, indptr, features, edges):
 
 
 @kernel
-def sparse_norms(data, indptr, n_rows, out, begin, end):
+def sparse_norms(data, indptr, n_rows, centred, plain, begin, end):
+    """Fill the length of each column less its mean, and as it is."""
     for j in range(begin, end):
         total = 0.0
         for at in range(indptr[j], indptr[j + 1]):
@@ -125,9 +151,12 @@ def sparse_norms(data, indptr, n_rows, out, begin, end):
         mean = total / n_rows
         stored = indptr[j + 1] - indptr[j]
         squares = (n_rows - stored) * mean * mean
+        whole = 0.0
         for at in range(indptr[j], indptr[j + 1]):
             squares += (data[at] - mean) ** 2
-        out[j] = np.sqrt(squares)
+            whole += np.float64(data[at]) ** 2
+        centred[j] = np.sqrt(squares)
+        plain[j] = np.sqrt(whole)
 
 
 @kernel

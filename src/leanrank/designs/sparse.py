@@ -11,7 +11,7 @@ from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs import _sparse_gram
 from leanrank.designs import products as _products
-from leanrank.designs.dense import Curvature
+from leanrank.designs.base import Block, Curvature, Design, WeightedColumns
 from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
 
 NONZEROS_PER_BLOCK = 1 << 19
@@ -25,18 +25,20 @@ ROWS_OF_HEAD = 2_048
 """Dense rows at a time, so that they stay in a cache."""
 
 
-class SparseDesign:
+class SparseDesign(Design):
     """A sparse matrix by row and by column: a sparse weight vector touches only its own columns."""
 
-    def __init__(self, X: Matrix, executor: Executor) -> None:
+    skips_columns = True
+
+    def __init__(self, X: Matrix, executor: Executor, anchor: IntArray) -> None:
         self.n_rows, self.n_features = X.shape
         self.executor = executor
+        self.anchor = anchor
         self.n_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
         self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
         columns = X.tocsc()
         self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
-        self.column_sizes = np.diff(self.indptr)
-        self.column_blocks = _column_blocks(self.column_sizes)
+        self._column_blocks = _column_blocks(self.column_sizes)
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw from the columns of non-zero weights."""
@@ -44,7 +46,7 @@ class SparseDesign:
         return self.take(support).matvec(w[support])
 
     def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
-        """Compute Xᵀg, one dot product a column."""
+        """Compute Xᵀg, one dot product per column."""
         if features is not None:
             out = np.empty(len(features))
             blocks = _column_blocks(self.column_sizes[features])
@@ -60,22 +62,34 @@ class SparseDesign:
             lambda at: _products.sparse_rmatvec(
                 self.data, self.indices, self.indptr, g, out, at[0], at[1]
             ),
-            self.column_blocks,
+            self._column_blocks,
         )
         return out
 
     @cached_property
+    def column_sizes(self) -> IntArray:
+        """Stored entries of each column."""
+        return np.diff(self.indptr)
+
+    @property
     def column_norms(self) -> FloatArray:
-        """Euclidean length of each column less its mean.
+        """Length of each column less its mean.
 
         Score gradients add up to zero, so a shift of a column does not change its product.
         """
-        out = np.zeros(self.n_features)
+        return self._norms[0]
+
+    @property
+    def summed_norms(self) -> FloatArray:
+        """Length of each column as it is: anchors would fill it in and are left out."""
+        return self._norms[1]
+
+    @cached_property
+    def _norms(self) -> FloatArray:
+        out = np.zeros((2, self.n_features))
         self.executor.map(
-            lambda at: _products.sparse_norms(
-                self.data, self.indptr, self.n_rows, out, at[0], at[1]
-            ),
-            self.column_blocks,
+            lambda at: _products.sparse_norms(self.data, self.indptr, self.n_rows, *out, *at),
+            self._column_blocks,
         )
         return out
 
@@ -84,14 +98,14 @@ class SparseDesign:
         return SparseBlock(self, features)
 
 
-class SparseBlock:
+class SparseBlock(Block):
     """Some columns of a sparse matrix.
 
     Products with a vector run over the columns. Outer products run over the rows, in a copy of the
     block's entries that is made for the first exact Hessian.
     """
 
-    sparse = True
+    sparse = weighs_columns = True
 
     def __init__(self, design: SparseDesign, features: IntArray) -> None:
         self.design = design
@@ -121,7 +135,7 @@ class SparseBlock:
         return starts
 
     def matvec(self, v: FloatArray) -> FloatArray:
-        """Compute X_W v, column after column within a band of rows."""
+        """Compute X_W v, column after column within a band of rows; then less the anchors."""
         out = np.zeros(self.n_rows)
         starts = self.band_starts
         self.executor.map(
@@ -130,10 +144,11 @@ class SparseBlock:
             ),
             range(len(self.bands)),
         )
+        out -= out[self.design.anchor]
         return out
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
-        """Compute X_Wᵀ g, one dot product a column."""
+        """Compute X_Wᵀ g, one dot product per column."""
         return self.design.rmatvec(g, self.features)
 
     def add_rows(
@@ -179,11 +194,8 @@ class SparseBlock:
 
     def weighed(
         self, curvature: Curvature, left_out: BoolArray, n_cells: int
-    ) -> tuple[tuple[Any, ...], FloatArray, FloatArray]:
-        """Weigh the columns by the root of the curvature; sum over cells, and what is left out.
-
-        The columns come as values, rows, starts, ends and the number of rows that count.
-        """
+    ) -> tuple[WeightedColumns, FloatArray, FloatArray]:
+        """Weigh the columns by the root of the curvature; sum over cells, and what is left out."""
         design, n = self.design, self.n_features
         place_and_cell = np.empty((self.n_rows, 2), dtype=np.int32)
         place_and_cell[:, 0] = np.where(left_out, -1, np.cumsum(~left_out) - 1)
@@ -216,7 +228,7 @@ class SparseBlock:
             _column_blocks(sizes, coarse=8),
         )
         count = self.n_rows - int(np.count_nonzero(left_out))
-        return (values, rows, starts, ends, count), sums, extra
+        return WeightedColumns(values, rows, starts, ends, count), sums, extra
 
     @cached_property
     def _weighed_entries(self) -> tuple[AnyArray, IntArray]:
@@ -241,7 +253,7 @@ class SparseBlock:
         return self._tails[rows]
 
     @cached_property
-    def _place_of_column(self) -> IntArray:
+    def _place_of_column(self) -> AnyArray:
         place = np.full(self.design.n_features, -1, dtype=np.int32)
         place[self.features] = self.place
         return place
@@ -251,16 +263,18 @@ class SparseBlock:
         whole: FloatArray = _sparse_gram.mirrored(gram, low_rank, self.place)
         return whole
 
-    def columns(self, rows: tuple[int, int], begin: int, end: int, anchor: IntArray) -> FloatArray:
+    def square_sums(self, weights: FloatArray) -> FloatArray:
+        """Compute (X_Wᵀ weights)², rows as they are stored."""
+        return self.rmatvec(weights) ** 2
+
+    def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Write out some rows of some columns; anchors would fill them in and are left out."""
-        del anchor
         out = np.zeros((rows[1] - rows[0], end - begin))
         _products.sparse_columns(*self._by_column, self.features[begin:end], *rows, out)
         return out
 
-    def cross(self, rows: tuple[int, int], values: FloatArray, anchor: IntArray) -> FloatArray:
+    def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
         """Multiply entry by entry."""
-        del anchor
         out = np.zeros((self.n_features, values.shape[1]))
         _products.sparse_cross(*self._by_column, self.features, *rows, values, out)
         return out

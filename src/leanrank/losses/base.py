@@ -29,6 +29,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
 from leanrank.errors import InputError
 
@@ -97,6 +98,13 @@ class Labels:
     offset: FloatArray | None = None
     normalize: str = "query"
     edges: Edges | None = None
+
+    def __post_init__(self) -> None:
+        """Subtract each query's first offset: no loss sees it, and it would cost digits."""
+        if self.offset is not None and len(self.offset):
+            first = np.minimum(self.query_ptr[:-1], len(self.offset) - 1)
+            base = np.repeat(self.offset[first], np.diff(self.query_ptr))
+            object.__setattr__(self, "offset", self.offset - base)
 
     def with_margin(self, scale: float) -> Labels:
         """Ask for a lead of ``scale`` times the difference of labels more: that is an offset."""
@@ -208,6 +216,30 @@ def sort_into_cells(level_of: IntArray, n_levels: int, query_ptr: IntArray) -> C
     query = sorted_key[starts] // n_levels
     cell_ptr = np.searchsorted(query, np.arange(n_queries + 1)).astype(np.int64)
     return Cells(rows, row_ptr, cell, cell_ptr, query, (sorted_key[starts] % n_levels))
+
+
+def mass_below(cells: Cells, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mass of each cell, and that of the lower cells of its query.
+
+    Every sum is of one query's masses only and nothing is subtracted: a document of weight 0 leaves
+    no trace, whatever other documents weigh.
+
+    >>> cells = sort_into_cells(np.array([1, 0, 1, 0]), 2, np.array([0, 3, 4]))
+    >>> [a.tolist() for a in mass_below(cells, np.array([0.1, 0.2, 0.3, 0.4]))]
+    [[0.2, 0.4, 0.4], [0.0, 0.2, 0.0]]
+    """
+    own = np.bincount(cells.cell, mass, minlength=len(cells.query)).astype(np.float64, copy=False)
+    below: FloatArray = _sums_before(own, cells.cell_ptr)
+    return own, below
+
+
+@kernel
+def _sums_before(values: FloatArray, ptr: IntArray) -> FloatArray:
+    out = np.zeros(len(values))
+    for group in range(len(ptr) - 1):
+        for at in range(ptr[group] + 1, ptr[group + 1]):
+            out[at] = out[at - 1] + values[at - 1]
+    return out
 
 
 def refuse_edges(labels: Labels, name: str) -> None:

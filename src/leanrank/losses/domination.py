@@ -23,7 +23,14 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.losses import _domination_kernels as kernels
-from leanrank.losses.base import Labels, Plan, query_scale, refuse_edges, sort_into_cells
+from leanrank.losses.base import (
+    Labels,
+    Plan,
+    mass_below,
+    query_scale,
+    refuse_edges,
+    sort_into_cells,
+)
 
 MOST_LEVELS_WITH_TABLE = 64
 
@@ -84,10 +91,7 @@ class DominationLoss:
         margin = self._table(len(levels))
         cells = sort_into_cells(level_of, len(levels), ptr)
         cell, cell_ptr = cells.cell, cells.cell_ptr
-        cell_mass = np.bincount(cell, mass, minlength=len(cells.query))
-        below = np.cumsum(cell_mass) - cell_mass
-        below -= below[cell_ptr[cells.query]]
-        dominating = (below > 0)[cell]
+        dominating = (mass_below(cells, mass)[1] > 0)[cell]
         terms = _totals(query_of, mass * dominating, n_queries)
         scale = query_scale(terms, labels.query_weight, labels.normalize)
         gain = scale[query_of] * mass * dominating

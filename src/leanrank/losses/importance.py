@@ -76,7 +76,7 @@ def _swap_costs(levels: FloatArray, cells: Cells, mass: FloatArray) -> list[Floa
     convention = find_convention("standard")
     gains = convention.gains(levels)[cells.level]
     sizes = np.bincount(cells.cell, mass, minlength=len(cells.level)).astype(np.float64)
-    longest = int(np.ceil(_largest_query(sizes, cells.cell_ptr)))
+    longest = int(np.ceil(np.bincount(cells.query, sizes).max(initial=0.0)))
     # a level of weight 2.5 takes two and a half ranks: weights repeat documents
     earned = np.concatenate(([0.0], np.cumsum(convention.discounts(longest))))
     tables = []
@@ -90,8 +90,3 @@ def _swap_costs(levels: FloatArray, cells: Cells, mass: FloatArray) -> list[Floa
         cost = np.abs(np.subtract.outer(gain, gain) * np.subtract.outer(mean, mean))
         tables.append(cost / ideal if ideal > 0 else np.zeros_like(cost))
     return tables
-
-
-def _largest_query(sizes: FloatArray, cell_ptr: IntArray) -> float:
-    ends = np.concatenate(([0.0], np.cumsum(sizes)))[cell_ptr]
-    return float(np.diff(ends).max(initial=0.0))

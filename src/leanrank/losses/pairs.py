@@ -18,7 +18,14 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.losses.base import Edges, Labels, Plan, query_scale, sort_into_cells
+from leanrank.losses.base import (
+    Edges,
+    Labels,
+    Plan,
+    mass_below,
+    query_scale,
+    sort_into_cells,
+)
 from leanrank.losses.importance import importance_tables
 
 
@@ -193,10 +200,8 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
         levels, level_of = np.unique(labels.y, return_inverse=True)
         cells = sort_into_cells(level_of, len(levels), ptr)
         table, table_ptr = importance_tables(importance, levels, cells, mass)
-        sizes = np.bincount(cells.cell, mass, minlength=len(cells.query))
-        below = np.cumsum(sizes) - sizes
-        below -= below[cells.cell_ptr[cells.query]]
-        terms = np.bincount(cells.query, sizes * np.maximum(below, 0.0), minlength=n_queries)
+        sizes, below = mass_below(cells, mass)
+        terms = np.bincount(cells.query, sizes * below, minlength=n_queries)
     else:
         if importance is not None:
             raise InputError(

@@ -141,9 +141,13 @@ class ElasticNet:
             np.where(w < 0, np.abs(slope - np.where(w < 0, self.below, 0.0)), self.excess(slope)),
         )
 
-    def free_residual(self, w: FloatArray, c: FloatArray) -> float:
-        """The largest residual of a free feature, which a duality gap does not see."""
-        return float(self.residual(w, c)[self.free].max(initial=0.0))
+    def free_residual(self, w: FloatArray, c: FloatArray, scale: FloatArray) -> float:
+        """Return the largest residual of a free feature, as a share of its scale."""
+        return float((self.residual(w, c) / scale)[self.free].max(initial=0.0))
+
+    def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
+        """Tell which weights stay zero at every gradient within ``reach`` of c."""
+        return (c + reach <= self.below) & (-c + reach <= self.above)
 
     def permitted(self, w: FloatArray) -> FloatArray:
         """Give w with zeros for the weights that are forbidden."""

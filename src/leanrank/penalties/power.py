@@ -78,10 +78,10 @@ class PowerPenalty:
         shut = np.where(self.free, 0.0, np.inf)
         return ElasticNet(shut, shut, np.zeros(len(shut)))
 
-    def free_residual(self, w: FloatArray, c: FloatArray) -> float:
-        """The largest gradient in a free feature, which a duality gap does not see."""
+    def free_residual(self, w: FloatArray, c: FloatArray, scale: FloatArray) -> float:
+        """Return the largest gradient in a free feature, as a share of its scale."""
         del w
-        return float(np.abs(c[self.free]).max(initial=0.0))
+        return float((np.abs(c) / scale)[self.free].max(initial=0.0))
 
     def permitted(self, w: FloatArray) -> FloatArray:
         """Give w with zeros for the weights that are forbidden."""

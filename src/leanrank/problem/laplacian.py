@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leanrank._typing import FloatArray, IntArray
-from leanrank.designs.dense import Block
+from leanrank._typing import FloatArray
+from leanrank.designs.base import Block
 from leanrank.execution import ROWS_PER_RANGE, Executor, add_up
 from leanrank.losses.base import Plan
 
@@ -34,27 +34,26 @@ def hessian_by_products(
     ranges: list[tuple[int, int]],
     block: Block,
     u: FloatArray,
-    anchor: IntArray,
     executor: Executor,
     exact: bool,
 ) -> FloatArray:
     """Add up Xᵀ(HX) over ranges of queries and columns, in an order of its own."""
     n = block.n_features
-    dense: Any = None if block.sparse else block
-    at_once = dense is not None and hasattr(loss, "gram") and loss.suits_gram(plan)
+    stored = block.dense((0, 0)) is not None
+    at_once = stored and hasattr(loss, "gram") and loss.suits_gram(plan)
 
     def add_lane(lane: list[_Piece]) -> FloatArray:
         half = np.zeros((n, n))
         for r, columns in lane:
             rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
             if at_once:
-                part = loss.gram(plan, *r, u, dense.dense(rows), columns, exact=exact)
+                part = loss.gram(plan, *r, u, block.dense(rows), columns, exact=exact)
                 half[:, slice(*columns)] += part
             else:
-                D = block.columns(rows, *columns, anchor)
+                D = block.columns(rows, *columns)
                 out = np.empty_like(D)
                 loss.products(plan, *r, u, D, out)
-                half[:, slice(*columns)] += 0.5 * block.cross(rows, out, anchor)
+                half[:, slice(*columns)] += 0.5 * block.cross(rows, out)
         return half
 
     pieces = []

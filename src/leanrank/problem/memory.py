@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank._typing import FloatArray, Matrix
 from leanrank.designs import products as _products
-from leanrank.designs.dense import Block, Curvature, Design, make_design
+from leanrank.designs.base import Block, Curvature, Design, make_design
+from leanrank.errors import InputError
 from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges, row_blocks
 from leanrank.losses.base import Plan
 from leanrank.problem.column_model import ColumnModel
@@ -40,6 +41,9 @@ FEWEST_BY_COLUMNS, MOST_CELLS_BY_COLUMNS = 1_024, 64
 LONG_LIST = 4_096
 """Documents a query, on average, from which the least of them may be dropped from a Hessian."""
 
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""Relative error of a sum of many terms."""
+
 CELLS_PER_RANGE = 2_048
 """Cells in one unit of work on the low-rank part of a Hessian."""
 
@@ -61,7 +65,7 @@ class Problem:
         self, X: Matrix | Design, loss: Any, plan: Plan, executor: Executor | None = None
     ) -> None:
         self.executor: Executor = SerialExecutor() if executor is None else executor
-        self.design: Design = X if hasattr(X, "rmatvec") else make_design(X, self.executor)
+        self.design = make_design(X, self.executor, plan.query_ptr)
         self.loss = loss
         self.plan = plan
         self.ranges = query_ranges(plan.query_ptr)
@@ -110,6 +114,27 @@ class Problem:
         )
         return block.rmatvec(out)
 
+    @cached_property
+    def value_at_zero(self) -> float:
+        """The loss of a model without weights: what a loss that vanishes is compared with."""
+        return self.evaluate(self.scores(np.zeros(self.n_features)))[0]
+
+    def gradient_scale(self, g: FloatArray) -> FloatArray:
+        """Return the most that each feature's gradient can be at a score gradient of this size."""
+        with np.errstate(over="ignore"):
+            scale = self.design.column_norms * float(np.linalg.norm(g))
+        if not np.isfinite(scale).all():
+            raise InputError(
+                f"feature {int(np.argmin(np.isfinite(scale)))} has values too large for products "
+                "with them: bring features to a smaller scale"
+            )
+        return np.where(scale > 0, scale, 1.0)
+
+    def rounding(self, w: FloatArray, value: float, g: FloatArray) -> float:
+        """Estimate the rounding in value and gradient: what their sums add up, times ε."""
+        terms = float(np.abs(w) @ self.design.summed_norms) * float(np.linalg.norm(g))
+        return ROUNDING * (abs(value) + terms)
+
     def dual(self, u: FloatArray, a: float) -> float:
         """Compute the dual value at the feasible point that a·g defines."""
         parts = self.executor.map(
@@ -124,7 +149,9 @@ class Problem:
         few_cells = int(self.plan.cell_ptr[-1]) <= MOST_CELLS_BY_COLUMNS
         long_lists = self.plan.n_rows >= LONG_LIST * (len(self.plan.query_ptr) - 1)
         large = block.n_features > FEWEST_BY_COLUMNS
-        return large and block.sparse and few_cells and long_lists and self.loss.n_atoms <= 2
+        return (
+            large and block.weighs_columns and few_cells and long_lists and self.loss.n_atoms <= 2
+        )
 
     def quadratic(
         self, block: Block, u: FloatArray, *, dropped: float = 0.0, thin: int | None = None
@@ -139,14 +166,11 @@ class Problem:
         plan = self.plan if thin is None else self._thinned(thin)
         curvature, aux = self._curvature(plan, u, False, dropped)
         left_out = curvature.diag < max(curvature.cut, np.finfo(np.float64).tiny)
-        weigh: Any = block
-        columns, sums, extra = weigh.weighed(curvature, left_out, len(aux))
+        columns, sums, extra = block.weighed(curvature, left_out, len(aux))
         left, right = self.loss.fold(plan, 0, len(plan.query_ptr) - 1, aux, sums)
         total = float(curvature.diag[left_out].sum())
         variance = extra[0] - (extra[1] ** 2 / total if total > 0.0 else 0.0)
-        values, rows, starts, ends, count = columns
-        kept = np.maximum(variance, 0.0)
-        return ColumnModel(values, rows, starts, ends, count, left, right, kept)
+        return ColumnModel(*columns, left, right, np.maximum(variance, 0.0))
 
     def hessian(
         self,
@@ -176,7 +200,7 @@ class Problem:
         """
         if not hasattr(self.loss, "curvature"):
             return hessian_by_products(
-                self.loss, self.plan, self.ranges, block, u, self._anchor, self.executor, exact
+                self.loss, self.plan, self.ranges, block, u, self.executor, exact
             )
         plan = self.plan if thin is None else self._thinned(thin)
         if not block.sparse or plan.n_rows < LONG_LIST * (len(plan.query_ptr) - 1):
@@ -198,7 +222,7 @@ class Problem:
             small = np.where(curvature.diag < curvature.cut, curvature.diag, 0.0)
             total = float(small.sum())
             if total > 0.0:
-                hessian[np.diag_indices(len(hessian))] -= block.rmatvec(small) ** 2 / total
+                hessian[np.diag_indices(len(hessian))] -= block.square_sums(small) / total
         return hessian
 
     def _curvature(
@@ -213,7 +237,7 @@ class Problem:
         )
         cut = _products.small_weights(diag, dropped) if dropped > 0 else 0.0
         thinned = plan is not self.plan
-        return Curvature(diag, atoms, plan.cell, self._anchor, cut, exact, thinned), aux
+        return Curvature(diag, atoms, plan.cell, cut, exact, thinned), aux
 
     def _pieces(self, plan: Plan, block: Block) -> list[_Piece]:
         """Cut the rows into ranges of whole queries with not too many cells,
@@ -269,12 +293,6 @@ class Problem:
             few = 2 * kept < self.plan.n_rows  # or else a sample saves nothing
             self._thin_plans[most] = self.loss.thin(self.plan, most) if few else self.plan
         return self._thin_plans[most]
-
-    @cached_property
-    def _anchor(self) -> IntArray:
-        """The first row of each row's query."""
-        ptr = self.plan.query_ptr
-        return np.repeat(ptr[:-1], np.diff(ptr))
 
 
 def _lanes(pieces: list[_Piece], n_features: int) -> list[list[_Piece]]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, Matrix
-from leanrank.designs.dense import make_design
+from leanrank.designs.base import make_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels

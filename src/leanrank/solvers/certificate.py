@@ -13,43 +13,47 @@ from leanrank.problem.memory import Problem
 class Certificate:
     """A lower bound of loss + penalty, raised by every gradient that it is shown.
 
+    With unpenalised features a bound holds for models with the same weights in those features. For
+    another model w′ it is lower by at most Σ_j |r_j|·|w_j − w′_j|, r_j the gradient that is left in
+    unpenalised feature j. Such a bound belongs to the point where it was taken, so that only the
+    latest one counts.
+
     Parameters
     ----------
     problem : Problem
         Its loss offers ``dual``.
-    penalty : ElasticNet
+    penalty : Penalty
     """
 
     def __init__(self, problem: Problem, penalty: Any) -> None:
         self.problem = problem
         self.penalty = penalty
-        self.best = self.latest = -np.inf
-        self._any_free = bool(np.any(penalty.free & ~penalty.excluded))
+        self.best = -np.inf
+        self._free = np.flatnonzero(penalty.free & ~penalty.excluded)
 
-    def raise_bound(self, u: FloatArray, c: FloatArray) -> float:
-        """Take in the dual value at scores u, where c is the loss's gradient in the weights.
-
-        Gives the factor that made the gradient a dual point. While unpenalised features are not at
-        their optimum a dual value bounds nothing that lasts, so that with such features only the
-        latest one counts.
-        """
+    def raise_bound(self, u: FloatArray, w: FloatArray, c: FloatArray) -> None:
+        """Take in the dual value at weights w with scores u, where the loss's gradient is c."""
         a: float = self.penalty.dual_scale(c)
-        self.latest = self.problem.dual(u, a) - self.penalty.conjugate(a * c)
-        self.best = self.latest if self._any_free else max(self.best, self.latest)
-        return a
+        latest = self.problem.dual(u, a) - self.penalty.conjugate(a * c)
+        if len(self._free):
+            self.best = latest + a * float(c[self._free] @ w[self._free])
+        else:
+            self.best = max(self.best, latest)
 
-    def room(self, objective: float) -> float:
-        """Give how far an objective is above the bound."""
-        above = objective - self.best
-        return abs(above) if self._any_free else max(0.0, above)
+    def room(self, objective: float, rounding: float = 0.0) -> float:
+        """Return how far an objective is above the bound, or the rounding if that is more.
 
-    def gap(self, objective: float) -> float:
-        """Give the relative duality gap of an objective."""
-        return relative(self.room(objective), objective)
+        An objective below the bound shows rounding as well.
+        """
+        return max(abs(objective - self.best), rounding)
+
+    def gap(self, objective: float, rounding: float = 0.0) -> float:
+        """Return the relative duality gap of an objective."""
+        return relative(self.room(objective, rounding), objective)
 
 
 def relative(room: float, objective: float) -> float:
-    """Give what is left above a bound as a share of the objective.
+    """Return what is left above a bound as a share of the objective.
 
     >>> relative(0.5, 2.0), relative(-1e-17, 2.0), relative(0.0, 0.0)
     (0.25, 0.0, 0.0)

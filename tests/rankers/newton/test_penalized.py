@@ -117,7 +117,8 @@ def test_an_unpenalised_feature_short_of_its_optimum_is_told_as_such(data, monke
     short = Solution(np.zeros(12), 1.0, 0.0, free_residual=0.25, n_iter=7, converged=False)
     monkeypatch.setattr(DominationRanker, "_solve", lambda self, *args: short)
     with pytest.warns(
-        ConvergenceWarning, match=r"after 7 iterations at a gradient of 0.25 in an unpenalised"
+        ConvergenceWarning,
+        match="after 7 iterations at a relative gradient of 0.25 in an un",
     ):
         DominationRanker(0.0).fit(data)
 

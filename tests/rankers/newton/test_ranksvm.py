@@ -245,7 +245,7 @@ def test_both_spellings_of_the_loss(data):
 
 
 def test_the_guide_does_what_it_shows():
-    guide = Path(__file__).parents[2] / "docs" / "pairwise.md"
+    guide = Path(__file__).parents[3] / "docs" / "pairwise.md"
     done = doctest.testfile(str(guide), module_relative=False)
     assert done.attempted > 15
     assert done.failed == 0

@@ -41,7 +41,7 @@ def test_nothing_that_matters_is_hidden(seed):
         u = u + move * rng.normal(size=len(u))
         g = problem.evaluate(u)[1]
         exact = X.T @ g
-        c = gradient(g, penalty, alive)
+        c = gradient(g, penalty)
         bound = ~np.isclose(c, exact, rtol=1e-9, atol=1e-14) & alive
         skipped += np.count_nonzero(bound)
         # a feature that is not exact is within its thresholds, and so is what is told of it
@@ -62,10 +62,9 @@ def test_the_caller_may_change_what_it_is_given():
     X, _, problem = zipf_problem(rng)
     gradient = LazyGradient(problem)
     penalty = ElasticNet.build(1e-9, 1.0, X.shape[1])
-    alive = np.ones(X.shape[1], dtype=bool)
     for _ in range(3):
         g = problem.evaluate(rng.normal(size=X.shape[0]) * 1e-9)[1]
-        c = gradient(g, penalty, alive)
+        c = gradient(g, penalty)
         np.testing.assert_allclose(c, X.T @ g, atol=1e-12)
         c[:] = 1e9
 
@@ -86,31 +85,12 @@ def test_a_small_move_reads_few_columns():
     u = np.zeros(X.shape[0])
     g = problem.evaluate(u)[1]
     penalty = ElasticNet.build(0.8 * np.abs(X.T @ g).max(), 1.0, n)
-    alive = np.ones(n, dtype=bool)
-    gradient(g, penalty, alive)
-    gradient(problem.evaluate(u + 1e-4 * rng.normal(size=len(u)))[1], penalty, alive)
-    gradient(problem.evaluate(u + 100 * rng.normal(size=len(u)))[1], penalty, alive)
+    gradient(g, penalty)
+    gradient(problem.evaluate(u + 1e-4 * rng.normal(size=len(u)))[1], penalty)
+    gradient(problem.evaluate(u + 100 * rng.normal(size=len(u)))[1], penalty)
     assert read[0] == n
     assert read[1] < n / 10
     assert read[2] > read[1]
-
-
-def test_dead_features_are_told_as_zero_or_exactly():
-    rng = np.random.default_rng(2)
-    X, _, problem = zipf_problem(rng)
-    gradient = LazyGradient(problem)
-    penalty = ElasticNet.build(1e-3, 1.0, X.shape[1])
-    alive = rng.random(X.shape[1]) < 0.3
-    u = np.zeros(X.shape[0])
-    for _ in range(4):
-        u = u + 1e-3 * rng.normal(size=len(u))
-        g = problem.evaluate(u)[1]
-        c, exact = gradient(g, penalty, alive), X.T @ g
-        np.testing.assert_allclose(
-            penalty.excess(c)[alive], penalty.excess(exact)[alive], atol=1e-13
-        )
-        dead = c[~alive]
-        assert np.all((dead == 0) | np.isclose(dead, exact[~alive], atol=1e-13))
 
 
 def test_dense_matrices_get_exact_products():
@@ -122,7 +102,7 @@ def test_dense_matrices_get_exact_products():
     penalty = ElasticNet.build(1e6, 1.0, 5)
     for _ in range(3):
         g = problem.evaluate(rng.normal(size=len(X)))[1]
-        c = gradient(g, penalty, np.ones(5, dtype=bool))
+        c = gradient(g, penalty)
         np.testing.assert_allclose(c, X.T @ g, atol=1e-13)
 
 
@@ -147,11 +127,10 @@ def test_a_feature_with_a_mean_far_above_its_spread_is_not_hidden(mean):
     problem = make_problem(csr_array(shifted), labels)
     gradient = LazyGradient(problem)
     penalty = ElasticNet.build(0.02, 1.0, 6)
-    alive = np.ones(6, dtype=bool)
     u = np.zeros(len(X))
     for _ in range(5):
         u = u + 0.3 * rng.normal(size=len(u))
         g = problem.evaluate(u)[1]
-        got, exact = (penalty.excess(c) for c in (gradient(g, penalty, alive), X.T @ g))
+        got, exact = (penalty.excess(c) for c in (gradient(g, penalty), X.T @ g))
         np.testing.assert_allclose(got, exact, atol=1e-15 * mean)
     assert problem.design.column_norms[5] >= 0.99 * np.linalg.norm(X[:, 5] - X[:, 5].mean())

@@ -37,7 +37,10 @@ class PenalizedRanker(BaseRanker):
     ----------
     coef_ : array of shape (n_features,)
     dual_gap_ : float
-        Relative duality gap: the optimum is at least ``objective_ · (1 − dual_gap_)``.
+        Relative duality gap: the optimum is at least ``objective_ · (1 − dual_gap_)``. With
+        unpenalised features that holds for models with the same weights in those; for a model with
+        others, r_j·|difference| per such feature is to be subtracted, where the gradient r_j left
+        in it is at most ``tol`` times ‖x_j‖·‖g‖ at the start.
     objective_ : float
         Loss plus penalty at ``coef_``.
     n_iter_ : int
@@ -107,7 +110,9 @@ class PenalizedRanker(BaseRanker):
         if not solution.converged:
             where = f"a relative duality gap of {solution.gap:.2g}"
             if solution.gap <= self.tol:
-                where = f"a gradient of {solution.free_residual:.2g} in an unpenalised feature"
+                where = (
+                    f"a relative gradient of {solution.free_residual:.2g} in an unpenalised feature"
+                )
             remedy = "raise max_iter or tol"
             if solution.n_iter < self.max_iter:
                 remedy = "no further step lowers the objective in double precision, raise tol"
@@ -116,6 +121,11 @@ class PenalizedRanker(BaseRanker):
                 f"above tol={self.tol:g}: {remedy}, or bring features to one scale",
                 ConvergenceWarning,
                 stacklevel=4,
+            )
+        if not np.isfinite(solution.w).all():
+            raise InputError(
+                f"{type(self).__name__} met numbers beyond the range of a double: bring features, "
+                "offsets and weights to a smaller scale"
             )
         return solution.w
 

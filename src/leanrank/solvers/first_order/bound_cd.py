@@ -69,14 +69,15 @@ def solve_bound_cd(
     w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not see them
     u = problem.scores(w)
     certificate = Certificate(problem, penalty)
+    free_scale = problem.gradient_scale(problem.evaluate(u)[1])
     n_iter, history = 0, []
     while True:
         value, g = problem.evaluate(u)
         c = problem.design.rmatvec(g)
         objective = value + penalty.value(w)
-        certificate.raise_bound(u, c)
-        gap = certificate.gap(objective)
-        free_residual = penalty.free_residual(w, c)
+        certificate.raise_bound(u, w, c)
+        gap = certificate.gap(objective, problem.rounding(w, objective, g))
+        free_residual = penalty.free_residual(w, c, free_scale)
         entry = {
             "iteration": n_iter,
             "objective": objective,

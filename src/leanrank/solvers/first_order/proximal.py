@@ -65,26 +65,26 @@ def solve_proximal(
     best = latest = _Point(problem, penalty, start)
     k = 0.1 * _curvature(problem, best) if lipschitz is None else lipschitz
     certificate = Certificate(problem, penalty)
-    free_scale = 1.0
+    free_scale = problem.gradient_scale(best.g)
     history: list[dict[str, Any]] = []
     n_iter, waited, settled = 0, 0, False
     while True:
-        certificate.raise_bound(latest.u, latest.c)
+        certificate.raise_bound(latest.u, latest.w, latest.c)
         if latest is not best:
-            certificate.raise_bound(best.u, best.c)
-        free_residual = penalty.free_residual(best.w, best.c)
-        free_scale = max(free_scale, free_residual)
+            certificate.raise_bound(best.u, best.w, best.c)
+        free_residual = penalty.free_residual(best.w, best.c, free_scale)
+        rounding = problem.rounding(best.w, best.objective, best.g)
         entry = {
             "iteration": n_iter,
             "objective": best.objective,
-            "gap": certificate.gap(best.objective),
+            "gap": certificate.gap(best.objective, rounding),
             "support": int(np.count_nonzero(best.w)),
             "lipschitz": k,
         }
         history.append(entry)
         if callback is not None:
             callback(entry)
-        converged = entry["gap"] <= tol and free_residual <= tol * free_scale
+        converged = entry["gap"] <= tol and free_residual <= tol
         if converged or settled or n_iter >= max_iter:
             break
         for _ in range(min(check_every, max_iter - n_iter)):

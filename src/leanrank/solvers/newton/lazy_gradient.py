@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray
+from leanrank._typing import FloatArray
 from leanrank.problem.memory import Problem
 
 WORTH_IT = 0.6
@@ -24,46 +24,35 @@ class LazyGradient:
     Parameters
     ----------
     problem : Problem
-        Skips features only if its design knows ``column_norms`` and ``column_sizes``.
+        Skips features only if its design saves time by it.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.design = problem.design
-        self.norms: FloatArray | None = getattr(self.design, "column_norms", None)
         self.reference: FloatArray | None = None
         self.at_reference: FloatArray | None = None
-        self.slack: FloatArray = np.zeros(0)
 
     @classmethod
     def of(cls, problem: Problem) -> LazyGradient:
-        """Give the one that a problem keeps, so that the next penalty of a path profits from it."""
+        """Return the one that a problem keeps, so that the next penalty of a path profits."""
         if problem.lazy_gradient is None:
             problem.lazy_gradient = cls(problem)
         kept: LazyGradient = problem.lazy_gradient
         return kept
 
-    def __call__(self, g: FloatArray, penalty: Any, alive: BoolArray) -> FloatArray:
-        """Give Xᵀg; for a feature that provably stays within its threshold, an old value.
-
-        ``slack`` then says by how much each value may be off.
-        """
-        if self.norms is None or self.reference is None or self.at_reference is None:
+    def __call__(self, g: FloatArray, penalty: Any) -> FloatArray:
+        """Return Xᵀg; for a feature that provably stays within its threshold, an old value."""
+        if not self.design.skips_columns or self.reference is None or self.at_reference is None:
             return self._anew(g)
-        reach = self.norms * float(np.linalg.norm(g - self.reference))
-        known = self.at_reference
-        inside = (known + reach <= penalty.below) & (-known + reach <= penalty.above)
-        needed = np.flatnonzero(~inside & alive)
-        sizes = self.design.column_sizes  # type: ignore[attr-defined]
+        reach = self.design.column_norms * float(np.linalg.norm(g - self.reference))
+        needed = np.flatnonzero(~penalty.stays_zero(self.at_reference, reach))
+        sizes = self.design.column_sizes
         if sizes[needed].sum() > WORTH_IT * sizes.sum():
             return self._anew(g)
-        c = known.copy()
-        c[~alive] = 0.0
+        c = self.at_reference.copy()
         c[needed] = self.design.rmatvec(g, needed)
-        self.slack = reach
-        self.slack[needed] = 0.0
         return c
 
     def _anew(self, g: FloatArray) -> FloatArray:
         self.reference, self.at_reference = g, self.design.rmatvec(g)
-        self.slack = np.zeros(len(self.at_reference))
         return self.at_reference.copy()

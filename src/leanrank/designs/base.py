@@ -1,0 +1,202 @@
+"""The products with X that solvers need, over blocks of rows or columns in a fixed order.
+
+A design wraps the whole matrix; a *block* is a compact copy of the columns of a working set, on
+which a solver iterates without touching the rest. Sums are float64 whatever X is stored in; only
+the Gram part of a Hessian uses the storage precision, where it steers and does not certify.
+
+Each row counts less its *anchor*, one row of its query. Ranking losses do not see a constant added
+to a query's scores, and their score gradients add up to zero in a query, so that neither a score
+nor a gradient changes its meaning. But where a column's offset is far beyond its spread, its
+digits would drown the ones that matter.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from leanrank.execution import Executor, SerialExecutor
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """A score Hessian in parts: what rows weigh, and what of them is summed over cells.
+
+    Attributes
+    ----------
+    diag : array
+        Weight of each row's outer product.
+    atoms : array of shape (n_rows, n_atoms)
+        Weights of each row in the sums of its cell.
+    cell : array of int64
+    cut : float
+        Rows of smaller weight enter the diagonal only, where a block can profit from it.
+    exact : bool
+        Whether to work in float64 even if X is float32.
+    thinned : bool
+        Whether a sample of the rows stands for all.
+    """
+
+    diag: FloatArray
+    atoms: FloatArray
+    cell: IntArray
+    cut: float
+    exact: bool
+    thinned: bool
+
+
+class WeightedColumns(NamedTuple):
+    """Columns times the root of a curvature, compressed to the rows that count.
+
+    Column j is ``values[starts[j]:ends[j]]`` at ``rows[starts[j]:ends[j]]``.
+    """
+
+    values: AnyArray
+    rows: AnyArray
+    starts: IntArray
+    ends: IntArray
+    n_rows: int
+
+
+class Block(ABC):
+    """Some columns, as a working set needs them.
+
+    Attributes
+    ----------
+    n_features, n_bytes : int
+    sparse : bool
+        Whether rows of little curvature may enter a Hessian on the diagonal only.
+    weighs_columns : bool
+        Whether ``weighed`` is there, for models by column.
+    """
+
+    n_features: int
+    n_bytes: int
+    sparse: ClassVar[bool] = False
+    weighs_columns: ClassVar[bool] = False
+
+    @abstractmethod
+    def matvec(self, v: FloatArray) -> FloatArray:
+        """Compute X_W v, each row less its anchor."""
+
+    @abstractmethod
+    def rmatvec(self, g: FloatArray) -> FloatArray:
+        """Compute X_Wᵀ g for a g that adds up to zero in each query."""
+
+    @abstractmethod
+    def add_rows(
+        self,
+        curvature: Curvature,
+        rows: tuple[int, int],
+        first_cell: int,
+        gram: FloatArray,
+        sums: FloatArray,
+    ) -> None:
+        """Add some rows' outer products to ``gram`` and their atoms × rows to their cells' sums."""
+
+    @abstractmethod
+    def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
+        """Return X_Wᵀ diag X_W − low_rank from what rows added up to."""
+
+    @abstractmethod
+    def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
+        """Copy some rows of columns [begin, end), dense and in float64."""
+
+    @abstractmethod
+    def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
+        """Compute X_Wᵀ values over some rows; each column of values adds up to 0 in a query."""
+
+    def dense(self, rows: tuple[int, int]) -> AnyArray | None:
+        """Return some rows as they are stored, or None if they are not stored densely."""
+        del rows
+        return None
+
+    def weighed(
+        self, curvature: Curvature, left_out: BoolArray, n_cells: int
+    ) -> tuple[WeightedColumns, FloatArray, FloatArray]:
+        """Weigh the columns by the root of the curvature; sum over cells, and what is left out."""
+        raise NotImplementedError(f"{type(self).__name__} does not weigh columns")
+
+    def square_sums(self, weights: FloatArray) -> FloatArray:
+        """Compute (X_Wᵀ weights)², rows as they are stored; for sparse blocks only."""
+        raise NotImplementedError(f"{type(self).__name__} drops no rows")
+
+
+class Design(ABC):
+    """The whole matrix.
+
+    Attributes
+    ----------
+    n_rows, n_features, n_bytes : int
+    executor : Executor
+    anchor : array of int64
+        The anchor of each row.
+    skips_columns : bool
+        Whether Xᵀg of some features costs less than of all.
+    """
+
+    n_rows: int
+    n_features: int
+    n_bytes: int
+    executor: Executor
+    anchor: IntArray
+    skips_columns: ClassVar[bool] = False
+
+    @abstractmethod
+    def matvec(self, w: FloatArray) -> FloatArray:
+        """Compute Xw, each row less its anchor; only columns of non-zero weights are read."""
+
+    @abstractmethod
+    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
+        """Compute Xᵀg, of some features or of all, for a g that adds up to zero in each query."""
+
+    @abstractmethod
+    def take(self, features: IntArray) -> Block:
+        """Copy some columns into a compact block."""
+
+    @property
+    @abstractmethod
+    def column_sizes(self) -> IntArray:
+        """Stored entries of each column."""
+
+    @property
+    @abstractmethod
+    def column_norms(self) -> FloatArray:
+        """Length of each column, in the sense that a feature's gradient is at most that × ‖g‖."""
+
+    @property
+    @abstractmethod
+    def summed_norms(self) -> FloatArray:
+        """Length of what a column's products really add up, which sets their rounding."""
+
+
+def make_design(
+    X: Matrix | Design, executor: Executor | None = None, query_ptr: IntArray | None = None
+) -> Design:
+    """Wrap a C-contiguous array or a SciPy CSR array; a design is returned as it is.
+
+    Parameters
+    ----------
+    X : array, SciPy CSR array or Design
+    executor : Executor, optional
+    query_ptr : array of int64, optional
+        Where queries begin; each row's anchor is the first of its query. None: the first of all.
+    """
+    if isinstance(X, Design):
+        return X
+    executor = SerialExecutor() if executor is None else executor
+    n_rows = int(X.shape[0])
+    anchor = np.zeros(n_rows, dtype=np.int64)
+    if query_ptr is not None:
+        anchor = np.repeat(np.asarray(query_ptr[:-1], np.int64), np.diff(query_ptr))
+    if isinstance(X, np.ndarray):
+        from leanrank.designs.dense import DenseDesign
+
+        return DenseDesign(X, executor, anchor)
+    from leanrank.designs.sparse import SparseDesign
+
+    return SparseDesign(X, executor, anchor)
