@@ -47,6 +47,14 @@ def suggest(name: object, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(options)
 
 
+def overflow(what: str) -> str:
+    """Return the sentence for numbers that left the range of double precision."""
+    return (
+        f"{what} met numbers beyond double precision, so its weights would not be finite: bring "
+        "features, labels and weights to a scale near 1"
+    )
+
+
 class LeanrankError(Exception):
     """Base of all errors that leanrank raises on purpose."""
 

@@ -13,7 +13,7 @@ def check_patience(ranker: Any, vali: str | None) -> None:
     from leanrank.errors import InputError
 
     patience = getattr(ranker, "patience", None)
-    if patience is not None and vali is None and not getattr(ranker, "_stops_by_training", False):
+    if patience is not None and vali is None and not getattr(ranker, "stops_by_training", False):
         raise InputError(
             f"-p patience={patience} waits for a better measure on validation data: add --vali "
             "FILE, or leave it out"

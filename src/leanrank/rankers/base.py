@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, group_sizes_to_qid
-from leanrank.errors import InputError
+from leanrank.errors import InputError, overflow
+from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries, weighted_sums
 from leanrank.rankers.inputs import check_finite as check_finite
@@ -22,6 +23,7 @@ from leanrank.rankers.inputs import check_number as check_number
 from leanrank.rankers.inputs import grouped_gains
 from leanrank.rankers.inputs import validated_matrix as validated_matrix
 from leanrank.rankers.preferences import count_informative, grouped_edges
+from leanrank.rankers.validation import held_out_data
 
 if TYPE_CHECKING:
     from typing import Self
@@ -38,7 +40,8 @@ class BaseRanker(BaseEstimator):
     """A linear ranking function that follows scikit-learn's conventions.
 
     A subclass stores its parameters in ``__init__`` and implements ``_fit(data, labels)``, which
-    returns the weights and may set further fitted attributes.
+    returns the weights and may set further fitted attributes; or ``_learn``, if it is not linear or
+    uses validation data.
 
     Attributes
     ----------
@@ -68,8 +71,9 @@ class BaseRanker(BaseEstimator):
         "sample_weight": True,
     }
 
+    takes_validation: ClassVar[bool] = False  # whether ``fit`` uses validation data
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
-    _takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
+    takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
     _takes_nan: ClassVar[bool] = False  # whether NaN in X is a missing value, and not an error
 
     coef_: FloatArray
@@ -80,6 +84,7 @@ class BaseRanker(BaseEstimator):
         y: Any = None,
         qid: Any = None,
         *,
+        validation: Any = None,
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
@@ -95,17 +100,20 @@ class BaseRanker(BaseEstimator):
             Rows in any order. A RankingData brings its own labels, queries and weights; its rows,
             and whatever is given or returned beside it, are in its own, grouped order.
         y : array-like
-            One label a document; levels are the distinct values.
+            One label per document; levels are the distinct values.
         qid : array-like, optional
-            One query identifier a document, any hashable type. None: all documents are one query.
+            One query identifier per document, any hashable type. None: all documents are one query.
+        validation : RankingData or (X, y, qid), optional
+            For rankers that learn in passes or rounds: where to measure the model after each. The
+            best one is kept, and after ``patience`` of them without a better one the run stops.
         group : array-like, optional
             Instead of qid: the sizes of consecutive queries.
         sample_weight : array-like, optional
-            One weight a document; 2 means the document twice.
+            One weight per document; 2 means the document twice.
         query_weight : array-like or mapping, optional
-            One weight a query in order of first appearance, or a mapping from qid.
+            One weight per query in order of first appearance, or a mapping from qid.
         gain_weight : array-like, optional
-            One weight a document for the terms in which it dominates others, such as an inverse
+            One weight per document for the terms in which it dominates others, such as an inverse
             propensity of a click.
         offset : array-like, optional
             The margin offset s of each document: the loss sees Xw − s.
@@ -117,6 +125,11 @@ class BaseRanker(BaseEstimator):
         -------
         self
         """
+        if validation is not None and not self.takes_validation:
+            raise InputError(
+                f"{type(self).__name__} has no passes or rounds to choose from, so validation has "
+                "no effect: leave it out"
+            )
         data, labels = self._data_and_labels(
             X,
             y,
@@ -128,10 +141,26 @@ class BaseRanker(BaseEstimator):
             offset=offset,
             preferences=preferences,
         )
+        held_out = held_out_data(self, validation)
         self.n_queries_ = data.n_queries
         self.n_informative_queries_ = count_informative(data, labels)
-        self.coef_ = self._fit(data, labels)
+        with single_threaded_blas():
+            self._learn(data, labels, held_out)
+        self._check_learned()
         return self
+
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        """Set the fitted attributes; ``held_out`` is None unless ``takes_validation``."""
+        del held_out
+        self.coef_ = self._fit(data, labels)
+
+    def _check_learned(self) -> None:
+        """Refuse weights that are not finite, and stay unfitted."""
+        for name in ("coef_", "dual_coef_"):
+            learned = getattr(self, name, None)
+            if learned is not None and not np.isfinite(learned).all():
+                delattr(self, name)
+                raise InputError(overflow(type(self).__name__))
 
     def _data_and_labels(
         self,
@@ -331,7 +360,7 @@ class BaseRanker(BaseEstimator):
         if y is None and needs_y:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give "
-                "one label a document"
+                "one label per document"
             )
         matrix = validated_matrix(self, X, reset=True)
         names = getattr(self, "feature_names_in_", None)

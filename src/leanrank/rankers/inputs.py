@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,9 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
         order="C",
         ensure_all_finite=False,
     )
+    if not isinstance(matrix, np.ndarray) and not matrix.has_canonical_format:
+        matrix = matrix.copy()  # an entry that is stored twice counts as its sum
+        matrix.sum_duplicates()
     names = getattr(estimator, "feature_names_in_", None)
     allow_nan = getattr(estimator, "_takes_nan", False)
     check_finite(matrix, matrix.shape[1], names, allow_nan=allow_nan)
@@ -68,6 +73,34 @@ def check_number(
             bound += f" and at most {high:g}"
         raise InputError(f"{name}={value!r} must be a finite number, {bound}")
     return float(value)
+
+
+def check_whole(name: str, value: Any, low: int = 1) -> int:
+    """Check a parameter that counts something.
+
+    >>> check_whole("epochs", 0)
+    Traceback (most recent call last):
+    leanrank.errors.InputError: epochs=0 must be a whole number, at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise InputError(f"{name}={value!r} must be a whole number, at least {low}")
+    return int(value)
+
+
+def refuse_idle(ranker: Any, names: Iterable[str], because: str) -> None:
+    """Refuse parameters that were changed but have no effect.
+
+    >>> from leanrank import SPD
+    >>> refuse_idle(SPD(C=2.0), ["C"], "loss='hinge'")
+    Traceback (most recent call last):
+    leanrank.errors.InputError: SPD: C has no effect with loss='hinge': leave it out
+    """
+    defaults = signature(type(ranker)).parameters
+    for name in names:
+        if repr(getattr(ranker, name)) != repr(defaults[name].default):
+            raise InputError(
+                f"{type(ranker).__name__}: {name} has no effect with {because}: leave it out"
+            )
 
 
 def seed_of(random_state: Any) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,7 +171,7 @@ class TopicRanker(BaseEstimator):
         """Fit a ranker that has no path."""
         ranker: Any = clone(self.ranker)
         options = {}
-        if held_out is not None and "validation" in signature(ranker.fit).parameters:
+        if held_out is not None and ranker.takes_validation:
             options["validation"] = (held_out[0], _column(held_out[1], topic), None)
         ranker.fit(X, _column(Y, topic), **options)
         if not hasattr(ranker, "coef_"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.rankers.inputs import validated_matrix
+from leanrank.rankers.inputs import check_whole, validated_matrix
 
 
 def as_data(given: Any, name: str = "validation") -> RankingData | None:
@@ -47,6 +49,54 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
         text = " ".join(str(error).split())
         prefix = "" if text.startswith("validation ") else "validation: "
         raise InputError(f"{prefix}{text}") from error
+
+
+class BestSoFar:
+    """The best model of a run by a measure, and when to stop waiting for a better one.
+
+    Parameters
+    ----------
+    measure : str
+    patience : int, optional
+        Passes or rounds without a better one after which to stop.
+
+    Attributes
+    ----------
+    at : int
+        The pass or round of the best model; 0 while there is none.
+    model : object
+        The best model; None while there is none.
+
+    Examples
+    --------
+    >>> best = BestSoFar("ndcg@10", patience=2)
+    >>> [best.update(at, value, at) for at, value in enumerate([0.1, 0.5, 0.4, 0.3], 1)]
+    [False, False, False, True]
+    >>> best.at, best.model
+    (2, 2)
+    """
+
+    def __init__(self, measure: str, patience: int | None) -> None:
+        from leanrank.metrics import Measure
+
+        self.measure = measure
+        self.patience = None if patience is None else check_whole("patience", patience)
+        self.sign = 1.0 if Measure.parse(measure).higher_is_better else -1.0
+        self.quality = -np.inf
+        self.at = 0
+        self.model: Any = None
+
+    def update(self, at: int, value: float, model: Any) -> bool:
+        """Take in the measure of pass ``at``, with None for an empty model; return when to stop."""
+        if np.isnan(value):
+            raise InputError(
+                f"{self.measure} is not defined on any query of the validation data: choose "
+                "another measure, or other data"
+            )
+        if model is not None and self.sign * value > self.quality:
+            self.quality, self.at, self.model = self.sign * value, at, model
+        # a threshold that suits the whole run may let no feature in for a while
+        return self.patience is not None and self.at > 0 and at - self.at >= self.patience
 
 
 def check_measure(ranker: Any) -> None:

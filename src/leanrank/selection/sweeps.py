@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -63,15 +62,8 @@ def fit_model(ranker: Any, train: RankingData, validation: RankingData) -> Any:
 
 
 def takes(ranker: Any, name: str) -> bool:
-    """Tell whether ``fit`` has a parameter, of its own or handed on to the class above."""
-    for kind in type(ranker).__mro__:
-        if "fit" in vars(kind):
-            parameters = inspect.signature(vars(kind)["fit"]).parameters
-            if name in parameters:
-                return True
-            if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-                return False
-    return False
+    """Return whether ``fit`` uses "validation" data or "unlabeled" documents."""
+    return bool(getattr(ranker, f"takes_{name}", False))
 
 
 def count_features(ranker: Any) -> int:

@@ -195,8 +195,8 @@ def test_one_query_is_chosen_for_by_training(data):
     ("options", "words"),
     [
         ({"n_features_to_select": 13}, "more than the 12 features"),
-        ({"n_features_to_select": 0}, "positive whole number or 'auto'"),
-        ({"n_features_to_select": 2.5}, "positive whole number"),
+        ({"n_features_to_select": 0}, "whole number"),
+        ({"n_features_to_select": 2.5}, "whole number"),
         ({"alpha": 0}, "above 0"),
         ({"criterion": "aic"}, "criterion='aic'"),
         ({"memory": "none"}, "memory='none'"),

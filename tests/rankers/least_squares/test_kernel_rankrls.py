@@ -130,3 +130,20 @@ def test_what_is_refused(data, monkeypatch):
     monkeypatch.setattr(kernel_rankrls, "LARGEST_FACTORISATION", 10)
     with pytest.raises(InputError, match="too large"):
         KernelRankRLS().fit(X, y, qid)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_entries_that_are_stored_twice_count_as_their_sum(data, kernel):
+    X, y, qid = data
+    ranker = KernelRankRLS(0.3, kernel=kernel).fit(csr_array(X), y, qid)
+    half = csr_array(X / 2)
+    twice = csr_array(
+        (np.repeat(half.data, 2), np.repeat(half.indices, 2), 2 * half.indptr), shape=X.shape
+    )
+    np.testing.assert_allclose(ranker.predict(twice), ranker.predict(X), rtol=1e-9)
+    assert not twice.has_canonical_format
+
+
+def test_parameters_of_other_kernels_are_refused(data):
+    with pytest.raises(InputError, match="degree has no effect"):
+        KernelRankRLS(kernel="rbf", degree=2).fit(*data)

@@ -102,6 +102,15 @@ def test_choosing_with_undefined_queries():
         choose_size(values, "median")
 
 
+def test_queries_of_one_level_are_nothing_to_choose_by():
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(12, 3)), np.repeat([0, 1, 2], 4)
+    y = np.array([0, 1, 2, 0, 1, 1, 1, 1, 0, 0, 0, 0])
+    with pytest.warns(DataWarning, match="only one query has labels that differ"):
+        ranker = RankRLSCV().fit(X, y, qid)
+    assert ranker.alpha_ == max(ranker.alphas_)
+
+
 def test_a_single_query_leaves_nothing_to_choose_by(data):
     with pytest.warns(DataWarning, match="only one query"):
         fitted = RankRLSCV([0.1, 10.0]).fit(data.X, data.y)

@@ -238,6 +238,8 @@ def test_progress(capsys):
         ({"loss": "hinges"}, "did you mean 'hinge'"),
         ({"normalize": "term"}, "normalize='term'"),
         ({"batch_pairs": 0}, "batch_pairs=0"),
+        ({"batch_pairs": 2.5}, "batch_pairs=2.5"),
+        ({"rates": "uniform", "rho": 2.0}, "rho has no effect"),
     ],
 )
 def test_wrong_parameters(parameters, words):

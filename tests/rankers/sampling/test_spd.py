@@ -14,7 +14,7 @@ from leanrank.errors import InputError
 RANKERS = [
     SPD(),
     SPD(loss="logistic", sampling="queries", learning_rate="invscaling"),
-    SPD(loss="squared", sampling="rejection", n_steps=20_000),
+    SPD(loss="squared", sampling="queries", n_steps=20_000),
     SPD(alpha=0.01, l1_ratio=1.0),
     SPD(loss="passive-aggressive"),
     SPD(learning_rate="pegasos", project=True, average=False),
@@ -131,7 +131,7 @@ def test_new_features_can_appear(data):
         (SPD(eta0=0), "eta0=0"),
         (SPD(n_steps=0), "n_steps=0"),
         (SPD(C=0, loss="passive-aggressive"), "C=0"),
-        (SPD(truncate_every=0), "truncate_every=0"),
+        (SPD(l1_ratio=1.0, truncate_every=0), "truncate_every=0"),
         (RSRank(ceiling=-1), "ceiling=-1"),
         (RSRank(importance="map"), "importance='map'"),
         (LCRA(mu=-1), "mu=-1"),
@@ -157,3 +157,30 @@ def test_sparse_documents_cost_their_non_zeros(data):
     sparse = SPD(n_steps=2000).fit(csr_array(wide), data.y, data.qid)
     assert np.allclose(dense.coef_, sparse.coef_, rtol=1e-9)
     assert np.count_nonzero(sparse.coef_) <= 20
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        *(
+            ({"loss": "passive-aggressive", name: value}, name)
+            for name, value in {
+                "alpha": 0.5,
+                "l1_ratio": 0.5,
+                "learning_rate": "constant",
+                "eta0": 2.0,
+                "power_t": 0.7,
+                "project": True,
+                "truncate_every": 10,
+            }.items()
+        ),
+        ({"C": 2.0}, "C"),
+        ({"power_t": 0.7}, "power_t"),
+        ({"learning_rate": "pegasos", "eta0": 1.0}, "eta0"),
+        ({"truncate_every": 10}, "truncate_every"),
+        ({"l1_ratio": 1.0, "project": True}, "project"),
+    ],
+)
+def test_parameters_without_effect_are_refused_by_name(parameters, name):
+    with pytest.raises(InputError, match=f"{name} has no effect"):
+        SPD(**parameters).fit([[1.0], [0.0]], [1, 0])

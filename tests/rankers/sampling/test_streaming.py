@@ -99,7 +99,7 @@ def test_the_same_bits_after_interruptions_anywhere(sources, kind, features, epo
         seen = []
         fit_stream(resumed, sources[kind](), progress=seen.append, **how)
         assert resumed.coef_.tobytes() == whole.coef_.tobytes()
-        assert resumed.n_queries_ == whole.n_queries_ == epochs * N_QUERIES
+        assert resumed.n_queries_ == whole.n_queries_ == N_QUERIES
         assert resumed.n_features_in_ == whole.n_features_in_
         if stop_at > 6:
             assert len(seen) < n_chunks  # it did not begin again
@@ -478,3 +478,13 @@ def test_views_survive_an_interruption(tmp_path):
     again = (chunk for chunk in whole)
     resumed = fit_stream(LCRA(n_steps=50), again, checkpoint=file, every=20)
     assert np.array_equal(resumed.coef_, fit_stream(LCRA(n_steps=50), iter(whole)).coef_)
+
+
+def test_later_passes_count_no_query_twice(sources):
+    once, thrice = (
+        fit_stream(ranker(), sources["list"](), epochs=epochs, every=20) for epochs in (1, 3)
+    )
+    assert thrice.n_queries_ == once.n_queries_ == N_QUERIES
+    assert thrice.n_informative_queries_ == once.n_informative_queries_
+    assert [e["queries"] for e in thrice.history_] == 3 * [e["queries"] for e in once.history_]
+    assert thrice.history_[-1]["queries"] == N_QUERIES

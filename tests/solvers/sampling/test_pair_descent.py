@@ -109,6 +109,9 @@ RULES = {
     "hinge": PairRule(0, eta0=0.3, l2=0.05),
     "pegasos": PairRule(0, schedule=1, l2=0.05),
     "projected": PairRule(0, schedule=1, l2=0.05, project=True),
+    "projected and truncated": PairRule(
+        0, schedule=3, eta0=0.3, l2=0.9, l1=0.02, project=True, every=7
+    ),
     "squared": PairRule(2, eta0=0.05, l2=0.3),
     "logistic": PairRule(3, schedule=2, eta0=0.5, power=0.6, l2=0.01),
     "no penalty": PairRule(1, schedule=3, eta0=0.02),

@@ -11,7 +11,6 @@ from scipy.stats import chisquare
 
 from leanrank.errors import InputError
 from leanrank.solvers.sampling.pair_sampling import (
-    count_pairs,
     document_keys,
     draw_pairs,
     fill_uniform,
@@ -51,12 +50,8 @@ def chi_square(law, higher, lower):
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("weights", [None, WEIGHT])
 @pytest.mark.parametrize("query_weight", [None, QUERY_WEIGHT])
-@pytest.mark.parametrize("over", ["pairs", "queries", "rejection"])
+@pytest.mark.parametrize("over", ["pairs", "queries"])
 def test_frequencies_are_those_of_the_exact_law(over, weights, query_weight, keyed):
-    if over == "rejection" and query_weight is not None:
-        with pytest.raises(InputError, match="rejection"):
-            index_pairs(Y, PTR, over=over, query_weight=query_weight)
-        return
     keys = np.random.default_rng(0).normal(size=len(Y)) if keyed else None
     index = index_pairs(
         Y, PTR, over=over, sample_weight=weights, query_weight=query_weight, keys=keys
@@ -111,7 +106,7 @@ def contents(index, X, y, n=500):
     return np.hstack([X[higher], X[lower], y[higher, None], y[lower, None]])
 
 
-@pytest.mark.parametrize("over", ["pairs", "queries", "rejection"])
+@pytest.mark.parametrize("over", ["pairs", "queries"])
 def test_draws_do_not_depend_on_the_order_of_rows_and_queries(over):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(len(Y), 4))
@@ -145,16 +140,6 @@ def test_keys_are_the_same_for_sparse_and_dense():
     assert np.array_equal(document_keys(X), document_keys(csr_array(X)))
     single = document_keys(X.astype(np.float32))
     assert np.allclose(single, document_keys(X), atol=1e-5)
-
-
-def test_count_is_that_of_a_list():
-    listed = sum(
-        Y[i] > Y[j]
-        for q in range(len(PTR) - 1)
-        for i in range(PTR[q], PTR[q + 1])
-        for j in range(PTR[q], PTR[q + 1])
-    )
-    assert count_pairs(Y, PTR) == listed > 0
 
 
 def test_extreme_weights():

@@ -8,7 +8,16 @@ from scipy.stats import chisquare
 
 from leanrank.errors import InputError
 from leanrank.solvers.sampling.pair_sampling import new_state
-from leanrank.solvers.sampling.pamir import draw_triplets, make_retrieval_block, take_steps
+from leanrank.solvers.sampling.pamir import fill_triplets, make_retrieval_block, take_steps
+
+
+def draw_triplets(block, n, generator):
+    """Draw rows (query, relevant picture, other picture) as the steps do."""
+    out = np.zeros((n, 3), dtype=np.int64)
+    queries, pairs = np.zeros(n, dtype=np.int64), np.zeros((n, 2), dtype=np.int64)
+    fill_triplets(block.triplets, block.n_pictures, generator, queries, pairs, n)
+    out[:, 0], out[:, 1:] = queries, pairs
+    return out
 
 
 def problem(seed, n_queries=5, n_terms=7, n_pictures=12, n_features=6):

@@ -11,6 +11,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.losses.base import Labels
 from leanrank.rankers.boosting.boosted import BoostedRanker, Callback, HeldOut
+from leanrank.rankers.validation import BestSoFar
 from leanrank.solvers.boosting.measure_boosting import boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 
@@ -69,7 +70,7 @@ class AdaRank(BoostedRanker):
     True
     """
 
-    _stops_by_training: ClassVar[bool] = True
+    stops_by_training: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -94,32 +95,32 @@ class AdaRank(BoostedRanker):
         self.verbose = verbose
         self.callback = callback
 
-    def _boost(self, data: RankingData, labels: Labels, held_out: HeldOut | None) -> None:
+    def _boost(
+        self, data: RankingData, labels: Labels, held_out: HeldOut | None, best: BestSoFar
+    ) -> None:
         for name in ("gain_weight", "offset"):
             if getattr(labels, name) is not None:
                 raise InputError(
                     f"AdaRank sees whole rankings, so {name} has no meaning there: leave it out"
                 )
         weak = SingleFeatures(data, self.measure, self.convention, self.signs, self.n_jobs)
-        coef, best, best_quality = np.zeros(data.n_features), np.zeros(data.n_features), -np.inf
-        self.n_iter_ = 0
+        coef = np.zeros(data.n_features)
         rounds = boost_measure(weak.table, weak.add, weak.query_weight, self.n_rounds, self.repeats)
         for count, (chosen, value, quality) in enumerate(rounds, start=1):
             feature, step = int(weak.features[chosen]), float(value * weak.signs[chosen])
             coef[feature] += step
             entry: dict[str, Any] = {"round": count, "feature": feature, "value": step}
             entry[self.measure] = quality
+            judged = best.sign * quality
             if held_out is not None:
                 held_out.scores += step * held_out.column(feature).astype(np.float64)
-                entry["validation"] = held_out.measured()
-                quality = held_out.sign * entry["validation"]
+                judged = entry["validation"] = held_out.measured()
             self._report(entry)
-            if quality > best_quality:
-                best, best_quality, self.n_iter_ = coef.copy(), quality, count
-            if self.patience is not None and count - self.n_iter_ >= self.patience:
+            if best.update(count, judged, coef.copy()):
                 break
-        self.coef_ = best
-        if not best.any():
+        self.coef_ = np.zeros(data.n_features) if best.model is None else best.model
+        self.n_iter_ = best.at
+        if not self.coef_.any():
             warnings.warn(
                 f"AdaRank learned a model without features: none ranks with {self.measure} above 0",
                 DataWarning,

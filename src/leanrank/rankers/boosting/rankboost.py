@@ -16,7 +16,8 @@ from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.rankers.boosting.boosted import BoostedRanker, Callback, HeldOut
-from leanrank.rankers.sampling.stochastic import check_whole
+from leanrank.rankers.inputs import check_whole
+from leanrank.rankers.validation import BestSoFar
 from leanrank.solvers.boosting.rounds import boost
 from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
 
@@ -123,7 +124,9 @@ class RankBoost(BoostedRanker):
         self.verbose = verbose
         self.callback = callback
 
-    def _boost(self, data: RankingData, labels: Labels, held_out: HeldOut | None) -> None:
+    def _boost(
+        self, data: RankingData, labels: Labels, held_out: HeldOut | None, best: BestSoFar
+    ) -> None:
         if self.n_thresholds is not None:
             check_whole("n_thresholds", self.n_thresholds)
         executor = make_executor(self.n_jobs)
@@ -144,9 +147,9 @@ class RankBoost(BoostedRanker):
                 held_out.scores[cut_values(cut, held_out.column(cut.feature))] += value
                 entry[self.measure] = held_out.measured()
             self._report(entry)
-            if held_out is not None and held_out.is_over(self.patience):
+            if held_out is not None and best.update(len(found), entry[self.measure], found):
                 break
-        self.n_iter_ = len(found) if held_out is None else held_out.best_round
+        self.n_iter_ = len(found) if held_out is None else best.at
         self.weak_rankers_ = found[: self.n_iter_]
         self.objective_ = float(self.history_[self.n_iter_ - 1]["loss"]) if found else np.nan
         self._model = self._sum_of(self.weak_rankers_, {})

@@ -87,7 +87,7 @@ class FenchelRank(PenalizedRanker):
         return SquaredHingeLoss()
 
     def _fit_problem(self, problem: Problem, w: FloatArray | None = None) -> FloatArray:
-        radius = check_number("radius", self.radius)
+        radius = check_number("radius", self.radius, high=1e150)
         self._check_stopping()
         solution = solve_fenchel(
             problem,
@@ -106,7 +106,7 @@ class FenchelRank(PenalizedRanker):
                 f"{solution.gap:.2g}, above tol={self.tol:g}: raise max_iter or tol, or use "
                 "variant='corrective'",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return solution.w
 

@@ -10,8 +10,14 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
-from leanrank.rankers.sampling.sampled_pairs import SampledPairRanker, check_eta0, largest_step
-from leanrank.rankers.sampling.stochastic import Callback, check_whole
+from leanrank.rankers.inputs import check_whole
+from leanrank.rankers.sampling.sampled_pairs import (
+    SampledPairRanker,
+    check_eta0,
+    largest_step,
+    refuse_idle_rates,
+)
+from leanrank.rankers.sampling.stochastic import Callback
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
     PairRule,
@@ -35,7 +41,7 @@ class RSRank(SampledPairRanker):
         What a pair of levels weighs; an array has the lowest level first, row the winner's. The
         weights are divided by their mean over pairs, so alpha does not depend on their scale.
     loss : {"hinge", "squared-hinge", "squared", "logistic"}, default="hinge"
-    sampling : {"pairs", "queries", "rejection"}, default="queries"
+    sampling : {"pairs", "queries"}, default="queries"
         Which pairs are equally likely; see ``SPD``.
     truncate_every : int, default=1000
         θ, the steps between truncations.
@@ -108,6 +114,7 @@ class RSRank(SampledPairRanker):
         return make_pair_block(data.X, labels, over=self.sampling, importance=self.importance)
 
     def _rule(self, block: PairBlock) -> PairRule:
+        refuse_idle_rates(self)
         eta0 = check_eta0(self.eta0)
         ceiling = self.ceiling
         return PairRule(

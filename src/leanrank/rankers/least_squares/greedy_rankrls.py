@@ -18,6 +18,7 @@ from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.rankers.base import BaseRanker, check_number, validated_matrix
+from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.least_squares.held_out import (
     RULES,
     choose_size,
@@ -315,8 +316,9 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
             most = self.max_features
             if most is None:
                 most = n_features if self.budget is not None else MOST_FEATURES
-            return min(n_features, _whole("max_features", most))
-        steps = _whole("n_features_to_select", wanted, " or 'auto'")
+            return min(n_features, check_whole("max_features", most))
+        refuse_idle(self, ("max_features", "select_by", "rule"), "a fixed number of features")
+        steps = check_whole("n_features_to_select", wanted)
         if steps > n_features:
             raise InputError(
                 f"n_features_to_select={steps} is more than the {n_features} features of X"
@@ -326,7 +328,7 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
     def _choice(self, n_features: int) -> Choice:
         n_candidates = self.candidates
         if n_candidates is not None:
-            n_candidates = _whole("candidates", n_candidates)
+            n_candidates = check_whole("candidates", n_candidates)
         costs = None
         if self.costs is not None:
             costs = np.asarray(self.costs, dtype=np.float64)
@@ -371,7 +373,7 @@ def _warn_of_constants(selected: IntArray, constant: BoolArray) -> None:
             "every feature is constant within every query, so all weights are 0: give features "
             "that differ between the documents of a query",
             DataWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     elif idle:
         warnings.warn(
@@ -379,7 +381,7 @@ def _warn_of_constants(selected: IntArray, constant: BoolArray) -> None:
             "every query, and got weight 0, as no other feature lowers the leave-query-out error: "
             f"ask for at most {len(selected) - idle} features",
             DataWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -387,9 +389,3 @@ def _only(data: RankingData, features: IntArray) -> RankingData:
     names = data.feature_names
     chosen = None if names is None else [names[i] for i in features]
     return data.replace(X=data.X[:, features], feature_names=chosen)
-
-
-def _whole(name: str, value: Any, more: str = "") -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"{name}={value!r} must be a positive whole number{more}")
-    return int(value)

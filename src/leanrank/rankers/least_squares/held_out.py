@@ -59,10 +59,10 @@ def warn_of_single_query(centred: Centred, what: str) -> None:
     """Say that leave-query-out has nothing to go by."""
     if centred.only_query >= 0:
         warnings.warn(
-            f"only one query takes part in training, and without it there is no model: {what}; "
-            "give qid, or choose by validation",
+            "only one query has labels that differ, and without it there is no model, so "
+            f"leave-query-out says nothing: {what}; give qid, or choose by validation",
             DataWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

@@ -13,16 +13,16 @@ from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, ModelError
 from leanrank.execution import make_executor, single_threaded_blas
+from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.rankers.base import BaseRanker, check_finite, check_number, validated_matrix
+from leanrank.rankers.inputs import refuse_idle
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
 from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
 from leanrank.solvers.least_squares.spectrum import DualSpectrum, factorise_kernel
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from leanrank.model import LinearModel
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
@@ -85,22 +85,17 @@ class KernelRankRLS(BaseRanker):
         self.normalize = normalize
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
-        """Learn the coefficients; takes what ``RankRLS.fit`` takes."""
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        del held_out
         alpha = check_number("alpha", self.alpha, open_low=True)
-        with single_threaded_blas():
-            data, spectrum, columns = self._factorised(X, y, qid, options)
-            centred = spectrum.centred
-            grouped = centred.root * spectrum.dual_coefficients(alpha)
-        self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = int(data.informative.sum())
+        spectrum, columns = self._factorised(data, labels)
+        grouped = spectrum.centred.root * spectrum.dual_coefficients(alpha)
         if self.kernel == "precomputed":  # columns of new rows come in the order given here
             self.dual_coef_ = np.empty(len(grouped))
             self.dual_coef_[columns] = grouped
         else:
             self.dual_coef_ = grouped
             self.X_fit_ = data.X
-        return self
 
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first."""
@@ -149,37 +144,45 @@ class KernelRankRLS(BaseRanker):
         listed = [self.alpha] if alphas is None else list(alphas)
         grid = np.array([check_number("alpha", a, open_low=True) for a in listed])
         with single_threaded_blas():
-            data, spectrum, _ = clone(self)._factorised(X, y, qid, options)
+            twin = clone(self)
+            data, labels = twin._data_and_labels(X, y, qid, **options)
+            spectrum, _ = twin._factorised(data, labels)
             scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
         return scores if data is X else data.restore(scores.T).T
 
-    def _factorised(
-        self, X: Any, y: Any, qid: Any, options: dict[str, Any]
-    ) -> tuple[RankingData, DualSpectrum, Any]:
-        """Check the input and factorise its kernel matrix; also the columns in grouped order."""
+    def _data_and_labels(
+        self, X: Any, y: Any = None, qid: Any = None, **options: Any
+    ) -> tuple[RankingData, Labels]:
+        data, labels = super()._data_and_labels(X, y, qid, **options)
+        self._order = None if data is X else data.order  # that of the columns of a kernel
+        return data, labels
+
+    def _factorised(self, data: RankingData, labels: Labels) -> tuple[DualSpectrum, Any]:
+        """Factorise the kernel matrix; also return its columns in grouped order."""
         if self.kernel not in KERNELS:
             raise InputError(f"kernel={self.kernel!r} must be one of {KERNELS}")
-        data, labels = self._data_and_labels(X, y, qid, **options)
+        used = {"poly": ("gamma", "degree", "coef0"), "rbf": ("gamma",)}.get(self.kernel, ())
+        idle = [name for name in ("gamma", "degree", "coef0") if name not in used]
+        refuse_idle(self, idle, f"kernel={self.kernel!r}")
         if len(data) > LARGEST_FACTORISATION:
             raise InputError(
                 f"the kernel matrix of {len(data):,} documents is too large, at most "
                 f"{LARGEST_FACTORISATION:,}: take a sample, or scikit-learn's Nystroem and RankRLS"
             )
-        columns: Any = slice(None)
+        columns: Any = slice(None)  # of a precomputed kernel, in the order of its rows
         if self.kernel == "precomputed":
             if data.n_features != len(data):
                 raise InputError(
                     f"a precomputed kernel must be square, not {len(data)} × {data.n_features}"
                 )
-            if data is not X and data.order is not None:
-                columns = data.order
+            columns = slice(None) if self._order is None else self._order
             dense = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
             kernel = dense.astype(np.float64)[:, columns]
         else:
             kernel = self._similarities(data.X, data.X)
         centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
         outer = centred.project(centred.root[:, None] * kernel.T).T
-        return data, factorise_kernel(centred, outer), columns
+        return factorise_kernel(centred, outer), columns
 
     def _similarities(self, left: Matrix, right: Matrix) -> FloatArray:
         from sklearn.metrics.pairwise import pairwise_kernels

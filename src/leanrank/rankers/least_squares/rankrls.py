@@ -70,10 +70,9 @@ class RankRLS(BaseRanker):
         alpha = check_number("alpha", self.alpha)
         loss = SquaredLoss()
         plan = loss.prepare(labels)
-        with single_threaded_blas():
-            if len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION:
-                return solve_ridge_dual(Centred.from_plan(data.X, plan), alpha)
-            return solve_ridge(Problem(data.X, loss, plan, make_executor(self.n_jobs)), alpha)
+        if len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION:
+            return solve_ridge_dual(Centred.from_plan(data.X, plan), alpha)
+        return solve_ridge(Problem(data.X, loss, plan, make_executor(self.n_jobs)), alpha)
 
     def path(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.execution import make_executor, single_threaded_blas
+from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.rankers.base import BaseRanker
@@ -85,17 +85,16 @@ class RankRLSCV(BaseRanker):
         grid = check_alphas(self.alphas)
         if grid[0] <= 0:
             raise InputError("alphas must be positive: without a penalty a left-out query is open")
-        with single_threaded_blas():
-            centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
-            warn_of_single_query(centred, "the largest alpha is taken")
-            spectrum = factorise(centred)
-            scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
-            values = measure_scores(scores, centred, data, self.measure, self.convention)
-            # from the simplest model to the most flexible
-            chosen = len(grid) - 1 - choose_size(values[::-1], self.rule)
-            self.alphas_ = grid
-            self.alpha_ = float(grid[chosen])
-            with np.errstate(invalid="ignore"):
-                means = np.nanmean(values, axis=1)
-            self.measures_ = -means if self.measure == "loss" else means
-            return spectrum.weights(self.alpha_)
+        centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
+        warn_of_single_query(centred, "the largest alpha is taken")
+        spectrum = factorise(centred)
+        scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
+        values = measure_scores(scores, centred, data, self.measure, self.convention)
+        # from the simplest model to the most flexible
+        chosen = len(grid) - 1 - choose_size(values[::-1], self.rule)
+        self.alphas_ = grid
+        self.alpha_ = float(grid[chosen])
+        with np.errstate(invalid="ignore"):
+            means = np.nanmean(values, axis=1)
+        self.measures_ = -means if self.measure == "loss" else means
+        return spectrum.weights(self.alpha_)

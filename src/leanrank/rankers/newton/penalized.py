@@ -90,8 +90,7 @@ class PenalizedRanker(BaseRanker):
         )
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
-        with single_threaded_blas():
-            return self._fit_problem(self._problem(data, labels), self._starting_point(data))
+        return self._fit_problem(self._problem(data, labels), self._starting_point(data))
 
     def _problem(self, data: RankingData, labels: Labels) -> Problem:
         loss, plan = self._prepare(labels)
@@ -120,7 +119,7 @@ class PenalizedRanker(BaseRanker):
                 f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
                 f"above tol={self.tol:g}: {remedy}, or bring features to one scale",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if not np.isfinite(solution.w).all():
             raise InputError(

@@ -16,13 +16,16 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
+from leanrank.rankers.inputs import check_whole
 from leanrank.rankers.sampling.sampled_pairs import (
     CURVATURE,
     SampledPairRanker,
     check_eta0,
     check_pegasos,
+    rate_for,
+    refuse_idle_rates,
 )
-from leanrank.rankers.sampling.stochastic import Callback, check_whole
+from leanrank.rankers.sampling.stochastic import Callback
 from leanrank.rankers.sampling.unlabeled import join_unlabeled, take_missing_labels
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
@@ -63,7 +66,7 @@ class LCRA(SampledPairRanker):
         name or by number.
     loss : {"hinge", "squared", "squared-hinge", "logistic"}, default="hinge"
         Of labelled pairs. Losses are summed over the pairs of a step, as published.
-    sampling : {"pairs", "queries", "rejection"}, default="pairs"
+    sampling : {"pairs", "queries"}, default="pairs"
         How labelled pairs are drawn; unlabelled ones are all equally likely.
     n_steps : int, default=100_000
         Steps of a pass.
@@ -98,7 +101,7 @@ class LCRA(SampledPairRanker):
     True
     """
 
-    _takes_unlabeled: ClassVar[bool] = True
+    takes_unlabeled: ClassVar[bool] = True
 
     views_: list[IntArray]
 
@@ -196,6 +199,7 @@ class LCRA(SampledPairRanker):
         self, block: ViewedBlock, n_features: int, seed: int, n_passes: int
     ) -> ViewedState:
         del n_passes
+        refuse_idle_rates(self)
         rule = PairRule(
             loss=pair_loss_code(self.loss),
             schedule=schedule_code(self.learning_rate),
@@ -254,7 +258,7 @@ class LCRA(SampledPairRanker):
                 hidden = block.hidden
                 pull = 4.0 * views.mu * views.n_unlabeled * len(out)
                 size += pull * largest_pair(hidden.rows, hidden.index, hidden.width, member)
-            out[v] = 1.0 / size if size > 0.0 else 1.0
+            out[v] = rate_for(size)
         return out
 
 

@@ -13,7 +13,8 @@ from leanrank.errors import InputError
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import check_number
-from leanrank.rankers.sampling.stochastic import Callback, StochasticRanker, check_whole
+from leanrank.rankers.inputs import check_whole, refuse_idle
+from leanrank.rankers.sampling.stochastic import Callback, StochasticRanker
 from leanrank.solvers.sampling.ftrl import (
     FTRLRule,
     FTRLState,
@@ -141,6 +142,8 @@ class MinBatSRank(StochasticRanker):
         return self._scale(block, check_whole("epochs", self.epochs))
 
     def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
+        if self.batch_pairs is not None:
+            check_whole("batch_pairs", self.batch_pairs)
         return make_batches(data.X, labels, get_loss(self.loss), self.batch_pairs)
 
     def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
@@ -152,6 +155,8 @@ class MinBatSRank(StochasticRanker):
                 raise InputError(
                     f"{name}={getattr(self, name)!r} is not known: use {known[0]!r} or {known[1]!r}"
                 )
+        if self.rates == "uniform":
+            refuse_idle(self, ("rho",), "rates='uniform'")
         self.alpha_ = alpha * self._scale(block, n_passes) if self.relative else alpha
         rule = FTRLRule(self.alpha_, gamma, rho, self.rates == "uniform", self.l1 == "per_step")
         return FTRLState.start(rule, n_features, seed)

@@ -15,9 +15,8 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.rankers.base import check_finite, check_number
-from leanrank.rankers.inputs import seed_of
-from leanrank.rankers.sampling.stochastic import check_whole
-from leanrank.rankers.validation import check_measure
+from leanrank.rankers.inputs import check_whole, seed_of
+from leanrank.rankers.validation import BestSoFar, check_measure
 from leanrank.solvers.sampling.pair_sampling import new_state
 from leanrank.solvers.sampling.pamir import RetrievalBlock, make_retrieval_block, take_steps
 
@@ -116,12 +115,9 @@ class PAMIRRetriever(BaseEstimator):
         validation : (Q, P, relevance), optional
             Other queries, or other pictures, or both.
         """
-        from leanrank.metrics import Measure
-
         check_measure(self)
+        best = BestSoFar(self.measure, self.patience)
         epochs = check_whole("epochs", self.epochs)
-        patience = epochs if self.patience is None else check_whole("patience", self.patience)
-        sign = 1.0 if Measure.parse(self.measure).higher_is_better else -1.0
         Q, P, relevance = _checked(Q, P, relevance)
         block = make_retrieval_block(Q, P, relevance)
         self._start(Q.shape[1], P.shape[1])
@@ -131,18 +127,14 @@ class PAMIRRetriever(BaseEstimator):
                 raise InputError("validation must be a triple (Q, P, relevance)")
             held_out = _checked(*validation)
             self._check_width(held_out[0], held_out[1])
-        best, best_value, best_epoch = None, -np.inf, 0
         for epoch in range(1, epochs + 1):
             self._pass(block, held_out)
-            if held_out is None:
-                continue
-            value = sign * self.history_[-1][self.measure]
-            if value > best_value:
-                best, best_value, best_epoch = self.coef_.copy(), value, epoch
-            if epoch - best_epoch >= patience:
-                break
-        if best is not None:
-            self.coef_, self.n_iter_ = best, best_epoch
+            if held_out is not None:
+                value = self.history_[-1][self.measure]
+                if best.update(epoch, value, self.coef_.copy()):
+                    break
+        if best.at:
+            self.coef_, self.n_iter_ = best.model, best.at
         return self
 
     def partial_fit(self, Q: Any, P: Any, relevance: Any) -> Self:

@@ -8,7 +8,8 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.losses.pair_slopes import PAIR_LOSSES
 from leanrank.rankers.base import check_number
-from leanrank.rankers.sampling.stochastic import StochasticRanker, check_whole
+from leanrank.rankers.inputs import check_whole, refuse_idle
+from leanrank.rankers.sampling.stochastic import StochasticRanker
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
     PairRule,
@@ -58,7 +59,21 @@ def check_eta0(eta0: Any, name: str = "eta0") -> float | None:
 def largest_step(block: PairBlock, loss: str, member: FloatArray | None = None) -> float:
     """Choose η₀ by the size of the pairs: a step then about settles the largest of them."""
     size = largest_pair(block.rows, block.index, block.width, member)
-    return 1.0 / (CURVATURE.get(loss, 1.0) * size) if size > 0.0 else 1.0
+    return rate_for(CURVATURE.get(loss, 1.0) * size)
+
+
+def rate_for(size: float) -> float:
+    """Return the rate for pairs of a squared norm, finite even for the smallest features."""
+    return 1.0 / max(size, 1e-300) if size > 0.0 else 1.0
+
+
+def refuse_idle_rates(ranker: Any) -> None:
+    """Refuse parameters of the rate that its schedule does not use."""
+    schedule = f"learning_rate={ranker.learning_rate!r}"
+    if ranker.learning_rate != "invscaling":
+        refuse_idle(ranker, ("power_t",), schedule)
+    if ranker.learning_rate == "pegasos":
+        refuse_idle(ranker, ("eta0",), schedule)
 
 
 def check_pegasos(learning_rate: str, l2: float) -> None:

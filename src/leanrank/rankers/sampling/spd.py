@@ -9,13 +9,15 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import PAIR_LOSSES, pair_loss_code
 from leanrank.rankers.base import check_number
+from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.sampling.sampled_pairs import (
     SampledPairRanker,
     check_eta0,
     check_pegasos,
     largest_step,
+    refuse_idle_rates,
 )
-from leanrank.rankers.sampling.stochastic import Callback, check_whole
+from leanrank.rankers.sampling.stochastic import Callback
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
     PairRule,
@@ -42,9 +44,8 @@ class SPD(SampledPairRanker):
     loss : str, default="hinge"
         "hinge", "squared-hinge", "squared", "logistic", or "passive-aggressive": the smallest step
         that settles the pair, without a penalty.
-    sampling : {"pairs", "queries", "rejection"}, default="pairs"
-        Every pair is equally likely; or every query is, and then its pairs; or documents are drawn
-        from all until two make a pair, which is "pairs" done slowly, as published for LCRA.
+    sampling : {"pairs", "queries"}, default="pairs"
+        Every pair is equally likely; or every query is, and then its pairs are.
     n_steps : int, default=100_000
         Pairs of a pass.
     epochs : int, default=1
@@ -137,6 +138,7 @@ class SPD(SampledPairRanker):
         passive = self.loss == PASSIVE_AGGRESSIVE
         if not passive:
             pair_loss_code(self.loss, (*PAIR_LOSSES, PASSIVE_AGGRESSIVE))
+        self._refuse_idle(passive)
         alpha = 0.0 if passive else check_number("alpha", self.alpha)
         l1 = alpha * check_number("l1_ratio", self.l1_ratio, high=1.0)
         l2 = alpha - l1
@@ -158,6 +160,19 @@ class SPD(SampledPairRanker):
             project=bool(self.project) and l2 > 0.0,
             every=check_whole("truncate_every", self.truncate_every),
         )
+
+    def _refuse_idle(self, passive: bool) -> None:
+        if passive:
+            idle = ("alpha", "l1_ratio", "learning_rate", "eta0", "power_t", "project")
+            refuse_idle(self, (*idle, "truncate_every"), f"loss={self.loss!r}")
+            return
+        refuse_idle(self, ("C",), f"loss={self.loss!r}")
+        refuse_idle_rates(self)
+        l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
+        if not l1 > 0.0:
+            refuse_idle(self, ("truncate_every",), "no ℓ1 penalty")
+        if not l2 > 0.0:
+            refuse_idle(self, ("project",), "no ℓ2² penalty")
 
     def _averages(self) -> bool:
         if self.average is None:

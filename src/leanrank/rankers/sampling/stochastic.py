@@ -6,7 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from leanrank.errors import DataWarning, InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Edges, Labels
 from leanrank.rankers.base import BaseRanker
-from leanrank.rankers.inputs import seed_of
+from leanrank.rankers.inputs import check_whole, seed_of
 from leanrank.rankers.preferences import count_informative
-from leanrank.rankers.validation import check_measure, held_out_data
+from leanrank.rankers.validation import BestSoFar, check_measure
 from leanrank.solvers.sampling.pair_sampling import document_keys
 
 if TYPE_CHECKING:
@@ -33,27 +33,6 @@ _ANY_TIME = frozenset(
     }
 )
 """Parameters that may change while a run goes on; the state holds what the others said."""
-
-
-class RunState(Protocol):
-    """All that a run knows; small, picklable, and enough to go on with the same bits."""
-
-    epoch: int
-    documents: int
-
-    def grow(self, n_features: int) -> None:
-        """Make room for features that were not there before."""
-
-    def weights(self) -> FloatArray:
-        """Give the weights so far."""
-
-
-class Block(Protocol):
-    """Whole queries, prepared for a pass; ``active`` lists those that take part."""
-
-    @property
-    def active(self) -> IntArray:
-        """The queries to learn from."""
 
 
 class StochasticRanker(BaseRanker):
@@ -82,6 +61,8 @@ class StochasticRanker(BaseRanker):
         Only with validation data: the pass whose weights are ``coef_``.
     """
 
+    takes_validation: ClassVar[bool] = True
+
     # the parameters that every subclass has
     epochs: int
     shuffle: bool
@@ -108,53 +89,6 @@ class StochasticRanker(BaseRanker):
     def _pass(self, state: Any, block: Any, order: IntArray) -> float:
         """Learn from the queries of ``order`` in turn; give their mean loss before each step."""
         raise AssertionError(f"{type(self).__name__} must define _pass")
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        validation: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        gain_weight: Any = None,
-        offset: Any = None,
-        preferences: Any = None,
-    ) -> Self:
-        """Learn the weights in ``epochs`` passes.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight, gain_weight, offset, preferences
-            As for every ranker.
-        validation : RankingData or (X, y, qid), optional
-            Where to measure the model after each pass: the best one is kept, and after ``patience``
-            passes without a better one the run stops.
-
-        Returns
-        -------
-        self
-        """
-        check_measure(self)
-        data, labels = self._data_and_labels(
-            X,
-            y,
-            qid,
-            group=group,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            gain_weight=gain_weight,
-            offset=offset,
-            preferences=preferences,
-        )
-        held_out = held_out_data(self, validation)
-        self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = count_informative(data, labels)
-        with single_threaded_blas():
-            self._run(data, labels, held_out)
-        return self
 
     def fit_stream(self, source: Any, **options: Any) -> Self:
         """Learn from more data than fits in memory.
@@ -196,6 +130,7 @@ class StochasticRanker(BaseRanker):
             if first:
                 self._start(block, data.n_features, 1)
             self.coef_ = self._pass_and_report(block, block.active, time.perf_counter())
+        self._check_learned()
         if hasattr(self, "best_epoch_"):
             del self.best_epoch_  # the weights are no longer that pass's
         return self
@@ -216,10 +151,10 @@ class StochasticRanker(BaseRanker):
         self.n_features_in_ = n_features
         return self
 
-    def _run(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        epochs, patience = check_whole("epochs", self.epochs), None
-        if self.patience is not None:
-            patience = check_whole("patience", self.patience)
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        check_measure(self)
+        best = BestSoFar(self.measure, self.patience)
+        epochs = check_whole("epochs", self.epochs)
         block = self._block(data, labels)
         go_on = self.warm_start and getattr(self, "state_", None) is not None
         if go_on and len(self.state_.weights()) == data.n_features:
@@ -230,7 +165,6 @@ class StochasticRanker(BaseRanker):
         if self.shuffle:
             active = content_order(data, active, labels.edges)
         self.history_ = []
-        best: tuple[float, int, FloatArray] | None = None
         start = time.perf_counter()
         for self.n_iter_ in range(1, epochs + 1):
             order = active
@@ -238,22 +172,13 @@ class StochasticRanker(BaseRanker):
                 key = [int(self.state_.seed), int(self.state_.epoch)]
                 order = active[np.random.default_rng(key).permutation(len(active))]
             w = self._pass_and_report(block, order, start, held_out)
-            if held_out is None:
-                continue
-            value = self._quality(self.history_[-1])
-            if np.isnan(value):
-                raise InputError(
-                    f"{self.measure} is not defined on any query of the validation data: choose "
-                    "another measure, or other data"
-                )
-            if w.any() and (best is None or value > best[0]):
-                best = (value, self.n_iter_, w)
-            # a threshold that suits the whole run may let no feature in for a while
-            if patience is not None and best is not None and self.n_iter_ - best[1] >= patience:
-                break
-        self.coef_ = self.state_.weights() if best is None else best[2]
-        if best is not None:
-            self.best_epoch_ = best[1]
+            if held_out is not None:
+                value = self.history_[-1][self.measure]
+                if best.update(self.n_iter_, value, w if w.any() else None):
+                    break
+        self.coef_ = self.state_.weights() if best.model is None else best.model
+        if best.at:
+            self.best_epoch_ = best.at
         elif hasattr(self, "best_epoch_"):
             del self.best_epoch_  # of an earlier fit
         if not self.coef_.any():
@@ -265,7 +190,7 @@ class StochasticRanker(BaseRanker):
             )
 
     def _start(self, block: Any, n_features: int, n_passes: int) -> None:
-        self.state_ = self._begin(block, n_features, self._seed(), n_passes)
+        self.state_ = self._begin(block, n_features, seed_of(self.random_state), n_passes)
         self._begun_with = self._parameters_of_state()
 
     def _parameters_of_state(self) -> dict[str, Any]:
@@ -316,15 +241,6 @@ class StochasticRanker(BaseRanker):
             self.callback(entry)
         return w
 
-    def _quality(self, entry: dict[str, Any]) -> float:
-        from leanrank.metrics import Measure
-
-        value = float(entry[self.measure])
-        return value if Measure.parse(self.measure).higher_is_better else -value
-
-    def _seed(self) -> int:
-        return seed_of(self.random_state)
-
     def _check_same_features(self, X: Any) -> None:
         """Refuse a block whose features are not those of the blocks before it."""
         self._features_to_score(X)
@@ -358,15 +274,3 @@ def content_order(data: RankingData, queries: IntArray, edges: Edges | None = No
     mean = np.bincount(query_of, weight * data.y, minlength=n_queries) / mass
     key = np.bincount(query_of, weight * (data.y - mean[query_of]) * along, minlength=n_queries)
     return queries[np.argsort(key[queries], kind="stable")]
-
-
-def check_whole(name: str, value: Any, low: int = 1) -> int:
-    """Check a parameter that counts something.
-
-    >>> check_whole("epochs", 0)
-    Traceback (most recent call last):
-    leanrank.errors.InputError: epochs=0 must be a whole number, at least 1
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(f"{name}={value!r} must be a whole number, at least {low}")
-    return int(value)

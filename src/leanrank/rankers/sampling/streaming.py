@@ -59,8 +59,8 @@ def fit_stream(
         What to do with features that appear on the way: make room for them, or put them all in
         2^BITS buckets. ``coef_`` has a weight for each feature either way.
     progress : callable, optional
-        Called after each chunk with a dict: queries, documents, documents_per_second, support,
-        sparsity.
+        Called after each chunk with a dict: queries and documents of this pass so far,
+        documents_per_second, support, sparsity.
 
     Returns
     -------
@@ -105,7 +105,7 @@ class _Run:
         validation: Any,
         progress: Progress | None,
     ) -> None:
-        from leanrank.rankers.sampling.stochastic import check_whole
+        from leanrank.rankers.inputs import check_whole
         from leanrank.rankers.validation import as_data, check_measure
 
         self.ranker = ranker
@@ -136,10 +136,10 @@ class _Run:
         }
         self.epoch = 0
         self.position: Position | None = None
-        self.queries = self.documents = 0  # of all passes
+        self.queries = self.documents = 0  # read in this pass
         self.width = 0  # features seen
         self.start = time.perf_counter()
-        self.documents_before = 0
+        self.learned = 0  # documents of all passes since the start
 
     def go(self, checkpoint: str | os.PathLike[str] | None) -> None:
         if checkpoint is None:
@@ -166,6 +166,8 @@ class _Run:
         every = EVERY if self.every is None and checkpoint is not None else self.every
         history = list(getattr(ranker, "history_", [])) if self.queries else []
         while self.epoch < self.epochs:
+            if self.position is None:
+                self.queries = self.documents = 0
             since = self.queries
             for chunk, position in self.stream.read(self.position):
                 self._learn(chunk)
@@ -177,8 +179,8 @@ class _Run:
             self.epoch, self.position = self.epoch + 1, None
             if not self.queries:
                 raise InputError("the stream is empty: there is nothing to learn from")
-            if history and history[-1]["queries"] == self.queries:
-                history.pop()
+            if history and history[-1]["epoch"] == self.epoch - 1 and self.queries == since:
+                history.pop()  # the pass ended where that entry was made
             history.append(self._entry())
             self._save(checkpoint, history)
         ranker.history_ = history
@@ -211,10 +213,14 @@ class _Run:
             chunk = hash_features(chunk, self.bits)
         elif hasattr(ranker, "n_features_in_"):
             chunk = self._same_features(chunk)
+        counted = (ranker.n_queries_, ranker.n_informative_queries_) if self.epoch else None
         ranker.partial_fit(chunk)
-        del ranker.history_[:-1]  # one entry a chunk would add up in an endless stream
+        if counted is not None:  # a later pass meets the same queries
+            ranker.n_queries_, ranker.n_informative_queries_ = counted
+        del ranker.history_[:-1]  # one entry per chunk would add up in an endless stream
         self.queries += chunk.n_queries
         self.documents += len(chunk)
+        self.learned += len(chunk)
         if self.progress is not None:
             self.progress(self._report())
 
@@ -245,7 +251,7 @@ class _Run:
             "documents": self.documents,
             "support": support,
             "sparsity": support / max(1, len(ranker.coef_)),
-            "documents_per_second": (self.documents - self.documents_before) / seconds,
+            "documents_per_second": self.learned / seconds,
         }
 
     def _entry(self) -> dict[str, Any]:
@@ -291,7 +297,7 @@ class _Run:
             self.ranker.coef_ = np.zeros(self.ranker.n_features_in_)
         self.epoch, self.position = found.epoch, found.position
         self.queries, self.width = found.notes["queries"], found.notes["width"]
-        self.documents = self.documents_before = found.notes["documents"]
+        self.documents = found.notes["documents"]
 
     def _coef(self) -> Any:
         if self.bits is None:

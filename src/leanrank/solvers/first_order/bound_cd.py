@@ -91,7 +91,8 @@ def solve_bound_cd(
         if converged or n_iter >= max_iter:
             return Solution(w, objective, gap, free_residual, n_iter, converged, history)
         sweeps = min(SWEEPS_BETWEEN_CHECKS, max_iter - n_iter)
-        _sweeps(evaluate, arrays, *columns, query_of, n_queries, beta, table, w, u, g, sweeps)
+        for _ in range(sweeps):
+            _sweep(evaluate, arrays, *columns, query_of, n_queries, beta, table, w, u, g)
         n_iter += sweeps
 
 
@@ -136,34 +137,31 @@ def _bounds(values, rows, pointers, query_of, query_ptr, mass, paper):
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def _sweeps(
-    evaluate, arrays, values, rows, pointers, query_of, n_queries, beta, table, w, u, g, n_sweeps
-):
+def _sweep(evaluate, arrays, values, rows, pointers, query_of, n_queries, beta, table, w, u, g):
     above, below, ridge, rate, power = table
-    for _ in range(n_sweeps):
-        for r in range(len(w)):
-            if beta[r] <= 0.0:
-                continue
-            begin, end = pointers[r], pointers[r + 1]
-            slope = 0.0
+    for r in range(len(w)):
+        if beta[r] <= 0.0:
+            continue
+        begin, end = pointers[r], pointers[r + 1]
+        slope = 0.0
+        for at in range(begin, end):
+            slope += values[at] * g[rows[at] if len(rows) > 0 else at - begin]
+        z = w[r] - slope / beta[r]
+        new = coordinate_minimum(z, beta[r], above[r], below[r], ridge[r], rate[r], power)
+        step = new - w[r]
+        if step == 0.0:
+            continue
+        w[r] = new
+        if len(rows) == 0:
             for at in range(begin, end):
-                slope += values[at] * g[rows[at] if len(rows) > 0 else at - begin]
-            z = w[r] - slope / beta[r]
-            new = coordinate_minimum(z, beta[r], above[r], below[r], ridge[r], rate[r], power)
-            step = new - w[r]
-            if step == 0.0:
-                continue
-            w[r] = new
-            if len(rows) == 0:
-                for at in range(begin, end):
-                    u[at - begin] += step * values[at]
-                evaluate(*arrays, 0, n_queries, u, g)
-            else:  # a sparse column touches only its own queries
-                last = -1
-                for at in range(begin, end):
-                    u[rows[at]] += step * values[at]
-                for at in range(begin, end):
-                    q = query_of[rows[at]]
-                    if q != last:
-                        evaluate(*arrays, q, q + 1, u, g)
-                        last = q
+                u[at - begin] += step * values[at]
+            evaluate(*arrays, 0, n_queries, u, g)
+        else:  # a sparse column touches only its own queries
+            last = -1
+            for at in range(begin, end):
+                u[rows[at]] += step * values[at]
+            for at in range(begin, end):
+                q = query_of[rows[at]]
+                if q != last:
+                    evaluate(*arrays, q, q + 1, u, g)
+                    last = q

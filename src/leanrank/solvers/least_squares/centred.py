@@ -72,8 +72,11 @@ class Centred:
 
     @cached_property
     def only_query(self) -> int:
-        """The only query that takes part; −1 if there are several."""
-        taking_part = np.unique(self.query_of[self.root > 0])
+        """The only query whose target is not zero; −1 if there are several.
+
+        Without it there is nothing to fit, so every left-out weight of that query is 0.
+        """
+        taking_part = np.unique(self.query_of[self.target != 0])
         return int(taking_part[0]) if len(taking_part) == 1 else -1
 
     @cached_property

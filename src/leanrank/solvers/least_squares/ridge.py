@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from leanrank._typing import FloatArray
+from leanrank.errors import InputError, overflow
 from leanrank.losses.base import require
 from leanrank.problem.memory import Problem
 from leanrank.solvers.least_squares.centred import Centred
@@ -62,10 +63,17 @@ def solve_ridge_dual(centred: Centred, alpha: float) -> FloatArray:
     return centred.rows(0, len(centred.query_ptr) - 1).T @ dual
 
 
+def check_products(system: FloatArray) -> None:
+    """Refuse products of features that are not finite."""
+    if not np.isfinite(system).all():
+        raise InputError(overflow("RankRLS"))
+
+
 def _factorise(system: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Give the solver of a system; where rounding leaves many solutions, the one of least norm."""
     from scipy.linalg import eigh, lapack
 
+    check_products(system)
     factor, fault = lapack.dpotrf(system, lower=True)
     if not fault:
         size = np.abs(system).sum(axis=0).max(initial=0.0)

@@ -25,7 +25,7 @@ from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.execution import Executor, query_ranges
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
+from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION, check_products
 
 NUMBERS_PER_BLOCK = 1 << 22
 """Numbers in a dense block of rows."""
@@ -87,6 +87,7 @@ def factorise_kernel(centred: Centred, outer: FloatArray) -> DualSpectrum:
     ptr, unit = centred.query_ptr, centred.unit
     for begin, end in itertools.pairwise(ptr.tolist()):
         gram[begin:end, begin:end] += usual * np.outer(unit[begin:end], unit[begin:end])
+    check_products(gram)
     values, vectors = eigh(gram)
     noise = len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
     values = np.where(values > noise, values, 0.0)
@@ -172,11 +173,13 @@ def _eigen_of_features(centred: Centred) -> tuple[FloatArray, FloatArray, FloatA
         scaled = centred.X.multiply(centred.root[:, None]).tocsr()
         sums = _by_query(centred) @ scaled
         gram = (scaled.T @ scaled).toarray() - (sums.T @ sums).toarray()
+        check_products(gram)
         values, vectors = eigh(gram)
         right = np.asarray(centred.X.T @ (centred.root * centred.target))
         return np.maximum(values, 0.0), vectors, vectors.T @ right
     # A triangle from QR keeps the digits that forming AᵀA would lose.
     triangle = _triangle(centred)
+    check_products(triangle)
     n = centred.n_features
     left, singular, right_t = svd(triangle[:, :n], full_matrices=False)
     return singular**2, right_t.T, singular * (left.T @ triangle[:, n])

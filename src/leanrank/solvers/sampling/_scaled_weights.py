@@ -147,7 +147,9 @@ def take_threshold(v, taken, features, n, numbers, ceiling):  # type: ignore[no-
         j = features[k]
         owed, size = due - taken[j], abs(v[j])
         if size <= highest:
-            v[j] = math.copysign(max(size - owed, 0.0), v[j])
+            left = max(size - owed, 0.0)
+            numbers[NORM] += left * left - size * size
+            v[j] = math.copysign(left, v[j])
         taken[j] = due
 
 

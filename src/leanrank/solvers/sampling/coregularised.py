@@ -36,6 +36,7 @@ from leanrank.solvers.sampling.pair_descent import (
     learning_rate,
     make_pair_block,
     pair_weight,
+    step_counts,
 )
 from leanrank.solvers.sampling.pair_sampling import (
     PairIndex,
@@ -144,31 +145,35 @@ def descend_views(state: ViewedState, block: ViewedBlock, n_steps: int) -> float
     if hidden is None or not agree:
         hidden, n_hidden = HiddenPairs(block.rows, block.index, 1), 0
     at_once = max(1, _BUFFERED // (k + n_hidden))
-    total = _descend_views(
-        block.rows,
-        block.y,
-        block.index,
-        block.weights,
-        hidden.rows,
-        hidden.index,
-        state.rule,
-        views.member,
-        views.alpha,
-        views.eta0,
-        views.mu,
-        k,
-        n_hidden,
-        state.weights_,
-        state.generator,
-        state.hidden_generator,
-        state.steps,
-        n_steps,
-        make_buffers(block.width, at_once * k),
-        make_buffers(hidden.width, max(1, at_once * n_hidden)),
-    )
-    check_finite_loss(total, state.steps, float(views.eta0.max()))
-    state.steps += n_steps
-    state.documents += 2 * n_steps * (k + n_hidden)
+    buffers = make_buffers(block.width, at_once * k)
+    hidden_buffers = make_buffers(hidden.width, max(1, at_once * n_hidden))
+    total = 0.0
+    for some in step_counts(n_steps, at_once, (block.width + hidden.width) * len(views.member)):
+        total += _descend_views(
+            block.rows,
+            block.y,
+            block.index,
+            block.weights,
+            hidden.rows,
+            hidden.index,
+            state.rule,
+            views.member,
+            views.alpha,
+            views.eta0,
+            views.mu,
+            k,
+            n_hidden,
+            state.weights_,
+            state.generator,
+            state.hidden_generator,
+            state.steps,
+            some,
+            buffers,
+            hidden_buffers,
+        )
+        check_finite_loss(total, state.steps, float(views.eta0.max()))
+        state.steps += some
+        state.documents += 2 * some * (k + n_hidden)
     return float(total) / (n_steps * k * len(views.member))
 
 

@@ -381,8 +381,6 @@ def _plan_of_pairs(loss: Any, n_pairs: int, normalize: str) -> Any:
 
 
 def _index_pairs(X: Matrix, labels: Labels, n_pairs: int) -> DrawnPairs:
-    if isinstance(n_pairs, bool) or not isinstance(n_pairs, (int, np.integer)) or n_pairs < 1:
-        raise InputError(f"batch_pairs={n_pairs!r} must be a positive whole number, or None")
     ptr, y = labels.query_ptr, labels.y
     sizes = np.diff(ptr)
     query_of = np.repeat(np.arange(len(sizes)), sizes)

@@ -17,6 +17,7 @@ weight is next looked at, which gives the same weights.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -168,22 +169,36 @@ def start_pairs(rule: PairRule, n_features: int, seed: int, *, average: bool = F
 
 def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
     """Take so many steps; give the mean loss of the pairs, each before its step."""
-    total = _descend(
-        block.rows,
-        block.y,
-        block.index,
-        block.weights,
-        state.rule,
-        state.weights_,
-        state.generator,
-        state.steps,
-        n_steps,
-        make_buffers(block.width),
-    )
-    check_finite_loss(total, state.steps, state.rule.eta0)
-    state.steps += n_steps
-    state.documents += 2 * n_steps
+    buffers, total = make_buffers(block.width), 0.0
+    for some in step_counts(n_steps, len(buffers.pairs), block.width):
+        total += _descend(
+            block.rows,
+            block.y,
+            block.index,
+            block.weights,
+            state.rule,
+            state.weights_,
+            state.generator,
+            state.steps,
+            some,
+            buffers,
+        )
+        check_finite_loss(total, state.steps, state.rule.eta0)
+        state.steps += some
+        state.documents += 2 * some
     return float(total) / n_steps
+
+
+def step_counts(n_steps: int, at_once: int, cost: int, most: int = 1 << 24) -> Iterator[int]:
+    """Split steps over kernel calls of a fraction of a second, so that Ctrl-C is answered.
+
+    A call takes a multiple of ``at_once`` steps, of ``cost`` products each, ``most`` in all.
+
+    >>> list(step_counts(100, at_once=4, cost=1000, most=40_000))
+    [40, 40, 20]
+    """
+    most = max(1, most // (max(1, cost) * at_once)) * at_once
+    return (min(most, n_steps - at) for at in range(0, n_steps, most))
 
 
 def check_finite_loss(total: float, steps: int, eta0: float) -> None:
@@ -353,6 +368,9 @@ def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ign
                 add(is_dense, late, features, values, at, n, factor * numbers[scaled.COUNTED])
         if rule.project:
             size = rule.l2 * numbers[scaled.NORM] * numbers[scaled.SCALE] ** 2
+            if truncate and size > 1.0:  # the weights may be smaller by what they owe
+                scaled.settle(state, 0, rule.ceiling)
+                size = rule.l2 * numbers[scaled.NORM] * numbers[scaled.SCALE] ** 2
             if size > 1.0:
                 scaled.shrink(state, 0, 1.0 / math.sqrt(size), rule.ceiling)
         if truncate and t % rule.every == 0:

@@ -23,7 +23,7 @@ from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
 
-PAIRINGS = ("pairs", "queries", "rejection")
+PAIRINGS = ("pairs", "queries")
 
 
 class PairIndex(NamedTuple):
@@ -43,10 +43,6 @@ class PairIndex(NamedTuple):
         For each of equal parts of the unit interval, the cell at which it begins.
     mass : array
         Running sum of the documents' weights over places, starting at 0; empty if all weigh 1.
-    query_of : array of int64
-        The query of each place; filled only to draw by rejection.
-    level : array of int64
-        The level of each place, likewise.
     """
 
     rows: IntArray
@@ -56,8 +52,6 @@ class PairIndex(NamedTuple):
     cumulative: FloatArray
     guide: IntArray
     mass: FloatArray
-    query_of: IntArray
-    level: IntArray
 
 
 def index_pairs(
@@ -77,16 +71,14 @@ def index_pairs(
         Labels; documents labelled NaN are left out.
     query_ptr : array of int64
         Query q owns the rows ``query_ptr[q]:query_ptr[q + 1]``.
-    over : {"pairs", "queries", "rejection"}
-        Every pair is equally likely; or every query is, and then its pairs are; or two documents
-        are drawn until they make a pair, which has the same law as "pairs" and is slow when there
-        are many queries.
+    over : {"pairs", "queries"}
+        Every pair is equally likely; or every query is, and then its pairs are.
     sample_weight : array, optional
         2 means the document twice: a pair counts as often as both weights say.
     query_weight : array, optional
         Multiplies the chance of a query's pairs.
     keys : array, optional
-        One number a document, as :func:`document_keys` gives: the draws then depend on which
+        One number per document, as :func:`document_keys` gives: the draws then depend on which
         documents there are, and not on the order of the rows.
 
     Examples
@@ -130,10 +122,6 @@ def index_pairs(
             "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
         )
     cumulative, guide = _guide(chance[able])
-    if over == "rejection" and query_weight is not None:
-        raise InputError("pairs cannot be drawn by rejection with a query_weight: use 'pairs'")
-    literal = over == "rejection"
-    level = np.repeat(np.arange(len(first)), last - first)  # differs wherever query or label does
     return PairIndex(
         rows=rows,
         first=first[able],
@@ -142,8 +130,6 @@ def index_pairs(
         cumulative=cumulative,
         guide=guide,
         mass=mass if sample_weight is not None else np.empty(0),
-        query_of=queries if literal else np.empty(0, dtype=np.int64),
-        level=level if literal else np.empty(0, dtype=np.int64),
     )
 
 
@@ -168,20 +154,6 @@ def index_all_pairs(
     if np.all(np.bincount(query_of[~np.isnan(place)], minlength=1) < 2):
         return None
     return index_pairs(place, query_ptr, keys=keys)
-
-
-def count_pairs(y: FloatArray, query_ptr: IntArray) -> int:
-    """Count the pairs of documents of one query that differ in their labels.
-
-    >>> count_pairs(np.array([2.0, 0, 1, 1, 0]), np.array([0, 3, 5]))
-    4
-    """
-    query_of = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))[~np.isnan(y)]
-    labels = y[~np.isnan(y)]
-    order = np.lexsort((labels, query_of))
-    in_cell = np.diff(np.append(_starts(query_of[order], labels[order]), len(labels)))
-    in_query = np.bincount(query_of)
-    return int((np.sum(in_query**2) - np.sum(in_cell**2)) // 2)
 
 
 def document_keys(X: Matrix) -> FloatArray:
@@ -277,37 +249,13 @@ def fill_uniform(state, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draw_pair(index, state):  # type: ignore[no-untyped-def]
-    """Draw one pair: the row of the higher document and the row of the lower one."""
-    if len(index.level) > 0:
-        return _draw_by_rejection(
-            index.rows, index.mass, index.query_of, index.level, len(index.rows), state
-        )
-    return _draw(
-        index.rows,
-        index.first,
-        index.last,
-        index.bottom,
-        index.cumulative,
-        index.guide,
-        index.mass,
-        state,
-    )
-
-
-@kernel
 def fill_pairs(index, state, out, n_pairs):  # type: ignore[no-untyped-def]
-    """Draw pairs into the first lines of ``out``, as so many calls of draw_pair would.
+    """Draw pairs into the first lines of ``out``: a higher row and a lower one each.
 
     Much faster than one by one: the arrays are taken out of the index once, and the draws do not
     wait for each other's memory.
     """
     rows, mass = index.rows, index.mass
-    if len(index.level) > 0:
-        query_of, level = index.query_of, index.level
-        for t in range(n_pairs):
-            out[t, 0], out[t, 1] = _draw_by_rejection(rows, mass, query_of, level, len(rows), state)
-        return
     first, last, bottom = index.first, index.last, index.bottom
     cumulative, guide = index.cumulative, index.guide
     for t in range(n_pairs):
@@ -325,17 +273,6 @@ def _draw(rows, first, last, bottom, cumulative, guide, mass, state):  # type: i
     higher = draw_place(mass, begin, last[cell], next_uniform(state))
     lower = draw_place(mass, bottom[cell], begin, next_uniform(state))
     return rows[higher], rows[lower]
-
-
-@kernel
-def _draw_by_rejection(rows, mass, query_of, level, n, state):  # type: ignore[no-untyped-def]
-    while True:
-        a = draw_place(mass, 0, n, next_uniform(state))
-        b = draw_place(mass, 0, n, next_uniform(state))
-        if query_of[a] == query_of[b] and level[a] != level[b]:
-            if level[a] > level[b]:
-                return rows[a], rows[b]
-            return rows[b], rows[a]
 
 
 @kernel

@@ -31,6 +31,7 @@ from leanrank.solvers.sampling._pair_rows import (
     pair_width,
     squared_norm,
 )
+from leanrank.solvers.sampling.pair_descent import step_counts
 from leanrank.solvers.sampling.pair_sampling import next_uniform
 
 
@@ -101,20 +102,15 @@ def take_steps(
     """Take so many steps on W; give the mean loss, each before its step, and how many moved W."""
     buffers = make_buffers(block.width)
     queries = np.zeros(len(buffers.pairs), dtype=np.int64)
-    total, moved = _take_steps(
-        W, block.triplets, block.pictures, block.n_pictures, C, n_steps, generator, queries, buffers
-    )
-    return float(total) / n_steps, int(moved)
-
-
-def draw_triplets(
-    block: RetrievalBlock, n_triplets: int, generator: npt.NDArray[np.uint64]
-) -> IntArray:
-    """Draw rows (query, relevant picture, other picture): what :func:`take_steps` steps on."""
-    queries = np.zeros(n_triplets, dtype=np.int64)
-    pairs = np.zeros((n_triplets, 2), dtype=np.int64)
-    _fill_triplets(block.triplets, block.n_pictures, generator, queries, pairs, n_triplets)
-    return np.column_stack((queries, pairs))
+    total, moved = 0.0, 0
+    terms = int(np.diff(block.triplets.query_ptr).max(initial=1))
+    for some in step_counts(n_steps, len(queries), block.width * terms):
+        lost, steps = _take_steps(
+            *(W, block.triplets, block.pictures, block.n_pictures, C),
+            *(some, generator, queries, buffers),
+        )
+        total, moved = total + float(lost), moved + int(steps)
+    return total / n_steps, moved
 
 
 @kernel
@@ -123,7 +119,7 @@ def _take_steps(W, triplets, pictures, n_pictures, C, n_steps, generator, querie
     total, moved, done = 0.0, 0, 0
     while done < n_steps:
         n = min(len(queries), n_steps - done)
-        _fill_triplets(triplets, n_pictures, generator, queries, buffers.pairs, n)
+        fill_triplets(triplets, n_pictures, generator, queries, buffers.pairs, n)
         fill_differences(
             pictures, buffers.pairs, n, buffers.features, buffers.values, buffers.counts
         )
@@ -149,7 +145,7 @@ def _take_steps(W, triplets, pictures, n_pictures, C, n_steps, generator, querie
 
 
 @kernel
-def _fill_triplets(triplets, n_pictures, generator, queries, pairs, n):  # type: ignore[no-untyped-def]
+def fill_triplets(triplets, n_pictures, generator, queries, pairs, n):  # type: ignore[no-untyped-def]
     """Draw a query, one of its relevant pictures and one of the others, all equally likely."""
     for at in range(n):
         q = triplets.usable[int(next_uniform(generator) * len(triplets.usable))]
