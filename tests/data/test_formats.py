@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow")
 
 from leanrank.data import dump, load, make_ranking
 from leanrank.data.formats import FORMATS
-from leanrank.errors import FileError, InputError, MissingDependencyError
+from leanrank.errors import FileError, InputError, MissingDependencyError, ParseError
 
 from .test_frames import full, same
 
@@ -70,7 +70,7 @@ def test_errors(tmp_path):
         load(tmp_path / "a.xls")
     with pytest.raises(InputError, match="the suffix names no known format"):
         dump(make_ranking(2), tmp_path / "a")
-    with pytest.raises(InputError, match="choose from letor, parquet, csv, arrow"):
+    with pytest.raises(InputError, match="choose from arrow, csv, letor, parquet"):
         load(tmp_path / "a.txt", format="excel")
     for name in NAMES + TABLES:
         with pytest.raises(FileError, match="there is no such file"):
@@ -87,8 +87,11 @@ def test_damaged_tables(tmp_path):
     (tmp_path / "a.csv").write_text("label,qid,x\n0,1\n")
     with pytest.raises(InputError, match=r"a\.csv: this is no CSV file"):
         load(tmp_path / "a.csv")
-    (tmp_path / "b.csv").write_text("label,qid,x\n0,1,\n")
-    with pytest.raises(InputError, match=r"column 'x' .* row 0"):
+    (tmp_path / "a.csv").write_text("label,qid,x\n0,1,2\n0,1\n")
+    with pytest.raises(InputError, match=r"a\.csv: .*Row #3: Expected 3 columns, got 2"):
+        load(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text("label,qid,x\n0,1,3\n0,1,-inf\n")
+    with pytest.raises(InputError, match=r"column 'x' of .*b\.csv is -inf in row 1"):
         load(tmp_path / "b.csv")
     (tmp_path / "c.csv").write_text("label,qid,x\n0,1,high\n")
     with pytest.raises(InputError, match=r"column 'x' .* string"):
@@ -112,3 +115,83 @@ def test_compressed_csv_is_the_same_every_time(tmp_path):
         dump(make_ranking(3), tmp_path / name)
     one, other = ((tmp_path / name).read_bytes() for name in ("a.csv.gz", "b.csv.gz"))
     assert gzip.decompress(one) == gzip.decompress(other)
+
+
+def test_missing_values_in_tables(tmp_path):
+    (tmp_path / "a.csv").write_text("label,qid,x,y\n0,1,,1\n1,1,nan,NULL\n1,1,2,\n")
+    data = load(tmp_path / "a.csv")
+    wanted = [[np.nan, 1.0], [np.nan, np.nan], [2.0, np.nan]]
+    np.testing.assert_array_equal(data.X, wanted)
+    for name in ("b.parquet", "b.arrow"):
+        dump(data, tmp_path / name)
+        np.testing.assert_array_equal(load(tmp_path / name).X, wanted)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
+def test_compressed_csv(tmp_path, suffix):
+    data = make_ranking(3)
+    dump(data, tmp_path / f"a.csv{suffix}")
+    np.testing.assert_array_equal(load(tmp_path / f"a.csv{suffix}").X, data.X)
+
+
+def test_csv_without_names(tmp_path):
+    (tmp_path / "a.csv").write_text("0,7,1.5,2\n1,7,2.5,3\n")
+    with pytest.raises(InputError, match=r"the first line holds numbers.*header=false"):
+        load(tmp_path / "a.csv")
+    data = load(tmp_path / "a.csv", header=False, label=1, qid=2)
+    assert data.y.tolist() == [0.0, 1.0]
+    assert data.query_ids.tolist() == [7]
+    assert data.X.tolist() == [[1.5, 2.0], [2.5, 3.0]]
+    assert data.feature_names is None
+    with pytest.raises(InputError, match=r"no column 'label' for label.*\(columns: '1', '2'"):
+        load(tmp_path / "a.csv", header=False)
+
+
+def test_an_option_that_tables_do_not_have(tmp_path):
+    (tmp_path / "a.csv").write_text("label,qid,x\n0,1,2\n")
+    with pytest.raises(InputError, match="not read with 'lable': did you mean 'label'"):
+        load(tmp_path / "a.csv", lable="label")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
+def test_tables_that_may_lack_columns(tmp_path, name):
+    import pyarrow as pa
+    from pyarrow import csv, feather, parquet
+
+    write = {"csv": csv.write_csv, "parquet": parquet.write_table, "arrow": feather.write_feather}
+    table = pa.table({"x": [1.0, 2.0], "z": [3, 4]})
+    write[name[2:]](table, tmp_path / name)
+    with pytest.raises(InputError, match=r"no column 'label' for label"):
+        load(tmp_path / name)
+    data = load(tmp_path / name, optional=("label", "qid"))
+    assert data.X.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert np.isnan(data.y).all()
+    assert data.n_queries == 1
+    write[name[2:]](table.append_column("label", pa.array([1, 0])), tmp_path / name)
+    assert load(tmp_path / name, optional=("label", "qid")).y.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("suffix", ["query", "group"])
+def test_query_sizes_beside_a_file(tmp_path, suffix):
+    (tmp_path / "a.txt").write_text("1 1:1\n0 1:2\n0 1:3\n")
+    (tmp_path / "a.csv").write_text("label,x\n1,1\n0,2\n0,3\n")
+    for name in ("a.txt", "a.csv"):
+        sizes = tmp_path / f"{name}.{suffix}"
+        sizes.write_text("2\n1\n")
+        data = load(tmp_path / name)
+        assert data.query_ptr.tolist() == [0, 2, 3]
+        assert data.query_ids.tolist() == [0, 1]
+        assert data.X.ravel().tolist() == [1.0, 2.0, 3.0]
+        sizes.write_text("2\n2\n")
+        with pytest.raises(InputError, match="the sizes add up to 4 but there are 3 documents"):
+            load(tmp_path / name)
+        for wrong in ("2\n1.5\n", "x\n", "-1\n", "１\n"):
+            sizes.write_text(wrong)
+            with pytest.raises(ParseError, match=rf"{name}\.{suffix}, line [12]: the query size"):
+                load(tmp_path / name)
+    (tmp_path / "b.txt").write_text("1 qid:7 1:1\n0 qid:7 1:2\n0 qid:8 1:3\n")
+    (tmp_path / f"b.txt.{suffix}").write_text("2\n1\n")
+    assert load(tmp_path / "b.txt").query_ids.tolist() == [7, 8]
+    (tmp_path / f"b.txt.{suffix}").write_text("1\n2\n")
+    with pytest.raises(InputError, match="not those of the data's own qid"):
+        load(tmp_path / "b.txt")

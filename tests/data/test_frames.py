@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -197,9 +199,9 @@ BASE = {"label": [0, 1], "qid": [1, 1], "a": [1.0, 2.0]}
 
 
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_missing_value_names_column_and_row(maker):
-    with pytest.raises(InputError, match=r"column 'b' .* no value in row 1"):
-        from_frame(maker({**BASE, "b": [1.0, None]}))
+def test_missing_values_are_nan(maker):
+    data = from_frame(maker({**BASE, "b": [1.0, None]}))
+    np.testing.assert_array_equal(data.X, [[1.0, 1.0], [2.0, np.nan]])
 
 
 @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ def test_missing_value_names_column_and_row(maker):
         ({**BASE, "label": ["x", "y"]}, {}, "label column .* not numbers"),
         ({**BASE, "w": [1.0, -1.0]}, {"weight": "w"}, "sample_weight is -1.0 in row 1"),
         ({**BASE, "w": [1.0, 2.0]}, {"query_weight": "w"}, "query_weight differs"),
-        ({**BASE, "b": [None, None]}, {}, "'b' .* row 0"),
+        ({**BASE, "b": [1.0, np.inf]}, {}, "'b' of the table is inf in row 1"),
     ],
 )
 def test_errors_name_the_column(columns, options, words):
@@ -231,9 +233,34 @@ def test_sparse_errors():
     table = pa.table({"label": [0], "qid": [1], "indices": [[-1]], "values": [[1.0]]})
     with pytest.raises(InputError, match="outside"):
         from_frame(table)
-    table = pa.table({"label": [0], "qid": [1], "indices": [[0]], "values": [[None]]})
-    with pytest.raises(InputError, match=r"not numbers|no value"):
-        from_frame(table.set_column(3, "values", pa.array([[None]], pa.list_(pa.float64()))))
+    for wrong in ([2**31 - 1], [2**40], [0.5]):
+        table = pa.table({"label": [0], "qid": [1], "indices": [wrong], "values": [[1.0]]})
+        with pytest.raises(InputError, match="outside"):
+            from_frame(table)
+    table = pa.table({"label": [0], "qid": [1], "indices": [[3, 3]], "values": [[1.0, 2.0]]})
+    with pytest.raises(InputError, match="holds a feature twice in one row"):
+        from_frame(table)
+    table = pa.table({"label": [0], "qid": [1], "indices": [[0]], "values": [[-np.inf]]})
+    with pytest.raises(InputError, match="'values' of the table is -inf in row 0"):
+        from_frame(table)
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"n_features": -1},
+        {"n_features": 2**40},
+        {"n_features": "3"},
+        {"n_features": 3, "names": ["a"]},
+        {"columns": 7},
+        {"n_features": True},
+    ],
+)
+def test_damaged_notes(notes):
+    table = pa.table({"label": [0], "qid": [1], "indices": [[0]], "values": [[1.0]]})
+    raw = json.dumps({"version": 1, **notes})
+    with pytest.raises(InputError, match="notes under 'leanrank' that are damaged"):
+        from_frame(table.replace_schema_metadata({"leanrank": raw}))
 
 
 def test_two_columns_of_one_name():

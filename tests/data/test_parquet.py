@@ -83,13 +83,13 @@ def test_empty_set(tmp_path):
     assert load_parquet(tmp_path / "a.parquet").X.shape == (0, 40)
 
 
-def test_missing_value_names_the_row_in_the_whole(tmp_path):
+def test_infinity_names_the_row_in_the_whole(tmp_path):
     pq.write_table(
-        pa.table({"label": [0] * 5, "qid": [1] * 5, "x": [1.0, 1, 1, None, 1]}),
+        pa.table({"label": [0] * 5, "qid": [1] * 5, "x": [1.0, 1, None, float("inf"), 1]}),
         tmp_path / "a.parquet",
         row_group_size=2,
     )
-    with pytest.raises(InputError, match=r"column 'x' .*a.parquet has no value in row 3"):
+    with pytest.raises(InputError, match=r"column 'x' .*a.parquet is inf in row 3"):
         load_parquet(tmp_path / "a.parquet")
 
 

@@ -170,8 +170,10 @@ def test_where_the_directory_is(monkeypatch, tmp_path):
 def test_names():
     assert find_set("mslr web10k").name == "MSLR-WEB10K"
     assert find_set("Reuters").name == "Reuters-21578"
-    for wrong in ("MQ2009", "", None, 7):
-        with pytest.raises(InputError, match="choose from MQ2007, MQ2008"):
+    with pytest.raises(InputError, match="no public set 'MQ2009': did you mean 'MQ2008'"):
+        find_set("MQ2009")
+    for wrong in ("", None, 7):
+        with pytest.raises(InputError, match="choose from HP2003, HP2004"):
             fetch(wrong)
 
 

@@ -140,8 +140,7 @@ def _own_files(
 ) -> dict[str, tuple[str, list[Parts]]]:
     from pathlib import Path
 
-    from leanrank.cli.datafiles import COLUMNS, TEXT_OPTIONS, _is_text
-    from leanrank.cli.parameters import parse_parameters
+    from leanrank.cli.datafiles import read_options
     from leanrank.errors import FileError, InputError
     from leanrank.selection.comparison import Parts
 
@@ -155,10 +154,7 @@ def _own_files(
             raise InputError("data are read more than once, so not from standard input: give files")
         if not Path(file).exists():
             raise FileError(f"{file}: there is no such file")
-    known: dict[str, Any] = dict(TEXT_OPTIONS)
-    if not _is_text(files[0], format):
-        known = dict.fromkeys(COLUMNS, "")
-    how = parse_parameters(read or [], known, "the data", "--read")
+    how = read_options(files[0], format, read)
     if format is not None:
         how["format"] = format
     train, vali, test = map(Path, files)
@@ -172,7 +168,6 @@ def _public_sets(
     from leanrank.data import fetch
     from leanrank.data.public_sets import find_set
     from leanrank.errors import InputError
-    from leanrank.reproduce.stevens2013_letor import CONVENTIONS
     from leanrank.selection.comparison import Parts
 
     found = {}
@@ -191,8 +186,7 @@ def _public_sets(
         for number in numbers:
             train, vali, test = there.files(number)
             splits.append(Parts(train, vali, test, public.n_features, scale))
-        its_own = CONVENTIONS.get(public.name, "mslr" if "MSLR" in public.name else "standard")
-        found[public.name] = (convention or its_own, splits)
+        found[public.name] = (convention or public.convention, splits)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leanrank.cli.parameters import parse_parameters
 from leanrank.errors import FileError, InputError
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from leanrank.data import RankingData
 
 
-TEXT_OPTIONS = {"dtype": "float64", "storage": "auto", "zero_based": False}
-COLUMNS = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
+_TEXT_OPTIONS = {"dtype": "float64", "storage": "auto", "zero_based": False}
+_COLUMNS = ("label", "qid", "doc_id", "weight", "query_weight", "offset", "features")
 
 
 def read_data(
@@ -24,6 +24,7 @@ def read_data(
     given: Sequence[str] | None = None,
     *,
     n_features: int | None = None,
+    optional: Sequence[str] = (),
 ) -> RankingData:
     """Load a data set.
 
@@ -35,14 +36,43 @@ def read_data(
         ``name=value`` words of ``--read``.
     n_features : int, optional
         The width that text must get: its last features may be zero in every line.
+    optional : sequence of str
+        What the data may lack: label, qid.
     """
     from leanrank.data import load
+    from leanrank.data.formats import format_name
 
-    if _is_text(path, format):
-        options = parse_parameters(given or [], TEXT_OPTIONS, "text", "--read")
-        return load(path, format=format, n_features=n_features or None, **options)
-    columns = dict.fromkeys(COLUMNS, "")
-    return load(path, format=format, **parse_parameters(given or [], columns, "a table", "--read"))
+    options = read_options(path, format, given)
+    if format_name(path, format) == "letor":
+        options["n_features"] = n_features or None
+    options["optional"] = (*optional, *options.get("optional", ()))
+    return load(path, format=format, **options)
+
+
+def read_options(
+    path: str, format: str | None, given: Sequence[str] | None, **more: Any
+) -> dict[str, Any]:
+    """Return the ``name=value`` words of ``--read`` as options of :func:`leanrank.data.load`.
+
+    ``more`` are options that the command knows beside those of the format, with their defaults.
+    """
+    from leanrank.data.formats import format_name
+
+    kind = format_name(path, format)
+    known = {**dict.fromkeys(_COLUMNS), **more}
+    if kind == "letor":
+        known = {"label": None, "qid": None, **_TEXT_OPTIONS, **more}
+    elif kind == "csv":
+        known["header"] = True
+    what = "text" if kind == "letor" else "a table"
+    options = parse_parameters(given or [], known, what, "--read")
+    if kind == "letor":
+        absent = tuple(part for part in ("label", "qid") if options.pop(part, part) is None)
+        return {**options, "optional": absent} if absent else options
+    names = options.get("features")
+    if names is not None:
+        options["features"] = tuple(map(str, names if isinstance(names, list) else [names]))
+    return options
 
 
 def check_folder(path: str) -> None:
@@ -70,11 +100,3 @@ def stdin_once(*paths: str | None) -> None:
     """Refuse to read two things from one stream."""
     if sum(path == "-" for path in paths) > 1:
         raise InputError("standard input (-) can be read only once: give a file for the other")
-
-
-def _is_text(path: str, format: str | None) -> bool:
-    from leanrank.data.formats import FORMATS
-
-    if format is not None:
-        return format == "letor"
-    return path == "-" or path.lower().endswith(FORMATS["letor"].suffixes)

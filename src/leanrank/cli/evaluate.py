@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def evaluate(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Judged documents, or -.")],
     scores: Annotated[
-        str, typer.Argument(metavar="SCORES", help="One score a line, in DATA's order, or -.")
+        str, typer.Argument(metavar="SCORES", help="One score per line, in DATA's order, or -.")
     ],
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",

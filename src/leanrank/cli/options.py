@@ -21,7 +21,8 @@ Read = Annotated[
         "--read",
         metavar="NAME=VALUE",
         help="How to read the data; may be repeated. Text: zero_based, storage, dtype. Tables: the "
-        "columns label, qid, doc_id, weight, query_weight, offset.",
+        "columns label, qid, doc_id, weight, query_weight, offset, features; header=false for CSV "
+        "without names. label=none: there are no labels.",
     ),
 ]
 Measures = Annotated[

@@ -19,7 +19,7 @@ def predict(
     read: options.Read = None,
     json: options.Json = False,
 ) -> None:
-    """Score documents: one number a line, in the file's order.
+    """Score documents: one number per line, in the file's order. Labels are not needed.
 
     For example: leanrank predict m.json test.txt -o scores.txt
     """
@@ -39,7 +39,9 @@ def predict(
 
         ranker = load_model(model)
         say(f"Reading {data}")
-        documents = read_data(data, format, read, n_features=ranker.n_features)
+        per_query = (ranker.normalizer or {}).get("kind", "").startswith("query-")
+        optional = ("label",) if per_query else ("label", "qid")
+        documents = read_data(data, format, read, n_features=ranker.n_features, optional=optional)
         say(f"Scoring {len(documents):,} documents")
         scores = documents.restore(ranker.predict(documents))
         write_scores(scores, output)

@@ -114,17 +114,10 @@ def _normalizer(scale: str | None) -> Any:
 
 
 def _open(request: Request, normalizer: Any) -> RankingStream:
-    from leanrank.cli.datafiles import COLUMNS, TEXT_OPTIONS, _is_text
-    from leanrank.cli.parameters import parse_parameters
+    from leanrank.cli.datafiles import read_options
     from leanrank.data.streams import CHUNK_BYTES, open_stream
 
-    if all(_is_text(path, request.format) for path in request.files):
-        known: dict[str, Any] = TEXT_OPTIONS
-        kind = "text"
-    else:
-        known, kind = dict.fromkeys(COLUMNS, ""), "a table"
-    known = {**known, "chunk_bytes": CHUNK_BYTES}
-    options = parse_parameters(request.read, known, kind, "--read")
+    options = read_options(request.files[0], request.format, request.read, chunk_bytes=CHUNK_BYTES)
     stream = open_stream(request.files, format=request.format, n_jobs=request.jobs, **options)
     if normalizer is not None:
         stream = stream.map(normalizer.transform, str(request.scale))

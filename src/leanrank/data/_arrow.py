@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +21,19 @@ try:
 except ImportError as error:
     raise MissingDependencyError("pyarrow", "frames", "reading and writing tables") from error
 
+__all__ = ["build", "fill_rows", "find_layout", "identifiers", "pa", "pq", "table_rows"]
+
 INDICES, VALUES = "indices", "values"
 """The two list columns that hold a document's features when the data are sparse."""
 
-__all__ = ["INDICES", "VALUES", "Layout", "build", "fill_rows", "find_layout", "pa", "pq"]
+MOST_FEATURES = 2**31 - 1
+"""So many features have numbers that fit 32 bits."""
+
 _KEY = b"leanrank"
 _VERSION = 1
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it
 _COMPILED_FROM = 1 << 18  # cells: for less, a compiled kernel is not worth loading
-_SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
+SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ def find_layout(
     roles: dict[str, str | None],
     features: Sequence[str] | None,
     where: str = "the table",
+    optional: Collection[str] = (),
 ) -> Layout:
     """Decide which column is what, from the caller's names and what leanrank wrote beside them."""
     notes = _notes(schema, where)
@@ -61,7 +66,11 @@ def find_layout(
     if len(present) != len(schema.names):
         twice = next(name for name in schema.names if schema.names.count(name) > 1)
         raise InputError(f"{where} has two columns named {twice!r}: names must be distinct")
-    given = {role: name for role, name in roles.items() if name is not None}
+    given = {
+        role: str(name)
+        for role, name in roles.items()
+        if name is not None and (str(name) in present or role not in optional)
+    }
     for role in notes.get("columns", ()):
         given.setdefault(role, role)
     if "doc_id" in present and not _is_number(schema.field("doc_id").type):
@@ -119,11 +128,18 @@ def build(
     def piece(at: int) -> tuple[pa.Table, Any]:
         table = read(at)
         row0 = int(ptr[at])
+        if table.num_rows != sizes[at]:
+            raise InputError(
+                f"{where} declares {sizes[at]} rows but holds {table.num_rows}: it is damaged"
+            )
+        table.validate(full=True)
         if layout.sparse:
             return table.select(side), _entries(table, layout, row0, where)
         names = zip(layout.features, table.select(list(layout.features)).columns, strict=True)
         columns = [_numbers(column, name, row0, where) for name, column in names]
-        fill_rows(X[row0 : int(ptr[at + 1])], columns)
+        rows = X[row0 : int(ptr[at + 1])]
+        fill_rows(rows, columns)
+        _refuse_infinity(rows, layout.features, row0, where)
         return table.select(side), None
 
     pieces = executor.map(piece, range(len(sizes)))
@@ -131,7 +147,7 @@ def build(
     tables = [table for table, _ in pieces]
     sides = pa.concat_tables(tables, promote_options="permissive")
     values = {role: sides.column(name) for role, name in layout.columns.items()}
-    qid = _ids(values["qid"], layout.columns["qid"], where) if "qid" in values else None
+    qid = identifiers(values["qid"], layout.columns["qid"], where) if "qid" in values else None
     weights = _side_numbers(values.get("query_weight"), "query_weight", where)
     if weights is not None:
         weights = _one_per_query(weights, qid)
@@ -148,7 +164,7 @@ def build(
 
 
 def table_schema(data: RankingData) -> pa.Schema:
-    """Give the columns of a set as a table, with notes from which it can be rebuilt."""
+    """Return the columns of a set as a table, with notes from which it can be rebuilt."""
     fields = [pa.field("label", pa.float64(), False)]
     fields.append(pa.field("qid", _id_type(data.query_ids), False))
     if data.doc_ids is not None:
@@ -176,7 +192,7 @@ def table_schema(data: RankingData) -> pa.Schema:
 
 
 def table_rows(data: RankingData, schema: pa.Schema, start: int, stop: int) -> pa.Table:
-    """Give rows of a set as a table of that schema."""
+    """Return rows of a set as a table of that schema."""
     rows = slice(start, stop)
     columns: list[Any] = [data.y[rows], data.qid[rows]]
     if data.doc_ids is not None:
@@ -233,8 +249,16 @@ def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
             f"{where} was written in table version {version!r} but this leanrank reads version "
             f"{_VERSION}: use a newer leanrank"
         )
+    n_features, names = notes.get("n_features"), notes.get("names")
+    columns = notes.get("columns", [])
+    if not (
+        isinstance(columns, list)
+        and (n_features is None or (type(n_features) is int and 0 <= n_features <= MOST_FEATURES))
+        and (names is None or (isinstance(names, list) and len(names) == n_features))
+    ):
+        raise InputError(f"{where} has notes under 'leanrank' that are damaged: write it again")
     # Columns may have been dropped or renamed since: a note is only as good as what it names.
-    kept = [role for role in notes.get("columns", ()) if role in _SIDE and role in schema.names]
+    kept = [role for role in columns if role in SIDE and role in schema.names]
     return {**notes, "columns": kept}
 
 
@@ -272,11 +296,22 @@ def _common_dtype(types: Sequence[pa.DataType]) -> np.dtype[Any]:
 
 
 def _numbers(column: pa.ChunkedArray, name: str, row0: int, where: str) -> list[AnyArray]:
-    """Give the chunks of a column as NumPy arrays, without copying where Arrow can."""
-    _refuse_nulls(column, name, row0, where)
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
+    """Return the chunks of a column as NumPy arrays, without copying where Arrow can."""
+    if column.null_count or pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64()).fill_null(float("nan"))
     return [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
+
+
+def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: str) -> None:
+    # A finite sum proves that all is finite, at a third of the cost of looking at each value.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()) or not np.isinf(rows).any():
+            return
+    row, column = (int(at) for at in np.argwhere(np.isinf(rows))[0])
+    raise InputError(
+        f"column {names[column]!r} of {where} is {rows[row, column]} in row {row0 + row} (counted "
+        "from 0): a feature is a finite number, or empty where it is missing"
+    )
 
 
 def _refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: str) -> None:
@@ -295,14 +330,14 @@ def _side_numbers(
         return None
     if not _is_number(column.type):
         raise InputError(f"the {role} column of {where} holds {column.type}, not numbers")
-    if nulls_are_nan:
-        column = column.cast(pa.float64()).fill_null(float("nan"))
+    if not nulls_are_nan:
+        _refuse_nulls(column, role, 0, where)
     chunks = [chunk.astype(np.float64) for chunk in _numbers(column, role, 0, where)]
     return np.concatenate(chunks) if chunks else np.empty(0)
 
 
-def _ids(column: pa.ChunkedArray, name: str, where: str) -> AnyArray:
-    """Give query identifiers: whole numbers stay numbers, anything else is looked up once."""
+def identifiers(column: pa.ChunkedArray, name: str, where: str) -> AnyArray:
+    """Return query identifiers: whole numbers stay numbers, anything else is looked up once."""
     _refuse_nulls(column, name, 0, where)
     if pa.types.is_integer(column.type) and column.num_chunks:
         return np.concatenate([chunk.to_numpy() for chunk in column.chunks])
@@ -352,7 +387,15 @@ def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[An
     if not np.array_equal(lengths_i, lengths_v):
         row = row0 + int(np.flatnonzero(lengths_i != lengths_v)[0])
         raise InputError(f"{INDICES} and {VALUES} of {where} differ in length in row {row}")
+    top = MOST_FEATURES if layout.n_features is None else layout.n_features
+    if len(indices) and not (indices.min() >= 0 and indices.max() < top and _are_whole(indices)):
+        raise InputError(f"{INDICES} of {where} holds a feature outside 0..{top - 1}")
+    _refuse_infinity(values[:, None], [VALUES], row0, where)
     return indices.astype(np.int32), values.astype(layout.dtype, copy=False), lengths_i
+
+
+def _are_whole(values: AnyArray) -> bool:
+    return values.dtype.kind in "iu" or bool(np.all(values == np.floor(values)))
 
 
 def _stack(parts: list[Any], n_rows: int, layout: Layout, where: str) -> Any:
@@ -361,16 +404,19 @@ def _stack(parts: list[Any], n_rows: int, layout: Layout, where: str) -> Any:
     if not parts:
         parts = [(np.empty(0, np.int32), np.empty(0, layout.dtype), np.empty(0, np.int64))]
     indices, values, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    top = int(indices.max()) + 1 if len(indices) else 0
-    n_features = top if layout.n_features is None else layout.n_features
-    if top > n_features or (len(indices) and indices.min() < 0):
-        raise InputError(f"{INDICES} of {where} holds a feature outside 0..{n_features - 1}")
+    n_features = layout.n_features
+    if n_features is None:
+        n_features = int(indices.max()) + 1 if len(indices) else 0
     indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     index = np.int32 if len(values) < 2**31 else np.int64
-    return csr_array(
+    matrix = csr_array(
         (values, indices.astype(index, copy=False), indptr.astype(index)),
         shape=(n_rows, n_features),
     )
+    matrix.sort_indices()
+    if not matrix.has_canonical_format:
+        raise InputError(f"{INDICES} of {where} holds a feature twice in one row: give it once")
+    return matrix
 
 
 def _weights_of(data: RankingData) -> dict[str, AnyArray | None]:

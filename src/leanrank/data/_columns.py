@@ -12,6 +12,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, IntArray
+from leanrank.data._table_files import SUFFIXES, read_table
 from leanrank.data.grouping import one_dimensional
 from leanrank.errors import FileError, InputError
 
@@ -41,9 +42,9 @@ def read_columns(table: Any, names: Mapping[str, str], where: str) -> dict[str, 
         table, where = _read_file(Path(table), list(names.values())), os.fspath(table)
     present = list(table) if isinstance(table, Mapping) else None
     if present is None:
-        from leanrank.data.frames import _as_table
+        from leanrank.data.frames import as_table
 
-        table = _as_table(table)
+        table = as_table(table)
         present = table.schema.names
     for role, name in names.items():
         if name not in present:
@@ -159,24 +160,9 @@ def _number_arrow(column: Any, name: str) -> Ids:
 
 def _read_file(path: Path, names: Sequence[str]) -> Any:
     """Read a table; of Parquet only the columns that are asked for."""
-    from leanrank.data._arrow import pq
-    from leanrank.data.parquet import reading
-
     if not path.exists():
         raise FileError(f"{path}: there is no such file")
-    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    if suffix == "csv":
-        with reading(path, "CSV"):
-            from pyarrow import csv
-
-            return csv.read_csv(os.fspath(path))
-    if suffix in ("arrow", "feather"):
-        with reading(path, "Arrow"):
-            from pyarrow import feather
-
-            return feather.read_table(os.fspath(path))
-    if suffix == "parquet":
-        with reading(path):
-            known = pq.read_schema(path).names
-            return pq.read_table(path, columns=[name for name in names if name in known] or None)
+    for kind, suffixes in SUFFIXES.items():
+        if path.name.lower().endswith(suffixes):
+            return read_table(path, kind, names)
     raise InputError(f"{path}: the suffix names no table: use .csv, .parquet, .arrow or .feather")

@@ -11,7 +11,8 @@ import numpy as np
 from leanrank._typing import AnyArray, IntArray
 from leanrank.data import _arrow
 from leanrank.data._letor_stream import file_identity
-from leanrank.data.parquet import _agree, _part_files, reading
+from leanrank.data._table_files import reading
+from leanrank.data.parquet import agree, part_files
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import CHUNK_BYTES
 from leanrank.errors import InputError
@@ -47,11 +48,11 @@ def parquet_parts(
     if qid is None:
         raise InputError("qid=None makes one query of everything: a stream needs a query column")
     first: ParquetPart | None = None
-    for file in _part_files(Path(path)):
+    for file in part_files(Path(path)):
         part = ParquetPart(file, columns | roles, features, returns, chunk_bytes)
         if first is None:
             first = part
-        _agree(first.layout, part.layout, first.file, file)
+        agree(first.layout, part.layout, first.file, file)
         yield part
 
 
@@ -146,7 +147,7 @@ class ParquetPart:
 
     def _ids(self, table: Any) -> AnyArray:
         name = self.layout.columns["qid"]
-        return _arrow._ids(table.column(name), name, str(self.file))
+        return _arrow.identifiers(table.column(name), name, str(self.file))
 
     def _as_data(self, table: Any, starts: IntArray, row: int) -> RankingData:
         ids = self._ids(table)[starts]

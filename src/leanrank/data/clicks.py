@@ -224,7 +224,7 @@ def _feature_data(features: Any, query: str, document: str) -> RankingData:
     elif isinstance(features, (str, os.PathLike)):
         from leanrank.data.formats import FORMATS, load
 
-        if os.fspath(features).lower().endswith(FORMATS["letor"].suffixes):
+        if os.fspath(features).lower().endswith(FORMATS["letor"]):
             data = load(features)
         else:
             data = load(features, label=None, qid=query, doc_id=document)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from leanrank._files import atomic_write
+from leanrank.data._table_files import SUFFIXES
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import FileError, InputError
+from leanrank.data.sources import PACKED, compressed
+from leanrank.data.text_lines import parse_number, text_lines
+from leanrank.errors import FileError, InputError, ParseError, suggest
 
 
 def load(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> RankingData:
@@ -21,16 +25,22 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     path : str or path
         A file, a directory of Parquet files, or ``"-"`` for LETOR text on standard input.
     format : {"letor", "parquet", "csv", "arrow"}, optional
-        By default the suffix decides: ``.txt``, ``.letor``, ``.svm``, ``.svmlight`` or ``.dat``,
-        also followed by ``.gz``, ``.xz`` or ``.bz2``; ``.parquet``; ``.csv`` or ``.csv.gz``;
-        ``.arrow`` or ``.feather``.
+        By default the suffix decides: ``.txt``, ``.letor``, ``.svm``, ``.svmlight``, ``.dat``
+        or ``.csv``, also followed by ``.gz``, ``.xz`` or ``.bz2``; ``.parquet``; ``.arrow`` or
+        ``.feather``.
     **options
         For text those of :func:`leanrank.data.load_letor`, for tables the names of the columns, as
-        in :func:`leanrank.data.from_frame`.
+        in :func:`leanrank.data.from_frame`. ``header=False`` reads a CSV file without names; its
+        columns are named by their number from 1.
 
     Returns
     -------
     RankingData
+
+    Notes
+    -----
+    Data without queries of their own are cut by a file of query sizes beside them, if there is one:
+    ``NAME.query`` as LightGBM writes it, or ``NAME.group`` as XGBoost does, one size per line.
 
     Examples
     --------
@@ -41,10 +51,23 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     ...     load(f"{folder}/set.csv").X.tolist()
     [[1.0], [2.0]]
     """
-    kind = FORMATS[_format_name(path, format)]
-    if os.fspath(path) != "-" and not Path(path).exists():
-        raise FileError(f"{os.fspath(path)}: there is no such file")
-    return kind.load(path, **options)
+    kind, name = format_name(path, format), os.fspath(path)
+    if name != "-" and not Path(path).exists():
+        raise FileError(f"{name}: there is no such file")
+    sizes_file = next((f for f in (f"{name}.query", f"{name}.group") if Path(f).is_file()), None)
+    if sizes_file is not None:
+        options["optional"] = {*options.get("optional", ()), "qid"}
+    if kind == "letor":
+        from leanrank.data.letor import load_letor
+
+        data = load_letor(path, **options)
+    elif kind == "parquet":
+        from leanrank.data.parquet import load_parquet
+
+        data = load_parquet(path, **options)
+    else:
+        data = _load_table(path, kind, **options)
+    return data if sizes_file is None else _regrouped(data, sizes_file)
 
 
 def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -63,71 +86,98 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
     format : {"letor", "parquet", "csv", "arrow"}, optional
         By default the suffix decides, as in :func:`load`.
     """
-    FORMATS[_format_name(path, format)].dump(data, path)
+    kind = format_name(path, format)
+    if kind == "letor":
+        from leanrank.data.letor import dump_letor
+
+        dump_letor(data, path)
+    elif kind == "parquet":
+        from leanrank.data.parquet import dump_parquet
+
+        dump_parquet(data, path)
+    elif kind == "csv":
+        _dump_csv(data, path)
+    else:
+        from leanrank.data._arrow import pa
+        from leanrank.data.frames import to_frame
+
+        table = to_frame(data)
+        packed = pa.ipc.IpcWriteOptions(compression="lz4")
+        with (
+            atomic_write(path, "wb") as stream,
+            pa.ipc.new_file(stream, table.schema, options=packed) as writer,
+        ):
+            writer.write_table(table, max_chunksize=1 << 16)
 
 
-@dataclass(frozen=True)
-class Format:
-    """How files of one kind are named, loaded and written."""
-
-    suffixes: tuple[str, ...]
-    load: Callable[..., RankingData]
-    dump: Callable[[RankingData, Any], None]
-
-
-def _format_name(path: str | os.PathLike[str], given: str | None) -> str:
+def format_name(path: str | os.PathLike[str], given: str | None) -> str:
+    """Return the format that the caller names, or the suffix of the path."""
     if given is not None:
         if given not in FORMATS:
-            raise InputError(f"format={given!r} is not known: choose from {', '.join(FORMATS)}")
+            raise InputError(f"format={given!r} is not known: {suggest(given, FORMATS)}")
         return given
     name = os.fspath(path)
     if name == "-":
         return "letor"
     if Path(name).is_dir():
         return "parquet"
-    for kind, known in FORMATS.items():
-        if name.lower().endswith(known.suffixes):
+    for kind, suffixes in FORMATS.items():
+        if name.lower().endswith(suffixes):
             return kind
     raise InputError(
-        f"{name}: the suffix names no known format: use .txt, .letor, .svm, .svmlight or .dat "
-        "(also with .gz, .xz or .bz2), .parquet, .csv, .csv.gz, .arrow or .feather, or give the "
-        f"format ({', '.join(FORMATS)})"
+        f"{name}: the suffix names no known format: use {', '.join(_TEXT)} (also with .gz, .xz or "
+        f".bz2), .parquet, .csv, .arrow or .feather, or give the format ({', '.join(FORMATS)})"
     )
 
 
-def _load_letor(path: Any, **options: Any) -> RankingData:
-    from leanrank.data.letor import load_letor
+def _load_table(
+    path: Any,
+    kind: str,
+    *,
+    header: bool = True,
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = None,
+    **roles: str | None,
+) -> RankingData:
+    from leanrank.data._arrow import SIDE
+    from leanrank.data._table_files import read_table, reading
+    from leanrank.data.frames import from_table
 
-    return load_letor(path, **options)
+    unknown = next((name for name in roles if name not in SIDE), None)
+    if unknown is not None:
+        known = [*SIDE, "features", "header", "n_jobs", "optional"]
+        raise InputError(f"a table is not read with {unknown!r}: {suggest(unknown, known)}")
+    names = {"label": "label", "qid": "qid", **roles}
+    with reading(path, kind.upper() if kind == "csv" else kind.title()):
+        table = read_table(path, kind, header=header)
+        data = from_table(table, os.fspath(path), names, features, optional, n_jobs)
+    return data if header else data.replace(feature_names=None)
 
 
-def _dump_letor(data: RankingData, path: Any) -> None:
-    from leanrank.data.letor import dump_letor
-
-    dump_letor(data, path)
-
-
-def _load_parquet(path: Any, **options: Any) -> RankingData:
-    from leanrank.data.parquet import load_parquet
-
-    return load_parquet(path, **options)
-
-
-def _dump_parquet(data: RankingData, path: Any) -> None:
-    from leanrank.data.parquet import dump_parquet
-
-    dump_parquet(data, path)
-
-
-def _load_csv(path: Any, **options: Any) -> RankingData:
-    from leanrank.data.frames import from_frame
-    from leanrank.data.parquet import reading
-
-    with reading(Path(path), "CSV"):
-        from pyarrow import csv
-
-        table = csv.read_csv(os.fspath(path))
-    return from_frame(table, **options)
+def _regrouped(data: RankingData, file: str) -> RankingData:
+    """Cut data into queries by the sizes in a file of LightGBM (.query) or XGBoost (.group)."""
+    sizes = []
+    for line, text in text_lines(file):
+        size = parse_number(text.strip(" \t"), "query size", file, line) if text.strip() else 0.0
+        if size < 0 or size % 1:
+            problem = f"the query size {text!r} is not a whole number of documents"
+            raise ParseError(problem, path=file, line=line)
+        sizes.append(int(size))
+    if sum(sizes) != len(data):
+        raise InputError(
+            f"{file}: the sizes add up to {sum(sizes):,} but there are {len(data):,} documents: "
+            "give one size per query, or remove the file"
+        )
+    ptr = np.concatenate(([0], np.cumsum([size for size in sizes if size], dtype=np.int64)))
+    if data.n_queries > 1:
+        if data.order is None and np.array_equal(ptr, data.query_ptr):
+            return data
+        raise InputError(
+            f"{file}: its queries are not those of the data's own qid: remove one of the two"
+        )
+    numbers = np.arange(len(ptr) - 1)
+    return RankingData._of(**{**data._fields(), "query_ids": numbers, "query_ptr": ptr})
 
 
 def _dump_csv(data: RankingData, path: Any) -> None:
@@ -135,52 +185,19 @@ def _dump_csv(data: RankingData, path: Any) -> None:
 
     if data.is_sparse:
         raise InputError(
-            f"{os.fspath(path)}: CSV has one column a feature and cannot hold sparse data: write "
+            f"{os.fspath(path)}: CSV has one column per feature and cannot hold sparse data: write "
             "LETOR text or Parquet instead"
         )
     table = to_frame(data)
     from pyarrow import csv
 
-    with atomic_write(path, "wb") as stream:
-        if os.fspath(path).lower().endswith(".gz"):
-            import gzip
-
-            with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:
-                csv.write_csv(table, packed)
-        else:
-            csv.write_csv(table, stream)
-
-
-def _load_arrow(path: Any, **options: Any) -> RankingData:
-    from leanrank.data.frames import from_frame
-    from leanrank.data.parquet import reading
-
-    with reading(Path(path), "Arrow"):
-        from pyarrow import feather
-
-        table = feather.read_table(os.fspath(path), memory_map=True)
-    return from_frame(table, **options)
-
-
-def _dump_arrow(data: RankingData, path: Any) -> None:
-    from leanrank.data.frames import to_frame
-
-    table = to_frame(data)
-    from pyarrow import feather
-
-    with atomic_write(path, "wb") as stream:
-        feather.write_feather(table, stream, compression="lz4")
+    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
+        csv.write_csv(table, out)
 
 
 _TEXT = (".txt", ".letor", ".svm", ".svmlight", ".dat")
-FORMATS = {
-    "letor": Format(
-        tuple(f"{s}{packed}" for s in _TEXT for packed in ("", ".gz", ".xz", ".bz2")),
-        _load_letor,
-        _dump_letor,
-    ),
-    "parquet": Format((".parquet",), _load_parquet, _dump_parquet),
-    "csv": Format((".csv", ".csv.gz"), _load_csv, _dump_csv),
-    "arrow": Format((".arrow", ".feather"), _load_arrow, _dump_arrow),
+FORMATS: dict[str, tuple[str, ...]] = {
+    "letor": tuple(f"{suffix}{packed}" for suffix in _TEXT for packed in PACKED),
+    **SUFFIXES,
 }
-"""The formats by name, in the order in which suffixes are tried."""
+"""The suffixes of each format, in the order in which they are tried."""

@@ -6,9 +6,10 @@ others speak: nothing here asks which library a table belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
+from leanrank.data._checks import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.execution import make_executor, row_blocks
@@ -24,6 +25,7 @@ def from_frame(
     query_weight: str | None = None,
     offset: str | None = None,
     features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
     n_jobs: int | None = None,
 ) -> RankingData:
     """Make a ranking data set from a data frame or an Arrow table.
@@ -40,7 +42,9 @@ def from_frame(
         taken for what it says; a weight must be named, since it could be a feature's name.
     features : list of str, optional
         The feature columns; by default all others, in their order. X is float32 if all of them
-        are, and float64 otherwise.
+        are, and float64 otherwise. An empty value is missing, NaN in X.
+    optional : collection of {"label", "qid"}
+        Columns that the table may lack.
     n_jobs : int, optional
         Number of threads.
 
@@ -64,18 +68,23 @@ def from_frame(
     >>> data.feature_names, data.X.tolist()
     (('bm25', 'clicks'), [[1.5, 3.0], [0.5, 4.0]])
     """
+    roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
+    roles |= {"query_weight": query_weight, "offset": offset}
+    return from_table(as_table(frame), "the table", roles, features, optional, n_jobs)
+
+
+def from_table(
+    table: Any,
+    where: str,
+    roles: dict[str, str | None],
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = None,
+) -> RankingData:
+    """Make a ranking data set from an Arrow table that messages call ``where``."""
     from leanrank.data import _arrow
 
-    table = _as_table(frame)
-    roles = {
-        "label": label,
-        "qid": qid,
-        "doc_id": doc_id,
-        "weight": weight,
-        "query_weight": query_weight,
-        "offset": offset,
-    }
-    layout = _arrow.find_layout(table.schema, roles, features)
+    layout = _arrow.find_layout(table.schema, roles, features, where, check_optional(optional))
     needed = table.select(layout.needed)
     blocks = row_blocks(needed.num_rows) or [(0, 0)]
 
@@ -84,13 +93,13 @@ def from_frame(
         return needed.slice(start, stop - start)
 
     sizes = [stop - start for start, stop in blocks]
-    return _arrow.build(layout, sizes, read, make_executor(n_jobs))
+    return _arrow.build(layout, sizes, read, make_executor(n_jobs), where)
 
 
 def to_frame(
     data: RankingData, backend: Literal["pyarrow", "pandas", "polars"] | str = "pyarrow"
 ) -> Any:
-    """Give a ranking data set as a data frame.
+    """Return a ranking data set as a data frame.
 
     Parameters
     ----------
@@ -103,7 +112,7 @@ def to_frame(
     -------
     DataFrame or Table
         Columns ``label``, ``qid``, those of ``doc_id``, ``weight``, ``query_weight`` and ``offset``
-        that the data have, then one a feature, named ``f1``, ``f2``, ... if the features have no
+        that the data have, then one per feature, named ``f1``, ``f2``, ... if the features have no
         names. Sparse features are two list columns, ``indices`` and ``values``.
 
     Examples
@@ -134,7 +143,8 @@ def to_frame(
         ) from error
 
 
-def _as_table(frame: Any) -> Any:
+def as_table(frame: Any) -> Any:
+    """Return an Arrow table of whatever speaks the Arrow PyCapsule interface."""
     from leanrank.data._arrow import pa
 
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):

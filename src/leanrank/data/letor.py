@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
-from contextlib import AbstractContextManager, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from leanrank._files import atomic_write
 from leanrank._typing import AnyArray
 from leanrank.data._checks import check_optional
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.sources import compressed
 from leanrank.errors import InputError, ParseError
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def dump_letor(
         ]
     from leanrank.data._letor_writer import lines_of
 
-    with atomic_write(path, "wb") as stream, _compressed(stream, os.fsdecode(path)) as out:
+    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
         for block in lines_of(data, queries, documents, 0 if zero_based else 1):
             out.write(block)
 
@@ -234,20 +234,3 @@ def _encode(name: str, kind: str, forbidden: str) -> bytes:
         return name.encode("utf-8")
     except UnicodeEncodeError:
         raise InputError(f"the {kind} identifier {name!r} cannot be written as UTF-8") from None
-
-
-def _compressed(stream: IO[bytes], name: str) -> AbstractContextManager[Any]:
-    if name.endswith(".gz"):
-        import gzip
-
-        # Neither the time nor the temporary name gets in: the same data gives the same file.
-        return gzip.GzipFile("", "wb", 6, stream, mtime=0)
-    if name.endswith(".xz"):
-        import lzma
-
-        return lzma.open(stream, "wb")
-    if name.endswith(".bz2"):
-        import bz2
-
-        return bz2.open(stream, "wb")
-    return nullcontext(stream)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
+from leanrank.data._table_files import reading
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import FileError, InputError
 from leanrank.execution import make_executor, row_blocks
@@ -31,6 +31,7 @@ def load_parquet(
     query_weight: str | None = None,
     offset: str | None = None,
     features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
     n_jobs: int | None = -1,
 ) -> RankingData:
     """Load a Parquet file, or all Parquet files of a directory in the order of their names.
@@ -40,7 +41,7 @@ def load_parquet(
     path : str or path
         A file, or a directory of part files; names that begin with a dot or an underscore are
         passed over.
-    label, qid, doc_id, weight, query_weight, offset, features
+    label, qid, doc_id, weight, query_weight, offset, features, optional
         The columns, as in :func:`leanrank.data.from_frame`. A file that leanrank wrote remembers
         which of its columns are which.
     n_jobs : int, default=-1
@@ -70,31 +71,31 @@ def load_parquet(
         "query_weight": query_weight,
         "offset": offset,
     }
-    files = _part_files(Path(path))
+    files = part_files(Path(path))
     layout: Layout | None = None
     groups: list[tuple[Path, Any, int]] = []
     sizes: list[int] = []
-    for file in files:
-        with reading(file):
+    with reading(path):
+        for file in files:
             metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
-        found = _arrow.find_layout(schema, roles, features, str(file))
-        layout = found if layout is None else _agree(layout, found, files[0], file)
-        for group in range(metadata.num_row_groups):
-            groups.append((file, metadata, group))
-            sizes.append(metadata.row_group(group).num_rows)
-    assert layout is not None
-    columns = layout.needed
+            found = _arrow.find_layout(schema, roles, features, str(file), optional)
+            layout = found if layout is None else agree(layout, found, files[0], file)
+            for group in range(metadata.num_row_groups):
+                groups.append((file, metadata, group))
+                sizes.append(metadata.row_group(group).num_rows)
+        assert layout is not None
+        columns = layout.needed
 
-    def read(at: int) -> Any:
-        file, metadata, group = groups[at]
-        with reading(file), pq.ParquetFile(file, metadata=metadata, memory_map=True) as parquet:
-            # Row groups are the unit of parallel work: threads inside one would get in the way.
-            return parquet.read_row_group(group, columns=columns, use_threads=False)
+        def read(at: int) -> Any:
+            file, metadata, group = groups[at]
+            with reading(file), pq.ParquetFile(file, metadata=metadata) as parquet:
+                # Row groups are the unit of parallel work: threads inside one would get in the way.
+                return parquet.read_row_group(group, columns=columns, use_threads=False)
 
-    if not groups:
-        sizes, read = [0], lambda at: pq.read_table(files[0], columns=columns)
-    return _arrow.build(layout, sizes, read, make_executor(n_jobs), str(path))
+        if not groups:
+            sizes, read = [0], lambda at: pq.read_table(files[0], columns=columns)
+        return _arrow.build(layout, sizes, read, make_executor(n_jobs), str(path))
 
 
 def dump_parquet(
@@ -158,7 +159,8 @@ def _rows_per_group(data: RankingData) -> int:
     return int(min(max(_CELLS_PER_GROUP // max(cells, 1), 1024), _MOST_ROWS_PER_GROUP))
 
 
-def _part_files(path: Path) -> list[Path]:
+def part_files(path: Path) -> list[Path]:
+    """Return the Parquet files of a directory in the order of their names, or the one file."""
     if not path.is_dir():
         return [path]
     files = sorted(
@@ -171,25 +173,10 @@ def _part_files(path: Path) -> list[Path]:
     return files
 
 
-def _agree(first: Layout, other: Layout, first_file: Path, file: Path) -> Layout:
+def agree(first: Layout, other: Layout, first_file: Path, file: Path) -> Layout:
     """Check that two parts have the same columns, and take the wider number type."""
     if first.needed != other.needed or first.n_features != other.n_features:
         odd = sorted(set(first.needed) ^ set(other.needed))
         which = f": {odd[0]!r} is in one of them only" if odd else ""
         raise InputError(f"{file}: its columns are not those of {first_file}{which}")
     return first if first.dtype.itemsize >= other.dtype.itemsize else other
-
-
-@contextmanager
-def reading(file: Path, kind: str = "Parquet") -> Iterator[None]:
-    """Turn what Arrow says of a bad file into one sentence."""
-    from leanrank.data._arrow import pa
-
-    try:
-        yield
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{file}: this is no {kind} file that can be read ({error})") from error
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{file}: cannot read this file ({error.strerror or error})") from error

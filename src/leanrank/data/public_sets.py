@@ -14,7 +14,7 @@ import numpy.typing as npt
 from leanrank.data._download import download as download_file
 from leanrank.data._download import make_directory, unpack, verify
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import FileError, InputError
+from leanrank.errors import FileError, InputError, suggest
 
 _LETOR3 = (
     "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
@@ -54,6 +54,8 @@ class PublicSet:
     n_folds : int
         0 if it comes in one split.
     n_features : int
+    convention : str
+        How its measures are computed in publications; see :mod:`leanrank.metrics.conventions`.
     """
 
     name: str
@@ -65,20 +67,36 @@ class PublicSet:
     folders: tuple[str, ...]
     n_folds: int
     n_features: int
+    convention: str = "standard"
 
 
 def _gov(name: str) -> PublicSet:
     task, year = name[:2].lower(), name[2:]
     inside = f"QueryLevelNorm/{year}_{task}_dataset"
     folders = (name, f"{name}/{inside}", f"Gov/{inside}", inside)
-    return PublicSet(name, _LETOR3, _RESEARCH, "Gov.rar", None, None, folders, 5, 64)
+    return PublicSet(name, _LETOR3, _RESEARCH, "Gov.rar", None, None, folders, 5, 64, "letor3")
+
+
+_MSLR_DIGESTS = {
+    "10K": "2902142ea33f18c59414f654212de5063033b707d5c3939556124b1120d3a0ba",
+    "30K": "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae",
+}
+
+
+def _mslr(size: str, digest: str) -> PublicSet:
+    name = f"MSLR-WEB{size}"
+    folders = (name, f"{name}/{name}")
+    archive = f"{name}.zip"
+    return PublicSet(name, _MSLR, _RESEARCH, archive, None, digest, folders, 5, 136, "mslr")
 
 
 SETS: dict[str, PublicSet] = {
     known.name: known
     for known in (
-        PublicSet("MQ2007", _LETOR4, _RESEARCH, "MQ2007.rar", None, None, ("MQ2007",), 5, 46),
-        PublicSet("MQ2008", _LETOR4, _RESEARCH, "MQ2008.rar", None, None, ("MQ2008",), 5, 46),
+        *(
+            PublicSet(name, _LETOR4, _RESEARCH, f"{name}.rar", None, None, (name,), 5, 46, "letor4")
+            for name in ("MQ2007", "MQ2008")
+        ),
         PublicSet(
             "OHSUMED",
             _LETOR3,
@@ -89,30 +107,10 @@ SETS: dict[str, PublicSet] = {
             ("OHSUMED", "OHSUMED/QueryLevelNorm", "OHSUMED/OHSUMED/QueryLevelNorm"),
             5,
             45,
+            "letor3",
         ),
         *(_gov(f"{task}{year}") for task in ("TD", "HP", "NP") for year in (2003, 2004)),
-        PublicSet(
-            "MSLR-WEB10K",
-            _MSLR,
-            _RESEARCH,
-            "MSLR-WEB10K.zip",
-            None,
-            "2902142ea33f18c59414f654212de5063033b707d5c3939556124b1120d3a0ba",
-            ("MSLR-WEB10K", "MSLR-WEB10K/MSLR-WEB10K"),
-            5,
-            136,
-        ),
-        PublicSet(
-            "MSLR-WEB30K",
-            _MSLR,
-            _RESEARCH,
-            "MSLR-WEB30K.zip",
-            None,
-            "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae",
-            ("MSLR-WEB30K", "MSLR-WEB30K/MSLR-WEB30K"),
-            5,
-            136,
-        ),
+        *(_mslr(size, digest) for size, digest in _MSLR_DIGESTS.items()),
         PublicSet(
             "Istella-S",
             "http://quickrank.isti.cnr.it/istella-dataset/",
@@ -201,7 +199,7 @@ class RankingFolds:
 def fetch(
     name: str, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True
 ) -> Any:
-    r"""Give a public data set, from the data directory or from its owner.
+    r"""Return a public data set, from the data directory or from its owner.
 
     Parameters
     ----------
@@ -271,12 +269,12 @@ def find_set(name: str) -> PublicSet:
     }
     by_name = {plain(known): known for known in SETS} | aliases
     if not isinstance(name, str) or plain(name) not in by_name:
-        raise InputError(f"there is no public set {name!r}: choose from {', '.join(SETS)}")
+        raise InputError(f"there is no public set {name!r}: {suggest(name, SETS)}")
     return SETS[by_name[plain(name)]]
 
 
 def data_directory(given: str | os.PathLike[str] | None = None) -> Path:
-    """Give the directory of the public sets: the one given, ``$LEANRANK_DATA``, or a cache."""
+    """Return the directory of the public sets: the one given, ``$LEANRANK_DATA``, or a cache."""
     if given is not None:
         return Path(given)
     if os.environ.get("LEANRANK_DATA"):

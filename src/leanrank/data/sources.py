@@ -10,7 +10,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import IO, Any
 
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
@@ -115,6 +115,24 @@ def quoted(token: bytes, longest: int = 40) -> str:
     """Return a token of a file as it is quoted in messages, cut if it is long."""
     text = token[: longest + 1].decode("utf-8", "backslashreplace")
     return repr(text if len(token) <= longest else text[:longest] + "…")
+
+
+def compressed(stream: IO[bytes], name: str) -> AbstractContextManager[Any]:
+    """Pack what is written to a stream as the suffix of its name says."""
+    if name.endswith(".gz"):
+        import gzip
+
+        # Neither the time nor the temporary name gets in: the same data gives the same file.
+        return gzip.GzipFile("", "wb", 6, stream, mtime=0)
+    if name.endswith(".xz"):
+        import lzma
+
+        return lzma.open(stream, "wb")
+    if name.endswith(".bz2"):
+        import bz2
+
+        return bz2.open(stream, "wb")
+    return nullcontext(stream)
 
 
 def _check_suffix(name: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from leanrank.data.formats import FORMATS, _format_name
+from leanrank.data.formats import FORMATS, format_name
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, FileError, InputError
 
@@ -208,7 +208,7 @@ def _file_parts(
     returns = Returns()
     for path in paths:
         name = os.fspath(path)
-        kind = _format_name(name, format)
+        kind = format_name(name, format)
         if name != "-" and not os.path.exists(name):
             raise FileError(f"{name}: there is no such file")
         if kind == "letor":
@@ -220,7 +220,7 @@ def _file_parts(
 
             yield from parquet_parts(name, returns, **options)
         else:
-            known = ", ".join(FORMATS["letor"].suffixes[::4])
+            known = ", ".join(FORMATS["letor"][::4])
             raise InputError(
                 f"{name}: {kind} files are not read as a stream: convert the file to .parquet or "
                 f"text ({known})"

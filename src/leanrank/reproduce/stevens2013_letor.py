@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
-from leanrank.data.public_sets import RankingFolds, fetch
+from leanrank.data.public_sets import SETS, RankingFolds, fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, FileError
 from leanrank.metrics import evaluate
@@ -27,9 +27,9 @@ from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.path import Path
 from leanrank.reproduce.side_by_side import Beside, SideBySideTable
 
-CONVENTIONS = {"MQ2007": "letor4", "MQ2008": "letor4"} | dict.fromkeys(
-    ("OHSUMED", "TD2003", "TD2004", "HP2003", "HP2004", "NP2003", "NP2004"), "letor3"
-)
+CONVENTIONS = {
+    name: known.convention for name, known in SETS.items() if known.convention.startswith("letor")
+}
 """The sets of LETOR, and the tool that each was measured with."""
 
 CHOOSE_BY = "ndcg@10"

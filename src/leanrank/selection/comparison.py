@@ -327,7 +327,7 @@ def _load(parts: Parts) -> tuple[RankingData, RankingData, RankingData]:
     loaded: list[RankingData] = []
     for file in (parts.train, parts.validation, parts.test):
         options = dict(parts.options)
-        if str(file).lower().endswith(FORMATS["letor"].suffixes):
+        if str(file).lower().endswith(FORMATS["letor"]):
             width = parts.n_features or (loaded[0].n_features if loaded else None)
             options["n_features"] = width
         loaded.append(load(file, **options))

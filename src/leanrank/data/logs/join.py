@@ -271,7 +271,7 @@ def _is_table(features: Any) -> bool:
     from leanrank.data.formats import FORMATS
 
     return isinstance(features, (str, os.PathLike)) and any(
-        os.fspath(features).lower().endswith(known.suffixes) for known in FORMATS.values()
+        os.fspath(features).lower().endswith(known) for known in FORMATS.values()
     )
 
 
