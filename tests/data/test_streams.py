@@ -216,13 +216,15 @@ def test_a_damaged_archive(text, tmp_path):
         list(open_stream(tmp_path / "b.txt.gz", chunk_bytes=500))
 
 
-def test_wrong_features_and_missing_values_in_parquet(tmp_path):
+def test_wrong_features_and_infinity_in_parquet(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({"label": [1, 0, 1], "qid": [1, 2, 2], "f": [0.5, 1.0, None]})
+    table = pa.table({"label": [1, 0, 1], "qid": [1, 2, 2], "f": [0.5, 1.0, float("inf")]})
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"column 'f' of .*a\.parquet, after row 1 has no value"):
+    with pytest.raises(
+        InputError, match=r"column 'f' of .*a\.parquet, after row 1 is inf in row 1"
+    ):
         list(open_stream(tmp_path / "a.parquet", chunk_bytes=1))
     (tmp_path / "d").mkdir()
     pq.write_table(table.drop_columns(["f"]), tmp_path / "d" / "0.parquet")
