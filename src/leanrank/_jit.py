@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import stat
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numba
 import numpy as np
 
+from leanrank.errors import CacheWarning
+
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on plain arrays.
 
-    Division by zero follows NumPy (inf or nan), not Python. The result is cached beside the module,
-    so a process pays for compilation only when the code or the machine changes.
+    Division by zero follows NumPy (inf or nan), not Python. The result is cached, so that a process
+    pays for compilation only when the code or the machine changes: in ``NUMBA_CACHE_DIR``, else
+    beside the module or in the user's cache, else in a private folder among the temporary files.
+    Where nothing can be written, every process compiles for itself.
     """
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled = numba.njit(nogil=True, error_model="numpy")(function)
+    for folder in (None, private_folder):
+        try:
+            with _caching_in(None if folder is None else folder()):
+                compiled.enable_caching()
+        except RuntimeError:  # Numba found no place to write to
+            continue
+        _forgive(compiled)
+        return compiled
+    _warn_once("no folder is writable")
+    return compiled
 
 
 def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -31,3 +51,63 @@ def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     except ValueError:  # the memory itself is read-only (a memory map): the other compilation
         return array
     return view
+
+
+@lru_cache(maxsize=1)
+def private_folder() -> str | None:
+    """Return a folder that only this user can write to, or None.
+
+    What lies in the cache is run, so a folder that somebody else made or may change is not used.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    try:
+        folder = os.path.join(tempfile.gettempdir(), f"leanrank-kernels-{user}")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, mode=0o700)
+        found = os.lstat(folder)
+    except OSError:
+        return None
+    mine = not hasattr(os, "getuid") or found.st_uid == user
+    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    return folder if mine and private else None
+
+
+@contextlib.contextmanager
+def _caching_in(folder: str | None) -> Iterator[None]:
+    """Let Numba look for a place to cache in this folder first."""
+    before = numba.config.CACHE_DIR
+    if folder is not None:
+        numba.config.CACHE_DIR = folder
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def _forgive(compiled: Any) -> None:
+    """Go on with a compiled function that cannot be stored, such as on a full disk."""
+    cache = compiled._cache
+    save = cache.save_overload
+
+    def save_or_warn(*arguments: Any) -> None:
+        try:
+            save(*arguments)
+        except OSError as error:
+            _warn_once(error.strerror or str(error))
+
+    cache.save_overload = save_or_warn
+
+
+def _warn_once(reason: str) -> None:
+    if _warned:
+        return
+    _warned.append(reason)
+    warnings.warn(
+        f"compiled code cannot be kept ({reason}), so every process compiles it again, which takes "
+        "seconds: set NUMBA_CACHE_DIR to a folder that can be written",
+        CacheWarning,
+        stacklevel=3,
+    )
+
+
+_warned: list[str] = []

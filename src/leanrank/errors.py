@@ -129,5 +129,9 @@ class DataWarning(LeanrankWarning):
     """Data that can be used but probably not as meant."""
 
 
+class CacheWarning(LeanrankWarning):
+    """Compiled code that cannot be kept for the next process."""
+
+
 def _parse_error(problem: str, path: str, line: int | None, column: int | None) -> ParseError:
     return ParseError(problem, path=path, line=line, column=column)

@@ -1,25 +1,35 @@
-"""The arithmetic of the normalisers: plain functions on matrices, then their kernels."""
+"""The arithmetic of the normalisers: plain functions on matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 
-from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
 from leanrank.execution import make_executor, query_ranges, row_blocks
 
 
 def by_query(
-    rows: Callable[..., Any], X: AnyArray, query_ptr: IntArray, n_jobs: int | None
+    how: str, X: AnyArray, query_ptr: IntArray, n_jobs: int | None, *, most_in_numpy: int = 100_000
 ) -> AnyArray:
-    """Run a kernel over ranges of queries; each writes the rows of its own."""
-    X = kernel_view(np.ascontiguousarray(X))
-    ptr = kernel_view(query_ptr)
+    """Scale each query by itself: "minmax", "standard" or "rank".
+
+    Up to ``most_in_numpy`` rows no kernel is used, so that scoring with a saved model compiles
+    nothing. The bits are the same either way.
+    """
+    X = np.ascontiguousarray(X)
     out = np.empty_like(X)
+    if len(X) <= most_in_numpy:
+        for start, stop in pairwise(query_ptr.tolist()):
+            if start < stop:
+                out[start:stop] = _IN_NUMPY[how](X[start:stop].astype(np.float64))
+        return out
+    from leanrank._jit import kernel_view
+    from leanrank.data._scaling_kernels import KERNELS
+
+    X, ptr, rows = kernel_view(X), kernel_view(query_ptr), KERNELS[how]
     make_executor(n_jobs).map(lambda r: rows(X, ptr, r[0], r[1], out), query_ranges(ptr))
     return out
 
@@ -86,77 +96,39 @@ def shift_and_divide(X: AnyArray, shift: FloatArray, scale: FloatArray) -> AnyAr
     return out
 
 
-@kernel
-def minmax_rows(X: AnyArray, ptr: IntArray, q0: int, q1: int, out: AnyArray) -> None:
-    """Scale the rows of queries q0:q1 to [0, 1]."""
-    n_features = X.shape[1]
-    low = np.empty(n_features)
-    high = np.empty(n_features)
-    for q in range(q0, q1):
-        low[:] = np.inf
-        high[:] = -np.inf
-        for i in range(ptr[q], ptr[q + 1]):
-            for j in range(n_features):
-                low[j] = min(low[j], X[i, j])
-                high[j] = max(high[j], X[i, j])
-        for i in range(ptr[q], ptr[q + 1]):
-            for j in range(n_features):
-                span = high[j] - low[j]
-                if span == 0:
-                    out[i, j] = 0
-                elif span < np.inf:
-                    out[i, j] = (X[i, j] - low[j]) / span
-                else:  # the difference of the largest numbers is not a number: halve them first
-                    out[i, j] = (X[i, j] / 2 - low[j] / 2) / (high[j] / 2 - low[j] / 2)
+def _minmax(X: FloatArray) -> FloatArray:
+    low, high = X.min(axis=0), X.max(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = high - low
+        # the difference of the largest numbers is not a number: halve them first
+        scaled = np.where(span < np.inf, (X - low) / span, (X / 2 - low / 2) / (high / 2 - low / 2))
+    return np.where(span == 0, 0.0, scaled)
 
 
-@kernel
-def standard_rows(X: AnyArray, ptr: IntArray, q0: int, q1: int, out: AnyArray) -> None:
-    """Give the rows of queries q0:q1 mean 0 and deviation 1."""
-    n_features = X.shape[1]
-    low = np.empty(n_features)
-    high = np.empty(n_features)
-    mean = np.empty(n_features)
-    squares = np.empty(n_features)
-    for q in range(q0, q1):
-        n_rows = ptr[q + 1] - ptr[q]
-        low[:] = np.inf
-        high[:] = -np.inf
-        mean[:] = 0
-        squares[:] = 0
-        for i in range(ptr[q], ptr[q + 1]):
-            for j in range(n_features):
-                low[j] = min(low[j], X[i, j])
-                high[j] = max(high[j], X[i, j])
-                mean[j] += X[i, j] / n_rows
-        for i in range(ptr[q], ptr[q + 1]):
-            for j in range(n_features):
-                squares[j] += (X[i, j] - mean[j]) ** 2
-        for i in range(ptr[q], ptr[q + 1]):
-            for j in range(n_features):
-                if low[j] == high[j] or squares[j] == 0:
-                    out[i, j] = 0
-                else:
-                    out[i, j] = (X[i, j] - mean[j]) / np.sqrt(squares[j] / n_rows)
+def _standard(X: FloatArray) -> FloatArray:
+    n_rows = len(X)
+    mean = np.add.accumulate(X / n_rows, axis=0)[-1]  # row after row, as the kernel adds
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.add.accumulate((X - mean) ** 2, axis=0)[-1]
+        scaled = (X - mean) / np.sqrt(squares / n_rows)
+    return np.where((X.min(axis=0) == X.max(axis=0)) | (squares == 0), 0.0, scaled)
 
 
-@kernel
-def rank_rows(X: AnyArray, ptr: IntArray, q0: int, q1: int, out: AnyArray) -> None:
-    """Replace the rows of queries q0:q1 by scaled mean ranks."""
-    for q in range(q0, q1):
-        start = ptr[q]
-        n_rows = ptr[q + 1] - start
-        column = np.empty(n_rows, dtype=X.dtype)
-        for j in range(X.shape[1]):
-            for i in range(n_rows):
-                column[i] = X[start + i, j]
-            order = np.argsort(column)
-            first = 0
-            while first < n_rows:
-                last = first
-                while last + 1 < n_rows and column[order[last + 1]] == column[order[first]]:
-                    last += 1
-                rank = 0.5 if n_rows == 1 else (first + last) / 2 / (n_rows - 1)
-                for at in range(first, last + 1):
-                    out[start + order[at], j] = rank
-                first = last + 1
+def _rank(X: FloatArray) -> FloatArray:
+    n_rows = len(X)
+    if n_rows == 1:
+        return np.full(X.shape, 0.5)
+    if n_rows <= 64:  # all pairs are quicker than a sort per column
+        below = (X[None] < X[:, None]).sum(axis=1)
+        same = (X[None] == X[:, None]).sum(axis=1)
+        return np.asarray((below + below + same - 1) / 2 / (n_rows - 1))
+    ranks = np.empty(X.shape)
+    for j, column in enumerate(X.T):
+        ordered = np.sort(column)
+        first = np.searchsorted(ordered, column, side="left")
+        last = np.searchsorted(ordered, column, side="right") - 1
+        ranks[:, j] = (first + last) / 2 / (n_rows - 1)
+    return ranks
+
+
+_IN_NUMPY = {"minmax": _minmax, "standard": _standard, "rank": _rank}

@@ -170,7 +170,7 @@ class QueryMinMaxScaler(_QueryNormalizer):
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         if isinstance(X, np.ndarray):
-            return _scaling.by_query(_scaling.minmax_rows, X, query_ptr, self.n_jobs)
+            return _scaling.by_query("minmax", X, query_ptr, self.n_jobs)
         return _scaling.minmax_sparse(X, query_ptr)
 
 
@@ -194,7 +194,7 @@ class QueryStandardScaler(_QueryNormalizer):
     kind = "query-standard"
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        return _scaling.by_query(_scaling.standard_rows, X, query_ptr, self.n_jobs)
+        return _scaling.by_query("standard", X, query_ptr, self.n_jobs)
 
 
 class QueryRankScaler(_QueryNormalizer):
@@ -217,7 +217,7 @@ class QueryRankScaler(_QueryNormalizer):
     kind = "query-rank"
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        return _scaling.by_query(_scaling.rank_rows, X, query_ptr, self.n_jobs)
+        return _scaling.by_query("rank", X, query_ptr, self.n_jobs)
 
 
 class GlobalStandardScaler(Normalizer):

@@ -1,0 +1,155 @@
+"""Where compiled code is kept, and what needs none."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leanrank.data import _scaling
+
+MODULE = """
+from leanrank._jit import kernel
+
+@kernel
+def twice(x):
+    return 2 * x
+"""
+RUN = """
+import sys, warnings
+warnings.simplefilter("always")
+from installed.kernels import twice
+assert twice(3) == 6
+print(twice.stats.cache_path, sum(twice.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A package with a kernel in a folder where nothing can be kept beside it."""
+    package = tmp_path / "installed"
+    package.mkdir()
+    (package / "kernels.py").write_text(MODULE)
+    (package / "__pycache__").write_text("a file, so that no folder of that name can be made")
+    (tmp_path / "temporary").mkdir()
+    return tmp_path
+
+
+def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    given = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    place = str(folder / "temporary")
+    given |= {"HOME": "/dev/null/x", "XDG_CACHE_HOME": "/dev/null/x", "TMPDIR": place}
+    source = Path(__file__).parents[1] / "src"
+    given |= {"PYTHONPATH": f"{folder}{os.pathsep}{source}", **environment}
+    return subprocess.run(
+        [sys.executable, "-c", RUN], capture_output=True, text=True, env=given, check=True
+    )
+
+
+def test_kernels_are_kept_in_a_private_folder_if_nowhere_else(installed: Path) -> None:
+    first, second = run(installed), run(installed)
+    (private,) = (installed / "temporary").iterdir()
+    assert private.name == f"leanrank-kernels-{os.getuid()}"
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700
+    assert str(private) in first.stdout
+    assert (first.stdout[-2], second.stdout[-2]) == ("0", "1")  # hits
+    assert first.stderr == second.stderr == ""
+
+
+def test_a_folder_that_others_can_write_is_not_used(installed: Path) -> None:
+    folder = installed / "temporary" / f"leanrank-kernels-{os.getuid()}"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    ran = run(installed)
+    assert ran.stderr.count("CacheWarning: compiled code cannot be kept (no folder is") == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_a_link_in_place_of_the_private_folder_is_not_used(installed: Path) -> None:
+    (installed / "elsewhere").mkdir(mode=0o700)
+    link = installed / "temporary" / f"leanrank-kernels-{os.getuid()}"
+    link.symlink_to(installed / "elsewhere")
+    assert "CacheWarning" in run(installed).stderr
+    assert list((installed / "elsewhere").iterdir()) == []
+
+
+def test_the_folder_that_the_user_names_comes_first(installed: Path) -> None:
+    mine = installed / "mine"
+    ran = run(installed, NUMBA_CACHE_DIR=str(mine))
+    assert str(mine) in ran.stdout
+    assert ran.stderr == ""
+    assert list((installed / "temporary").iterdir()) == []
+
+
+def test_a_disk_that_is_full_is_no_reason_to_stop(installed: Path) -> None:
+    full = "def full(*_): raise OSError(28, 'No space')\ntwice._cache._cache_file.save = full\n"
+    code = RUN.replace("assert", full + "assert")
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(installed / "mine")}
+    given["PYTHONPATH"] = f"{installed}{os.pathsep}{Path(__file__).parents[1] / 'src'}"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=given, check=True
+    )
+    assert "CacheWarning: compiled code cannot be kept (No space)" in ran.stderr
+
+
+BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("numba", "llvmlite"):
+            raise ImportError(name + " is blocked")
+
+sys.meta_path.insert(0, Blocker())
+import numpy as np
+from leanrank import load_model
+X = np.random.default_rng(0).normal(size=(200, 3))
+qid = np.repeat(np.arange(40), 5)
+for name in sys.argv[1:]:
+    model = load_model(name)
+    print(model.predict(X, qid=qid).sum(), model.rank(X, qid=qid).sum())
+"""
+
+
+def test_scoring_a_saved_model_needs_no_compiled_code(tmp_path: Path) -> None:
+    from leanrank.data.normalize import NORMALIZERS, make_normalizer
+    from leanrank.model import LinearModel
+
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    qid = np.repeat(np.arange(40), 5)
+    expected, files = [], []
+    for kind in [None, *NORMALIZERS]:
+        model = LinearModel.from_coef([1.0, 0.0, -2.0])
+        if kind is not None:
+            model = model.replace(normalizer=make_normalizer(kind).fit(X).to_dict())
+        files.append(str(tmp_path / f"{kind}.json"))
+        model.save(files[-1])
+        expected.append(f"{model.predict(X, qid=qid).sum()} {model.rank(X, qid=qid).sum()}")
+    ran = subprocess.run(
+        [sys.executable, "-c", BLOCKED, *files], capture_output=True, text=True, check=False
+    )
+    assert ran.stderr == ""
+    assert ran.stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("how", ["minmax", "standard", "rank"])
+def test_numpy_and_the_kernels_scale_to_the_same_bits(how: str, dtype: type) -> None:
+    rng = np.random.default_rng(3)
+    for n_features in (1, 4):
+        sizes = np.array([1, 2, 7, 90, 1, 130, 3])
+        ptr = np.concatenate([[0], np.cumsum(sizes)])
+        X = rng.normal(size=(ptr[-1], n_features)) * 10.0 ** rng.integers(-20, 20, (ptr[-1], 1))
+        X[rng.random(X.shape) < 0.4] = rng.integers(-2, 3)
+        X[3:10, 0] = 5.0
+        X[100:103, 0] = np.finfo(dtype).max * np.array([-1, 1, 0.5])
+        X = X.astype(dtype)
+        plain = _scaling.by_query(how, X, ptr, None)
+        compiled = _scaling.by_query(how, X, ptr, 2, most_in_numpy=0)
+        assert plain.dtype == dtype
+        np.testing.assert_array_equal(plain, compiled)
