@@ -43,32 +43,30 @@ def step_against_one_pass(options: Options) -> Table:
     sizes = [(9_630, 46), (20_000, 200)] if options.quick else [(9_630, 46), (200_000, 200)]
     for m, n in sizes:
         data = _problem(m, n)
-        for storage in ("float64", "float32"):
-            for jobs in sorted({1, available_cores()}):
-                with single_threaded_blas():
-                    state = _state(data, storage, jobs)
-                    state.add(int(np.argmax(state.decreases(np.arange(n)))))
-                    executor = make_executor(jobs)
+        for jobs in sorted({1, available_cores()}):
+            with single_threaded_blas():
+                state = _state(data, jobs)
+                state.add(int(np.argmax(state.decreases(np.arange(n)))))
+                executor = make_executor(jobs)
 
-                    def step(state: Any = state, n: int = n) -> None:
-                        gains = state.decreases(np.arange(n))
-                        gains[state.chosen] = -np.inf
-                        state.add(int(np.argmax(gains)))
+                def step(state: Any = state, n: int = n) -> None:
+                    gains = state.decreases(np.arange(n))
+                    gains[state.chosen] = -np.inf
+                    state.add(int(np.argmax(gains)))
 
-                    def one_pass(state: Any = state, executor: Any = executor, m: int = m) -> None:
-                        executor.map(
-                            lambda at: _pass(state.C, state.U, at[0], at[1]), row_blocks(m, 2_048)
-                        )
+                def one_pass(state: Any = state, executor: Any = executor, m: int = m) -> None:
+                    executor.map(
+                        lambda at: _pass(state.C, state.U, at[0], at[1]), row_blocks(m, 2_048)
+                    )
 
-                    times = race({"step": step, "pass": one_pass}, repeat=max(7, options.repeat))
-                table.add(
-                    problem=f"{m:,} × {n}",
-                    storage=storage,
-                    threads=jobs,
-                    step=str(times["step"]),
-                    one_pass=str(times["pass"]),
-                    passes=round(times["step"].median / times["pass"].median, 2),
-                )
+                times = race({"step": step, "pass": one_pass}, repeat=max(7, options.repeat))
+            table.add(
+                problem=f"{m:,} × {n}",
+                threads=jobs,
+                step=str(times["step"]),
+                one_pass=str(times["pass"]),
+                passes=round(times["step"].median / times["pass"].median, 2),
+            )
     return table
 
 
@@ -151,7 +149,6 @@ def large(options: Options) -> Table:
     )
     for name, parameters in {
         "standard": {},
-        "standard, float32": {"storage": "float32"},
         "low": {"memory": "low"},
     }.items():
         found = run_python(_MEMORY + _LARGE.format(m=m, n=n, k=k, parameters=parameters))
@@ -198,7 +195,7 @@ def _problem(m: int, n: int, per_query: int = 20) -> RankingData:
                        + ([m % per_query] if m % per_query else []))  # fmt: skip
 
 
-def _state(data: RankingData, storage: str, jobs: int) -> Any:
+def _state(data: RankingData, jobs: int) -> Any:
     from leanrank.losses.base import Labels
     from leanrank.losses.squared import SquaredLoss
     from leanrank.solvers.least_squares.centred import Centred
@@ -206,7 +203,7 @@ def _state(data: RankingData, storage: str, jobs: int) -> Any:
 
     labels = Labels(y=data.y, query_ptr=data.query_ptr, normalize="none")
     centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
-    return make_state("standard", centred, 1.0, make_executor(jobs), storage)
+    return make_state("standard", centred, 1.0, make_executor(jobs))
 
 
 def _fit_later(data: RankingData, k: int) -> Any:

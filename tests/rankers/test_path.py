@@ -155,7 +155,7 @@ def test_wrong_arguments_get_a_sentence(train, vali):
         ({"n_alphas": True}, "n_alphas=True"),
         ({"alpha_min_ratio": 1.5}, "alpha_min_ratio=1.5"),
         ({"alpha_min_ratio": 0}, "alpha_min_ratio=0"),
-        ({"validation": (vali.X, vali.y)}, r"validation must be a RankingData or a tuple"),
+        ({"validation": (vali.X, vali.y)}, r"validation must be a RankingData"),
         ({"validation": RankingData(vali.X[:, :4], vali.y, vali.qid)}, "has 4 features"),
         ({"validation": vali, "measures": ["luck"]}, "'luck' is not known"),
     ]:

@@ -303,8 +303,8 @@ def test_errors_say_what_is_wrong():
         (lambda: TopicRanker(DominationRanker(tol=0)).fit(X, Y, validation=(X, Y)), "tol"),
         (lambda: TopicRanker(ranker, measure="nonsense").fit(X, Y, validation=(X, Y)), "nonsense"),
         (lambda: TopicRanker(ranker).fit(X, Y).evaluate(X, Y[:, :1]), "1 topics, the model 3"),
-        (lambda: TopicRanker(object()).fit(X, Y), "is not a ranker"),
-        (lambda: TopicRanker(RankBoost(2)).fit(X, Y), "RankBoost has no weights"),
+        (lambda: TopicRanker(object()).fit(X, Y), "is not a linear ranker"),
+        (lambda: TopicRanker(RankBoost(2)).fit(X, Y), "is not a linear ranker"),
         (lambda: TopicRanker(ranker).fit(X, Y.astype(str)), "not numbers"),
         (lambda: TopicRanker(ranker).fit(X, Y, validation=(X, 0 * Y)), "no topic has a model"),
     ]

@@ -1,4 +1,4 @@
-"""What every linear ranker shares: validation, prediction, scoring, saving."""
+"""What every ranker shares: validation, prediction, scoring, saving."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
@@ -17,7 +16,7 @@ from leanrank.data.ranking_data import RankingData, group_sizes_to_qid
 from leanrank.errors import InputError, overflow
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.model.scoring import rank_within_queries, weighted_sums
+from leanrank.model.scoring import rank_within_queries
 from leanrank.rankers.inputs import check_finite as check_finite
 from leanrank.rankers.inputs import check_number as check_number
 from leanrank.rankers.inputs import grouped_gains
@@ -37,15 +36,13 @@ _WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
 
 
 class BaseRanker(BaseEstimator):
-    """A linear ranking function that follows scikit-learn's conventions.
+    """A ranking function that follows scikit-learn's conventions.
 
-    A subclass stores its parameters in ``__init__`` and implements ``_fit(data, labels)``, which
-    returns the weights and may set further fitted attributes; or ``_learn``, if it is not linear or
-    uses validation data.
+    A subclass stores its parameters in ``__init__`` and implements ``_learn``, ``predict`` and
+    ``to_model``.
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : array of str
         Only when X had column names that are all strings.
@@ -75,8 +72,6 @@ class BaseRanker(BaseEstimator):
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
     takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
     _takes_nan: ClassVar[bool] = False  # whether NaN in X is a missing value, and not an error
-
-    coef_: FloatArray
 
     def fit(
         self,
@@ -151,8 +146,15 @@ class BaseRanker(BaseEstimator):
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         """Set the fitted attributes; ``held_out`` is None unless ``takes_validation``."""
-        del held_out
-        self.coef_ = self._fit(data, labels)
+        raise AssertionError(f"{type(self).__name__} must define _learn")
+
+    def predict(self, X: Any) -> FloatArray:
+        """Score documents, in the order given; a higher score ranks first."""
+        raise AssertionError(f"{type(self).__name__} must define predict")
+
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
+        """Return a plain model, which can be saved, sent and exported."""
+        raise AssertionError(f"{type(self).__name__} must define to_model")
 
     def _check_learned(self) -> None:
         """Refuse weights that are not finite, and stay unfitted."""
@@ -224,22 +226,6 @@ class BaseRanker(BaseEstimator):
             edges=grouped_edges(preferences, data, grouped=data is X) if explicit else None,
         )
 
-    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
-        """Return the weights for validated data."""
-        raise AssertionError(f"{type(self).__name__} must define _fit")
-
-    def predict(self, X: Any) -> FloatArray:
-        """Score documents, in the order given; a higher score ranks first.
-
-        Only the columns of non-zero weights are read.
-        """
-        check_is_fitted(self, "coef_")
-        data = self._features_to_score(X)
-        support = np.flatnonzero(self.coef_)
-        if len(support) == data.shape[1]:
-            return weighted_sums(data, self.coef_)
-        return weighted_sums(data, self.coef_[support], support)
-
     def _features_to_score(self, X: Any) -> Matrix:
         """Check what ``predict`` was given."""
         if not isinstance(X, RankingData):
@@ -260,7 +246,7 @@ class BaseRanker(BaseEstimator):
         return X.X
 
     def rank(self, X: Any, qid: Any = None, *, group: Any = None) -> IntArray:
-        """Give each document its rank within its query, 1 the best; ties keep the input order."""
+        """Return each document's rank within its query, 1 the best; ties keep the input order."""
         scores = self.predict(X)
         if isinstance(X, RankingData):
             _refuse_beside_data(qid=qid, group=group)
@@ -304,26 +290,6 @@ class BaseRanker(BaseEstimator):
             raise InputError("score needs the labels y (or a RankingData)")
         result = evaluate(y, scores, qid, group=group, measures=["ndcg@10"])
         return float(result.means["ndcg@10"])
-
-    @property
-    def sparsity_(self) -> float:
-        """Share of the features that the model uses, ‖w‖₀ / n."""
-        check_is_fitted(self, "coef_")
-        return float(np.count_nonzero(self.coef_)) / max(1, len(self.coef_))
-
-    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
-        """Give the fitted weights as a plain model, which can be saved, sent and exported."""
-        from leanrank.model import LinearModel
-
-        check_is_fitted(self, "coef_")
-        support = np.flatnonzero(self.coef_)
-        return LinearModel(
-            n_features=self.n_features_in_,
-            feature_names=self._names(),
-            indices=support,
-            values=self.coef_[support],
-            provenance={**self._provenance(), **(provenance or {})},
-        )
 
     def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)

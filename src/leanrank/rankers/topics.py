@@ -19,7 +19,8 @@ from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.problem.memory import Problem
-from leanrank.rankers.base import BaseRanker, check_number, validated_matrix
+from leanrank.rankers.base import check_number, validated_matrix
+from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.newton.penalized import PenalizedRanker
 from leanrank.rankers.path import alpha_grid
 
@@ -79,7 +80,7 @@ class TopicRanker(BaseEstimator):
 
     def __init__(
         self,
-        ranker: BaseRanker,
+        ranker: BaseLinearRanker,
         *,
         n_alphas: int = 20,
         alpha_min_ratio: float = 0.01,
@@ -109,8 +110,8 @@ class TopicRanker(BaseEstimator):
         """
         from scipy.sparse import vstack
 
-        if not isinstance(self.ranker, BaseRanker):
-            raise InputError(f"ranker={self.ranker!r} is not a ranker: give one of leanrank's")
+        if not isinstance(self.ranker, BaseLinearRanker):
+            raise InputError(f"ranker={self.ranker!r} is not a linear ranker of leanrank: give one")
         matrix = validated_matrix(self, X, reset=True)
         labels = _label_columns(Y, matrix.shape[0])
         for topic in range(labels.shape[1]):
@@ -174,10 +175,6 @@ class TopicRanker(BaseEstimator):
         if held_out is not None and ranker.takes_validation:
             options["validation"] = (held_out[0], _column(held_out[1], topic), None)
         ranker.fit(X, _column(Y, topic), **options)
-        if not hasattr(ranker, "coef_"):
-            raise InputError(
-                f"{type(ranker).__name__} has no weights to keep: give a linear ranker"
-            )
         return _Fit(_as_row(ranker.coef_), np.nan, np.nan, np.nan)
 
     def _fit_penalized(

@@ -155,7 +155,7 @@ def test_validation_that_does_not_fit(data):
         RankBoost(3).fit(data, validation=(data.X[:, :3], data.y, data.qid))
     with pytest.raises(InputError, match="map is not defined on any query of the validation"):
         RankBoost(3, measure="map").fit(data, validation=(data.X, np.zeros(len(data)), data.qid))
-    with pytest.raises(InputError, match=r"RankingData or a tuple \(X, y, qid\)"):
+    with pytest.raises(InputError, match=r"tuple \(X, y, qid\)"):
         RankBoost(3).fit(data, validation=data.X)
 
 

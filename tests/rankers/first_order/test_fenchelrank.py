@@ -24,7 +24,7 @@ def data():
 @pytest.mark.parametrize("check", ranker_checks(), ids=lambda c: c.__name__)
 @pytest.mark.parametrize(
     "ranker",
-    [FenchelRank(0.5, tol=1e-9), FenchelRank(0.3, variant="greedy", tol=1e-2, max_iter=300)],
+    [FenchelRank(0.5, tol=1e-9), FenchelRank(0.3, solver="greedy", tol=1e-2, max_iter=300)],
     ids=["corrective", "greedy"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -32,7 +32,7 @@ def test_the_battery_of_rankers(ranker, check):
     check(clone(ranker))
 
 
-@parametrize_with_checks([FenchelRank(), FenchelRank(variant="greedy", tol=1e-3, max_iter=100)])
+@parametrize_with_checks([FenchelRank(), FenchelRank(solver="greedy", tol=1e-3, max_iter=100)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_battery(estimator, check):
     check(estimator)
@@ -84,14 +84,12 @@ def test_wrong_parameters_and_a_short_run_say_so(data):
     for wrong in (-1.0, np.inf, "large"):
         with pytest.raises(InputError, match="radius"):
             FenchelRank(wrong).fit(data)
-    with pytest.raises(InputError, match="variant='fast'"):
-        FenchelRank(variant="fast").fit(data)
-    with pytest.raises(InputError, match="radius"):
-        FenchelRank().path(data)
-    with pytest.raises(InputError, match="radius"):
-        FenchelRank().alpha_max(data)
-    with pytest.warns(ConvergenceWarning, match="variant='corrective'"):
-        FenchelRank(variant="greedy", max_iter=3).fit(data)
+    with pytest.raises(InputError, match="solver='fast'"):
+        FenchelRank(solver="fast").fit(data)
+    assert not hasattr(FenchelRank(), "path")
+    assert not hasattr(FenchelRank(), "alpha_max")
+    with pytest.warns(ConvergenceWarning, match="solver='corrective'"):
+        FenchelRank(solver="greedy", max_iter=3).fit(data)
 
 
 def test_it_has_a_name_and_a_model(data, tmp_path):
@@ -111,7 +109,7 @@ def test_real_data_to_a_gap_of_1e_6(name, data_dir):
     assert ranker.dual_gap_ <= 1e-6
     assert ranker.n_iter_ < 30
     assert np.abs(ranker.coef_).sum() == pytest.approx(10.0)
-    greedy = FenchelRank(3.0, variant="greedy", tol=5e-3).fit(train)
+    greedy = FenchelRank(3.0, solver="greedy", tol=5e-3).fit(train)
     assert greedy.dual_gap_ <= 5e-3
     corrected = FenchelRank(3.0).fit(train)
     assert corrected.objective_ <= greedy.objective_ <= corrected.objective_ * (1 + 5e-3)

@@ -21,8 +21,6 @@ VARIANTS = [
     GreedyRankRLS(4),
     GreedyRankRLS(3, memory="low"),
     GreedyRankRLS(3, fitting="back"),
-    GreedyRankRLS(3, search="floating"),
-    GreedyRankRLS(3, storage="float32"),
     GreedyRankRLS(select_by="map", rule="1se"),
 ]
 
@@ -61,7 +59,7 @@ def test_every_size_from_one_fit(data):
     assert ranker.transform(data.X).shape[1] == 2
 
 
-@pytest.mark.parametrize("options", [{"memory": "low"}, {"storage": "float32"}, {"n_jobs": 2}])
+@pytest.mark.parametrize("options", [{"memory": "low"}, {"n_jobs": 2}])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_variants_choose_the_same(data, options, sparse):
     plain = GreedyRankRLS(8, alpha=0.01).fit(data)
@@ -73,7 +71,7 @@ def test_variants_choose_the_same(data, options, sparse):
 
 
 def test_the_criterion_is_that_of_the_leave_query_out_scores(data):
-    for options in ({}, {"fitting": "back"}, {"search": "floating"}):
+    for options in ({}, {"fitting": "back"}):
         ranker = GreedyRankRLS(5, alpha=2.0, normalize="none", **options).fit(data)
         for row, criterion in zip(
             ranker.leave_query_out(data), ranker.criterion_path_, strict=True
@@ -151,7 +149,7 @@ def test_constant_features_are_named_when_they_are_taken(data):
 
 def test_nothing_but_constant_features(data):
     X = np.column_stack([data.qid % 5, np.full(len(data), 0.1)])
-    for options in ({}, {"memory": "low"}, {"fitting": "back"}, {"search": "floating"}):
+    for options in ({}, {"memory": "low"}, {"fitting": "back"}):
         with pytest.warns(DataWarning, match="every feature is constant"):
             ranker = GreedyRankRLS(2, **options).fit(X, data.y, data.qid)
         assert not ranker.coef_.any()
@@ -201,16 +199,11 @@ def test_one_query_is_chosen_for_by_training(data):
         ({"criterion": "aic"}, "criterion='aic'"),
         ({"memory": "none"}, "memory='none'"),
         ({"fitting": "both"}, "fitting='both'"),
-        ({"search": "all"}, "search='all'"),
-        ({"storage": "float16"}, "storage='float16'"),
         ({"rule": "2se"}, "rule='2se'"),
         ({"candidates": 0}, "candidates=0"),
         ({"costs": [1.0]}, "costs must be 12"),
         ({"costs": -np.ones(12)}, "none negative"),
         ({"budget": 3}, "budget needs costs"),
-        ({"costs": np.ones(12), "search": "floating"}, "leave costs out"),
-        ({"storage": "float32", "memory": "low"}, "float32"),
-        ({"search": "floating", "criterion": "training"}, "criterion='lqo' only"),
         ({"select_by": "mapp"}, "mapp"),
     ],
 )

@@ -164,7 +164,7 @@ def test_what_it_cannot_do_is_refused_by_name():
     problem = problem_of(X, labels, HingeLoss())
     with pytest.raises(InputError, match=r"corrective.*hinge"):
         solve_fenchel(problem, 1.0, variant="corrective")
-    with pytest.raises(InputError, match="variant='best'"):
+    with pytest.raises(InputError, match="solver='best'"):
         solve_fenchel(problem, 1.0, variant="best")
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
@@ -9,27 +7,15 @@ from leanrank.execution import make_executor
 from leanrank.solvers.least_squares.greedy import make_state
 from leanrank.solvers.least_squares.greedy_search import (
     Choice,
-    errors_without,
-    floating,
     forward,
     nested_weights,
 )
 from tests.solvers.reference_rankrls import centre, centred_of, left_out, random_problem, ridge
 
 
-def search(X, plan, alpha, steps, *, float_=False, kind="standard", **options):
-    centred = centred_of(X, plan)
-    choice = Choice(X.shape[1], **options)
-
-    def start():
-        return make_state(kind, centred, alpha, make_executor(1))
-
-    def record(residual):
-        return residual.copy()
-
-    if float_:
-        return floating(start, centred, alpha, steps, choice, record)
-    return forward(start(), steps, choice, record)
+def search(X, plan, alpha, steps, *, kind="standard", **options):
+    state = make_state(kind, centred_of(X, plan), alpha, make_executor(1))
+    return forward(state, steps, Choice(X.shape[1], **options), lambda residual: residual.copy())
 
 
 def error(X, plan, chosen, alpha):
@@ -58,45 +44,6 @@ def test_the_first_of_equals_is_taken():
     gains = [-error(X, plan, [i], 0.1) for i in range(7)]
     if np.argmax(gains) in (1, 2, 6):
         assert first.tolist() == [1]
-
-
-@pytest.mark.parametrize("alpha", [1e-6, 0.1, 10.0])
-def test_errors_without_each_feature(alpha):
-    X, plan = random_problem(np.random.default_rng(1), weights=True)
-    chosen = np.array([5, 0, 3, 6])
-    fast = errors_without(centred_of(X, plan), chosen, alpha)
-    slow = [error(X, plan, np.delete(chosen, at), alpha) for at in range(4)]
-    assert np.allclose(fast, slow, rtol=1e-7)
-
-
-def test_floating_is_nowhere_worse_and_sometimes_better():
-    better = 0
-    for seed in range(40):
-        X, plan = random_problem(np.random.default_rng(seed), n=7, sizes=[6] * 8)
-        ahead = search(X, plan, 0.05, 6)
-        float_ = search(X, plan, 0.05, 6, float_=True)
-        for k, (one, other) in enumerate(zip(ahead, float_, strict=True), 1):
-            assert len(set(other.features.tolist())) == k
-            assert other.criterion <= one.criterion
-            assert other.criterion == pytest.approx(error(X, plan, other.features, 0.05), rel=1e-8)
-            better += other.criterion < one.criterion * (1 - 1e-9)
-    assert better > 0
-
-
-def test_floating_finds_the_best_pair_that_forward_misses():
-    # y is the difference of two features; a third is the best alone, and not in the best pair
-    rng = np.random.default_rng(3)
-    X, plan = random_problem(rng, n=4, sizes=[10] * 12)
-    base = rng.normal(size=(120, 3))
-    X[:, 0], X[:, 1] = base[:, 0] + 0.7 * base[:, 2], base[:, 1] + 0.7 * base[:, 2]
-    y = X[:, 0] - X[:, 1]
-    X[:, 2] = y + 0.6 * rng.normal(size=120)
-    plan = type(plan)(**{**plan.__dict__, "y": y})
-    ahead, float_ = (search(X, plan, 1e-6, 3, float_=f) for f in (False, True))
-    best = min(combinations(range(4), 2), key=lambda pair: error(X, plan, pair, 1e-6))
-    assert best == (0, 1)
-    assert set(ahead[1].features.tolist()) != {0, 1}
-    assert set(float_[1].features.tolist()) == {0, 1}
 
 
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1.0, 1e6, 1e12])

@@ -11,12 +11,13 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.losses.base import Labels
 from leanrank.rankers.boosting.boosted import BoostedRanker, Callback, HeldOut
+from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.validation import BestSoFar
 from leanrank.solvers.boosting.measure_boosting import boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 
 
-class AdaRank(BoostedRanker):
+class AdaRank(BoostedRanker, BaseLinearRanker):
     """AdaRank (Xu & Li 2007): boosting that looks at nothing but a measure of each query's ranking.
 
     A weak ranker is one feature used as the score. Each round takes the one with the best measure

@@ -1,22 +1,20 @@
-"""FenchelRank: the pairwise squared hinge over an ℓ1 ball, one feature a round."""
+"""FenchelRank: the pairwise squared hinge over an ℓ1 ball, one feature per round."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
-from leanrank.errors import InputError
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.problem.memory import Problem
 from leanrank.rankers.base import check_number
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.rankers.newton.penalized import Callback, ProblemRanker
 from leanrank.solvers.first_order.fenchel import solve_fenchel
 
 
-class FenchelRank(PenalizedRanker):
+class FenchelRank(ProblemRanker):
     """Sparse RankSVM with a limit on Σ|w_j| instead of a penalty (Lai et al. 2013).
 
     Minimises the mean squared hinge over pairs subject to ‖w‖₁ ≤ radius. For every radius there is
@@ -26,8 +24,8 @@ class FenchelRank(PenalizedRanker):
     ----------
     radius : float, default=10.0
         Largest sum of the weights' sizes.
-    variant : {"corrective", "greedy"}, default="corrective"
-        "greedy": the published algorithm, a step towards one corner of the ball a round; its gap
+    solver : {"corrective", "greedy"}, default="corrective"
+        "greedy": the published algorithm, a step towards one corner of the ball per round; its gap
         falls like one over the rounds, so that it is meant for a ``tol`` of 1e-3. "corrective":
         minimises over all features met so far before it looks for more.
     normalize : {"query", "term", "none"}, default="query"
@@ -64,7 +62,7 @@ class FenchelRank(PenalizedRanker):
         self,
         radius: float = 10.0,
         *,
-        variant: str = "corrective",
+        solver: str = "corrective",
         normalize: str = "query",
         tol: float = 1e-6,
         max_iter: int = 10_000,
@@ -74,7 +72,7 @@ class FenchelRank(PenalizedRanker):
         callback: Callback | None = None,
     ) -> None:
         self.radius = radius
-        self.variant = variant
+        self.solver = solver
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
@@ -95,7 +93,7 @@ class FenchelRank(PenalizedRanker):
             w=w,
             tol=self.tol,
             max_iter=self.max_iter,
-            variant=self.variant,
+            variant=self.solver,
             callback=self._progress(),
         )
         self.objective_, self.dual_gap_ = solution.objective, solution.gap
@@ -104,24 +102,8 @@ class FenchelRank(PenalizedRanker):
             warnings.warn(
                 f"FenchelRank took {solution.n_iter} rounds to a relative duality gap of "
                 f"{solution.gap:.2g}, above tol={self.tol:g}: raise max_iter or tol, or use "
-                "variant='corrective'",
+                "solver='corrective'",
                 ConvergenceWarning,
                 stacklevel=5,
             )
         return solution.w
-
-    def alpha_max(self, *args: Any, **options: Any) -> float:
-        """Refuse: there is no alpha here."""
-        del args, options
-        raise InputError(_NO_ALPHA)
-
-    def path(self, *args: Any, **options: Any) -> Any:
-        """Refuse: there is no alpha here."""
-        del args, options
-        raise InputError(_NO_ALPHA)
-
-
-_NO_ALPHA = (
-    "FenchelRank limits the weights by a radius and has no alpha: fit it at each radius, or use "
-    "the path of SparseRank or RankSVM, whose optima are the same"
-)

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
-from leanrank.execution import make_executor, single_threaded_blas
+from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.rankers.base import BaseRanker, check_number, validated_matrix
+from leanrank.rankers.base import check_number, validated_matrix
 from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.least_squares.held_out import (
     RULES,
@@ -26,14 +26,14 @@ from leanrank.rankers.least_squares.held_out import (
     squared_by_query,
     warn_of_single_query,
 )
+from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.path import measure_models
 from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.greedy import GreedyState, make_state
+from leanrank.solvers.least_squares.greedy import make_state
 from leanrank.solvers.least_squares.greedy_search import (
     Choice,
     Subset,
-    floating,
     forward,
     nested_weights,
 )
@@ -42,7 +42,7 @@ MOST_FEATURES = 50
 """Features up to which "auto" looks, unless told otherwise."""
 
 
-class GreedyRankRLS(SelectorMixin, BaseRanker):
+class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     """RankRLS on few features, added one by one (Pahikkala et al. 2010).
 
     Each step adds the feature with which the leave-query-out error of RankRLS is least; the error
@@ -76,21 +76,15 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
     fitting : {"pre", "back"}, default="pre"
         "pre" measures a candidate together with the refitted weights of the others. "back", made
         for sparse data, measures it with the others frozen at what the remaining queries gave them,
-        from the candidate's own non-zeros: O(k²·m̄·n) time with m̄ non-zeros a feature, memory as
+        from the candidate's own non-zeros: O(k²·m̄·n) time with m̄ non-zeros per feature, memory as
         "low". The chosen weights are refitted after each choice.
     candidates : int, optional
-        Look at as many features a step, drawn at random; with "low" or "back" the time falls
+        Look at as many features per step, drawn at random; with "low" or "back" the time falls
         accordingly.
-    search : {"forward", "floating"}, default="forward"
-        "floating" also drops features where that beats every subset of that size seen so far, and
-        is nowhere worse than "forward".
     costs : array-like, optional
         What each feature costs: choose by gain per cost.
     budget : float, optional
         What the features may cost together; with "auto" they are added while they are affordable.
-    storage : {"float64", "float32"}, default="float64"
-        Of what "standard" holds; in float32 choices may differ where gains differ by less than
-        about 1e-6 of each other, weights and criterion are float64 all the same.
     random_state : int, RandomState or None, default=None
         For ``candidates``.
     n_jobs : int, optional
@@ -105,7 +99,7 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
     n_features_to_select_ : int
         How many were kept.
     subsets_ : list of array
-        The features of each size looked at; each contains the one before, unless the search floats.
+        The features of each size looked at; each contains the one before.
     coef_path_ : array of shape (sizes, n_features)
         The weights of each size: ``coef_path_[k - 1]`` has k features.
     criterion_path_ : array
@@ -146,10 +140,8 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         memory: str = "standard",
         fitting: str = "pre",
         candidates: int | None = None,
-        search: str = "forward",
         costs: Any = None,
         budget: float | None = None,
-        storage: str = "float64",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -165,10 +157,8 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         self.memory = memory
         self.fitting = fitting
         self.candidates = candidates
-        self.search = search
         self.costs = costs
         self.budget = budget
-        self.storage = storage
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -179,39 +169,27 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         n_steps = self._count_steps(data.n_features)
         choice = self._choice(data.n_features)
         executor = make_executor(self.n_jobs)
-        with single_threaded_blas():
-            centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
-            warn_of_single_query(centred, "features are chosen by the training error")
-            criterion = "training" if centred.only_query >= 0 else self.criterion
-            kind = "frozen" if self.fitting == "back" else self.memory
-            states: list[GreedyState] = []
-
-            def start() -> GreedyState:
-                states[:] = []  # of two states at once, one would be memory wasted
-                states.append(make_state(kind, centred, alpha, executor, self.storage, criterion))
-                return states[0]
-
-            def record(residual: FloatArray) -> FloatArray:
-                return self._on_left_out(residual, centred, data)
-
-            if self.search == "floating" and criterion == "lqo":
-                subsets = floating(start, centred, alpha, n_steps, choice, record)
-            else:
-                subsets = forward(start(), n_steps, choice, record)
-            if not subsets:
-                raise InputError(
-                    f"budget={self.budget} buys no feature: the cheapest costs "
-                    f"{np.asarray(self.costs, dtype=float).min():g}"
-                )
-            constant = states[0].start_energy == 0.0
-            self._weights = _weights(centred, subsets, alpha, self.search == "floating")
+        centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
+        warn_of_single_query(centred, "features are chosen by the training error")
+        criterion = "training" if centred.only_query >= 0 else self.criterion
+        kind = "frozen" if self.fitting == "back" else self.memory
+        state = make_state(kind, centred, alpha, executor, criterion)
+        subsets = forward(
+            state, n_steps, choice, lambda residual: self._on_left_out(residual, centred, data)
+        )
+        if not subsets:
+            raise InputError(
+                f"budget={self.budget} buys no feature: the cheapest costs "
+                f"{np.asarray(self.costs, dtype=float).min():g}"
+            )
+        self._weights = nested_weights(centred, subsets[-1].features, alpha)
         self._keep_path(subsets, data.n_features)
         if self.n_features_to_select == "auto":
             kept = choose_size(self.select_path_, self.rule) + 1
         else:
             kept = len(subsets)
         self._keep_size(kept)
-        _warn_of_constants(self.selected_, constant)
+        _warn_of_constants(self.selected_, state.start_energy == 0.0)
         return self.coef_
 
     def _keep_path(self, subsets: list[Subset], n_features: int) -> None:
@@ -239,7 +217,7 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
 
     @property
     def coef_path_(self) -> FloatArray:
-        """The weights of each size, one a row."""
+        """The weights of each size, one per row."""
         check_is_fitted(self, "subsets_")
         return np.array([self._dense(size) for size in range(1, len(self.subsets_) + 1)])
 
@@ -257,7 +235,7 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         self, X: Any, y: Any = None, qid: Any = None, *, measure: str = "map",
         convention: str = "standard",
     ) -> FloatArray:  # fmt: skip
-        """Measure every size on validation data; returns one mean a size.
+        """Measure every size on validation data; returns one mean per size.
 
         ``resize(1 + measure_path(…).argmax())`` keeps the best.
         """
@@ -295,18 +273,10 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
             "criterion": ("lqo", "training"),
             "memory": ("standard", "low"),
             "fitting": ("pre", "back"),
-            "search": ("forward", "floating"),
-            "storage": ("float64", "float32"),
             "rule": RULES,
         }.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name}={getattr(self, name)!r} must be one of {known}")
-        if self.storage == "float32" and (self.memory == "low" or self.fitting == "back"):
-            raise InputError("storage='float32' is of what memory='standard' holds: leave it out")
-        if self.search == "floating" and self.costs is not None:
-            raise InputError("search='floating' compares subsets by size: leave costs out")
-        if self.search == "floating" and self.criterion != "lqo":
-            raise InputError("search='floating' compares subsets by criterion='lqo' only")
         if self.budget is not None and self.costs is None:
             raise InputError("budget needs costs: give what each feature costs")
 
@@ -334,7 +304,7 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
             costs = np.asarray(self.costs, dtype=np.float64)
             if costs.shape != (n_features,) or not (np.isfinite(costs) & (costs >= 0)).all():
                 raise InputError(
-                    f"costs must be {n_features} finite numbers, one a feature, none negative"
+                    f"costs must be {n_features} finite numbers, one per feature, none negative"
                 )
         budget = np.inf if self.budget is None else check_number("budget", self.budget)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -356,14 +326,6 @@ class GreedyRankRLS(SelectorMixin, BaseRanker):
         mask = np.zeros(self._n_features, dtype=bool)
         mask[self.selected_] = True
         return mask
-
-
-def _weights(
-    centred: Centred, subsets: list[Subset], alpha: float, separate: bool
-) -> list[FloatArray]:
-    if separate:
-        return [nested_weights(centred, subset.features, alpha)[-1] for subset in subsets]
-    return nested_weights(centred, subsets[-1].features, alpha)
 
 
 def _warn_of_constants(selected: IntArray, constant: BoolArray) -> None:

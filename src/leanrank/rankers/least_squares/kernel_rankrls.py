@@ -198,11 +198,6 @@ class KernelRankRLS(BaseRanker):
         )
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
-    @property
-    def sparsity_(self) -> float:
-        """Not defined: there are no weights of features."""
-        raise AttributeError("a kernel model has no weights of features")
-
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
         """Refuse: a model file holds weights of features."""
         raise ModelError(

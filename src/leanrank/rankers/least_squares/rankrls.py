@@ -15,7 +15,8 @@ from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.problem.memory import Problem
-from leanrank.rankers.base import BaseRanker, check_number
+from leanrank.rankers.base import check_number
+from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.ridge import (
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.path import Path
 
 
-class RankRLS(BaseRanker):
+class RankRLS(BaseLinearRanker):
     """Closed-form ranking: a ridge regression on query-centred data (Pahikkala et al. 2007).
 
     With more documents than features it is solved in the primal, else in the dual; where both are

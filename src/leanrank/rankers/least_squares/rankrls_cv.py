@@ -12,19 +12,19 @@ from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.least_squares.held_out import (
     choose_size,
     measure_scores,
     warn_of_single_query,
 )
 from leanrank.rankers.least_squares.rankrls import check_alphas
+from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
 from leanrank.solvers.least_squares.spectrum import factorise
 
 
-class RankRLSCV(BaseRanker):
+class RankRLSCV(BaseLinearRanker):
     """RankRLS with the alpha that ranks each query best when that query is left out of training.
 
     The leave-query-out scores are exact and cost little more than one fit: one factorisation serves

@@ -18,7 +18,9 @@ from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels, refuse_edges
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import Problem
-from leanrank.rankers.base import BaseRanker, check_number
+from leanrank.rankers.base import check_number
+from leanrank.rankers.inputs import check_whole
+from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.newton.solver import Solution, solve_newton
 
@@ -28,7 +30,69 @@ if TYPE_CHECKING:
 Callback = Callable[[dict[str, Any]], None]
 
 
-class PenalizedRanker(BaseRanker):
+class ProblemRanker(BaseLinearRanker):
+    """A ranker that solves one optimisation problem.
+
+    A subclass names its loss in ``_make_loss`` and solves in ``_fit_problem``.
+    """
+
+    _takes_preferences = True  # the loss has the last word
+
+    tol: float
+    max_iter: int
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+    callback: Callback | None
+
+    def _make_loss(self) -> Any:
+        raise AssertionError(f"{type(self).__name__} must define _make_loss")
+
+    def _prepare(self, labels: Labels) -> tuple[Any, Any]:
+        """Give the loss and its plan."""
+        loss = self._make_loss()
+        if not getattr(loss, "takes_edges", False):
+            refuse_edges(labels, loss.name)
+        return loss, loss.prepare(labels)
+
+    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+        return self._fit_problem(self._problem(data, labels), self._starting_point(data))
+
+    def _problem(self, data: RankingData, labels: Labels) -> Problem:
+        loss, plan = self._prepare(labels)
+        return Problem(data.X, loss, plan, make_executor(self.n_jobs))
+
+    def _fit_problem(self, problem: Problem, w: FloatArray | None = None) -> FloatArray:
+        """Solve the problem from a starting point, and keep what is known of the solution."""
+        raise AssertionError(f"{type(self).__name__} must define _fit_problem")
+
+    def _check_stopping(self) -> None:
+        check_number("tol", self.tol, open_low=True)
+        check_whole("max_iter", self.max_iter)
+
+    def _starting_point(self, data: RankingData) -> FloatArray | None:
+        old = getattr(self, "coef_", None)
+        if not self.warm_start or old is None or len(old) != data.n_features:
+            return None
+        start: FloatArray = old.copy()
+        return start
+
+    def _progress(self) -> Callback | None:
+        if not self.verbose:
+            return self.callback
+
+        def report(entry: dict[str, Any]) -> None:
+            text = "  ".join(
+                f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()
+            )
+            print(f"[{type(self).__name__}] {text}", file=sys.stderr)
+            if self.callback is not None:
+                self.callback(entry)
+
+        return report
+
+
+class PenalizedRanker(ProblemRanker):
     """A ranker that minimises a loss plus alpha times an elastic net.
 
     A subclass names its loss in ``_make_loss`` and may add solvers by overriding ``_solve``.
@@ -49,34 +113,16 @@ class PenalizedRanker(BaseRanker):
         One entry an iteration.
     """
 
-    _takes_preferences = True  # the loss has the last word
-
     # the parameters that every subclass has
     alpha: float
     l1_ratio: float
     penalty_factors: Any
     signs: Any
     normalize: str
-    tol: float
-    max_iter: int
-    warm_start: bool
-    n_jobs: int | None
-    verbose: int
-    callback: Callback | None
 
     dual_gap_: float
     objective_: float
     n_iter_: int
-
-    def _make_loss(self) -> Any:
-        raise AssertionError(f"{type(self).__name__} must define _make_loss")
-
-    def _prepare(self, labels: Labels) -> tuple[Any, Any]:
-        """Give the loss and its plan."""
-        loss = self._make_loss()
-        if not getattr(loss, "takes_edges", False):
-            refuse_edges(labels, loss.name)
-        return loss, loss.prepare(labels)
 
     def _penalty(self, alpha: float, n_features: int) -> Any:
         l1_ratio = check_number("l1_ratio", self.l1_ratio, high=1.0)
@@ -88,13 +134,6 @@ class PenalizedRanker(BaseRanker):
         return solve_newton(
             problem, penalty, w=w, tol=self.tol, max_iter=self.max_iter, callback=callback
         )
-
-    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
-        return self._fit_problem(self._problem(data, labels), self._starting_point(data))
-
-    def _problem(self, data: RankingData, labels: Labels) -> Problem:
-        loss, plan = self._prepare(labels)
-        return Problem(data.X, loss, plan, make_executor(self.n_jobs))
 
     def _fit_problem(self, problem: Problem, w: FloatArray | None = None) -> FloatArray:
         """Solve one problem at the ranker's own alpha and keep the certificate."""
@@ -127,33 +166,6 @@ class PenalizedRanker(BaseRanker):
                 "offsets and weights to a smaller scale"
             )
         return solution.w
-
-    def _check_stopping(self) -> None:
-        check_number("tol", self.tol, open_low=True)
-        whole = isinstance(self.max_iter, (int, np.integer)) and not isinstance(self.max_iter, bool)
-        if not whole or self.max_iter < 1:
-            raise InputError(f"max_iter={self.max_iter!r} must be a positive whole number")
-
-    def _starting_point(self, data: RankingData) -> FloatArray | None:
-        old = getattr(self, "coef_", None)
-        if not self.warm_start or old is None or len(old) != data.n_features:
-            return None
-        start: FloatArray = old.copy()
-        return start
-
-    def _progress(self) -> Callback | None:
-        if not self.verbose:
-            return self.callback
-
-        def report(entry: dict[str, Any]) -> None:
-            text = "  ".join(
-                f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()
-            )
-            print(f"[{type(self).__name__}] {text}", file=sys.stderr)
-            if self.callback is not None:
-                self.callback(entry)
-
-        return report
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
         """Give the smallest alpha at which no penalised feature enters.

@@ -15,8 +15,8 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Edges, Labels
-from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.inputs import check_whole, seed_of
+from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.preferences import count_informative
 from leanrank.rankers.validation import BestSoFar, check_measure
 from leanrank.solvers.sampling.pair_sampling import document_keys
@@ -35,7 +35,7 @@ _ANY_TIME = frozenset(
 """Parameters that may change while a run goes on; the state holds what the others said."""
 
 
-class StochasticRanker(BaseRanker):
+class StochasticRanker(BaseLinearRanker):
     """A ranker that takes a step a query (or a few pairs), for some passes over the data.
 
     A subclass says how it prepares a block of queries (``_block``), how a run begins (``_begin``)

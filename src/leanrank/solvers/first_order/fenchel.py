@@ -73,7 +73,7 @@ def solve_fenchel(
         Called with each entry of the history.
     """
     if variant not in VARIANTS:
-        raise InputError(f"variant={variant!r} is not known: choose one of {VARIANTS}")
+        raise InputError(f"solver={variant!r} is not known: choose one of {VARIANTS}")
     require(problem.loss, f"fenchel ({variant})", "evaluate", "along")
     if variant == "corrective":
         require(problem.loss, "fenchel (corrective)", "curvature or products")

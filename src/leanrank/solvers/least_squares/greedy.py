@@ -10,7 +10,7 @@ Replayed      O(k²mn)             O(km + nnz)   residuals computed anew from th
 Frozen        O(k²·m̄·n)           O(km + nnz)   *back-fitting*: m̄ the average non-zeros of a feature
 ============  ==================  ============  ====================================================
 
-Measuring only κ candidates a step puts κ for n in the last two rows.
+Measuring only κ candidates per step puts κ for n in the last two rows.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -61,13 +61,12 @@ def make_state(
     centred: Centred,
     alpha: float,
     executor: Executor,
-    storage: str = "float64",
     criterion: str = "lqo",
 ) -> GreedyState:
     """Start with no feature chosen; ``kind`` is "standard", "low" or "frozen"."""
     state: GreedyState
     if kind == "standard":
-        state = HeldColumns(centred, alpha, executor, storage)
+        state = HeldColumns(centred, alpha, executor)
     elif kind == "low":
         state = Replayed(centred, alpha, executor)
     elif kind == "frozen":
@@ -105,7 +104,7 @@ class _Steps:
         n, m = centred.n_features, centred.n_rows
         self.start_energy = np.zeros(n)
         self.only = np.full(n, -1, dtype=np.int64)
-        # one row a step, grown by doubling
+        # one row per step, grown by doubling
         self.steps_c, self.steps_u = np.empty((0, m)), np.empty((0, m))
         self.totals = np.empty(0)
         self.inverse_rests = np.empty((0, len(centred.query_ptr) - 1))
@@ -126,7 +125,7 @@ class _Steps:
         self.chosen.append(feature)
 
     def _residuals(self, feature: int) -> tuple[FloatArray, FloatArray, float]:
-        """Give c, u and x·c of one feature in double precision."""
+        """Return c, u and x·c of one feature."""
         c = self.centred.features(np.array([feature]))[0]
         u = np.empty_like(c)
         k = len(self.chosen)
@@ -174,16 +173,13 @@ class _Steps:
 
 
 class HeldColumns(_Steps):
-    """Algorithm 1: both residuals of every feature, in float64 or float32, one row a document."""
+    """Algorithm 1: both residuals of every feature, one row per document."""
 
-    def __init__(
-        self, centred: Centred, alpha: float, executor: Executor, storage: str = "float64"
-    ) -> None:
+    def __init__(self, centred: Centred, alpha: float, executor: Executor) -> None:
         super().__init__(centred, alpha, executor)
         shape = (centred.n_rows, centred.n_features)
-        _check_memory(2 * np.dtype(storage).itemsize * shape[0] * shape[1])
-        self.exact = storage == "float64"
-        self.C, self.U = np.empty(shape, dtype=storage), np.empty(shape, dtype=storage)
+        _check_memory(16 * shape[0] * shape[1])
+        self.C, self.U = np.empty(shape), np.empty(shape)
         ptr = centred.query_ptr
 
         def fill(r0: int, r1: int) -> AnyArray:
@@ -255,14 +251,10 @@ class HeldColumns(_Steps):
         self.gains = None
 
     def _residuals(self, feature: int) -> tuple[FloatArray, FloatArray, float]:
-        if not self.exact:  # rounded columns are good enough to choose by, not to compute with
-            return super()._residuals(feature)
         return self.C[:, feature].copy(), self.U[:, feature].copy(), float(self.energy[feature])
 
     def _remember(self, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray) -> None:
         self.last = c, u, total, inverse
-        if not self.exact:
-            super()._remember(c, u, total, inverse)
 
 
 class Replayed(_Steps):
@@ -350,7 +342,7 @@ def _check_memory(wanted: int) -> None:
 
 
 def machine_memory() -> float:
-    """Give the bytes of memory of this machine, or infinity if it does not tell."""
+    """Return the bytes of memory of this machine, or infinity if it does not tell."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):

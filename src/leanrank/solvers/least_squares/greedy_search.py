@@ -1,8 +1,4 @@
-"""Which feature next: forward selection, feature costs, and floating search.
-
-Every search yields, for each size, the best subset it has seen, the leave-query-out residual of
-that subset, and so the criterion.
-"""
+"""Which feature next: forward selection with feature costs."""
 
 from __future__ import annotations
 
@@ -14,9 +10,6 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.greedy import GreedyState
-
-WORTH_A_DROP = 1e-10
-"""Share of the criterion by which dropping a feature must win, so that rounding drops nothing."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,7 @@ class Choice:
         return found
 
     def best(self, candidates: IntArray, gains: FloatArray) -> int:
-        """Give the feature with the largest gain (per cost), the first among equals."""
+        """Return the feature with the largest gain (per cost), the first among equals."""
         values = gains
         if self.costs is not None:
             cost = self.costs[candidates]
@@ -94,66 +87,9 @@ def forward(state: GreedyState, n_steps: int, choice: Choice, record: Record) ->
         if len(candidates) == 0:
             break
         state.add(choice.best(candidates, state.decreases(candidates)))
-        subsets.append(_subset(state, record))
+        residual, chosen = state.residual, np.array(state.chosen, dtype=np.int64)
+        subsets.append(Subset(chosen, float(residual @ residual), record(residual)))
     return subsets
-
-
-def floating(
-    start: Callable[[], GreedyState],
-    centred: Centred,
-    alpha: float,
-    n_steps: int,
-    choice: Choice,
-    record: Record,
-) -> list[Subset]:
-    """Forward selection that also drops features, as long as that beats every subset of that size.
-
-    Plain forward selection is run as well, and the better subset of each size is kept: the result
-    is nowhere worse. A drop costs O(kmn), as the state of the smaller subset is built anew; looking
-    for one costs O(mk² + |Q|k³) a step.
-    """
-    best = forward(start(), n_steps, choice, record)
-    seen: dict[
-        int, float
-    ] = {}  # by the floating run alone: it must be free to leave forward's path
-    state = start()
-    while len(state.chosen) < min(n_steps, len(best)):
-        candidates = choice.candidates(state.chosen)
-        state.add(choice.best(candidates, state.decreases(candidates)))
-        _keep(state, best, seen, record)
-        while len(state.chosen) > 2:
-            errors = errors_without(centred, np.array(state.chosen), alpha)
-            worst = int(np.argmin(errors))
-            size = len(state.chosen) - 1
-            if errors[worst] >= seen[size] * (1 - WORTH_A_DROP):
-                break
-            before = state.chosen
-            state = _built(start, [f for at, f in enumerate(before) if at != worst])
-            if not _keep(state, best, seen, record):  # it only looked better, by rounding
-                state = _built(start, before)
-                break
-    return best
-
-
-def errors_without(centred: Centred, chosen: IntArray, alpha: float) -> FloatArray:
-    """Compute the leave-query-out squared error of a subset less each of its features.
-
-    For each left-out query the inverse of the others' system gives the weights without any one
-    feature: w − P_j w_j / P_jj.
-    """
-    A = np.ascontiguousarray(centred.features(chosen).T)
-    b, ptr = centred.target, centred.query_ptr
-    gram = A.T @ A + alpha * np.eye(len(chosen))
-    right = A.T @ b
-    errors = np.zeros(len(chosen))
-    for begin, end in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
-        mine = A[begin:end]
-        inverse = np.linalg.pinv(gram - mine.T @ mine, hermitian=True)
-        w = inverse @ (right - mine.T @ b[begin:end])
-        ratio = np.divide(w, np.diag(inverse), out=np.zeros(len(w)), where=np.diag(inverse) > 0)
-        left = (b[begin:end] - mine @ w)[:, None] + (mine @ inverse) * ratio
-        errors += np.sum(left**2, axis=0)
-    return errors
 
 
 def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[FloatArray]:
@@ -175,29 +111,3 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
         np.asarray(dtrtrs(triangle[:size, :size], triangle[:size, k])[0])
         for size in range(1, k + 1)
     ]
-
-
-def _built(start: Callable[[], GreedyState], features: list[int]) -> GreedyState:
-    state = start()
-    for feature in features:
-        state.add(feature)
-    return state
-
-
-def _subset(state: GreedyState, record: Record) -> Subset:
-    residual = state.residual
-    return Subset(
-        np.array(state.chosen, dtype=np.int64), float(residual @ residual), record(residual)
-    )
-
-
-def _keep(state: GreedyState, best: list[Subset], seen: dict[int, float], record: Record) -> bool:
-    """Remember a subset of the floating run; tell whether the run had none as good of its size."""
-    size = len(state.chosen)
-    found = _subset(state, record)
-    if found.criterion < best[size - 1].criterion:
-        best[size - 1] = found
-    better = found.criterion < seen.get(size, np.inf)
-    if better:
-        seen[size] = found.criterion
-    return better
