@@ -97,3 +97,45 @@ def test_faults(run, files, model, words, message):
     assert ran.err.startswith(f"leanrank: error: {message}")
     assert ran.err.count("\n") == 1
     assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "1:2 3:1\n2:5\n"),
+        ("b.txt", "qid:7 1:2 3:1\nqid:7 2:5\n"),
+        ("c.txt", "1 1:2 3:1\n0 2:5\n"),
+        ("d.txt", "1 qid:7 1:2 3:1\n0 qid:7 2:5\n"),
+        ("a.csv", "x,y,z\n2,0,1\n0,5,0\n"),
+        ("b.csv", "label,x,y,z\n,2,0,1\n1,0,5,0\n"),
+    ],
+)
+def test_neither_labels_nor_queries_are_needed(run, files, name, content):
+    LinearModel.from_coef([1.0, 10.0, 100.0]).save("m.json")
+    (files / name).write_text(content)
+    assert run("predict", "m.json", name).out == "102.0\n50.0\n"
+
+
+def test_a_normaliser_per_query_needs_queries(run, files):
+    spec = {"kind": "query-minmax"}
+    LinearModel.from_coef([1.0, 1.0, 1.0], normalizer=spec).save("m.json")
+    (files / "a.txt").write_text("1:2 3:1\n2:5\n")
+    ran = run("predict", "m.json", "a.txt")
+    assert ran.code == 2
+    assert "a.txt, line 1, column 1: 'qid:' is missing" in ran.err
+    (files / "b.txt").write_text("qid:1 1:2 3:1\nqid:1 2:5\n")
+    assert run("predict", "m.json", "b.txt").out == "2.0\n1.0\n"
+
+
+def test_columns_in_the_words_of_the_messages(run, files):
+    LinearModel.from_coef([1.0, 10.0]).save("m.json")
+    (files / "a.csv").write_text("grade,x,url,y\n1,2,u,3\n0,4,v,5\n")
+    ran = run("predict", "m.json", "a.csv")
+    assert "column 'url' of a.csv holds string" in ran.err
+    assert "features=" in ran.err
+    read = ("--read", "features=x,y", "--read", "label=none")
+    assert run("predict", "m.json", "a.csv", *read).out == "32.0\n54.0\n"
+    (files / "b.csv").write_text("1,2,3\n0,4,5\n")
+    assert "header=false" in run("predict", "m.json", "b.csv").err
+    read = ("--read", "header=false", "--read", "features=2,3", "--read", "label=1")
+    assert run("predict", "m.json", "b.csv", *read).out == "32.0\n54.0\n"

@@ -121,13 +121,44 @@ def test_sparse_minmax_does_not_touch_its_input_and_adds_duplicates():
 
 def test_sparse_that_would_fill_up_is_refused():
     X = sp.csr_array([[0.0, 1.0], [0.0, -1.0], [0.0, 0.0]])
-    with pytest.raises(InputError, match="feature 1 has negative values and unstored zeros"):
+    with pytest.raises(InputError, match="feature f2 has negative values and unstored zeros"):
         QueryMinMaxScaler().fit_transform(X)
-    with pytest.raises(InputError, match="least value of feature 1 is -1"):
+    with pytest.raises(InputError, match="least value of feature f2 is -1"):
         GlobalMinMaxScaler().fit_transform(X)
-    for scaler in (QueryStandardScaler, QueryRankScaler, GlobalStandardScaler):
+    for scaler in (QueryStandardScaler, QueryRankScaler):
         with pytest.raises(InputError, match=r"would fill a sparse X .*toarray"):
             scaler().fit(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_is_scaled_but_not_centred(dtype):
+    rng = np.random.default_rng(1)
+    dense = (rng.normal(3, 5, (60, 4)) * (rng.random((60, 4)) < 0.4)).astype(dtype)
+    dense[:, 3] = 0.0
+    X = sp.csr_array(dense)
+    scaler = GlobalStandardScaler().fit(X)
+    np.testing.assert_allclose(scaler.scale_, StandardScaler().fit(dense).scale_, rtol=1e-6)
+    assert not scaler.mean_.any()
+    scaled = scaler.transform(X)
+    assert sp.issparse(scaled)
+    assert scaled.dtype == dtype
+    np.testing.assert_array_equal(scaled.toarray(), scaler.transform(dense))
+    centred = GlobalStandardScaler().fit(dense)
+    np.testing.assert_array_equal(centred.transform(X), centred.transform(dense))
+
+
+def test_a_ranker_sees_no_difference_between_sparse_and_dense():
+    from leanrank import DominationRanker
+    from leanrank.data import RankingData, make_ranking
+
+    data = make_ranking(30, 12, 8, density=0.3, sparse=True, random_state=2)
+    full = RankingData(data.X.toarray() + 0.0, data.y, data.qid)
+    coefs = []
+    for one in (data, full):
+        scaled = GlobalStandardScaler().fit(one).transform(one)
+        assert scaled.is_sparse == one.is_sparse
+        coefs.append(DominationRanker(alpha=0.01, tol=1e-10).fit(scaled).coef_)
+    np.testing.assert_allclose(*coefs, atol=1e-6)
 
 
 def test_global_ones_agree_with_scikit_learn():

@@ -57,7 +57,7 @@ def test_missing_and_extreme_values(make):
     X[::3, 1] = np.nan
     assert wide_spread(make(X)).ratio == pytest.approx(expected, rel=0.2)
     X[:, 2] = np.nan
-    assert wide_spread(make(X)).widest == "feature 1"
+    assert wide_spread(make(X)).widest == "'f2'"
     X[:] = table()
     X[::2, 1], X[1::2, 1] = 1.7e308, -1.7e308
     assert wide_spread(make(X)).ratio == np.inf
@@ -76,7 +76,7 @@ def test_nothing_is_left_to_scale_after_any_normaliser(kind):
 def test_what_scale_asks_for():
     data = RankingData(table() * [1, 1e4, 1, 1])
     assert scale_wanted(data, "auto").kind == "standard"
-    assert "feature 1" in scale_wanted(data, "auto").reason
+    assert "'f2'" in scale_wanted(data, "auto").reason
     assert scale_wanted(data, "none") == scale_wanted(data, None) == (None, "")
     assert scale_wanted(data, "none").make() is None
     assert scale_wanted(data, "minmax") == ("minmax", "")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
 from leanrank import RankRLS, load_model, make_ranking
 from leanrank.errors import FileError, InputError
@@ -60,10 +60,10 @@ def test_a_pipeline_keeps_the_names_of_a_frame(data, tmp_path):
 
 def test_what_cannot_be_saved(data, tmp_path):
     ranker = RankRLS().fit(data.X, data.y, qid=data.qid)
-    scaler = StandardScaler().fit(data.X)
+    scaler = RobustScaler().fit(data.X)
     path = tmp_path / "m.json"
     with pytest.raises(
-        InputError, match=r"StandardScaler cannot be saved as a model: it has no to_m"
+        InputError, match=r"RobustScaler cannot be saved as a model: it has no to_m"
     ):
         save_model(scaler, path)
     with pytest.raises(InputError, match="its last step must be a ranker"):
@@ -71,6 +71,23 @@ def test_what_cannot_be_saved(data, tmp_path):
     with pytest.raises(InputError, match="because of its step 'scale': only one normaliser"):
         save_model(Pipeline([("scale", scaler), ("rank", ranker)]), path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        StandardScaler(),
+        StandardScaler(with_mean=False),
+        StandardScaler(with_std=False),
+        MaxAbsScaler(),
+    ],
+    ids=str,
+)
+def test_a_pipeline_with_a_scaler_of_scikit_learn(data, tmp_path, scaler):
+    Z = scaler.fit_transform(data.X)
+    ranker = RankRLS().fit(Z, data.y, qid=data.qid)
+    model = save_model(Pipeline([("scale", scaler), ("rank", ranker)]), tmp_path / "m.json")
+    np.testing.assert_allclose(model.predict(data.X), ranker.predict(Z), rtol=1e-9, atol=1e-12)
 
 
 def test_steps_that_do_nothing_are_passed_over(data, tmp_path):

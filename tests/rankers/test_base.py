@@ -166,7 +166,7 @@ def test_holes_are_refused_with_their_column(value, form):
     X, y, qid = example()
     good = RankRLS().fit(X, y, qid)
     X[7, 1], X[9, 2] = value, -value
-    column = "'pagerank'" if form == "frame" else "feature 1"
+    column = "'pagerank'" if form == "frame" else "feature 'f2'"
     kind = "NaN" if np.isnan(value) else "infinity"
     given = {
         "dense": X,

@@ -64,7 +64,7 @@ def test_what_cannot_be_measured_is_refused(ranker, data):
 def test_missing_values_are_found_whatever_the_weights(ranker, data):
     X = np.array(data.X)
     X[:, 2] = np.nan
-    with pytest.raises(InputError, match="validation: Input X contains NaN in feature 2"):
+    with pytest.raises(InputError, match="validation: Input X contains NaN in feature 'f3' "):
         ranker.fit(data, validation=(X, data.y, data.qid))
 
 

@@ -84,9 +84,10 @@ def weights_table(
     model: Model, console: Console, notes: Mapping[Any, str] | None = None, title: str = ""
 ) -> Table:
     """List the features with the largest weights; ``notes`` adds a column headed by ``title``."""
+    from leanrank.data.ranking_data import feature_name
+
     table = _table()
-    named = model.feature_names is not None
-    table.add_column("feature" if named else "feature (from 0)", overflow="fold")
+    table.add_column("feature", overflow="fold")
     table.add_column("weight", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     if notes is not None:
@@ -95,7 +96,8 @@ def weights_table(
     largest = abs(shown[0][1]) if shown else 1.0
     for name, weight in shown:
         note = [] if notes is None else [notes.get(name, "")]
-        table.add_row(str(name), signed(weight, largest), _bar(weight, largest, console), *note)
+        shown_name = feature_name(name) if isinstance(name, int) else str(name)
+        table.add_row(shown_name, signed(weight, largest), _bar(weight, largest, console), *note)
     return table
 
 

@@ -54,7 +54,7 @@ def minmax_sparse(X: Matrix, query_ptr: IntArray) -> Matrix:
     bad = np.flatnonzero(has_zero & (low < 0))
     if len(bad):
         raise InputError(
-            f"feature {by_cell[starts[bad[0]]] % n_features} has negative values and unstored "
+            f"feature f{by_cell[starts[bad[0]]] % n_features + 1} has negative values and unstored "
             "zeros in one query, so min–max scaling would fill a sparse X: make it dense with "
             "X.toarray() first"
         )
@@ -75,15 +75,28 @@ def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
     return low.astype(np.float64), high.astype(np.float64)
 
 
-def mean_and_deviation(X: AnyArray) -> tuple[FloatArray, FloatArray]:
-    """Give mean and deviation of each column in float64; a constant column has deviation 1."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    squares = np.zeros(X.shape[1])
-    for a, b in row_blocks(X.shape[0]):
-        squares += np.square(X[a:b] - mean).sum(axis=0)
+def mean_and_deviation(X: Matrix) -> tuple[FloatArray, FloatArray]:
+    """Return mean and deviation of each column in float64; a constant column has deviation 1.
+
+    The mean of a sparse X is returned as 0: centring would fill it, and rankers compare documents
+    of one query, between which a shift of a column makes no difference.
+    """
+    low, high = column_ranges(X)
+    constant = low == high
+    if isinstance(X, np.ndarray):
+        mean = X.mean(axis=0, dtype=np.float64)
+        mean[constant] = low[constant]
+        squares = np.zeros(X.shape[1])
+        for a, b in row_blocks(X.shape[0]):
+            squares += np.square(X[a:b] - mean).sum(axis=0)
+    else:
+        width, values = X.shape[1], X.data.astype(np.float64)
+        middle = np.bincount(X.indices, values, width) / X.shape[0]
+        unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
+        squares = np.bincount(X.indices, np.square(values - middle[X.indices]), width)
+        squares += unstored * np.square(middle)
+        mean = np.zeros(width)
     deviation = np.sqrt(squares / X.shape[0])
-    constant = X.min(axis=0) == X.max(axis=0)
-    mean[constant] = X[0, constant]
     deviation[constant | (deviation == 0)] = 1.0
     return mean, deviation
 
@@ -94,6 +107,13 @@ def shift_and_divide(X: AnyArray, shift: FloatArray, scale: FloatArray) -> AnyAr
     for a, b in row_blocks(X.shape[0]):
         out[a:b] = (X[a:b] - shift) / scale
     return out
+
+
+def divide_entries(X: Matrix, scale: FloatArray) -> Matrix:
+    """Divide the stored entries of a CSR matrix by one number per column."""
+    scaled = X.copy()
+    scaled.data = (scaled.data / scale[scaled.indices]).astype(X.dtype)
+    return scaled
 
 
 def _minmax(X: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from leanrank._typing import FloatArray, IntArray, Matrix
@@ -223,7 +224,9 @@ class QueryRankScaler(_QueryNormalizer):
 class GlobalStandardScaler(Normalizer):
     """Give every feature mean 0 and standard deviation 1 over the training data.
 
-    A feature that is the same in all documents keeps scale 1. X must be dense.
+    A feature that is the same in all documents keeps scale 1. A sparse X is scaled but not centred,
+    so that it stays sparse: the mean counts as 0. Rankers see no difference, because they compare
+    documents of one query. A sparse X becomes dense if the scaler was fitted on a dense one.
 
     Attributes
     ----------
@@ -238,6 +241,7 @@ class GlobalStandardScaler(Normalizer):
     """
 
     kind = "standard"
+    _takes_sparse = True
     mean_: FloatArray
     scale_: FloatArray
 
@@ -259,7 +263,11 @@ class GlobalStandardScaler(Normalizer):
         self.mean_, self.scale_ = _scaling.mean_and_deviation(X)
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        return _scaling.shift_and_divide(X, self.mean_, self.scale_)
+        if isinstance(X, np.ndarray):
+            return _scaling.shift_and_divide(X, self.mean_, self.scale_)
+        if self.mean_.any():
+            return _scaling.shift_and_divide(X.toarray(), self.mean_, self.scale_)
+        return _scaling.divide_entries(X, self.scale_)
 
 
 class GlobalMinMaxScaler(Normalizer):
@@ -310,12 +318,29 @@ class GlobalMinMaxScaler(Normalizer):
         moved = np.flatnonzero(self.min_)
         if len(moved):
             raise InputError(
-                f"the least value of feature {moved[0]} is {self.min_[moved[0]]:g}, so min–max "
-                "scaling would fill a sparse X: make it dense with X.toarray() first"
+                f"the least value of feature f{moved[0] + 1} is {self.min_[moved[0]]:g}, so min–max"
+                " scaling would fill a sparse X: make it dense with X.toarray() first"
             )
-        scaled = X.copy()
-        scaled.data = (scaled.data / span[scaled.indices]).astype(X.dtype)
-        return scaled
+        return _scaling.divide_entries(X, span)
+
+
+def as_normalizer(step: Any) -> Any:
+    """Return a normaliser that does what a fitted scaler of scikit-learn does, or None.
+
+    ``StandardScaler`` and ``MaxAbsScaler`` are known; a normaliser is returned as it is.
+    """
+    if isinstance(step, Normalizer):
+        return step
+    if not isinstance(step, (StandardScaler, MaxAbsScaler)):
+        return None
+    check_is_fitted(step)
+    centred = isinstance(step, StandardScaler) and step.with_mean
+    scaled = isinstance(step, MaxAbsScaler) or step.with_std
+    scaler = GlobalStandardScaler()
+    scaler.mean_ = np.array(step.mean_ if centred else np.zeros(step.n_features_in_), dtype=float)
+    scaler.scale_ = np.array(step.scale_ if scaled else np.ones(step.n_features_in_), dtype=float)
+    scaler.n_features_in_ = step.n_features_in_
+    return scaler
 
 
 NORMALIZERS: dict[str, type[Normalizer]] = {

@@ -25,6 +25,7 @@ __all__ = [
     "QueryIndexer",
     "RankingData",
     "counted",
+    "feature_name",
     "group_rows",
     "group_sizes_to_qid",
     "informative_queries",
@@ -304,6 +305,15 @@ class QueryIndexer:
             query_weight=None if data.query_weight is None else data.query_weight[chosen],
             offset=of(data.offset),
         )
+
+
+def feature_name(feature: int, names: Sequence[str] | None = None) -> str:
+    """Return the name of a column of X; without names, ``f1`` is the first, as in LETOR files.
+
+    >>> feature_name(0), feature_name(0, ["bm25"])
+    ('f1', 'bm25')
+    """
+    return f"f{feature + 1}" if names is None else str(names[feature])
 
 
 def informative_queries(y: FloatArray, query_ptr: IntArray) -> BoolArray:

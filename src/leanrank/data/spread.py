@@ -10,7 +10,7 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data._scaling import column_ranges
 from leanrank.data.normalize import NORMALIZERS, make_normalizer
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.execution import row_blocks
 
 SPREAD_FACTOR = 100.0
@@ -152,4 +152,4 @@ def _relative_deviations(X: Matrix, low: FloatArray, ranges: FloatArray) -> Floa
 
 
 def _label(feature: int, names: Sequence[str] | None) -> str:
-    return f"feature {feature}" if names is None else repr(str(names[feature]))
+    return repr(feature_name(feature, names))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError, LeanrankError, ModelError
 from leanrank.model.columns import Table
 from leanrank.model.fields import Field, is_utf8, shorten
@@ -282,8 +282,8 @@ class Model:
         values = (features if isinstance(features, np.ndarray) else features.toarray())[0]
         for at, value in zip(self.indices.tolist(), values.tolist(), strict=True):
             if not np.isfinite(value):
-                name = at if self.feature_names is None else repr(self.feature_names[at])
-                raise InputError(f"feature {name} is {value} in row {row}: it must be finite")
+                name = feature_name(at, self.feature_names)
+                raise InputError(f"feature {name!r} is {value} in row {row}: it must be finite")
         raise InputError(f"the score of row {row} is too large for a number")
 
     def _normalized(self, X: Matrix, qid: Any) -> Matrix:

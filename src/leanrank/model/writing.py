@@ -91,21 +91,25 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
     active = [(name, step) for name, step in steps if step is not None and step != "passthrough"]
     if not active or not hasattr(active[-1][1], "to_model"):
         raise InputError("the pipeline cannot be saved as a model: its last step must be a ranker")
+    from leanrank.data.normalize import as_normalizer
+
     model: Model = active[-1][1].to_model()
     before = active[:-1]
     if not before:
         return model
     name, step = before[0]
-    if len(before) > 1 or not hasattr(step, "to_dict"):
-        odd = name if not hasattr(step, "to_dict") else before[1][0]
+    normalizer = as_normalizer(step)
+    if len(before) > 1 or normalizer is None:
+        odd = name if normalizer is None else before[1][0]
         raise InputError(
             f"the pipeline cannot be saved as a model because of its step {odd!r}: only one "
-            "normaliser of leanrank.data.normalize may stand before the ranker"
+            "normaliser of leanrank.data.normalize, StandardScaler or MaxAbsScaler may stand "
+            "before the ranker"
         )
     if model.normalizer is not None:
         raise InputError("the ranker's model has a normaliser of its own beside the pipeline's")
     names = model.feature_names or _names_seen_by(step)
-    return model.replace(feature_names=names, normalizer=step.to_dict())
+    return model.replace(feature_names=names, normalizer=normalizer.to_dict())
 
 
 def _names_seen_by(step: Any) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.selection.candidate import Candidate
@@ -149,8 +150,8 @@ def feature_rows(
 
 
 def feature_title(feature: int, names: Sequence[str] | None) -> str:
-    """Give the name of a feature, or its number where there are no names."""
-    return f"feature {feature}" if names is None else str(names[feature])
+    """Return the name of a feature, or ``f1`` and so on where there are no names."""
+    return feature_name(feature, names)
 
 
 def history_rows(

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from leanrank._typing import FloatArray, Matrix
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
 
 
@@ -48,7 +48,7 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
     at = int(np.flatnonzero(wrong.ravel())[0])
     column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
     kind = "NaN" if np.isnan(values.ravel()[at]) else "infinity"
-    named = f"feature {column}" if names is None else f"feature {names[column]!r} (column {column})"
+    named = f"feature {feature_name(column, names)!r} (column {column})"
     raise InputError(
         f"Input X contains {kind} in {named}: fill in or drop the missing and infinite values first"
     )

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.rankers.base import check_number
@@ -134,8 +134,8 @@ class StabilityResult:
         return 1.0 - float(np.mean(p * (1 - p))) * m / (m - 1) / chance
 
     def name(self, feature: int) -> str:
-        """Give a feature's name, or its number."""
-        return str(feature) if self.feature_names is None else self.feature_names[feature]
+        """Return a feature's name; ``f1`` is the first of those without names."""
+        return feature_name(feature, self.feature_names)
 
     def __repr__(self) -> str:
         lines = [

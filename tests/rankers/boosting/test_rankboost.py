@@ -88,7 +88,7 @@ def test_missing_values_are_ranked_by_what_they_mean():
 def test_infinity_is_no_missing_value(data):
     X = np.array(data.X)
     X[3, 2] = -np.inf
-    with pytest.raises(InputError, match="infinity in feature 2"):
+    with pytest.raises(InputError, match="infinity in feature 'f3'"):
         RankBoost(3).fit(X, data.y, data.qid)
 
 

@@ -134,7 +134,7 @@ def test_wrong_input(world):
     hole[1, 2] = np.nan
     for given, message in (
         ((Q, P, relevance[:, :-1]), "relevance has shape"),
-        ((Q, hole, relevance), "P: Input X contains NaN in feature 2"),
+        ((Q, hole, relevance), "P: Input X contains NaN in feature 'f3'"),
         ((Q, P, -relevance.astype(float)), "negative number"),
         ((Q, P, np.zeros_like(relevance)), "nothing to learn from"),
         ((0 * Q, P, relevance), "nothing to learn from"),
