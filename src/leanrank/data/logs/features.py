@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,8 +155,12 @@ def _features(
     )
     features: dict[str, float | None] = {}
     for name, value in pairs:
-        name = identifier(name, f"name of a feature of {where}", place)
-        real = None if value is None else number(value, f"feature {name[:60]!r} of {where}", place)
+        if type(value) is float and isfinite(value) and type(name) is str and name.isidentifier():
+            real: float | None = value  # nearly all of them, and a log has millions
+        else:
+            name = identifier(name, f"name of a feature of {where}", place)
+            what = f"feature {name[:60]!r} of {where}"
+            real = None if value is None else number(value, what, place)
         if features.setdefault(name, real) != real:
             raise place.fault(f"{where} has the feature {name[:60]!r} twice, with other values")
     return features
