@@ -25,6 +25,8 @@ COMMANDS = {
     "report": "Write a page about a model, its rivals and its data.",
     "join": "Join an engine's feature log with judgments.",
     "fuse": "Learn the weights of a hybrid search.",
+    "export": "Write a model for an engine, a database or a program.",
+    "verify": "Check that an engine computes the scores of a model.",
     "convert": "Write data in another format.",
     "reproduce": "Run a published experiment again, and compare.",
 }

@@ -48,4 +48,22 @@ DataFolder = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+ExportName = Annotated[
+    str,
+    typer.Option("--name", metavar="NAME", help="Of the model, view or function in the target."),
+]
+Names = Annotated[
+    str | None,
+    typer.Option(
+        "--names",
+        metavar="FILE",
+        help="What features are called in the target: CSV with feature, name and perhaps shift.",
+    ),
+]
+TableName = Annotated[
+    str, typer.Option("--table", metavar="NAME", help="The table of documents, for SQL.")
+]
+QueryColumn = Annotated[
+    str, typer.Option("--qid", metavar="NAME", help="Its column of queries, for SQL and Polars.")
+]
 DEFAULT_MEASURES = "ndcg@10,map"

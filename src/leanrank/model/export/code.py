@@ -55,9 +55,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 def sample_document(formula: Formula) -> tuple[FloatArray, float]:
     """Return a document, by the features of the terms, and its score."""
     x = np.array([term.curve.sample(at) for at, term in enumerate(formula.terms)])
-    wide = np.zeros((1, max(term.feature for term in formula.terms) + 1))
-    wide[0, [term.feature for term in formula.terms]] = x
-    return x, float(formula.scores(wide)[0])
+    return x, float(formula.scores(x[None])[0])
 
 
 def _c_text(name: str) -> str:

@@ -233,10 +233,10 @@ class Formula:
             return writer.plus(total, writer.number(self.constant))
         return total
 
-    def columns(self, X: AnyArray, qid: Any = None) -> FloatArray:
+    def scaled(self, X: AnyArray, qid: Any = None) -> FloatArray:
         """Return the features of the terms in float64, scaled per query if the function does so."""
-        used = np.asarray(X, dtype=np.float64)[:, [term.feature for term in self.terms]]
-        if self.scaler is None:
+        used = np.asarray(X, dtype=np.float64)
+        if self.scaler is None or not self.terms:
             return used
         normalizer = normalizer_from_dict({"kind": self.scaler, **dict(self.scaler_options)})
         scaled: FloatArray = normalizer.transform(np.nan_to_num(used, nan=0.0), qid=qid)
@@ -245,13 +245,19 @@ class Formula:
     def scores(self, X: AnyArray, qid: Any = None) -> FloatArray:
         """Return the scores in float64, added in the order of terms.
 
-        This is what an exact target computes, bit for bit. :meth:`Model.predict` may add in
-        another order.
+        This is what an exact target computes, bit for bit. :meth:`leanrank.model.Model.predict`
+        may add in another order.
+
+        Parameters
+        ----------
+        X : array
+            Documents × the features of the terms.
+        qid : array-like, optional
+            The query of each document, for a function that scales per query.
         """
         total = np.zeros(len(X))
-        if self.terms:
-            for at, column in enumerate(self.columns(X, qid).T):
-                total = total + self.terms[at].curve.values(column)
+        for term, column in zip(self.terms, self.scaled(X, qid).T, strict=True):
+            total = total + term.curve.values(column)
         return total + self.constant
 
 

@@ -26,13 +26,16 @@ class Dialect:
     most_bytes: int = 10**6
     create: str = "CREATE VIEW"
     deviation: str = "STDDEV_POP"
+    cast: str = ""  # after a number that would be a decimal in spite of its exponent
 
 
 DIALECTS = {
     "ansi": Dialect(),
     "sqlite": Dialect("REAL"),
     "duckdb": Dialect("DOUBLE", create="CREATE OR REPLACE VIEW"),
-    "postgres": Dialect(case_sensitive=True, most_bytes=63, create="CREATE OR REPLACE VIEW"),
+    "postgres": Dialect(
+        case_sensitive=True, most_bytes=63, create="CREATE OR REPLACE VIEW", cast="::float8"
+    ),
     "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW"),
     "clickhouse": Dialect(
         "Nullable(Float64)",
@@ -74,7 +77,7 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
     steps_need_null = not formula.is_linear and formula.scaler is None
     cast = "CAST({x} AS " + dialect.double + ")"
     syntax = Syntax(
-        literal=literal,
+        literal=lambda value: literal(value) + dialect.cast,
         zero_filled=f"COALESCE({cast}, 0e0)" if formula.scaler is None else "{x}",
         is_missing=f"{cast} IS NULL" if steps_need_null else "1 = 0",
         above=(cast if formula.scaler is None else "{x}") + " > {threshold}",

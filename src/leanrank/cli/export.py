@@ -1,0 +1,119 @@
+"""``leanrank export``: a model for the system that computes rankings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from leanrank.cli import options
+
+
+def export(
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="A model file, or -.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", "-t", metavar="TARGET", help="Where to; see --list."),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it, or -.")
+    ] = "-",
+    name: options.ExportName = "leanrank",
+    names: options.Names = None,
+    normalizers: Annotated[
+        bool,
+        typer.Option(
+            "--normalizers",
+            help="Write the engine's normalisers instead of folding a scaler into the weights.",
+        ),
+    ] = False,
+    table: options.TableName = "documents",
+    qid: options.QueryColumn = "qid",
+    top: Annotated[
+        int, typer.Option("--top", metavar="K", min=1, help="Documents a request asks for.")
+    ] = 10,
+    list_targets: Annotated[
+        bool, typer.Option("--list", help="List the targets and what each can express.")
+    ] = False,
+) -> None:
+    """Write a model for a search engine, a database or a program.
+
+    For example: leanrank export m.json --to sql:duckdb -o score.sql
+    """
+    if list_targets:
+        _print_targets()
+        return
+    from leanrank._files import atomic_write
+    from leanrank.cli.datafiles import check_folder
+    from leanrank.errors import InputError
+    from leanrank.model import load_model
+    from leanrank.model.export import export_model
+
+    if model is None or to is None:
+        raise InputError(
+            "give a model and a target, such as m.json --to sql:duckdb; --list shows the targets"
+        )
+    check_folder(output)
+    content = export_model(
+        load_model(model),
+        to,
+        name=name,
+        normalizers=normalizers,
+        table=table,
+        qid=qid,
+        top=top,
+        **read_names(names),
+    )
+    with atomic_write(output, "wb" if isinstance(content, bytes) else "w") as stream:
+        stream.write(content)
+
+
+def read_names(path: str | None) -> dict[str, Any]:
+    """Read what features are called in the target, and constants added to them there.
+
+    A CSV file with a header: ``feature``, ``name`` and, if wanted, ``shift``.
+    """
+    if path is None:
+        return {}
+    import csv
+    import math
+
+    from leanrank.errors import FileError, ParseError
+
+    names: dict[str, str] = {}
+    shifts: dict[str, float] = {}
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream, strict=True)
+            if not {"feature", "name"} <= set(reader.fieldnames or ()):
+                raise ParseError("the header must have feature and name", path=path, line=1)
+            for row in reader:
+                feature, name, line = row["feature"], row["name"], reader.line_num
+                if not feature or not name:
+                    raise ParseError("a feature or a name is empty", path=path, line=line)
+                if feature in names:
+                    raise ParseError(f"{feature!r} is named twice", path=path, line=line)
+                names[feature] = name
+                try:
+                    shift = float(row.get("shift") or 0.0)
+                except ValueError:
+                    shift = math.nan
+                if not math.isfinite(shift):
+                    raise ParseError("the shift is no finite number", path=path, line=line)
+                if shift != 0:
+                    shifts[name] = shift
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ParseError(f"this is no CSV text ({error})", path=path) from error
+    return {"names": names, "shifts": shifts}
+
+
+def _print_targets() -> None:
+    from leanrank.model.export import TARGETS
+
+    for target in TARGETS.values():
+        can = ["linear"] + ["steps"] * target.steps + list(target.scalers)
+        typer.echo(f"{target.name:<22} {target.summary} ({', '.join(can)})")

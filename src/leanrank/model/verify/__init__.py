@@ -1,0 +1,25 @@
+"""Checks that an export, or a user's own engine, computes the scores of a model."""
+
+from typing import TYPE_CHECKING
+
+from leanrank._lazy import attach
+
+if TYPE_CHECKING:
+    from leanrank.model.verify.comparison import Comparison as Comparison
+    from leanrank.model.verify.comparison import compare_scores as compare_scores
+    from leanrank.model.verify.emulator import float32_scores as float32_scores
+    from leanrank.model.verify.engines import verify_export as verify_export
+    from leanrank.model.verify.engines import verify_logged as verify_logged
+    from leanrank.model.verify.logged import read_logged as read_logged
+
+__getattr__, __dir__, __all__ = attach(
+    "leanrank.model.verify",
+    {
+        "Comparison": "leanrank.model.verify.comparison",
+        "compare_scores": "leanrank.model.verify.comparison",
+        "float32_scores": "leanrank.model.verify.emulator",
+        "read_logged": "leanrank.model.verify.logged",
+        "verify_export": "leanrank.model.verify.engines",
+        "verify_logged": "leanrank.model.verify.engines",
+    },
+)

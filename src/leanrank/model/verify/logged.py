@@ -1,0 +1,122 @@
+"""Reading scores that an engine logged, and finding the documents that they belong to."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.data import RankingData
+from leanrank.errors import FileError, InputError, ParseError
+
+_QUERY = ("qid", "query_id", "query")
+_DOCUMENT = ("doc_id", "docid", "_id", "id")
+_SCORE = ("score", "_score")
+
+
+class Logged(NamedTuple):
+    """Scores by row of the data, NaN where none was logged, and how many matched no row."""
+
+    scores: FloatArray
+    unmatched: int
+
+
+def read_logged(path: str | os.PathLike[str], data: RankingData) -> Logged:
+    """Read logged scores: CSV with a header, or one JSON object per line.
+
+    Each record has a ``score`` (or ``_score``). With ``qid`` (``query_id``, ``query``) and
+    ``doc_id`` (``docid``, ``_id``, ``id``), and data that have document identifiers, scores are
+    matched by them, in any order; otherwise there must be one record per document, in the data's
+    order.
+
+    Returns
+    -------
+    Logged
+        One score per row of ``data.X``; NaN is a document without a record.
+    """
+    name = os.fspath(path)
+    records: list[tuple[str | None, str | None, float]] = []
+    try:
+        with open(name, encoding="utf-8", newline="") as stream:
+            records = list(_csv(stream, name) if name.endswith(".csv") else _lines(stream, name))
+    except OSError as error:
+        raise FileError(f"{name}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise ParseError("this is no UTF-8 text", path=name) from error
+    if not records:
+        raise InputError(f"{name} holds no scores")
+    keyed = all(query is not None and document is not None for query, document, _ in records)
+    if keyed and data.doc_ids is not None:
+        return _matched(records, data, name)
+    if len(records) != len(data):
+        raise InputError(
+            f"{name} has {len(records):,} scores but the data have {len(data):,} documents: log "
+            "one per document in the data's order, or qid and doc_id with each score and document"
+        )
+    scores = np.array([score for _, _, score in records])
+    return Logged(scores if data.order is None else scores[data.order], 0)
+
+
+def _matched(
+    records: list[tuple[str | None, str | None, float]], data: RankingData, name: str
+) -> Logged:
+    assert data.doc_ids is not None
+    known = list(zip(map(str, data.qid.tolist()), map(str, data.doc_ids), strict=True))
+    rows = {key: at for at, key in enumerate(known)}
+    scores = np.full(len(data), np.nan)
+    unmatched = 0
+    for query, document, score in records:
+        at = rows.get((str(query), str(document)))
+        if at is None:
+            unmatched += 1
+        elif not math.isnan(scores[at]) and scores[at] != score:
+            raise InputError(
+                f"{name} has two scores for document {document!r} of query {query!r}: keep one"
+            )
+        else:
+            scores[at] = score
+    return Logged(scores, unmatched)
+
+
+def _csv(stream: IO[str], name: str) -> Iterator[tuple[str | None, str | None, float]]:
+    reader = csv.DictReader(stream)
+    if not set(_SCORE) & set(reader.fieldnames or ()):
+        raise ParseError("the header has no column 'score'", path=name, line=1)
+    for record in reader:
+        yield _record(record, name, reader.line_num)
+
+
+def _lines(stream: IO[str], name: str) -> Iterator[tuple[str | None, str | None, float]]:
+    for at, line in enumerate(stream, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise ParseError("this is no JSON object", path=name, line=at)
+        yield _record(record, name, at)
+
+
+def _record(record: dict[str, Any], name: str, line: int) -> tuple[str | None, str | None, float]:
+    score = _first(record, _SCORE)
+    try:
+        number = float(score) if not isinstance(score, bool) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ParseError(
+            f"the score is {score!r}: a finite number is expected", path=name, line=line
+        )
+    return _first(record, _QUERY), _first(record, _DOCUMENT), number
+
+
+def _first(record: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((record[key] for key in keys if record.get(key) is not None), None)

@@ -1,0 +1,79 @@
+"""``leanrank export``."""
+
+import json
+
+import pytest
+
+from leanrank.model import LinearModel
+from leanrank.model.export import TARGETS
+
+
+@pytest.fixture
+def model(files):
+    made = LinearModel.from_coef([1.0, 0, -2.0], feature_names=["bm25", "len", "spam"])
+    made.save("m.json")
+    return made
+
+
+def test_writes_to_standard_output(run, model):
+    done = run("export", "m.json", "--to", "lucene-expression")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == "1.0 * doc['bm25'].value + -2.0 * doc['spam'].value\n"
+
+
+def test_writes_a_file(run, model, files):
+    done = run("export", "m.json", "--to", "solr", "-o", "solr.json", "--name", "web")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert json.loads((files / "solr.json").read_text())["model"]["body"]["name"][:4] == "web_"
+
+
+def test_writes_bytes(run, model, files):
+    pytest.importorskip("onnx")
+    assert run("export", "m.json", "--to", "onnx", "-o", "m.onnx").code == 0
+    assert b"spam" in (files / "m.onnx").read_bytes()
+
+
+def test_lists_the_targets(run):
+    done = run("export", "--list")
+    assert done.code == 0
+    assert [line.split()[0] for line in done.out.splitlines()] == list(TARGETS)
+
+
+def test_names_and_shifts(run, model, files):
+    (files / "map.csv").write_text("feature,name,shift\nspam,spam_score,4.5\nbm25,title,\n")
+    done = run("export", "m.json", "--to", "opensearch-ltr", "--names", "map.csv")
+    made = json.loads(done.out)
+    features = made["featureset"]["body"]["featureset"]["features"]
+    assert [feature["name"] for feature in features] == ["title", "spam_score"]
+    assert '"shift": 4.5' in done.out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n", "map.csv, line 1: the header must have feature and name"),
+        ("feature,name\nspam,\n", "map.csv, line 2: a feature or a name is empty"),
+        ("feature,name\nspam,x\nspam,y\n", "map.csv, line 3: 'spam' is named twice"),
+        ("feature,name,shift\nspam,x,1e999\n", "line 2: the shift is no finite number"),
+    ],
+)
+def test_a_bad_map_is_refused_by_line(run, model, files, text, message):
+    (files / "map.csv").write_text(text)
+    done = run("export", "m.json", "--to", "c", "--names", "map.csv")
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_refusal_writes_nothing(run, files):
+    scaled = LinearModel.from_coef([1.0, 2.0], normalizer={"kind": "query-minmax"})
+    scaled.save("m.json")
+    done = run("export", "m.json", "--to", "solr", "-o", "out.json")
+    assert done.code == 2
+    assert "solr cannot scale features per query (query-minmax): export to sql:duckdb" in done.err
+    assert not (files / "out.json").exists()
+
+
+def test_asks_for_model_and_target(run, files):
+    done = run("export")
+    assert done.code == 2
+    assert "give a model and a target" in done.err

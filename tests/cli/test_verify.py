@@ -1,0 +1,98 @@
+"""``leanrank verify``."""
+
+import json
+
+import numpy as np
+import pytest
+
+from leanrank.data import load, make_ranking
+from leanrank.model import LinearModel
+
+
+@pytest.fixture
+def model(files):
+    made = LinearModel.from_coef([1.0, 0.5, -2.0, 0.0, 3.0, 0.1])
+    made.save("m.json")
+    return made
+
+
+def test_runs_an_export(run, model):
+    done = run("verify", "m.json", "test.txt", "--target", "sql:sqlite")
+    assert (done.code, done.err) == (0, "")
+    assert "SQLite" in done.out
+    assert "0 (0 beyond a difference of 1e-06)" in done.out
+
+
+def test_json(run, model):
+    found = json.loads(run("verify", "m.json", "test.txt", "-t", "python", "--json").out)
+    assert found["bit_equal"] == found["documents"] > 0
+    assert (found["orders_changed"], found["target"]) == (0, "python")
+
+
+def logged(files, scores, name="scores.csv"):
+    (files / name).write_text("score\n" + "".join(f"{s!r}\n" for s in scores))
+
+
+def test_logged_scores_in_the_order_of_the_data(run, model, files):
+    scores = model.predict(load("test.txt", n_features=6)).tolist()
+    logged(files, scores)
+    done = run("verify", "m.json", "test.txt", "--logged", "scores.csv")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_changed_order_is_exit_code_1(run, model, files):
+    scores = model.predict(load("test.txt", n_features=6))
+    logged(files, (-scores).tolist())
+    done = run("verify", "m.json", "test.txt", "--logged", "scores.csv", "--json")
+    assert done.code == 1
+    assert json.loads(done.out)["beyond"] == 6
+    span = str(np.ptp(scores) + 1)
+    again = run("verify", "m.json", "test.txt", "--logged", "scores.csv", "--tolerance", span)
+    assert again.code == 0
+
+
+def test_logged_scores_by_document(run, files):
+    data = make_ranking(n_queries=4, n_features=6, random_state=0)
+    names = [f"d{at}" for at in range(len(data))]
+    rows = zip(data.qid.tolist(), names, data.y.tolist(), data.X.tolist(), strict=True)
+    header = "qid,doc_id,label," + ",".join(f"f{at}" for at in range(6)) + "\n"
+    body = "".join(f"{q},{d},{y},{','.join(map(repr, x))}\n" for q, d, y, x in rows)
+    (files / "docs.csv").write_text(header + body)
+    model = LinearModel.from_coef(np.arange(1.0, 7.0), feature_names=[f"f{at}" for at in range(6)])
+    model.save("m.json")
+    scores = model.predict(data).tolist()
+    records = [
+        json.dumps({"query": str(q), "_id": d, "_score": s})
+        for q, d, s in zip(data.qid.tolist(), names, scores, strict=True)
+    ]
+    records = [*reversed(records[3:]), '{"query": "none", "_id": "x", "_score": 1}']
+    (files / "log.jsonl").write_text("\n".join(records) + "\n")
+    done = run("verify", "m.json", "docs.csv", "--logged", "log.jsonl", "--json")
+    assert done.err == ""
+    found = json.loads(done.out)
+    assert (found["not_logged"], found["unmatched"], found["beyond"]) == (3, 1, 0)
+    assert found["documents"] == len(data) - 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("s.csv", "value\n1\n", "s.csv, line 1: the header has no column 'score'"),
+        ("s.csv", "score\n1\nnan\n", "s.csv, line 3: the score is 'nan'"),
+        ("s.jsonl", '{"score": 1}\n[2]\n', "s.jsonl, line 2: this is no JSON object"),
+        ("s.jsonl", '{"score": true}\n', "s.jsonl, line 1: the score is True"),
+        ("s.jsonl", "", "s.jsonl holds no scores"),
+        ("s.jsonl", '{"score": 1}\n', "s.jsonl has 1 scores but the data have"),
+    ],
+)
+def test_bad_logs_are_refused(run, model, files, name, text, message):
+    (files / name).write_text(text)
+    done = run("verify", "m.json", "test.txt", "--logged", name)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_asks_what_to_compare(run, model):
+    done = run("verify", "m.json", "test.txt")
+    assert done.code == 2
+    assert "--target with an export, or --logged with scores" in done.err

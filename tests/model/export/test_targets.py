@@ -1,0 +1,250 @@
+"""What is written for each target: formats that engines accepted, and the traps met."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from leanrank.errors import InputError, ModelError
+from leanrank.model import BoostedModel, LinearModel
+from leanrank.model.export import TARGETS, export_model
+
+STANDARD = {"kind": "standard", "mean": [0.5, 2.0, 0.0], "scale": [2.0, 1.0, 4.0]}
+
+
+def model(weights=(1.0, 0.0, -2.0), scaler=None):
+    return LinearModel.from_coef(
+        weights, feature_names=["bm25", "length", "spam"], normalizer=scaler
+    )
+
+
+STEPS = BoostedModel(2, [0, 1, 0], [0.5, 3.0, 0.75], [0, 1, 0], [1.0, -0.25, 1.0])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_same_model_gives_the_same_export(target):
+    scaler = {"kind": "query-minmax"} if target == "hybrid:opensearch" else None
+    given = model([1.0, 0.0, 2.0], scaler)
+    assert export_model(given, target) == export_model(given, target)
+
+
+@pytest.mark.parametrize("target", ["opensearch-ltr", "elasticsearch-ltr"])
+class TestLtr:
+    def test_definition_is_a_text_of_weights_in_feature_order(self, target):
+        made = json.loads(export_model(model(), target))
+        ranker = made["model"]["body"]["model"]["model"]
+        assert ranker == {
+            "type": "model/linear",
+            "definition": '{"bm25": 1.0, "spam": -2.0}',
+        }
+
+    def test_feature_set_model_and_query_belong_together(self, target):
+        made = json.loads(export_model(model(), target, name="web"))
+        name = made["model"]["body"]["model"]["name"]
+        assert re.fullmatch("web_[0-9a-f]{8}", name)
+        assert made["model"]["request"] == f"POST _ltr/_featureset/{name}/_createmodel"
+        assert made["featureset"]["body"]["featureset"]["name"] == name
+        features = made["featureset"]["body"]["featureset"]["features"]
+        assert [feature["name"] for feature in features] == ["bm25", "spam"]
+        rescore = made["search"]["body"]["rescore"]["query"]
+        assert (rescore["query_weight"], rescore["rescore_query_weight"]) == (0, 1)
+        assert rescore["rescore_query"]["sltr"]["model"] == name
+
+    def test_a_shift_keeps_feature_values_positive(self, target):
+        made = json.loads(export_model(model(), target, shifts={"spam": 7.5}))
+        plain, shifted = made["featureset"]["body"]["featureset"]["features"]
+        assert plain["template"]["function_score"]["functions"] == [
+            {"field_value_factor": {"field": "bm25", "missing": 0}}
+        ]
+        script = shifted["template"]["function_score"]["functions"][0]["script_score"]["script"]
+        assert script["params"] == {"shift": 7.5}
+
+    def test_global_scaler_is_folded_unless_normalisers_are_wished(self, target):
+        folded = json.loads(export_model(model(scaler=STANDARD), target))
+        ranker = folded["model"]["body"]["model"]["model"]
+        assert json.loads(ranker["definition"]) == {"bm25": 0.5, "spam": -0.5}
+        assert "feature_normalizers" not in ranker
+        made = json.loads(export_model(model(scaler=STANDARD), target, normalizers=True))
+        ranker = made["model"]["body"]["model"]["model"]
+        assert json.loads(ranker["definition"]) == {"bm25": 1.0, "spam": -2.0}
+        assert ranker["feature_normalizers"] == {
+            "bm25": {"standard": {"mean": 0.5, "standard_deviation": 2.0}},
+            "spam": {"standard": {"mean": 0.0, "standard_deviation": 4.0}},
+        }
+
+    def test_names_are_not_read_as_templates(self, target):
+        odd = LinearModel.from_coef([1.0], feature_names=["{{q}}"])
+        with pytest.raises(InputError, match="would be read as a template"):
+            export_model(odd, target)
+
+
+class TestSolr:
+    def test_whole_weights_have_a_decimal_point(self):
+        text = export_model(model(), "solr")
+        assert '"bm25": 1.0' in text
+        assert '"spam": -2.0' in text
+
+    def test_only_features_with_a_weight_are_listed(self):
+        made = json.loads(export_model(model(), "solr"))
+        assert made["model"]["body"]["features"] == [{"name": "bm25"}, {"name": "spam"}]
+        assert list(made["model"]["body"]["params"]["weights"]) == ["bm25", "spam"]
+        assert {feature["store"] for feature in made["features"]["body"]} == {
+            made["model"]["body"]["store"]
+        }
+
+    def test_a_changed_model_has_another_name(self):
+        names = {
+            json.loads(export_model(model([w, 0.0, 1.0]), "solr"))["model"]["body"]["name"]
+            for w in (1.0, 2.0)
+        }
+        assert len(names) == 2
+
+    def test_normalisers_are_texts(self):
+        made = json.loads(export_model(model(scaler=STANDARD), "solr", normalizers=True))
+        assert made["model"]["body"]["features"][0]["norm"] == {
+            "class": "org.apache.solr.ltr.norm.StandardNormalizer",
+            "params": {"avg": "0.5", "std": "2.0"},
+        }
+
+
+def test_vespa_takes_attributes_and_rank_features():
+    text = export_model(model(), "vespa", names={"bm25": "bm25(title)"})
+    assert "1.0 * if (isNan(bm25(title)) == 1, 0.0, bm25(title)) +" in text
+    assert "-2.0 * if (isNan(attribute(spam)) == 1, 0.0, attribute(spam))" in text
+    assert text.startswith("rank-profile leanrank {")
+    assert text.count("{") == text.count("}")
+    with pytest.raises(InputError, match="no field or rank feature"):
+        export_model(model(), "vespa", names={"bm25": "bm25(title"})
+
+
+def test_scripts_choose_by_missing_and_by_steps():
+    assert export_model(STEPS, "painless") == (
+        "return (doc['f0'].size() == 0 ? 0.0 : (doc['f0'].value > 0.75 ? 2.0 : "
+        "(doc['f0'].value > 0.5 ? 1.0 : 0.0))) + (doc['f1'].size() == 0 ? -0.25 : "
+        "(doc['f1'].value > 3.0 ? -0.25 : 0.0));\n"
+    )
+    assert export_model(STEPS, "lucene-expression").startswith(
+        "(doc['f0'].empty ? 0.0 : (doc['f0']"
+    )
+    named = export_model(model(), "lucene-expression", names={"bm25": "_score"})
+    assert named == "1.0 * _score + -2.0 * doc['spam'].value\n"
+
+
+def test_rescoring_never_asks_for_a_negative_score():
+    made = json.loads(export_model(model(), "elasticsearch-rescore"))
+    query = made["rescore"]["query"]
+    assert query["query_weight"] == 0
+    source = query["rescore_query"]["script_score"]["script"]["source"]
+    assert source.endswith("return s < 0 ? 1 / (1 - s) : 1 + s;")
+    values = [1 / (1 - s) if s < 0 else 1 + s for s in (-1e6, -2.0, -1e-3, 0.0, 1e-3, 5.0)]
+    assert values == sorted(values)
+    assert min(values) > 0
+
+
+def test_pmml_is_a_regression_model():
+    root = ElementTree.fromstring(export_model(model(scaler=STANDARD), "pmml"))
+    space = {"p": "http://www.dmg.org/PMML-4_4"}
+    table = root.find(".//p:RegressionTable", space)
+    assert table.attrib == {"intercept": "-0.25"}
+    predictors = [p.attrib for p in table.findall("p:NumericPredictor", space)]
+    assert predictors == [
+        {"name": "bm25", "coefficient": "0.5"},
+        {"name": "spam", "coefficient": "-0.5"},
+    ]
+
+
+def test_markdown_lists_every_feature():
+    card = export_model(
+        LinearModel.from_coef(
+            [0.5, 0.0, 3.0], feature_names=["a|b", "c", "d"], provenance={"algorithm": "RankSVM"}
+        ),
+        "markdown",
+    )
+    assert "| `a\\|b` | 0.5 × value |" in card
+    assert "| `d` | 3.0 × value |" in card
+    assert "- algorithm: RankSVM" in card
+
+
+def test_top_k_query_ranks_within_queries():
+    import sqlite3
+
+    sql = export_model(model(), "sql:sqlite", top=2, table="docs", qid="q")
+    view, top = sql.split("\n\n")
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE docs (q, id, bm25, length, spam)")
+        rows = [("x", 1, 3.0, 0, 1.0), ("x", 2, 5.0, 0, None), ("x", 3, 1, 0, 0), ("y", 4, 0, 0, 0)]
+        connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?)", rows)
+        connection.execute(view)
+        found = connection.execute(top).fetchall()
+    assert [(row[0], row[1], row[-2], row[-1]) for row in found] == [
+        ("x", 2, 5.0, 1),
+        ("x", 1, 1.0, 2),
+        ("y", 4, 0.0, 1),
+    ]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("target", ["opensearch-ltr", "solr", "vespa", "onnx", "c", "pmml"])
+    def test_per_query_scalers_name_a_target_that_can(self, target):
+        with pytest.raises(InputError, match=r"cannot scale features per query .*sql:duckdb"):
+            export_model(model(scaler={"kind": "query-minmax"}), target)
+
+    def test_deviations_in_sqlite(self):
+        with pytest.raises(InputError, match=r"sql:sqlite cannot scale .*sql:duckdb"):
+            export_model(model(scaler={"kind": "query-standard"}), "sql:sqlite")
+
+    @pytest.mark.parametrize("target", [t.name for t in TARGETS.values() if not t.steps])
+    def test_steps(self, target):
+        with pytest.raises(InputError, match=r"cannot express a model of steps: export to .*onnx"):
+            export_model(STEPS, target)
+
+    @pytest.mark.parametrize("weight", [1e39, -1e-50])
+    def test_weights_beyond_float32(self, weight):
+        with pytest.raises(InputError, match="out of the range of float32"):
+            export_model(model([weight, 0.0, 1.0]), "opensearch-ltr")
+
+    def test_normalisers_where_there_are_none(self):
+        with pytest.raises(InputError, match="vespa has no normalisers of its own"):
+            export_model(model(scaler=STANDARD), "vespa", normalizers=True)
+
+    def test_names_that_collide(self):
+        with pytest.raises(InputError, match="two features are called 'x'"):
+            export_model(model(), "c", names={"bm25": "x", "spam": "x"})
+        both = LinearModel.from_coef([1.0, 1.0], feature_names=["Title", "title"])
+        with pytest.raises(InputError, match="differ in case only"):
+            export_model(both, "sql:duckdb")
+        assert '"Title"' in export_model(both, "sql:postgres")
+
+    def test_names_that_cannot_be_written(self):
+        for name in ("line\nbreak", ""):
+            with pytest.raises(InputError, match="cannot be written for c"):
+                export_model(LinearModel.from_coef([1.0], feature_names=[name]), "c")
+        long = LinearModel.from_coef([1.0], feature_names=["x" * 64])
+        with pytest.raises(InputError, match="cuts names after 63 bytes"):
+            export_model(long, "sql:postgres")
+        pattern = LinearModel.from_coef([1.0], feature_names=["^a$"])
+        with pytest.raises(InputError, match="is a pattern for polars"):
+            export_model(pattern, "polars")
+
+    def test_names_that_the_model_does_not_have(self):
+        with pytest.raises(InputError, match="the model has no feature 'title' to give another"):
+            export_model(model(), "c", names={"title": "x"})
+
+    def test_unknown_target(self):
+        with pytest.raises(InputError, match="did you mean 'sql:duckdb'"):
+            export_model(model(), "duckdb")
+
+    def test_a_name_that_is_no_identifier(self):
+        with pytest.raises(InputError, match="letters, digits and underscores"):
+            export_model(model(), "sql:sqlite", name='x"; DROP')
+
+    def test_a_model_without_features(self):
+        with pytest.raises(ModelError, match="uses no feature"):
+            export_model(model([0.0, 0.0, 0.0]), "c")
+
+    def test_too_many_features_for_an_expression(self):
+        wide = LinearModel.from_coef([1.0] * 901)
+        with pytest.raises(InputError, match=r"sql:sqlite cannot take more than 900 features"):
+            export_model(wide, "sql:sqlite")
+        assert len(export_model(wide, "c")) > 901

@@ -1,0 +1,149 @@
+"""Exports run in real engines: bit for bit, or within rounding where an engine sums otherwise.
+
+What is not installed is skipped. Engines that are large or slow to start run with
+LEANRANK_ENGINES=1 (``make test-engines``).
+"""
+
+import os
+
+import numpy as np
+import pytest
+
+from leanrank.data import load_sample
+from leanrank.data.normalize import make_normalizer
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.model import BoostedModel, LinearModel
+from leanrank.model.export.registry import TARGETS
+from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export
+
+SCALERS = ["query-minmax", "query-standard", "query-rank"]
+QUICK = [name for name, engine in ENGINES.items() if not engine.heavy]
+# Starting one of these takes seconds: they get one model of each kind.
+SLOW_TO_START = ("sql:postgres", "sql:spark", "pmml")
+
+
+def at_hand(target):
+    engine = ENGINES[target]
+    if engine.heavy and os.environ.get("LEANRANK_ENGINES", "") in ("", "0"):
+        pytest.skip(f"{target} is large or slow to start: set LEANRANK_ENGINES=1")
+    lack = engine.lacks()
+    if lack is not None:
+        pytest.skip(f"{target} needs {lack}")
+
+
+@pytest.fixture(scope="module")
+def data():
+    train, _, _ = load_sample()
+    return train.queries[:60]
+
+
+def weights(n, seed=0):
+    rng = np.random.default_rng(seed)
+    coef = rng.normal(size=n) * 10.0 ** rng.integers(-6, 6, size=n)
+    coef[::4] = 0
+    coef[1], coef[2] = 3.0, -1e-12  # a whole number, and one that needs an exponent
+    return coef
+
+
+def linear(data, scaler=None):
+    made = None if scaler is None else make_normalizer(scaler).fit(data.X, qid=data.qid).to_dict()
+    return LinearModel.from_coef(weights(data.n_features), normalizer=made)
+
+
+def stepped(data, scaler=None):
+    rng = np.random.default_rng(1)
+    features = rng.integers(0, data.n_features, 50)
+    thresholds = np.asarray(data.X)[rng.integers(0, len(data), 50), features]
+    thresholds[::7] = -np.inf
+    made = None if scaler is None else make_normalizer(scaler).fit(data.X, qid=data.qid).to_dict()
+    if scaler is not None:
+        scaled = make_normalizer(scaler).fit(data.X).transform(data.X, qid=data.qid)
+        thresholds = np.asarray(scaled)[rng.integers(0, len(data), 50), features]
+    return BoostedModel(
+        data.n_features,
+        features,
+        thresholds,
+        rng.integers(0, 2, 50),
+        rng.normal(size=50),
+        normalizer=made,
+    )
+
+
+@pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize("make", [linear, stepped])
+@pytest.mark.parametrize("scaler", [None, "standard", "minmax", *SCALERS])
+def test_export_gives_the_scores_of_the_formula(target, make, scaler, data):
+    if scaler in SCALERS and scaler not in TARGETS[target].scalers:
+        with pytest.raises(InputError, match="cannot scale features per query"):
+            verify_export(make(data, scaler), target, data)
+        return
+    once = {(linear, "standard"), (stepped, None), (linear, "query-minmax")}
+    if target in SLOW_TO_START and (make, scaler) not in once:
+        pytest.skip("one model of each kind is enough for an engine that starts in seconds")
+    if make is stepped and scaler == "query-standard":
+        pytest.skip("means are rounded otherwise, which moves documents across thresholds they hit")
+    at_hand(target)
+    found = verify_export(make(data, scaler), target, data)
+    assert found.documents == len(data)
+    if scaler == "query-standard":  # engines add up means and deviations in orders of their own
+        assert found.difference <= 1e-12 * np.abs(weights(data.n_features)).max()
+        assert found.beyond == 0
+    else:
+        assert found.bit_equal == found.documents, found
+        assert found.orders_changed == 0
+
+
+@pytest.mark.parametrize("target", QUICK)
+def test_missing_values(target, data):
+    at_hand(target)
+    X = np.array(data.X)
+    X[::3, ::2] = np.nan
+    absent = RankingData(X, data.y, qid=data.qid)
+    found = verify_export(stepped(data), target, absent)
+    assert found.bit_equal == found.documents
+
+
+@pytest.mark.parametrize("target", QUICK)
+def test_odd_names(target, data):
+    at_hand(target)
+    names = ['it\'s "odd"', "score", "leanrank_row", "back\\slash", "per cent %", "größe", "a`b"]
+    names += ["{x}", "@body@", "'); DROP TABLE documents; --", "v0", "x ? y", "$1", "#", "select"]
+    names += [f"f{at}" for at in range(data.n_features - len(names))]
+    model = LinearModel.from_coef(weights(data.n_features) + 1e-3, feature_names=names)
+    named = RankingData(data.X, data.y, qid=data.qid, feature_names=names)
+    found = verify_export(model, target, named)
+    assert found.bit_equal == found.documents
+
+
+@pytest.mark.parametrize("target", ["sql:sqlite", "sql:duckdb", "polars", "onnx", "c"])
+def test_numbers_are_read_back_bit_for_bit(target):
+    """One feature that is 1 and a weight with many digits: the score is the weight as read."""
+    at_hand(target)
+    rng = np.random.default_rng(5)
+    coef = rng.normal(size=400) * 10.0 ** rng.integers(-200, 200, size=400)
+    data = RankingData(np.eye(400), np.zeros(400))
+    found = verify_export(LinearModel.from_coef(coef), target, data)
+    assert found.bit_equal == 400
+
+
+@pytest.mark.parametrize("target", EMULATED)
+def test_float32_targets_are_emulated(target, data):
+    model = LinearModel.from_coef(np.linspace(-1, 1, data.n_features))
+    found = verify_export(model, target, data)
+    assert found.engine == "float32 emulator"
+    assert 0 < found.difference < 1e-2
+    assert found.documents == len(data)
+
+
+@pytest.mark.parametrize("target", ["vespa", "painless", "hybrid:elasticsearch"])
+def test_targets_without_an_engine_ask_for_logged_scores(target, data):
+    model = LinearModel.from_coef(np.ones(data.n_features))
+    with pytest.raises(InputError, match=f"{target} cannot be run here: log the scores"):
+        verify_export(model, target, data)
+
+
+def test_an_absent_program_is_named(data, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InputError, match="running javascript needs the program node"):
+        verify_export(LinearModel.from_coef(np.ones(data.n_features)), "javascript", data)
