@@ -5,11 +5,12 @@ LOWEST ?= $(VENV)-lowest
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-lowest lint types layers check clean
+.PHONY: help demo test test-engines test-lowest lint types layers check clean
 
 help:
 	@echo "make demo          train on the embedded sample set and look at the result"
 	@echo "make test          run the tests"
+	@echo "make test-engines  run exports in Spark, ClickHouse, a PMML evaluator, Java, Rust and Go as well"
 	@echo "make test-lowest   run the tests with the oldest dependencies that are allowed"
 	@echo "make check         lint, types, layers and tests: what decides whether a change lands"
 	@echo "make clean         remove environments and caches"
@@ -31,6 +32,11 @@ $(VENV)/.dev: pyproject.toml
 	$(BIN)/python $(PIP_INSTALL) -e '.[dev]'
 	@touch $(VENV)/.core $@
 
+$(VENV)/.engines: pyproject.toml
+	$(call make_venv,$(VENV))
+	$(BIN)/python $(PIP_INSTALL) -e '.[dev,engines]'
+	@touch $(VENV)/.core $(VENV)/.dev $@
+
 $(LOWEST)/.dev: pyproject.toml constraints-lowest.txt
 	$(call make_venv,$(LOWEST))
 	$(LOWEST)/bin/python $(PIP_INSTALL) -e '.[dev]' -c constraints-lowest.txt
@@ -41,6 +47,9 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto
+
+test-engines: $(VENV)/.engines
+	LEANRANK_ENGINES=1 $(BIN)/python -m pytest -q -n 2 tests/model/verify
 
 test-lowest: $(LOWEST)/.dev
 	$(LOWEST)/bin/python -m pytest -q -n auto
