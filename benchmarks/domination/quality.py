@@ -20,7 +20,7 @@ from leanrank.data import fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning
 from leanrank.metrics import evaluate
-from leanrank.reproduce.stevens2013_letor import CONVENTIONS, VARIANTS, fit_variant
+from leanrank.reproduce.stevens2013_letor import VARIANTS, fit_variant
 
 SETS = ("MQ2008", "OHSUMED")
 MEASURES = ("map", "ndcg@10")
@@ -38,9 +38,9 @@ def run(options: Options) -> list[Table]:
         folds = fetch(name, data_dir=options.data, download=False)
         numbers = range(1, 2 if options.quick else folds.n_folds + 1)
         parts = [folds.fold(number) for number in numbers]
-        table = Table(f"{name}, {len(parts)} folds, {CONVENTIONS[name]}, means of fold means")
+        table = Table(f"{name}, {len(parts)} folds, {folds.known.convention}, means of fold means")
         for system, fit in _systems().items():
-            table.add(system=system, **_measure(fit, parts, CONVENTIONS[name]))
+            table.add(system=system, **_measure(fit, parts, folds.known.convention))
         table.note = load()
         tables.append(table)
     return tables
@@ -81,8 +81,8 @@ def _measure(fit: Fit, parts: list[Any], convention: str) -> dict[str, Any]:
 def _domination(
     variant: Any, train: RankingData, vali: RankingData, test: RankingData, convention: str
 ) -> Fitted:
-    chosen = fit_variant(variant, train, vali, convention, n_jobs=-1)
-    return np.asarray(test.X @ chosen.coef), int(np.count_nonzero(chosen.coef))
+    chosen = fit_variant(variant, train, vali, convention)
+    return chosen.ranker.predict(test), chosen.n_features
 
 
 def _lightgbm(train: RankingData, vali: RankingData, test: RankingData, convention: str) -> Fitted:

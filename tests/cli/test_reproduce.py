@@ -3,8 +3,7 @@ import json
 import pytest
 
 from leanrank.reproduce import pahikkala2010, tsivtsivadze2012
-from leanrank.reproduce.plots import Plot
-from leanrank.reproduce.report import Cell, ComparedTable, Report
+from leanrank.reproduce.report import Cell, ComparedTable, Plot, Report
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 
 from leanrank import dump_letor, make_ranking
 from leanrank.errors import FileError
-from leanrank.reproduce import pahikkala2010
-from leanrank.reproduce.pahikkala2010_published import MEASURES, PUBLISHED
+from leanrank.reproduce import pahikkala2010, published
+from leanrank.reproduce.pahikkala2010 import MEASURES
 
 
 @pytest.fixture
@@ -24,16 +24,16 @@ def small_set(tmp_path):
 
 
 def test_the_published_tables_are_complete():
-    for published in PUBLISHED.values():
-        assert list(published.measures) == list(MEASURES)
-        for methods in published.measures.values():
+    for printed in published("pahikkala2010").values():
+        assert list(printed["measures"]) == list(MEASURES)
+        for methods in printed["measures"].values():
             assert list(methods) == ["GRankRLS", "RankRLS", "RankSVM"]
             for row in methods.values():
                 assert len(row) == 6
                 folds = [float(v) for v in row[:5]]
                 # averages were taken before rounding
                 assert abs(np.mean(folds) - float(row[5])) < 1.1e-4
-        for size, features in zip(published.sizes, published.selected, strict=True):
+        for size, features in zip(printed["sizes"], printed["selected"], strict=True):
             assert len(features) == min(size, 10)
             assert len(set(features)) == len(features)
 

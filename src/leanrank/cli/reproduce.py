@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leanrank.cli import options
+from leanrank.reproduce import PAPERS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +21,7 @@ def reproduce(
         str,
         typer.Argument(
             metavar="PAPER",
-            help="Which: cheng2018, pahikkala2010, stevens2013 or tsivtsivadze2012.",
+            help=f"Which: {', '.join(PAPERS)}.",
         ),
     ],
     data: options.DataFolder = None,
@@ -114,7 +115,7 @@ def _table(table: ComparedTable) -> Table:
     from rich.text import Text
 
     grid = _grid()
-    printed = [any(c[at].published for _, c in table.rows) for at in range(len(table.columns))]
+    printed = [table.has_published(at) for at in range(len(table.columns))]
     for at, name in enumerate(table.columns):
         if printed[at]:
             grid.add_column(name, justify="right", style="dim", no_wrap=True)

@@ -52,11 +52,6 @@ class Measure:
         return _parse(name.strip())
 
     @property
-    def needs_relevant(self) -> bool:
-        """Whether documents are relevant or not by a threshold."""
-        return self.kind in (AP, PRECISION, RECALL, MRR, TOP_RANK, COVERAGE, AUC)
-
-    @property
     def uses_gains(self) -> bool:
         """Whether documents earn a gain by their label."""
         return self.kind in (NDCG, DCG, MEAN_NDCG)

@@ -270,6 +270,38 @@ def learning_curve(
     return _finished(chart, width, height)
 
 
+def lines(
+    x: Sequence[float],
+    values: Mapping[str, Sequence[float]],
+    *,
+    title: str = "",
+    x_label: str = "",
+    y_label: str = "",
+    width: int | str = 560,
+    height: int = 300,
+) -> Any:
+    """Draw several lines over a common axis, from dark to light in their order."""
+    alt = _altair("a chart of lines")
+    rows = [
+        {"x": float(at), "line": name, "value": float(y)}
+        for name, line in values.items()
+        for at, y in zip(x, line, strict=True)
+        if math.isfinite(y)
+    ]
+    chart = (
+        alt.Chart(_data("lines", rows), title=title)
+        .mark_line(strokeWidth=1.6)
+        .encode(
+            x=alt.X("x:Q", title=x_label, axis=alt.Axis(grid=False), scale=alt.Scale(zero=False)),
+            y=alt.Y("value:Q", title=y_label, scale=alt.Scale(zero=False)),
+            color=alt.Color(
+                "line:O", sort=list(values), title=None, scale=alt.Scale(scheme="viridis")
+            ),
+        )
+    )
+    return _finished(chart, width, height)
+
+
 def wins_and_losses(
     values: Any,
     baseline: Any,

@@ -25,7 +25,7 @@ class Path:
         The certificate of each model.
     n_iters : array
     measures : dict of str to array
-        Each measure of each model on the validation data.
+        Each measure of each model on the validation data; NaN for one that ranks nothing.
     """
 
     alphas: FloatArray
@@ -44,11 +44,7 @@ class Path:
         return np.count_nonzero(self.coefs, axis=1)
 
     def best(self, measure: str | None = None) -> int:
-        """Give the position of the model that a measure prefers, the sparsest among equals.
-
-        Models without any feature are never preferred: a measure can credit them with the order of
-        the file.
-        """
+        """Return the position of the model that a measure prefers, the sparsest among equals."""
         if not self.measures:
             raise InputError("the path was not measured: give validation= to path()")
         name = next(iter(self.measures)) if measure is None else measure
@@ -56,14 +52,9 @@ class Path:
             raise InputError(
                 f"the path was not measured by {name!r}, only by {list(self.measures)}"
             )
-        from leanrank.metrics import Measure
+        from leanrank.metrics.judge import Judge, best_of
 
-        values = self.measures[name] * (1.0 if Measure.parse(name).higher_is_better else -1.0)
-        usable = (self.n_selected > 0) & np.isfinite(values)
-        if not usable.any():
-            raise InputError("no model of the path uses a feature: let it reach a smaller alpha")
-        top = usable & (values == values[usable].max())
-        return int(np.argmin(np.where(top, self.n_selected, self.coefs.shape[1] + 1)))
+        return best_of(Judge(name).worth(self.measures[name]), self.n_selected)
 
 
 def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:
@@ -82,27 +73,19 @@ def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:
 def measure_models(
     coefs: FloatArray, data: RankingData | None, measures: Sequence[str], convention: str
 ) -> dict[str, FloatArray]:
-    """Evaluate each model on held-out data."""
+    """Return each measure of each model on held-out data; NaN for a model that ranks nothing."""
     if data is None:
         return {}
-    import warnings
-
-    from leanrank.errors import DataWarning
-    from leanrank.metrics import evaluate
+    from leanrank.metrics.judge import Judge
 
     if data.n_features != coefs.shape[1]:
         raise InputError(
             f"the validation data has {data.n_features} features, the training data "
             f"{coefs.shape[1]}: give both the same columns"
         )
-    measures = [measures] if isinstance(measures, str) else list(measures)
+    names = (measures,) if isinstance(measures, str) else tuple(measures)
+    judge = Judge(names, convention)
     used = np.flatnonzero(np.any(coefs, axis=0))
     scores = np.asarray(data.X[:, used] @ coefs[:, used].T)
-    results = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # empty models tie everywhere
-        for column in scores.T:
-            results.append(
-                evaluate(data.y, column, data.qid, measures=measures, convention=convention).means
-            )
-    return {name: np.array([r[name] for r in results]) for name in measures}
+    results = [judge.means(data, column) for column in scores.T]
+    return {name: np.array([result[name] for result in results]) for name in names}

@@ -225,9 +225,9 @@ class TopicRanker(BaseEstimator):
         y: FloatArray,
     ) -> list[_Fit]:
         from leanrank.metrics import evaluate
-        from leanrank.metrics.measures import Measure
+        from leanrank.metrics.judge import better_sign
 
-        sign = 1.0 if Measure.parse(self.measure).higher_is_better else -1.0
+        sign = better_sign(self.measure)
         w: FloatArray | None = None
         fits = []
         if grid is None:

@@ -77,11 +77,11 @@ class BestSoFar:
     """
 
     def __init__(self, measure: str, patience: int | None) -> None:
-        from leanrank.metrics import Measure
+        from leanrank.metrics.judge import better_sign
 
         self.measure = measure
         self.patience = None if patience is None else check_whole("patience", patience)
-        self.sign = 1.0 if Measure.parse(measure).higher_is_better else -1.0
+        self.sign = better_sign(measure)
         self.quality = -np.inf
         self.at = 0
         self.model: Any = None

@@ -81,10 +81,11 @@ def check_data(
 
 def _leaks(data: RankingData, measure: str) -> list[Finding]:
     """Features that alone rank almost perfectly are usually made from the labels."""
-    from leanrank.metrics import Measure, evaluate
+    from leanrank.metrics import evaluate
+    from leanrank.metrics.judge import better_sign
 
     some = data.queries[np.flatnonzero(data.informative)[:_QUERIES]]
-    if some.n_queries < 10 or not Measure.parse(measure).higher_is_better:
+    if some.n_queries < 10 or better_sign(measure) < 0:
         return []
     correlation = _correlations(some)
 

@@ -1,25 +1,21 @@
 """Published experiments, run again: what was printed beside what comes out here.
 
 Each paper is a module with ``run(data_dir, out_dir, *, say, n_jobs) -> Report``; the module is
-loaded when it is asked for.
+loaded when it is asked for. Its printed figures are in ``published``.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+from importlib.resources import files
 from typing import Any
 
-PAPERS: dict[str, str] = {
-    "cheng2018": "leanrank.reproduce.cheng2018",
-    "pahikkala2010": "leanrank.reproduce.pahikkala2010",
-    "stevens2013": "leanrank.reproduce.stevens2013",
-    "tsivtsivadze2012": "leanrank.reproduce.tsivtsivadze2012",
-}
-"""The name of each paper on the command line, and its module."""
+PAPERS = ("cheng2018", "pahikkala2010", "stevens2013", "tsivtsivadze2012")
 
 
 def get_paper(name: str) -> Any:
-    """Give the module of a paper.
+    """Return the module of a paper.
 
     >>> get_paper("pahikkala2010").TITLE
     'Greedy RankRLS: a Linear Time Algorithm for Learning Sparse Ranking Models'
@@ -30,4 +26,15 @@ def get_paper(name: str) -> Any:
         raise InputError(
             f"there is no paper {name!r} to reproduce: choose from {', '.join(PAPERS)}"
         )
-    return importlib.import_module(PAPERS[name])
+    return importlib.import_module(f"leanrank.reproduce.{name}")
+
+
+def published(paper: str) -> dict[str, Any]:
+    """Return the printed figures of a paper, as text.
+
+    >>> published("stevens2013")["letor"]["Margin"]
+    ['2.75', '2.38', '3.62']
+    """
+    file = files("leanrank.reproduce").joinpath("published", f"{paper}.json")
+    figures: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return figures

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from leanrank._files import atomic_write
-from leanrank.errors import FileError
-from leanrank.reproduce.plots import Plot
+from leanrank.errors import FileError, MissingDependencyError
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as printed and as it comes out here; None where there is none."""
+    """A figure as printed and as it comes out here; None where there is none.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether the two should agree to the last digit; not if the data differ.
+    """
 
     published: str | None = None
     ours: str | None = None
+    exact: bool = True
 
     @property
     def is_compared(self) -> bool:
-        """Whether there are two figures to compare."""
-        return self.published is not None and self.ours is not None
+        """Whether there are two figures that should agree."""
+        return self.exact and self.published is not None and self.ours is not None
 
     @property
     def differs(self) -> bool:
@@ -30,7 +36,7 @@ class Cell:
         return self.is_compared and self.published != self.ours
 
     def texts(self) -> tuple[str, str]:
-        """Give both as text, ours with the difference if there is one.
+        """Return both as text, ours with the difference if there is one.
 
         >>> Cell("0.4524", "0.4531").texts(), Cell("39", "39").texts(), Cell("0.45").texts()
         (('0.4524', '0.4531 (+0.0007)'), ('39', '39'), ('0.45', ''))
@@ -41,9 +47,14 @@ class Cell:
         return self.published or "", ours
 
 
+def beside(published: str | None, ours: str | None) -> Cell:
+    """Put figures from different data side by side: to be read, not to be matched."""
+    return Cell(published, ours, exact=False)
+
+
 @dataclass(frozen=True)
 class ComparedTable:
-    """A published table; each column is shown twice, as published and as obtained."""
+    """A published table; a column is shown as published, as obtained, or both."""
 
     title: str
     columns: tuple[str, ...]
@@ -60,23 +71,56 @@ class ComparedTable:
         return sum(cell.differs for _, cells in self.rows for cell in cells)
 
     def has_ours(self, column: int) -> bool:
-        """Whether a column was obtained here, not only published."""
+        """Whether a column was obtained here."""
         return any(cells[column].ours is not None for _, cells in self.rows)
+
+    def has_published(self, column: int) -> bool:
+        """Whether a column was published."""
+        return any(cells[column].published is not None for _, cells in self.rows)
 
     def markdown(self) -> str:
         """Write the table; figures that differ are bold."""
         heads = [""]
-        for at, name in enumerate(self.columns):
-            heads += [f"{name}, published", "ours"] if self.has_ours(at) else [f"{name}, published"]
+        shown = [(self.has_published(at), self.has_ours(at)) for at in range(len(self.columns))]
+        for name, (printed, obtained) in zip(self.columns, shown, strict=True):
+            heads += [f"{name}, published"] * printed
+            heads += ["ours" if printed else name] * obtained
         lines = [f"### {self.title}", "", _row(heads), _row(["---"] * len(heads))]
         for label, cells in self.rows:
             out = [label]
-            for at, cell in enumerate(cells):
+            for cell, (printed, obtained) in zip(cells, shown, strict=True):
                 published, ours = cell.texts()
-                out += [published, f"**{ours}**" if cell.differs else ours][: 1 + self.has_ours(at)]
+                out += [published] * printed + [f"**{ours}**" if cell.differs else ours] * obtained
             lines.append(_row(out))
-        lines += ["", f"{self.n_compared - self.n_different} of {self.n_compared} figures agree."]
+        if self.n_compared:
+            same = self.n_compared - self.n_different
+            lines += ["", f"{same} of {self.n_compared} figures agree."]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines over a common axis."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x: Sequence[float]
+    lines: Mapping[str, Sequence[float]]
+
+    def svg(self) -> str:
+        """Draw the chart; needs the packages of ``leanrank[report]``."""
+        from leanrank.plots.charts import lines
+
+        try:
+            import vl_convert
+        except ImportError as error:
+            raise MissingDependencyError("vl-convert-python", "report", "a figure") from error
+        chart = lines(
+            self.x, self.lines, title=self.title, x_label=self.x_label, y_label=self.y_label
+        )
+        drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
+        return drawn
 
 
 @dataclass
@@ -91,6 +135,8 @@ class Report:
         By the name of the file, without its suffix.
     notes : list of str
         What was left out, and why.
+    conclusion : str
+        What to say instead of how many figures agree.
     """
 
     paper: str
@@ -98,6 +144,7 @@ class Report:
     tables: list[ComparedTable] = field(default_factory=list)
     plots: dict[str, Plot] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    conclusion: str = ""
 
     @property
     def n_compared(self) -> int:
@@ -111,9 +158,11 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """Say in a sentence how much agrees."""
+        """What came out, in a sentence."""
         same = self.n_compared - self.n_different
-        return f"{same} of {self.n_compared} published figures come out to the last printed digit."
+        return self.conclusion or (
+            f"{same} of {self.n_compared} published figures come out to the last printed digit."
+        )
 
     def markdown(self) -> str:
         """Write everything as one page."""
@@ -123,7 +172,7 @@ class Report:
         return "\n\n".join(parts) + "\n"
 
     def to_dict(self) -> dict[str, object]:
-        """Give plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         return {
             "paper": self.paper,
             "title": self.title,
@@ -145,16 +194,23 @@ class Report:
                 }
                 for table in self.tables
             ],
-            "plots": {name: plot.to_dict() for name, plot in self.plots.items()},
+            "plots": {name: asdict(plot) for name, plot in self.plots.items()},
         }
 
     def write(self, folder: Path) -> list[Path]:
-        """Write report.md, report.json and the plots; returns the files."""
+        """Write report.md, report.json and the plots; returns the files.
+
+        Without the packages that draw, the plots are in report.json only.
+        """
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"{folder}: cannot be made a directory ({error.strerror})") from error
-        texts = {f"{name}.svg": plot.svg() for name, plot in self.plots.items()}
+        texts = {}
+        try:
+            texts = {f"{name}.svg": plot.svg() for name, plot in self.plots.items()}
+        except MissingDependencyError as error:
+            self.notes.append(f"The figures are not drawn: {error}.")
         texts["report.md"] = self.markdown()
         texts["report.json"] = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         for name, text in texts.items():

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from leanrank.reproduce.report import Report
-from leanrank.reproduce.side_by_side import SideBySideReport
-from leanrank.reproduce.stevens2013_images import image_table
+from leanrank.reproduce.stevens2013_images import Shape, image_table
 from leanrank.reproduce.stevens2013_letor import letor_table
 from leanrank.reproduce.stevens2013_text import text_table
 
@@ -26,6 +25,7 @@ def run(
     *,
     say: Callable[[str], None] = lambda text: None,
     n_jobs: int | None = None,
+    shape: Shape = Shape(),  # noqa: B008
 ) -> Report:
     """Run the paper's experiments on what there is of their data.
 
@@ -41,11 +41,18 @@ def run(
     n_jobs : int, optional
         Threads; our results do not depend on it, but for the times in the notes. The last digits
         of liblinear's may: its threads share one source of random numbers.
+    shape : Shape
+        Of the made-up pictures.
     """
-    report = SideBySideReport("stevens2013", TITLE)
+    report = Report(
+        "stevens2013",
+        TITLE,
+        conclusion="The published figures come from other data, and stand beside ours to be read, "
+        "not to be matched.",
+    )
     for table, notes in (
-        letor_table(data_dir, say=say, n_jobs=n_jobs),
-        image_table(say=say, n_jobs=n_jobs),
+        letor_table(data_dir, say=say),
+        image_table(say=say, n_jobs=n_jobs, shape=shape),
         text_table(data_dir, say=say, n_jobs=n_jobs),
     ):
         if table is not None:

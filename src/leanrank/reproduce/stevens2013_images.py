@@ -1,7 +1,7 @@
 """Stevens, Bengio & Singer 2013, Table 1.2: pictures ranked by clicks, on a made-up stand-in.
 
 The paper's pictures are not public. The stand-in has their shape: 10,000 dimensions of which 2 %
-are not zero, one ranking function a query over one collection, and feedback by counts of clicks,
+are not zero, one ranking function per query over one collection, and feedback by counts of clicks,
 many of them noise. Half of the pictures are for training, a quarter each for validation and test.
 """
 
@@ -18,16 +18,10 @@ from leanrank._typing import FloatArray, Matrix
 from leanrank.data.synthetic import make_ranking
 from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.topics import TopicRanker
-from leanrank.reproduce.side_by_side import SideBySideTable
+from leanrank.reproduce import published
+from leanrank.reproduce.report import ComparedTable
 from leanrank.reproduce.stevens2013_topics import MEASURES, SEED, Parts, cells, cut, measure, pamir
 
-PUBLISHED = {
-    "PAMIR": ("0.051", "0.080", "0.964", "0.234", "3.4"),
-    "Base-ℓ2²": ("0.050", "0.073", "0.964", "0.213", "1.4"),
-    "Base-ℓ1": ("0.050", "0.073", "0.963", "0.237", "94.3"),
-    "Multi-valued": ("0.050", "0.073", "0.964", "0.235", "93.4"),
-    "Margin": ("0.050", "0.073", "0.964", "0.236", "93.2"),
-}
 MARGIN_SCALES = (0.01, 0.03, 0.1, 0.3)
 """Of which validation chooses one; counts of clicks reach dozens."""
 
@@ -45,14 +39,11 @@ class Shape:
     density: float = 0.02
 
 
-SHAPE = Shape()
-
-
 def image_table(
-    *, say: Callable[[str], None], n_jobs: int | None = None
-) -> tuple[SideBySideTable, list[str]]:
+    *, say: Callable[[str], None], n_jobs: int | None = None, shape: Shape
+) -> tuple[ComparedTable, list[str]]:
     """Make Table 1.2 on the stand-in, and say what to know about it."""
-    X, counts = make_clicks(SHAPE)
+    X, counts = make_clicks(shape)
     parts, kept = cut(X, counts, least=2)
     systems: dict[str, Callable[[], FloatArray]] = {
         "PAMIR": lambda: pamir(parts, _binary, n_jobs)[0],
@@ -62,10 +53,10 @@ def image_table(
         "Margin": lambda: _margin(parts, n_jobs),
     }
     rows = []
-    for name, printed in PUBLISHED.items():
+    for name, printed in published("stevens2013")["images"].items():
         say(f"Table 1.2: {name}")
         rows.append((name, cells(printed, measure(systems[name](), *parts.test))))
-    table = SideBySideTable(
+    table = ComparedTable(
         title="Table 1.2: 2.3 million pictures as published, a made-up stand-in as obtained",
         columns=tuple(MEASURES.values()),
         rows=tuple(rows),
@@ -75,8 +66,8 @@ def image_table(
         f"Table 1.2: {X.shape[0]:,} × {X.shape[1]:,}, {100 * X.nnz / np.prod(X.shape):.1f} % "
         f"dense, {len(kept)} queries, {relevant:.1f} % of the pictures clicked; strengths, and the "
         "scale of the margin, by average precision on validation pictures. The margin's levels are "
-        "the counts themselves. The truth behind the clicks has 20 dimensions a query, which suits "
-        "sparse models.",
+        "the counts themselves. The truth behind the clicks has 20 dimensions per query, which "
+        "suits sparse models.",
     ]
 
 
@@ -128,7 +119,7 @@ def _fit(
     n_jobs: int | None,
     alphas: tuple[float, ...] | None = None,
 ) -> tuple[FloatArray, float]:
-    """Fit every query; give the weights and their validation average precision."""
+    """Fit every query; return the weights and their validation average precision."""
     ranker = TopicRanker(DominationRanker(tol=1e-4, **setting), alphas=alphas, n_jobs=n_jobs)
     held_out = (parts.vali[0], _binary(parts.vali[1]))
     ranker.fit(parts.train[0], levels(parts.train[1]), validation=held_out)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,13 @@ from leanrank.metrics import evaluate
 from leanrank.rankers.boosting.adarank import AdaRank
 from leanrank.rankers.boosting.rankboost import RankBoost
 from leanrank.rankers.newton.domination import DominationRanker
-from leanrank.rankers.path import Path
-from leanrank.reproduce.side_by_side import Beside, SideBySideTable
-
-CONVENTIONS = {
-    name: known.convention for name, known in SETS.items() if known.convention.startswith("letor")
-}
-"""The sets of LETOR, and the tool that each was measured with."""
+from leanrank.registry import AlphaPath, Space
+from leanrank.reproduce import published
+from leanrank.reproduce.report import ComparedTable, beside
+from leanrank.selection.validation import Chosen, Split, fit_best
 
 CHOOSE_BY = "ndcg@10"
+MEASURES = {"ndcg@10": "NDCG@10", "p@10": "P@10", "ndcg@5": "NDCG@5"}
 
 
 @dataclass(frozen=True)
@@ -41,36 +39,27 @@ class Variant:
 
     Attributes
     ----------
-    settings : tuple of dict
+    grid : mapping of str to tuple
         What validation data choose from, beside alpha.
+    fixed : mapping
     binary : bool
         Whether labels above zero are all the same.
     """
 
-    settings: tuple[dict[str, Any], ...] = ({},)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     binary: bool = False
 
 
 VARIANTS = {
     "base": Variant(binary=True),
     "multi-valued": Variant(),
-    "margin": Variant(
-        tuple({"margin": "scaled", "margin_scale": s} for s in (0.25, 0.5, 1.0, 2.0, 4.0))
-    ),
-    "elastic net": Variant(tuple({"l1_ratio": r} for r in (0.2, 0.5, 0.8))),
-    "ℓ2²": Variant(({"l1_ratio": 0.0},)),
+    "margin": Variant({"margin_scale": (0.25, 0.5, 1.0, 2.0, 4.0)}, {"margin": "scaled"}),
+    "elastic net": Variant({"l1_ratio": (0.2, 0.5, 0.8)}),
+    "ℓ2²": Variant(fixed={"l1_ratio": 0.0}),
 }
 """The variants by name: the paper's three, with the ℓ1 penalty, and the last two multi-valued."""
 
-PUBLISHED = {
-    "Multi-valued": ("3.62", "3.25", "3.12"),
-    "Base": ("3.38", "3.12", "3.38"),
-    "Margin": ("2.75", "2.38", "3.62"),
-    "AdaRank-NDCG": ("4.12", "4.00", "4.12"),
-    "AdaRank-MAP": ("3.62", "4.38", "3.38"),
-    "RankBoost": ("3.38", "3.12", "3.38"),
-}
-MEASURES = {"ndcg@10": "NDCG@10", "p@10": "P@10", "ndcg@5": "NDCG@5"}
 BOOSTED: dict[str, Callable[[], Any]] = {
     "AdaRank-NDCG": lambda: AdaRank(measure="ndcg@10"),
     "AdaRank-MAP": lambda: AdaRank(measure="map"),
@@ -79,128 +68,66 @@ BOOSTED: dict[str, Callable[[], Any]] = {
 """The systems to compare with; validation data say when to stop."""
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """A model and what validation data chose for it."""
-
-    coef: FloatArray
-    alpha: float
-    setting: dict[str, Any]
-    quality: float
-
-
-def fit_variant(
-    variant: Variant,
-    train: RankingData,
-    vali: RankingData,
-    convention: str,
-    *,
-    n_jobs: int | None = None,
-) -> Chosen:
+def fit_variant(variant: Variant, train: RankingData, vali: RankingData, convention: str) -> Chosen:
     """Fit a variant with everything it leaves open chosen by validation NDCG@10."""
     data = train.replace(y=(train.y > 0).astype(np.float64)) if variant.binary else train
-    best: Chosen | None = None
-    for setting in variant.settings:
-        ranker = DominationRanker(n_jobs=n_jobs, **setting)
-        path = _path(ranker, data, vali, convention)
-        at = path.best()
-        quality = float(path.measures[CHOOSE_BY][at])
-        if best is None or quality > best.quality:
-            best = Chosen(path.coefs[at], float(path.alphas[at]), setting, quality)
-    assert best is not None  # every variant has a setting
-    return best
+    path = AlphaPath(n_alphas=30)
+    if variant.fixed.get("l1_ratio") == 0.0:  # nothing empties such a model: the scale of ℓ1
+        path = AlphaPath(tuple(DominationRanker().alpha_max(data) * np.logspace(1, -5, 25)))
+    space = Space("domination", variant.fixed, variant.grid, path)
+    return fit_best(space, Split(data, vali, CHOOSE_BY, convention, average_ties=False))
 
 
 def letor_table(
-    data_dir: str | os.PathLike[str] | None,
-    *,
-    say: Callable[[str], None],
-    n_jobs: int | None = None,
-) -> tuple[SideBySideTable | None, list[str]]:
+    data_dir: str | os.PathLike[str] | None, *, say: Callable[[str], None]
+) -> tuple[ComparedTable | None, list[str]]:
     """Rank the systems on each set that is there, and average; say what to know about it."""
+    printed = published("stevens2013")["letor"]
     ranks, used, missing = [], [], []
-    for name, convention in CONVENTIONS.items():
+    for name in (name for name, known in SETS.items() if known.convention.startswith("letor")):
         try:
             folds = fetch(name, data_dir=data_dir, download=False)
         except FileError:
             missing.append(name)
             continue
         used.append(name)
-        ranks.append(_ranks(folds, convention, say, n_jobs))
-    notes = [f"Table 1.1 leaves out {', '.join(missing)}: not in the data directory."]
+        ranks.append(_ranks(folds, list(printed), say))
+    left_out = [f"Table 1.1 leaves out {', '.join(missing)}: not in the data directory."]
     if not used:
-        return None, notes
+        return None, left_out
     mean = np.mean(ranks, axis=0)  # measures × systems
-    rows = []
-    for m, measure in enumerate(MEASURES.values()):
-        cells = [
-            Beside(printed[m], f"{mean[m, s]:.2f}") for s, printed in enumerate(PUBLISHED.values())
-        ]
-        rows.append((measure, tuple(cells)))
-    title = "Table 1.1: average rank (lower is better) on LETOR sets"
-    notes.insert(
-        0,
-        "Table 1.1: published ranks are on eight sets; ours are on "
-        f"{' and '.join(used)}, by the measures of each set's own tool.",
+    rows = tuple(
+        (
+            measure,
+            tuple(beside(row[m], f"{mean[m, s]:.2f}") for s, row in enumerate(printed.values())),
+        )
+        for m, measure in enumerate(MEASURES.values())
     )
-    if not missing:
-        notes.pop()
-    return SideBySideTable(title, tuple(PUBLISHED), tuple(rows)), notes
+    title = "Table 1.1: average rank (lower is better) on LETOR sets"
+    note = (
+        "Table 1.1: published ranks are on eight sets; ours are on "
+        f"{' and '.join(used)}, by the measures of each set's own tool."
+    )
+    return ComparedTable(title, tuple(printed), rows), [note, *left_out] if missing else [note]
 
 
-def _ranks(
-    folds: RankingFolds, convention: str, say: Callable[[str], None], n_jobs: int | None
-) -> FloatArray:
-    """Give the rank of each system by each measure on one set; equals share theirs."""
-    values = np.zeros((folds.n_folds, len(MEASURES), len(PUBLISHED)))
+def _ranks(folds: RankingFolds, systems: list[str], say: Callable[[str], None]) -> FloatArray:
+    """Return the rank of each system by each measure on one set; equals share theirs."""
+    convention = folds.known.convention
+    values = np.zeros((folds.n_folds, len(MEASURES), len(systems)))
     for number in range(folds.n_folds):
         say(f"Table 1.1: {folds.known.name}, fold {number + 1} of {folds.n_folds}")
         train, vali, test = folds.fold(number + 1)
-        for s, system in enumerate(PUBLISHED):
+        for s, system in enumerate(systems):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)
-                result = evaluate(
-                    test,
-                    _scores(system, train, vali, test, convention, n_jobs),
-                    measures=list(MEASURES),
-                    convention=convention,
-                )
-            values[number, :, s] = [result.means[m] for m in MEASURES]
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                if system in BOOSTED:
+                    ranker = BOOSTED[system]().fit(train, validation=vali)
+                else:
+                    ranker = fit_variant(VARIANTS[system.lower()], train, vali, convention).ranker
+                scores = ranker.predict(test)
+                found = evaluate(test, scores, measures=list(MEASURES), convention=convention)
+            values[number, :, s] = [found.means[m] for m in MEASURES]
     means = values.mean(axis=0).round(4)  # as printed
     return np.array([rankdata(-row) for row in means])
-
-
-def _scores(
-    system: str,
-    train: RankingData,
-    vali: RankingData,
-    test: RankingData,
-    convention: str,
-    n_jobs: int | None,
-) -> FloatArray:
-    """Fit a system of Table 1.1 and score the test documents."""
-    if system not in BOOSTED:
-        chosen = fit_variant(VARIANTS[system.lower()], train, vali, convention, n_jobs=n_jobs)
-        return np.asarray(test.X @ chosen.coef)
-    ranker = BOOSTED[system]()
-    scores: FloatArray = ranker.fit(train, validation=vali).predict(test)
-    return scores
-
-
-def _path(ranker: DominationRanker, train: RankingData, vali: RankingData, convention: str) -> Path:
-    alphas = None
-    if ranker.l1_ratio == 0.0:  # nothing empties such a model: go by the scale of the ℓ1 problem
-        top = DominationRanker().alpha_max(train)
-        alphas = top * np.logspace(1, -5, 25)
-    with warnings.catch_warnings():
-        # some folds have queries without information; models at the ends need not be exact
-        warnings.simplefilter("ignore", DataWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return ranker.path(
-            train,
-            alphas=alphas,
-            n_alphas=30,
-            validation=vali,
-            measures=[CHOOSE_BY],
-            convention=convention,
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.metrics import evaluate, percent_zero
 from leanrank.rankers.sampling.pamir import PAMIR
 from leanrank.rankers.topics import TopicRanker
-from leanrank.reproduce.side_by_side import Beside
+from leanrank.reproduce.report import Cell, beside
 
 MEASURES = {
     "map": "AP",
@@ -76,7 +76,7 @@ def pamir(
     parts: Parts, levels: Callable[[Matrix], Matrix], n_jobs: int | None
 ) -> tuple[FloatArray, float]:
     """Fit PAMIR to every topic, its C and its number of passes by average precision on validation
-    data; give the weights and the seconds.
+    data; return the weights and the seconds.
     """
     X, Y = parts.train[0], levels(parts.train[1])
     held_out = (parts.vali[0], levels(parts.vali[1]))
@@ -94,18 +94,11 @@ def pamir(
     return np.array([coefs[at][topic] for topic, at in enumerate(best)]), seconds
 
 
-def cells(published: tuple[str, ...] | None, ours: dict[str, float] | None) -> tuple[Beside, ...]:
+def cells(published: Sequence[str] | None, ours: dict[str, float]) -> tuple[Cell, ...]:
     """Put published and obtained figures of one system side by side, to the printed digits."""
-    out = []
-    for at, name in enumerate(MEASURES):
-        digits = 1 if name == "percent_zero" else 3
-        out.append(
-            Beside(
-                None if published is None else published[at],
-                None if ours is None else f"{ours[name]:.{digits}f}",
-            )
-        )
-    return tuple(out)
+    texts = [f"{ours[name]:.{1 if name == 'percent_zero' else 3}f}" for name in MEASURES]
+    printed: Sequence[str | None] = published or [None] * len(texts)
+    return tuple(map(beside, printed, texts))
 
 
 def _column(Y: Matrix, topic: int) -> FloatArray:

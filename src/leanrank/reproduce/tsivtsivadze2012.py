@@ -10,7 +10,6 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,7 @@ from leanrank.data.public_sets import RankingFolds, data_directory, fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import make_executor
-from leanrank.reproduce.plots import Plot
-from leanrank.reproduce.report import ComparedTable
-from leanrank.reproduce.side_by_side import Beside, SideBySideReport, SideBySideTable
+from leanrank.reproduce.report import ComparedTable, Plot, Report, beside
 from leanrank.reproduce.tsivtsivadze2012_protocol import (
     ALPHA,
     ETA0,
@@ -38,6 +35,7 @@ from leanrank.reproduce.tsivtsivadze2012_protocol import (
     System,
     run_split,
 )
+from leanrank.selection.refit import stacked
 
 TITLE = "Large Scale Co-Regularized Ranking"
 SETS = {"OHSUMED": "letor3", "MQ2008": "letor4"}
@@ -55,7 +53,7 @@ def run(
     say: Callable[[str], None] = lambda text: None,
     n_jobs: int | None = None,
     splits: int = 20,
-) -> SideBySideReport:
+) -> Report:
     """Run the paper's experiment on those of its data sets that are there.
 
     Parameters
@@ -73,7 +71,8 @@ def run(
     """
     if splits < 2:
         raise InputError(f"splits={splits} is too few to tell a difference: use at least 2")
-    report = CoRegularisedReport("tsivtsivadze2012", TITLE)
+    report = Report("tsivtsivadze2012", TITLE)
+    findings = []
     executor = make_executor(n_jobs)
     for name, convention in SETS.items():
         try:
@@ -101,58 +100,31 @@ def run(
             found = executor.map(one, tasks)
         results = dict(zip(tasks, found, strict=True))
         at_fraction = [results[FRACTION, seed] for seed in range(splits)]
-        report.tables.append(_table(name, at_fraction))
+        table, finding = _table(name, at_fraction)
+        findings.append(finding)
+        report.tables.append(table)
         report.tables.append(_curve_table(name, results, shorter))
         report.plots[f"labelled-{name.lower()}"] = _curve(name, results, shorter)
     if not report.tables:
         folder = data_directory(data_dir)
         raise FileError(f"{folder}: neither OHSUMED nor MQ2008 is there: {report.notes[0]}")
+    report.conclusion = " ".join(findings)
     report.notes += _notes(splits)
     if out_dir is not None:
         report.write(Path(out_dir))
     return report
 
 
-class CoRegularisedReport(SideBySideReport):
-    """A reproduction of a table whose figures are not at hand."""
-
-    @property
-    def summary(self) -> str:
-        """Say which systems differ."""
-        told = [sentence for table in self.tables for sentence in getattr(table, "findings", ())]
-        return " ".join(told)
-
-
-@dataclass(frozen=True)
-class FoundTable(SideBySideTable):
-    """Our figures alone, and what they say."""
-
-    findings: tuple[str, ...] = ()
-
-    def markdown(self) -> str:
-        """Write the table."""
-        lines = [f"### {self.title}", "", "| | " + " | ".join(self.columns) + " |"]
-        lines.append("| --- " * (1 + len(self.columns)) + "|")
-        for label, cells in self.rows:
-            lines.append(f"| {label} | " + " | ".join(cell.ours or "" for cell in cells) + " |")
-        return "\n".join(lines)
-
-
 def whole_set(folds: RankingFolds) -> RankingData:
     """Put the test parts of the folds together, which are all queries; scale within each."""
-    from scipy.sparse import issparse, vstack
-
-    parts = [folds.fold(number)[2] for number in range(1, folds.n_folds + 1)]
-    matrices = [part.X for part in parts]
-    X = vstack(matrices).toarray() if issparse(matrices[0]) else np.vstack(matrices)
-    y = np.concatenate([part.y for part in parts])
-    qid = np.concatenate([part.qid for part in parts])
-    scaled: RankingData = QueryMinMaxScaler().fit_transform(RankingData(X, y, qid))
+    whole = stacked(*(folds.fold(number)[2] for number in range(1, folds.n_folds + 1)))
+    dense = whole.X.toarray() if whole.is_sparse else whole.X
+    scaled: RankingData = QueryMinMaxScaler().fit_transform(whole.replace(X=dense))
     return scaled
 
 
 def paired_test(differences: FloatArray, test_share: float = 3 / 7) -> tuple[float, float]:
-    """Test whether a mean difference over random splits is zero; give t and the p-value.
+    """Test whether a mean difference over random splits is zero; return t and the p-value.
 
     The splits share queries, so their differences are not independent. The variance is enlarged for
     it (Nadeau & Bengio 2003): by 1/n + (test part / training part) in place of 1/n.
@@ -175,7 +147,8 @@ def _maps(results: list[dict[str, Outcome]], system: System) -> FloatArray:
     return np.array([result[system.name].map for result in results if result])
 
 
-def _table(name: str, results: list[dict[str, Outcome]]) -> ComparedTable:
+def _table(name: str, results: list[dict[str, Outcome]]) -> tuple[ComparedTable, str]:
+    """Compare all systems with SPD and SPD-MV; say which differ."""
     against = {SPD.name: _maps(results, SPD), SPD_MV.name: _maps(results, SPD_MV)}
     rows = []
     better: list[str] = []
@@ -193,23 +166,23 @@ def _table(name: str, results: list[dict[str, Outcome]]) -> ComparedTable:
             texts += [f"{away.mean():+.4f}", f"{p:.3f}"]
             if p < 0.05:
                 (better if away.mean() > 0 else worse).append(f"{system.name} over {other}")
-        rows.append((system.name, tuple(Beside(None, text) for text in texts)))
+        rows.append((system.name, tuple(beside(None, text) for text in texts)))
     found = f"{name}: "
     found += f"significantly better: {', '.join(better)}. " if better else ""
     found += f"significantly worse: {', '.join(worse)}. " if worse else ""
     found += "" if better or worse else "no system differs significantly from SPD or SPD-MV."
-    return FoundTable(
+    table = ComparedTable(
         title=f"MAP on {name}, {100 * FRACTION:g} % labelled, over {len(results)} splits",
         columns=("MAP", "s.e.", "− SPD", "p", "− SPD-MV", "p"),
         rows=tuple(rows),
-        findings=(found.strip(),),
     )
+    return table, found.strip()
 
 
 def _curve_table(
     name: str, results: dict[tuple[float, int], dict[str, Outcome]], splits: int
 ) -> ComparedTable:
-    """The differences to SPD by the share of labels, with their p-values."""
+    """List the differences to SPD by the share of labels, with their p-values."""
     rows = []
     for fraction in CURVE:
         here = [results[fraction, seed] for seed in range(splits)]
@@ -221,11 +194,11 @@ def _curve_table(
                 texts += [f"{away.mean():+.4f}", f"{paired_test(away)[1]:.3f}"]
             else:
                 texts += ["", ""]
-        rows.append((f"{100 * fraction:g} %", tuple(Beside(None, text) for text in texts)))
+        rows.append((f"{100 * fraction:g} %", tuple(beside(None, text) for text in texts)))
     columns = ["SPD"]
     for system in CURVE_SYSTEMS[1:]:
         columns += [f"{system.name} − SPD", "p"]
-    return FoundTable(
+    return ComparedTable(
         title=f"MAP on {name} by share of labelled documents, over {splits} splits",
         columns=tuple(columns),
         rows=tuple(rows),
@@ -255,7 +228,7 @@ def _notes(splits: int) -> list[str]:
         "SPD-MV on every set.",
         f"Grids: η₀ {_list(ETA0)}; λ {_list(ALPHA)}, equal in both views; μ·l {_list(PULL)}. "
         f"{FOLDS}-fold cross-validation by query on the labelled documents; "
-        f"{LABELLED_PAIRS:,} labelled pairs a model, η = η₀/(1 + λη₀t), averaged over the later "
+        f"{LABELLED_PAIRS:,} labelled pairs per model, η = η₀/(1 + λη₀t), averaged over the later "
         "half; hinge loss.",
         f"p is two-sided, of a paired t-test over {splits} random splits (half as many where the "
         "share of labels varies), with the variance corrected for splits that share queries.",

@@ -19,7 +19,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
-from leanrank.metrics import evaluate
+from leanrank.metrics.judge import Judge
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     Views,
@@ -156,11 +156,10 @@ def _learn(
 
 
 def _map(w: FloatArray | None, data: RankingData, convention: str) -> float:
-    if w is None or not np.isfinite(w).all() or not w.any():
-        return -1.0  # such a model must never be chosen: equal scores keep the order of the file
-    scores = np.asarray(data.X @ w)
-    result = evaluate(data, scores, measures=["map"], convention=convention, n_jobs=1)
-    return float(result.means["map"])
+    value = np.nan
+    if w is not None:
+        value = Judge("map", convention, average_ties=False).value(data, np.asarray(data.X @ w))
+    return -1.0 if np.isnan(value) else value  # such a model must never be chosen
 
 
 def _block(train: RankingData, labelled: BoolArray, queries: BoolArray) -> ViewedBlock | None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray
+from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.model import LinearModel
@@ -41,8 +42,8 @@ MOST_SUPPORT = 128
 MEASURED = 32
 """Supports that are judged by the measure."""
 
-LUCK = 2.0
-"""Standard errors to take from a gain: where the best of ``MEASURED`` stands by luck alone."""
+CHANCE_ERRORS = 2.0
+"""Standard errors to take from a gain: where the best of ``MEASURED`` stands by chance alone."""
 
 REFITTED = 5
 """Supports that are fitted by the ranker itself."""
@@ -86,8 +87,8 @@ def improve(
     same = next((one for one in own if one.parameters["alpha"] == parent.parameters["alpha"]), None)
     if same is None:
         return []
-    flattery = _flattery(task, same, parent)
-    found = [_humbled(task, one, same, flattery, 1.0) for one in own if one is not same]
+    support_gain = _support_gain(task, same, parent)
+    found = [_corrected(task, one, same, support_gain, 1.0) for one in own if one is not same]
     room = max_features is not None and len(support) < max_features
     moves = list(neighbours(support, pool, grow=room))
     if max_cost is not None and task.costs is not None:
@@ -96,7 +97,7 @@ def improve(
         task.beat(True)
         tried = run_trial(task, space, {}, columns=columns)
         better = [one for one in tried if _is_better(task, one, same)]
-        found += [_humbled(task, one, same, flattery, LUCK) for one in better]
+        found += [_corrected(task, one, same, support_gain, CHANCE_ERRORS) for one in better]
     return found
 
 
@@ -162,10 +163,13 @@ class Sieve:
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
         """For each group the matrix of products of centred features, and those with the labels."""
-        from leanrank.rankers import RankRLS
-
         training = self.task.training
-        _, labels = RankRLS()._data_and_labels(training)
+        labels = Labels(
+            kernel_view(training.y),
+            kernel_view(training.query_ptr),
+            None if training.sample_weight is None else kernel_view(training.sample_weight),
+            None if training.query_weight is None else kernel_view(training.query_weight),
+        )
         whole = Centred.from_plan(training.X, SquaredLoss().prepare(labels))
         grams, targets = [], []
         for group, (_, _, rows) in enumerate(self.task.parts):
@@ -241,7 +245,7 @@ def _training_part(task: Task, one: Candidate) -> Mapping[str, FloatArray]:
     return one.values if task.validation is None else one.training_values
 
 
-def _flattery(task: Task, same: Candidate, parent: Candidate) -> dict[str, float]:
+def _support_gain(task: Task, same: Candidate, parent: Candidate) -> dict[str, float]:
     """Give, by measure, what fixing the support beforehand adds on the training queries."""
     fixed, honest = _training_part(task, same), _training_part(task, parent)
     added = {}
@@ -253,19 +257,19 @@ def _flattery(task: Task, same: Candidate, parent: Candidate) -> dict[str, float
     return added
 
 
-def _humbled(
-    task: Task, one: Candidate, same: Candidate, flattery: Mapping[str, float], n_errors: float
+def _corrected(
+    task: Task, one: Candidate, same: Candidate, support_gain: Mapping[str, float], n_errors: float
 ) -> Candidate:
-    """Take from the values on training queries what a fixed support and luck may have added."""
+    """Subtract what a fixed support and chance may have added to values on training queries."""
     part = _training_part(task, one)
     lowered = {}
     for measure, values in part.items():
         gain = one.judged(measure) - same.judged(measure)
         gain = gain[~np.isnan(gain)]
-        luck = n_errors * float(gain.std() / np.sqrt(len(gain))) if len(gain) else 0.0
+        chance = n_errors * float(gain.std() / np.sqrt(len(gain))) if len(gain) else 0.0
         # the mean over all queries is to fall by as much, but only these values change
         share = max(1, len(gain)) / max(1, int(np.count_nonzero(~np.isnan(values))))
-        lowered[measure] = values - flattery[measure] - better_sign(measure) * luck * share
+        lowered[measure] = values - support_gain[measure] - better_sign(measure) * chance * share
     name = f"{one.name} on {one.n_features} chosen feature{'s' * (one.n_features != 1)}"
     if task.validation is None:
         return replace(one, values={**one.values, **lowered}, name=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def fit_xgboost(split: Split) -> Chosen:
 def fit_single_feature(split: Split) -> Chosen:
     """Take the feature, and the direction, that ranks the training data best."""
     started = time.perf_counter()
-    on_training = Split(split.train, split.train, split.measure, split.convention)
+    on_training = replace(split, validation=split.train)
     trials = []
     for feature in range(split.train.n_features):
         for direction in (1, -1):

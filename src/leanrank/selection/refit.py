@@ -46,37 +46,33 @@ def fit_support(task: Task, chosen: Candidate) -> Model:
     )
 
 
-def stacked(first: RankingData, second: RankingData) -> RankingData:
-    """Put the queries of one data set after those of another; equal identifiers stay apart.
+def stacked(*parts: RankingData) -> RankingData:
+    """Put the queries of data sets one after the other; equal identifiers stay apart.
 
     >>> one = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"])
     >>> stacked(one, one).n_queries
     2
     """
-    if first.is_sparse or second.is_sparse:
+    if any(part.is_sparse for part in parts):
         from scipy import sparse
 
-        X: Any = sparse.vstack([sparse.csr_array(part.X) for part in (first, second)], "csr")
+        X: Any = sparse.vstack([sparse.csr_array(part.X) for part in parts], "csr")
     else:
-        X = np.concatenate([first.X, second.X])
+        X = np.concatenate([part.X for part in parts])
 
     def joined(name: str, size: Any) -> Any:
-        parts = [getattr(part, name) for part in (first, second)]
-        if all(part is None for part in parts):
+        each = [getattr(part, name) for part in parts]
+        if all(values is None for values in each):
             return None
         empty = 0.0 if name == "offset" else 1.0
-        return np.concatenate(
-            [
-                np.full(size(data), empty) if part is None else part
-                for data, part in zip((first, second), parts, strict=True)
-            ]
-        )
+        filled = zip(parts, each, strict=True)
+        return np.concatenate([np.full(size(p), empty) if v is None else v for p, v in filled])
 
     return RankingData(
         X,
-        np.concatenate([first.y, second.y]),
-        group=np.concatenate([np.diff(first.query_ptr), np.diff(second.query_ptr)]),
-        feature_names=first.feature_names,
+        np.concatenate([part.y for part in parts]),
+        group=np.concatenate([np.diff(part.query_ptr) for part in parts]),
+        feature_names=parts[0].feature_names,
         sample_weight=joined("sample_weight", len),
         query_weight=joined("query_weight", lambda data: data.n_queries),
         offset=joined("offset", len),

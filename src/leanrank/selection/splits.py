@@ -13,6 +13,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.grouping import Grouping, group_rows
 from leanrank.data.ranking_data import RankingData, informative_queries
 from leanrank.errors import InputError
+from leanrank.rankers.inputs import validated_matrix
 
 LABEL_CLASSES = 4
 """Stratified folds tell this many classes of queries apart by their mean label."""
@@ -175,8 +176,17 @@ def ranking_data(
             f"{min(set(options) - known)!r} cannot be shared out among subsets of the queries: "
             f"leave it out; these can: {', '.join(sorted(known))}"
         )
-    data: RankingData = clone(ranker)._data_and_labels(X, y, qid, **options)[0]
-    return data
+    if isinstance(X, RankingData):
+        given = {"y": y, "qid": qid, **options}
+        if any(value is not None for value in given.values()):
+            raise InputError(
+                "a RankingData has its own labels, queries and weights: give no others"
+            )
+        return X
+    twin = clone(ranker)
+    matrix = validated_matrix(twin, X, reset=True)
+    names = getattr(twin, "feature_names_in_", None)
+    return RankingData(matrix, y, qid, feature_names=names, **options)
 
 
 def whole_number(name: str, value: Any, low: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,20 +26,24 @@ class Split:
     Parameters
     ----------
     train, validation : RankingData
-    measure, convention : str, default="map", "standard"
-        As :func:`leanrank.metrics.evaluate` takes them. A ranker that measures validation data
-        itself, to stop early, is told to use the same.
+    measure : str or tuple of str, default="map"
+        As :func:`leanrank.metrics.evaluate` takes it; of several the mean counts. A ranker that
+        measures validation data itself, to stop early, uses the same.
+    convention : str, default="standard"
+    average_ties : bool, default=True
+        As for :class:`leanrank.metrics.judge.Judge`.
     """
 
     train: RankingData
     validation: RankingData
-    measure: str = "map"
+    measure: str | tuple[str, ...] = "map"
     convention: str = "standard"
+    average_ties: bool = True
 
     @property
     def judge(self) -> Judge:
         """What judges the models."""
-        return Judge(self.measure, self.convention)
+        return Judge(self.measure, self.convention, self.average_ties)
 
     def value(self, scores: FloatArray) -> float:
         """Measure scores of the validation data; NaN for scores that rank nothing."""
@@ -58,11 +62,14 @@ class Trial:
         The measure; NaN if the model cannot be used.
     n_features : int
         How many features the model uses.
+    values : dict of str to float
+        Each measure by itself.
     """
 
     parameters: dict[str, Any]
     value: float
     n_features: int
+    values: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,9 @@ def fit_best(space: Space, split: Split) -> Chosen:
     (17, ['alpha'])
     """
     started = time.perf_counter()
-    trials = list(run_trials(space, split))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the ends of a grid need not be exact, nor make sense
+        trials = list(run_trials(space, split))
     best = best_trial(trials, split, space.ranker)
     searched = time.perf_counter() - started
     ranker = make_ranker(space, best.parameters, split)
@@ -141,13 +150,13 @@ def run_trials(space: Space, split: Split) -> Iterator[Trial]:
 def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[Trial]:
     """Try one setting of a space: one model, or all that its sweep gives."""
     fixed = {**space.fixed, **setting}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the ends of a grid need not be exact, nor make sense
-        ranker = make_ranker(space, fixed, split)
-        return [
-            Trial({**fixed, **model.parameters}, split.value(model.scores), model.n_features)
-            for model in sweep_models(space.sweep, ranker, split.train, split.validation)
-        ]
+    ranker = make_ranker(space, fixed, split)
+    trials = []
+    for model in sweep_models(space.sweep, ranker, split.train, split.validation):
+        values = split.judge.means(split.validation, model.scores)
+        mean = float(np.mean(list(values.values())))
+        trials.append(Trial({**fixed, **model.parameters}, mean, model.n_features, values))
+    return trials
 
 
 def best_trial(trials: Iterable[Trial], split: Split, name: str = "the ranker") -> Trial:
@@ -172,5 +181,6 @@ def make_ranker(space: Space, parameters: Mapping[str, Any], split: Split) -> An
     """Make an unfitted ranker, which measures as the split does."""
     kind = get_ranker(space.ranker)
     known = kind().get_params()
-    own = {"measure": split.measure, "convention": split.judge.rules, "n_jobs": 1}
+    judge = split.judge
+    own = {"measure": judge.measures[0], "convention": judge.rules, "n_jobs": 1}
     return kind(**{**{k: v for k, v in own.items() if k in known}, **parameters})

@@ -93,6 +93,14 @@ def test_the_one_standard_error_rule_prefers_the_simpler(data):
     assert RankRLSCV(alphas, rule="1se").fit(data).alpha_ >= best
 
 
+def test_the_lowest_error_is_chosen(data):
+    alphas = np.logspace(-6, 6, 7)
+    found = RankRLSCV(alphas, measure="all_pairs_error").fit(data)
+    turned = RankRLSCV(alphas, measure="joachims_tau").fit(data)
+    assert found.alpha_ == turned.alpha_
+    assert choose_size(np.array([[0.1, 0.2], [0.3, 0.4]]), "best", "domination_error") == 0
+
+
 def test_choosing_with_undefined_queries():
     values = np.array([[np.nan, 0.5, 0.1], [np.nan, 0.6, np.nan]])
     assert choose_size(values, "best") == 1

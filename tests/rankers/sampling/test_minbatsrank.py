@@ -190,14 +190,14 @@ def test_early_stopping_keeps_the_best_pass():
 
 def test_an_empty_model_is_never_the_best_pass():
     data = problem()
-    # in file order an empty model looks perfect to a measure that keeps ties
+    # in file order an empty model would look perfect
     ordered = RankingData(data.X, data.y, data.qid)
     rows = np.lexsort((-ordered.y, ordered.qid))
     vali = (ordered.X[rows], ordered.y[rows], ordered.qid[rows])
     ranker = MinBatSRank(0.9, epochs=20, measure="map", convention="letor3")
     ranker.fit(data, validation=vali)
     assert ranker.history_[0]["support"] == 0
-    assert ranker.history_[0]["map"] == 1.0
+    assert ranker.history_[0]["map"] < 0.6  # ties count as in all orders
     assert ranker.coef_.any()
     # nor does patience run out before the first feature
     patient = MinBatSRank(0.9, epochs=20, measure="map", convention="letor3", patience=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.inputs import check_whole
@@ -96,11 +94,7 @@ class HeldOut:
 
     def measured(self) -> float:
         """Measure the scores."""
-        from leanrank.metrics import evaluate
+        from leanrank.metrics.judge import Judge, mean_of
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # few weak rankers tie many documents
-            found = evaluate(
-                self.data, self.scores, measures=self.measure, convention=self.convention
-            )
-        return float(found.means[self.measure])
+        judge = Judge(self.measure, self.convention)
+        return mean_of(judge.per_query(self.data, self.scores)[self.measure])

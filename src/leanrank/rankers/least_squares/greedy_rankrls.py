@@ -17,10 +17,10 @@ from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
+from leanrank.metrics.judge import RULES
 from leanrank.rankers.base import check_number, validated_matrix
 from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.least_squares.held_out import (
-    RULES,
     choose_size,
     measure_scores,
     squared_by_query,
@@ -185,7 +185,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         self._weights = nested_weights(centred, subsets[-1].features, alpha)
         self._keep_path(subsets, data.n_features)
         if self.n_features_to_select == "auto":
-            kept = choose_size(self.select_path_, self.rule) + 1
+            kept = choose_size(self.select_path_, self.rule, self.select_by) + 1
         else:
             kept = len(subsets)
         self._keep_size(kept)

@@ -9,9 +9,8 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
+from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
 from leanrank.solvers.least_squares.centred import Centred
-
-RULES = ("best", "1se")
 
 
 def measure_scores(
@@ -45,13 +44,12 @@ def measure_scores(
     labels, queries = data.y[kept], centred.query_of[kept]
     ids = None if data.doc_ids is None else data.doc_ids[kept]
     out = np.full((len(scores), data.n_queries), np.nan)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # a model of few features may tie
-        for row, values in zip(out, scores, strict=True):
-            result = evaluate(
-                labels, values[kept], queries, measures=measure, convention=convention, doc_ids=ids
-            )
-            row[result.query_ids] = next(iter(result.per_query.values()))
+    rules = Judge(measure, convention).rules
+    for row, values in zip(out, scores, strict=True):
+        result = evaluate(
+            labels, values[kept], queries, measures=measure, convention=rules, doc_ids=ids
+        )
+        row[result.query_ids] = next(iter(result.per_query.values()))
     return out
 
 
@@ -66,32 +64,31 @@ def warn_of_single_query(centred: Centred, what: str) -> None:
         )
 
 
-def choose_size(values: FloatArray, rule: str) -> int:
-    """Choose among models in order from the simplest on, given a measure of each query.
+def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
+    """Return the position of the chosen model, among models in order from the simplest on.
 
-    "best" takes the first of those with the best mean; "1se" the first whose mean is within one
-    standard error of the best one's mean.
+    Parameters
+    ----------
+    values : array of shape (models, queries)
+        Of ``measure``, as :func:`measure_scores` returns them.
+    rule : {"best", "1se"}
+        The best mean, or the first model within one standard error of it.
 
-    >>> values = np.array([[0.1, 0.3], [0.4, 0.6], [0.41, 0.61]])
+    Examples
+    --------
+    >>> values = np.array([[0.1, 0.3], [0.4, 0.62], [0.41, 0.61]])
     >>> choose_size(values, "best"), choose_size(values, "1se")
-    (2, 1)
+    (1, 1)
     """
-    if rule not in RULES:
-        raise InputError(f"rule={rule!r} is not known: choose one of {RULES}")
-    defined = ~np.isnan(values)
-    counts = defined.sum(axis=1)
-    if not counts.any():
+    check_rule(rule)
+    worth = values * (1.0 if measure == "loss" else better_sign(measure))
+    means = np.array([mean_of(row) for row in worth])
+    if np.isnan(means).all():
         raise InputError(
             "the measure is not defined on any left-out query: choose another measure or convention"
         )
-    sums = np.where(defined, values, 0.0).sum(axis=1)
-    means = np.divide(sums, counts, out=np.full(len(values), -np.inf), where=counts > 0)
-    best = int(np.argmax(means))
-    if rule == "best":
-        return best
-    mine = values[best][defined[best]]
-    spread = float(mine.std(ddof=1)) / np.sqrt(len(mine)) if len(mine) > 1 else 0.0
-    return int(np.flatnonzero(means >= means[best] - spread)[0])
+    best = best_of(np.where(np.isnan(means), -np.inf, means))
+    return best if rule == "best" else int(np.flatnonzero(as_good_as(worth, best))[0])
 
 
 def left_out_residual(scores: FloatArray, centred: Centred) -> FloatArray:

@@ -91,7 +91,7 @@ class RankRLSCV(BaseLinearRanker):
         scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
         values = measure_scores(scores, centred, data, self.measure, self.convention)
         # from the simplest model to the most flexible
-        chosen = len(grid) - 1 - choose_size(values[::-1], self.rule)
+        chosen = len(grid) - 1 - choose_size(values[::-1], self.rule, self.measure)
         self.alphas_ = grid
         self.alpha_ = float(grid[chosen])
         with np.errstate(invalid="ignore"):

@@ -224,11 +224,12 @@ class StochasticRanker(BaseLinearRanker):
             "sparsity": float(np.count_nonzero(w)) / max(1, len(w)),
         }
         if held_out is not None:
-            from leanrank.rankers.path import measure_models
+            from leanrank.metrics.judge import Judge, mean_of
 
-            entry[self.measure] = float(
-                measure_models(w[None], held_out, [self.measure], self.convention)[self.measure][0]
-            )
+            used = np.flatnonzero(w)
+            judge = Judge(self.measure, self.convention)
+            found = judge.per_query(held_out, np.asarray(held_out.X[:, used] @ w[used]))
+            entry[self.measure] = mean_of(found[self.measure])
         entry["documents_per_second"] = (self.state_.documents - before) / max(seconds, 1e-9)
         entry["seconds"] = time.perf_counter() - start
         self.history_.append(entry)
