@@ -192,9 +192,9 @@ def check_ranker_does_refuse_bad_input(ranker: Any) -> None:
     hole = X.copy()
     hole[3, 1] = np.nan
     if not get_tags(ranker).input_tags.allow_nan:
-        _refuses(ranker, "feature 1", hole, y, qid)
+        _refuses(ranker, "column 1", hole, y, qid)
     hole[3, 1] = np.inf
-    _refuses(ranker, "feature 1", hole, y, qid)
+    _refuses(ranker, "column 1", hole, y, qid)
     _refuses(ranker, "qid", X, y, qid[:-1])
     _refuses(ranker, "y", X, y[:-1], qid)
     if not getattr(ranker, "takes_unlabeled", False):
