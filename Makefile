@@ -5,13 +5,14 @@ LOWEST ?= $(VENV)-lowest
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-engines test-lowest lint types layers check clean
+.PHONY: help demo test test-engines test-lowest fuzz lint types layers check clean
 
 help:
 	@echo "make demo          train on the embedded sample set and look at the result"
 	@echo "make test          run the tests"
 	@echo "make test-engines  run exports in Spark, ClickHouse, a PMML evaluator, Java, Rust and Go as well"
 	@echo "make test-lowest   run the tests with the oldest dependencies that are allowed"
+	@echo "make fuzz          try random inputs: SECONDS=60 SEED=0, TARGET=... CASE=... to repeat one"
 	@echo "make check         lint, types, layers and tests: what decides whether a change lands"
 	@echo "make clean         remove environments and caches"
 
@@ -53,6 +54,12 @@ test-engines: $(VENV)/.engines
 
 test-lowest: $(LOWEST)/.dev
 	$(LOWEST)/bin/python -m pytest -q -n auto
+
+SECONDS ?= 60
+SEED ?= 0
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) \
+	    $(addprefix --target ,$(TARGET)) $(addprefix --case ,$(CASE))
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks scripts

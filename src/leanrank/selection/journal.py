@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,13 @@ def unpack(text: str) -> FloatArray:
 
 
 def check_trial(
-    entry: Any, source: str, *, n_queries: int, n_features: int, n_planned: int
+    entry: Any,
+    source: str,
+    *,
+    n_queries: int,
+    n_features: int,
+    n_planned: int,
+    needed: Collection[str],
 ) -> None:
     """Check a trial of a journal from end to end, before anything in it is used.
 
@@ -134,6 +140,8 @@ def check_trial(
         Of the training data.
     n_planned : int
         Settings that the search may try.
+    needed : collection of str
+        Measures that every candidate has values for.
     """
     root = Field(entry, source)
     kept = ("trial", "kind", "name", "candidates", "seconds")
@@ -162,11 +170,12 @@ def check_trial(
         one["parameters"].object().json()
         if "alpha" in one["parameters"].value:
             one["parameters"]["alpha"].number()
-        _check_seconds(one["seconds"])
+        if one["seconds"].value is not None:
+            _check_seconds(one["seconds"])
         model = read_model(one["model"].object().value, f"{source}, {one.path}")
         if model.n_features != n_features:
             one["model"].fail(f"has {model.n_features} features: {n_features} are expected")
-        for name in one["values"].object().value:
+        for name in one["values"].object(needed).value:
             _check_values(one["values"][name], n_queries)
 
 

@@ -122,6 +122,7 @@ class Search:
                 n_queries=task.training.n_queries,
                 n_features=task.training.n_features,
                 n_planned=len(self.plan),
+                needed=task.measures if task.validation is None else (),
             )
             if not entry.get("hurried"):  # there may be time now to do it properly
                 self._take(entry)

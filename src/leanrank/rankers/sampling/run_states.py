@@ -40,8 +40,9 @@ def check_header(header: Any) -> None:
 def check_fitted(fitted: Mapping[str, Any]) -> None:
     """Check the attributes that fitting sets on a ranker."""
     sizes: Sizes = {}
-    if "n_features_in_" not in fitted:
-        raise ValueError("n_features_in_ is missing")
+    for name in _NEEDED:
+        if name not in fitted:
+            raise ValueError(f"{name} is missing")
     _FITTED["n_features_in_"](fitted["n_features_in_"], "n_features_in_", sizes)
     sizes["features"] = int(fitted["n_features_in_"])
     for name, value in fitted.items():
@@ -281,6 +282,7 @@ _MADE_BY: dict[str, Check] = {
 _NOTES = ("queries", "documents", "width")
 _POSITION = ("part", "offset", "line", "queries", "documents")
 
+_NEEDED = ("n_features_in_", "n_queries_", "n_informative_queries_", "n_iter_", "history_")
 _FITTED: dict[str, Check] = {
     **dict.fromkeys(("n_queries_", "n_informative_queries_", "n_iter_"), _count()),
     "n_features_in_": _count(high=2**40),

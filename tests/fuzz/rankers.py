@@ -1,0 +1,127 @@
+"""Every ranker with odd parameters on odd data."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.harness import target
+
+LEFT_ALONE = frozenset({"callback", "verbose", "warm_start", "copy_X"})
+COUNTS = (0, 1, 2, 3, 30, -1, 2.5, "many", None, True)
+SIZES = (0.0, 1e-300, 1e-12, 1e-3, 0.3, 1.0, 7.0, 1e6, 1e150, -1.0, float("nan"), float("inf"))
+OTHERS = ("x", None, True, [], (1.0, 2.0))
+
+
+@lru_cache(maxsize=1)
+def _classes() -> list[Any]:
+    from leanrank.rankers import RANKERS, get_ranker
+
+    found = {get_ranker(name) for name in RANKERS}
+    return sorted(found, key=lambda each: each.__name__)
+
+
+@lru_cache(maxsize=1)
+def _words() -> list[str]:
+    """Every word that some ranker takes by default, or its documentation lists in braces."""
+    import re
+
+    words = {"x"}
+    for each in _classes():
+        words |= {value for value in each().get_params().values() if isinstance(value, str)}
+        for listed in re.findall(r": \{([^}]*)\}", each.__doc__ or ""):
+            words |= set(re.findall(r'"([^"]+)"', listed))
+    return sorted(words)
+
+
+def odd_parameters(rng: random.Random, ranker: Any) -> dict[str, Any]:
+    """Draw values for up to three parameters."""
+    known = {k: v for k, v in ranker.get_params(deep=False).items() if k not in LEFT_ALONE}
+    chosen = rng.sample(sorted(known), k=min(len(known), rng.choice((0, 1, 1, 2, 3))))
+    drawn: dict[str, Any] = {}
+    for name in chosen:
+        default = known[name]
+        if isinstance(default, bool):
+            drawn[name] = rng.choice((True, False, "x"))
+        elif isinstance(default, int):
+            drawn[name] = rng.choice(COUNTS)
+        elif isinstance(default, float):
+            drawn[name] = rng.choice(SIZES)
+        elif isinstance(default, str):
+            drawn[name] = rng.choice(_words())
+        else:
+            drawn[name] = rng.choice((*OTHERS, *COUNTS, *SIZES, *_words()))
+    return drawn
+
+
+def odd_data(rng: random.Random) -> tuple[Any, Any, Any]:
+    """Draw a small data set: ties, constants, extremes, one-level queries, sparse, float32."""
+    draw = np.random.default_rng(rng.getrandbits(64))
+    n, p = int(draw.integers(2, 30)), int(draw.integers(1, 6))
+    X = draw.normal(size=(n, p))
+    kind = rng.randrange(10)
+    if kind == 0:
+        X *= 10.0 ** draw.integers(-150, 150, size=p)
+    elif kind == 1:
+        X[:, 0] += 10.0 ** draw.integers(3, 16)
+    elif kind == 2:
+        X[:, rng.randrange(p)] = rng.choice((0.0, 1.0, 1e300))
+    elif kind == 3:
+        X = np.round(X)
+    elif kind == 4:
+        X[draw.random(X.shape) < 0.2] = rng.choice((1e308, -1e308, 5e-324, 1e-160))
+    y = draw.integers(0, rng.choice((1, 2, 3, 5)), n).astype(float)
+    if rng.random() < 0.1:
+        y *= rng.choice((1e-300, 1e200, -1.0, 0.5))
+    qid = np.sort(draw.integers(0, max(1, n // rng.choice((2, 4, 30))), n))
+    if rng.random() < 0.3:
+        qid = draw.permutation(qid)
+    matrix: Any = X
+    if rng.random() < 0.2:
+        with np.errstate(over="ignore"):
+            matrix = X.astype(np.float32)
+    if rng.random() < 0.2:
+        from scipy.sparse import csr_array
+
+        matrix = csr_array(matrix)
+    return matrix, y, qid
+
+
+def _load_kernels() -> None:
+    """Fit every ranker once, so that no input is charged for compilation."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(24, 3)), rng.integers(0, 3, 24).astype(float), np.arange(24) // 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for each in _classes():
+            each().fit(X, y, qid)
+    _words()
+
+
+@target("rankers", limit=60.0, share=6.0, prepare=_load_kernels)
+def rankers(rng: random.Random, folder: Path) -> None:
+    """A fit gives finite weights and scores, or one sentence, and it ends."""
+    ranker = rng.choice(_classes())()
+    ranker.set_params(**odd_parameters(rng, ranker))
+    X, y, qid = odd_data(rng)
+    with np.errstate(all="ignore"):
+        ranker.fit(X, y, qid)
+        if hasattr(ranker, "coef_"):
+            assert np.isfinite(ranker.coef_).all(), f"weights that are not finite: {ranker!r}"
+        values = X.data if hasattr(X, "indptr") else X
+        if values.size and np.abs(values).max() < 1e100:
+            scores = ranker.predict(X, qid=qid) if _takes_qid(ranker) else ranker.predict(X)
+            assert np.isfinite(scores).all(), f"scores that are not finite: {ranker!r}"
+        if hasattr(ranker, "to_model"):
+            ranker.to_model().save(folder / "out.json")
+
+
+def _takes_qid(ranker: Any) -> bool:
+    import inspect
+
+    return "qid" in inspect.signature(ranker.predict).parameters

@@ -1,0 +1,175 @@
+"""Every format that is read."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.harness import target
+from tests.fuzz.mutations import mutated
+
+
+def _data() -> Any:
+    from leanrank.data import make_ranking
+
+    data = make_ranking(6, 4, n_features=5, random_state=2)
+    return data.replace(feature_names=[f"f{at}" for at in range(5)])
+
+
+@lru_cache(maxsize=8)
+def _written(suffix: str) -> bytes:
+    from leanrank.data import dump
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"a{suffix}")
+        dump(_data(), path)
+        return path.read_bytes()
+
+
+def _maybe_packed(rng: random.Random, content: bytes, path: Path) -> Path:
+    """Write a file as it is, or compressed, or compressed and damaged."""
+    kind = rng.randrange(6)
+    if kind > 1:
+        path.write_bytes(content)
+        return path
+    packed = gzip.compress(content, mtime=0)
+    path = path.with_name(path.name + ".gz")
+    path.write_bytes(packed if kind else mutated(rng, packed))
+    return path
+
+
+def _check_data(data: Any) -> None:
+    """What every data set that is accepted promises."""
+    values = data.X.data if data.is_sparse else data.X
+    assert not np.isinf(values).any(), "an infinite feature was accepted"
+    assert np.isfinite(data.y).all() or np.isnan(data.y).any(), "an infinite label was accepted"
+    assert data.query_ptr[0] == 0
+    assert data.query_ptr[-1] == len(data) == len(data.y) == data.X.shape[0]
+    assert (np.diff(data.query_ptr) > 0).all()
+
+
+def _load(path: Path, **options: Any) -> None:
+    from leanrank.data import load
+
+    _check_data(load(path, **options))
+
+
+def _warm(suffix: str) -> None:
+    """Compile and import what reading a whole file needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"in{suffix}")
+        path.write_bytes(_written(suffix))
+        _load(path)
+
+
+@target("letor", share=2.0)
+def letor(rng: random.Random, folder: Path) -> None:
+    """LETOR text is read as the slow reading reads it, or refused at the same place."""
+    from tests.data.test_letor_fuzz import OPTIONS, SEEDS, agree, mutate
+
+    content = mutate(bytearray(rng.choice(SEEDS)), rng)
+    if not agree(content, rng.choice(OPTIONS)):
+        from leanrank.errors import InputError
+
+        raise InputError("refused alike")
+
+
+@target("letor-file", prepare=lambda: _warm(".txt"))
+def letor_file(rng: random.Random, folder: Path) -> None:
+    """LETOR text as a file, compressed or not, at once and as a stream."""
+    from leanrank.data import open_stream
+
+    content = mutated(rng, _written(".txt"))
+    path = _maybe_packed(rng, content, folder / "in.txt")
+    if rng.random() < 0.5:
+        _load(path)
+    else:
+        for chunk in open_stream(path, chunk_bytes=200):
+            _check_data(chunk)
+
+
+@target("csv", share=2.0, prepare=lambda: _warm(".csv"))
+def csv(rng: random.Random, folder: Path) -> None:
+    """CSV and TSV, compressed or not."""
+    suffix = rng.choice((".csv", ".csv", ".tsv"))
+    _load(_maybe_packed(rng, mutated(rng, _written(suffix)), folder / f"in{suffix}"))
+
+
+@target("parquet", share=2.0, prepare=lambda: _warm(".parquet"))
+def parquet(rng: random.Random, folder: Path) -> None:
+    """Parquet files."""
+    path = folder / "in.parquet"
+    path.write_bytes(mutated(rng, _written(".parquet")))
+    _load(path)
+
+
+@target("arrow", share=2.0, prepare=lambda: _warm(".arrow"))
+def arrow(rng: random.Random, folder: Path) -> None:
+    """Arrow files."""
+    path = folder / "in.arrow"
+    path.write_bytes(mutated(rng, _written(".arrow")))
+    _load(path)
+
+
+RUN = b"".join(b"q%d Q0 d%d %d %.3f tag\n" % (q, d, d, 9 - d) for q in range(3) for d in range(4))
+QRELS = b"".join(b"q%d 0 d%d %d\n" % (q, d, d % 3) for q in range(3) for d in range(4))
+SCORES = b"".join(b"%.4f\n" % (0.37 * at - 1) for at in range(12))
+CLICKS = b"session,query,document,position,clicked\n" + b"".join(
+    b"s%d,q%d,d%d,%d,%d\n" % (s, s % 2, p, p, (s + p) % 3 == 0)
+    for s in range(4)
+    for p in range(1, 4)
+)
+
+
+@target("trec-run")
+def trec_run(rng: random.Random, folder: Path) -> None:
+    """TREC runs."""
+    from leanrank.data.trec import load_run
+
+    run = load_run(_maybe_packed(rng, mutated(rng, RUN), folder / "in.run"))
+    assert np.isfinite(run.score).all()
+    assert len(run.score) == len(run.qid) == len(run.doc_id)
+
+
+@target("trec-qrels")
+def trec_qrels(rng: random.Random, folder: Path) -> None:
+    """TREC judgments."""
+    from leanrank.data.trec import load_qrels
+
+    qrels = load_qrels(_maybe_packed(rng, mutated(rng, QRELS), folder / "in.qrels"))
+    assert np.isfinite(qrels.label).all()
+
+
+@target("scores")
+def scores(rng: random.Random, folder: Path) -> None:
+    """Score files."""
+    from leanrank.cli.scores import read_scores
+
+    content = mutated(rng, SCORES)
+    read = read_scores(str(_maybe_packed(rng, content, folder / "in.txt")), 12, "the data")
+    assert np.isfinite(read).all()
+
+
+@target("clicks", prepare=lambda: _clicks(CLICKS, Path(tempfile.mkdtemp())))
+def clicks(rng: random.Random, folder: Path) -> None:
+    """Click logs with the features of their documents."""
+    _clicks(mutated(rng, CLICKS), folder)
+
+
+def _clicks(content: bytes, folder: Path) -> None:
+    from leanrank.data import click_preferences, read_clicks
+
+    (folder / "in.csv").write_bytes(content)
+    pairs = [(query, document) for query in ("q0", "q1") for document in ("d1", "d2", "d3")]
+    features = {
+        "query": [query for query, _ in pairs],
+        "document": [document for _, document in pairs],
+        "bm25": [0.5 * at for at in range(6)],
+    }
+    click_preferences(read_clicks(folder / "in.csv", features))

@@ -1,0 +1,162 @@
+"""Checkpoints, journals and model files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.harness import target
+from tests.fuzz.mutations import mutated, mutated_json
+
+GOLDEN = Path(__file__).parents[1] / "model" / "golden"
+SETTINGS = {"systems": ["domination", "rankboost"], "trials": 3, "measures": ("ndcg@10",)}
+
+
+def _rankers() -> list[Any]:
+    from leanrank.rankers import LCRA, PAMIR, SPD, MinBatSRank, RSRank
+
+    return [
+        MinBatSRank(l1="per_step", alpha=0.1),
+        *(SPD(n_steps=20), RSRank(n_steps=20), PAMIR(n_steps=20), LCRA(n_steps=10)),
+    ]
+
+
+def _chunks() -> list[Any]:
+    from leanrank.data import stream_ranking
+
+    return list(stream_ranking(12, 5, 4, queries_per_chunk=3, random_state=1))
+
+
+@lru_cache(maxsize=1)
+def _checkpoints() -> list[bytes]:
+    """One checkpoint per ranker, from the middle of a run."""
+    kept = []
+    for ranker in _rankers():
+        with tempfile.TemporaryDirectory() as folder:
+            ranker.fit_stream(_chunks(), checkpoint=f"{folder}/c", every=3)
+            kept.append(Path(folder, "c.previous").read_bytes())
+    return kept
+
+
+@target("checkpoint-bytes", prepare=_checkpoints)
+def checkpoint_bytes(rng: random.Random, folder: Path) -> None:
+    """A damaged checkpoint is refused."""
+    from leanrank._files import HeldFile
+    from leanrank.rankers.sampling.checkpoint import Checkpoint
+
+    whole = rng.choice(_checkpoints())
+    content = mutated(rng, whole)
+    (folder / "in").write_bytes(content)
+    with HeldFile(folder / "in") as held:
+        found = Checkpoint.load(held)
+    assert content == whole or (found is None and not content), "a damaged one was accepted"
+
+
+@target("checkpoint-values", share=2.0, prepare=_checkpoints)
+def checkpoint_values(rng: random.Random, folder: Path) -> None:
+    """A checkpoint that somebody wrote, with a right checksum, is refused or used without harm."""
+    which = rng.randrange(len(_rankers()))
+    _, text, arrays = _checkpoints()[which].split(b"\n", 2)
+    if rng.random() < 0.8:
+        text = json.dumps(mutated_json(rng, json.loads(text))).encode()
+    else:
+        arrays = mutated(rng, arrays)
+    body = text + b"\n" + arrays
+    digest = hashlib.sha256(body).hexdigest().encode()
+    (folder / "in").write_bytes(b"leanrank-checkpoint 2 " + digest + b"\n" + body)
+    with np.errstate(all="ignore"):
+        _rankers()[which].fit_stream(_chunks(), checkpoint=folder / "in", every=3)
+
+
+@lru_cache(maxsize=1)
+def _data() -> Any:
+    from leanrank.data import make_ranking
+
+    return make_ranking(10, 6, n_features=4, random_state=0)
+
+
+@lru_cache(maxsize=1)
+def _journal() -> bytes:
+    from leanrank.selection import tune
+
+    with tempfile.TemporaryDirectory() as folder:
+        tune(_data(), journal=f"{folder}/j", **SETTINGS)
+        return Path(folder, "j").read_bytes()
+
+
+def _entries(content: bytes) -> list[Any]:
+    return [json.loads(line)["entry"] for line in content.splitlines()]
+
+
+@target("journal-bytes", prepare=_journal)
+def journal_bytes(rng: random.Random, folder: Path) -> None:
+    """Of a damaged journal, at most whole trials from its beginning are used."""
+    from leanrank.selection.journal import Journal
+
+    header, *trials = _entries(_journal())
+    (folder / "in").write_bytes(mutated(rng, _journal()))
+    with Journal(folder / "in", header["settings"]) as journal:
+        assert journal.entries == trials[: len(journal.entries)], "a damaged one was accepted"
+
+
+@target("journal-values", share=2.0, prepare=_journal)
+def journal_values(rng: random.Random, folder: Path) -> None:
+    """Trials that somebody wrote, with right checksums, are refused or used without harm."""
+    from leanrank.selection import tune
+
+    header, *trials = _entries(_journal())
+    changed = mutated_json(rng, trials)
+    digest, lines = "", []
+    for entry in [header, *(changed if isinstance(changed, list) else [changed])]:
+        text = json.dumps(entry, separators=(",", ":"))
+        digest = hashlib.sha256((digest + text).encode()).hexdigest()
+        lines.append(f'{{"sha256":"{digest}","entry":{text}}}\n')
+    (folder / "in").write_text("".join(lines))
+    tune(_data(), journal=folder / "in", **SETTINGS)
+
+
+@lru_cache(maxsize=1)
+def _models() -> list[bytes]:
+    import leanrank.model  # noqa: F401
+
+    return [path.read_bytes() for path in sorted(GOLDEN.glob("*.json"))]
+
+
+@target("model-bytes", prepare=_models)
+def model_bytes(rng: random.Random, folder: Path) -> None:
+    """A model file is refused, or is a model that survives being written and read."""
+    _use_model(mutated(rng, rng.choice(_models())), folder)
+
+
+@target("model-values", prepare=_models)
+def model_values(rng: random.Random, folder: Path) -> None:
+    """The same for values of any kind in any place."""
+    document = json.loads(rng.choice(_models()))
+    for _ in range(rng.choice((1, 1, 2))):
+        document = mutated_json(rng, document)
+    _use_model(json.dumps(document).encode(), folder)
+
+
+def _use_model(content: bytes, folder: Path) -> None:
+    from leanrank.model import load_model
+
+    (folder / "in.json").write_bytes(content)
+    model = load_model(folder / "in.json")
+    model.save(folder / "out.json")
+    again = load_model(folder / "out.json")
+    assert again == model
+    if model.n_features <= 1000:
+        rows = np.arange(3.0 * model.n_features).reshape(3, -1)
+        qid = [0, 0, 1]
+        with np.errstate(all="ignore"):
+            same = np.array_equal(
+                model.predict(rows, qid=qid), again.predict(rows, qid=qid), equal_nan=True
+            )
+        assert same

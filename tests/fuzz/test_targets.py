@@ -1,0 +1,53 @@
+"""A few inputs for every target, the same on every run, and what the harness finds."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from leanrank.errors import InputError
+from tests.fuzz import rankers, readers, states  # noqa: F401  (they register their targets)
+from tests.fuzz.harness import TARGETS, Target, explore
+
+FEW = {"rankers": 12, "checkpoint-values": 60, "journal-values": 30}
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_some_inputs(name: str) -> None:
+    result = explore(TARGETS[name], seed=0, seconds=600.0, inputs=FEW.get(name, 200))
+    assert not result.findings, result.findings[0]
+    assert result.inputs == FEW.get(name, 200)
+    assert result.refused
+
+
+def broken(rng: random.Random, folder: Path) -> None:
+    kind = rng.randrange(8)
+    if kind == 0:
+        os.kill(os.getpid(), signal.SIGABRT)
+    elif kind == 1:
+        time.sleep(60)
+    elif kind == 2:
+        raise KeyError("raw")
+    elif kind == 3:
+        (folder / ".left").touch()
+    elif kind == 4:
+        raise InputError("a sentence")
+
+
+def test_the_harness_finds_crashes_hangs_raw_errors_and_files_left_behind() -> None:
+    one = Target("broken", broken, 0.3, 1.0, None)
+    result = explore(one, seed=1, seconds=60.0, inputs=40)
+    found = " ".join(each["what"] for each in result.findings)
+    for part in ("died of SIGABRT", "took more than 0.3 s", "KeyError: 'raw'", "left behind"):
+        assert part in found
+    assert result.inputs <= 40
+    assert result.accepted
+    assert result.refused
+    first = result.findings[0]
+    again = explore(one, seed=1, seconds=60.0, first=first["case"], inputs=1)
+    assert [each["what"] for each in again.findings] == [first["what"]]
