@@ -21,9 +21,7 @@ TARGET_SCALERS = {
 
 
 def fuse(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="TREC runs, one per retriever.")
-    ],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="TREC runs, one per retriever.")],
     qrels: Annotated[
         str,
         typer.Option(

@@ -194,7 +194,7 @@ def test_the_written_table_reads_back_the_same(ubi, tmp_path, suffix, monkeypatc
 @pytest.mark.parametrize(
     ("event", "problem"),
     [
-        ({"event": "rank"}, "line 2: event is 'rank': Metarank has ranking, interaction, item"),
+        ({"event": "rank"}, "line 2: the event is 'rank': Metarank has ranking, interaction, item"),
         (metarank_click("r", None), "line 2: the item is missing"),
         (metarank_click("r", "a") | {"timestamp": "soon"}, "line 2: the timestamp is 'soon': give"),
         (metarank_click("r", "a") | {"timestamp": 1e30}, "line 2: the timestamp is 1e+30"),

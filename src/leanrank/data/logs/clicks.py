@@ -12,7 +12,7 @@ import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank.data.clicks import ClickLog, read_clicks
-from leanrank.data.logs.records import SUFFIXES, Place, at, identifier, json_records, sources
+from leanrank.data.logs.records import SUFFIXES, Place, at, brief, identifier, json_records, sources
 from leanrank.data.logs.records import timestamp as moment
 from leanrank.data.ranking_data import counted
 from leanrank.errors import DataWarning, FileError, InputError, MissingDependencyError
@@ -246,7 +246,7 @@ def _ubi_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
     named = at(record, "event_attributes.object.object_id")
     ordinal = at(record, "event_attributes.position.ordinal")
     if ordinal is not None and (isinstance(ordinal, bool) or not isinstance(ordinal, int)):
-        raise place.fault(f"the ordinal of a click is {str(ordinal)[:40]!r}, not a whole number")
+        raise place.fault(f"the ordinal of a click is {brief(ordinal)}, not a whole number")
     if named is None and ordinal is None:
         raise place.fault("a click has neither object.object_id nor position.ordinal")
     if (time := record.get("timestamp")) is not None:
@@ -275,7 +275,7 @@ def _ubi_list(place: Place, record: Any) -> _Shown:
 def _metarank_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
     kind = record.get("event")
     if kind not in _EVENTS:
-        raise place.fault(f"event is {str(kind)[:40]!r}: Metarank has {', '.join(_EVENTS)}")
+        raise place.fault(f"the event is {brief(kind)}: Metarank has {', '.join(_EVENTS)}")
     if kind != "interaction" or record.get("type") not in actions:
         return None
     if (time := record.get("timestamp")) is not None:

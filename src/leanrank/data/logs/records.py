@@ -93,22 +93,22 @@ def identifier(value: Any, what: str, place: Place) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value.strip():
-        raise place.fault(f"the {what} is {_shown(value)}: an identifier is text or a whole number")
+        raise place.fault(f"the {what} is {brief(value)}: an identifier is text or a whole number")
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-        raise place.fault(f"the {what} {_shown(value)} holds a character that is no text")
+        raise place.fault(f"the {what} {brief(value)} holds a character that is no text")
     return value
 
 
 def number(value: Any, what: str, place: Place) -> float:
     """Return a finite number, given as a number or as text."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise place.fault(f"the {what} is {_shown(value)}, not a number")
+        raise place.fault(f"the {what} is {brief(value)}, not a number")
     try:
         real = decimal(value.strip()) if isinstance(value, str) else float(value)
     except OverflowError:
         real = math.inf
     if not math.isfinite(real):
-        raise place.fault(f"the {what} {_shown(value)} is not a finite number")
+        raise place.fault(f"the {what} {brief(value)} is not a finite number")
     return real
 
 
@@ -127,7 +127,7 @@ def timestamp(value: Any, place: Place) -> str:
         moment = moment.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise place.fault(
-            f"the timestamp is {_shown(value)}: give ISO 8601 or milliseconds since 1970"
+            f"the timestamp is {brief(value)}: give ISO 8601 or milliseconds since 1970"
         ) from None
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -186,7 +186,7 @@ def _objects(values: list[Any], name: str) -> Iterator[tuple[Place, dict[str, An
 
 def _checked(value: Any, place: Place) -> tuple[Place, dict[str, Any]]:
     if not isinstance(value, dict):
-        raise place.fault(f"expected a JSON object, found {_shown(value)}")
+        raise place.fault(f"expected a JSON object, found {brief(value)}")
     return place, value
 
 
@@ -201,8 +201,12 @@ def _bad_json(error: Exception, name: str, before: int | None) -> ParseError:
     return ParseError(f"this JSON cannot be used ({why})", path=name, line=line_or_none)
 
 
-def _shown(value: Any) -> str:
-    """Describe a value in a few words."""
+def brief(value: Any) -> str:
+    """Describe a value in a few words.
+
+    >>> brief(None), brief({}), brief("x")
+    ('missing', 'an object', "'x'")
+    """
     if isinstance(value, (dict, list)):
         return "a list" if isinstance(value, list) else "an object"
     text = "missing" if value is None else repr(value)
