@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from leanrank.data.trec import dump_qrels, dump_run
+from leanrank.data.trec import Run, dump_qrels, dump_run
 from tests.selection.test_fusion import made
 
 WORDS = ("fuse", "bm25.trec", "dense.trec.gz", "--qrels", "q.txt", "--no-curve")
@@ -32,6 +32,16 @@ def test_a_pipeline_for_opensearch(run, runs):
     weights = settings["combination"]["parameters"]["weights"]
     assert sum(weights) == pytest.approx(1.0)
     assert weights[0] > weights[1]
+
+
+def test_a_run_without_weight_is_named(run, runs):
+    made_runs, _ = made({"bm25": 0.6, "against": 0.6}, n_queries=20)
+    against = made_runs["against"]
+    dump_run(Run(against.qid, against.doc_id, -against.score), "against.trec")
+    words = ("--qrels", "q.txt", "--no-curve", "--target", "opensearch", "-o", "pipeline.json")
+    ran = run("fuse", "bm25.trec", "against.trec", *words)
+    assert "without  against: weight 0, leave out of the request" in ran.out
+    assert 'in this order: bm25"' in (runs / "pipeline.json").read_text()
 
 
 @pytest.mark.parametrize("target", ["elasticsearch", "qdrant"])

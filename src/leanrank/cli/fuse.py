@@ -191,7 +191,10 @@ def show(found: Fusion) -> None:
         "" if found.dual_gap is None else f", {found.loss}, duality gap {found.dual_gap:.1e}"
     )
     weights = ", ".join(f"{name} {weight:.3f}" for name, weight in found.weights.items())
-    facts = {"weights": weights, "chosen": how, "notes": "; ".join(found.notes)}
+    idle = [name for name, weight in found.weights.items() if weight == 0]
+    without = f"{', '.join(idle)}: weight 0, leave out of the request" if idle else ""
+    facts = {"weights": weights, "chosen": how, "without": without}
+    facts["notes"] = "; ".join(found.notes)
     console.print(screen.facts(facts))
     console.print()
     table = screen.plain_table("system", found.measure, "learned less this", "95% interval")
