@@ -35,7 +35,7 @@ def test_a_pipeline_for_opensearch(run, runs):
 
 
 def test_a_run_without_weight_is_named(run, runs):
-    made_runs, _ = made({"bm25": 0.6, "against": 0.6}, n_queries=20)
+    made_runs, _ = made({"bm25": 0.6, "against": 0.6}, n_queries=20, keep=12)
     against = made_runs["against"]
     dump_run(Run(against.qid, against.doc_id, -against.score), "against.trec")
     words = ("--qrels", "q.txt", "--no-curve", "--target", "opensearch", "-o", "pipeline.json")
