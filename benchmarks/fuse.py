@@ -9,7 +9,7 @@ URL, so that 21 to 40 go by stream, and the whole document is 37 to 40. Both rea
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,22 +28,27 @@ def run(options: Options) -> list[Table]:
     if options.data is None:
         raise SystemExit("benchmarks fuse needs MQ2008: give --data or set LEANRANK_DATA")
     folds = range(1, 2 if options.quick else 6)
-    tables = [_five_folds(options, title, columns, folds) for title, columns in COLUMNS.items()]
-    first = next(iter(COLUMNS.values()))
-    losses = Table("Loss of the learned weights, whole document, on the test parts")
-    tables.append(losses)
+    parts = {"folds": _systems, "losses": _losses, "curve": _learning_curve}
+    chosen = [options.only] if options.only else list(parts)[: 2 if options.quick else 3]
+    return [table for part in chosen for table in parts[part](options, folds)]
+
+
+def _systems(options: Options, folds: Sequence[int]) -> list[Table]:
+    return [_five_folds(options, title, columns, folds) for title, columns in COLUMNS.items()]
+
+
+def _losses(options: Options, folds: Sequence[int]) -> list[Table]:
+    table = Table("Loss of the learned weights, whole document, on the test parts")
     for loss in LOSSES[:1] if options.quick else LOSSES:
         start = time.perf_counter()
-        found = _test_values(options, first, folds, loss)
+        found = _test_values(options, COLUMNS["whole document"], folds, loss)
         means = {m: float(np.nanmean(found[m]["learned weights"])) for m in MEASURES}
-        losses.add(loss=loss, **means, seconds=time.perf_counter() - start)
-    if not options.quick:
-        tables.append(_learning_curve(options, first))
-    return tables
+        table.add(loss=loss, **means, seconds=time.perf_counter() - start)
+    return [table]
 
 
 def _five_folds(
-    options: Options, title: str, columns: Sequence[int], folds: Iterable[int]
+    options: Options, title: str, columns: Sequence[int], folds: Sequence[int]
 ) -> Table:
     table = Table(
         f"MQ2008, {title} (columns {', '.join(map(str, columns))}): learned on train and vali by "
@@ -63,7 +68,7 @@ def _five_folds(
 
 
 def _test_values(
-    options: Options, columns: Sequence[int], folds: Iterable[int], loss: str
+    options: Options, columns: Sequence[int], folds: Sequence[int], loss: str
 ) -> dict[str, dict[str, np.ndarray]]:
     """Return each measure of every system on the test queries of the folds."""
     found: dict[str, dict[str, list[np.ndarray]]] = {measure: {} for measure in MEASURES}
@@ -93,9 +98,9 @@ def fuse_without_learning(runs: dict[str, Run]) -> dict[str, Run]:
     return {name: Run(data.qid, data.doc_ids, of) for name, of in scores.items()}
 
 
-def _learning_curve(options: Options, columns: Sequence[int]) -> Table:
-    parts = [_load(options, fold, "test") for fold in range(1, 6)]
-    found = fuse(_runs(parts, columns), _qrels(parts))
+def _learning_curve(options: Options, folds: Sequence[int]) -> list[Table]:
+    parts = [_load(options, fold, "test") for fold in folds]
+    found = fuse(_runs(parts, COLUMNS["whole document"]), _qrels(parts))
     table = Table(
         "Learning curve: all test parts as one set, nested cross-validation, ndcg@10",
         note=f"{found.curve_sentence()} {found.verdict()}",
@@ -107,7 +112,7 @@ def _learning_curve(options: Options, columns: Sequence[int]) -> Table:
             mean=f"{point.mean:.4f}",
             difference=f"{point.against_all.difference:+.4f} ({low:+.4f} to {high:+.4f})",
         )
-    return table
+    return [table]
 
 
 def _load(options: Options, fold: int, part: str) -> RankingData:
