@@ -1,4 +1,4 @@
-"""The walk of docs/engines.md: an engine's log and ratings in, a model out."""
+"""The walk of docs/engines.md: an engine's log and ratings in, a verified export out."""
 
 import runpy
 from pathlib import Path
@@ -40,3 +40,10 @@ def test_feature_log_and_ratings_to_a_model(run, folder, monkeypatch):
     assert run("predict", "m.json", "test.parquet", "-o", "scores.txt").code == 0
     ran = run("evaluate", "test.parquet", "scores.txt")
     assert float(ran.out.split("ndcg@10")[1].split()[0]) > 0.75
+    ran = run("export", "m.json", "--to", "opensearch-ltr", "-o", "ltr.json")
+    assert (ran.code, ran.err) == (0, "")
+    for target in ("opensearch-ltr", "sql:sqlite"):
+        ran = run("verify", "m.json", "--target", target, "test.parquet")
+        assert (ran.code, ran.err) == (0, "")
+        assert "documents           780 in 40 queries" in ran.out
+        assert "orders changed      0 (" in ran.out
