@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -248,3 +249,17 @@ class TestRefusals:
         with pytest.raises(InputError, match=r"sql:sqlite cannot take more than 900 features"):
             export_model(wide, "sql:sqlite")
         assert len(export_model(wide, "c")) > 901
+
+
+def test_the_guide_lists_every_target():
+    guide = (Path(__file__).parents[3] / "docs" / "export.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| .* \| (yes|no) \| (.+?) \| (float\d\d) \|", guide, re.M)
+    assert rows == [
+        (
+            target.name,
+            "yes" if target.steps else "no",
+            ", ".join(kind.removeprefix("query-") for kind in target.scalers) or "no",
+            "float32" if target.single else "float64",
+        )
+        for target in TARGETS.values()
+    ]

@@ -24,6 +24,11 @@ ENGINES = {
 
 @pytest.fixture(scope="module")
 def data():
+    return documents()
+
+
+def documents():
+    """Read the documents that were ranked."""
     with gzip.open(FOLDER / "documents.csv.gz", "rt") as stream:
         header, *rows = csv.reader(stream)
     X = np.array([row[1:] for row in rows], dtype=np.float64)
