@@ -60,6 +60,9 @@ def _five_folds(
         row: dict[str, object] = {"system": system}
         for measure, values in found.items():
             row[measure] = f"{np.nanmean(values[system]):.4f}"
+            if system == "learned weights":
+                row[f"difference in {measure}"] = ""
+                continue
             one = compare_values(values[system], values["learned weights"], measure=measure)
             low, high = one.interval
             row[f"difference in {measure}"] = f"{one.difference:+.4f} ({low:+.4f} to {high:+.4f})"

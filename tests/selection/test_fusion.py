@@ -107,6 +107,13 @@ def test_noise_is_not_sold_as_a_gain():
     assert "needs no judgments" in found.verdict()
 
 
+def test_a_run_that_does_as_well_alone_is_named():
+    runs, qrels = made({"good": 0.5, "noise": np.inf, "more": np.inf}, keep=12)
+    found = fuse(runs, qrels, curve=False, **FEW)
+    assert found.verdict().startswith("The learned weights beat reciprocal rank fusion by +0.")
+    assert " They do not beat good alone (" in found.verdict()
+
+
 def test_same_seed_same_result():
     runs, qrels = made({"a": 0.7, "b": 2.0})
     first, second = (fuse(runs, qrels, random_state=3, **FEW) for _ in range(2))

@@ -110,25 +110,37 @@ class Fusion:
         return Run(pool.data.qid, pool.data.doc_ids, scores)
 
     def verdict(self) -> str:
-        """Say whether learning paid, beside reciprocal rank fusion."""
-        against = self.comparisons[RRF]
-        sign = better_sign(self.measure)
-        low, high = sorted(sign * end for end in against.interval)
-        figures = (
-            f"by {against.difference:+.4f} {self.measure} (95% interval {against.interval[0]:+.4f} "
-            f"to {against.interval[1]:+.4f}, {self.n_queries:,} queries)"
-        )
-        if low > 0:
-            return f"The learned weights beat reciprocal rank fusion {figures}."
-        if high < 0:
+        """Say whether learning paid, beside reciprocal rank fusion and beside the best run."""
+        better, figures = self._against(RRF)
+        figures = f"by {figures}, {self.n_queries:,} queries)"
+        if better < 0:
             return (
                 f"The learned weights are worse than reciprocal rank fusion {figures}: use that, "
                 "it needs no judgments."
             )
-        return (
-            f"The learned weights do not beat reciprocal rank fusion: they differ {figures}. Use "
-            "that, which needs no judgments, or judge more queries."
+        if better == 0:
+            return (
+                f"The learned weights do not beat reciprocal rank fusion: they differ {figures}. "
+                "Use that, which needs no judgments, or judge more queries."
+            )
+        said = f"The learned weights beat reciprocal rank fusion {figures}."
+        sign = better_sign(self.measure)
+        best = max(self.comparisons, key=lambda name: sign * self.means[name])
+        better, figures = self._against(best)
+        if best != RRF and better <= 0:
+            said += f" They do not beat {best} ({figures.replace(' (', ', ', 1)})."
+        return said
+
+    def _against(self, system: str) -> tuple[int, str]:
+        """Return 1, 0 or −1 for better, undecided or worse than a system, and the difference."""
+        against = self.comparisons[system]
+        sign = better_sign(self.measure)
+        low, high = sorted(sign * end for end in against.interval)
+        text = (
+            f"{against.difference:+.4f} {self.measure} (95% interval {against.interval[0]:+.4f} to "
+            f"{against.interval[1]:+.4f}"
         )
+        return int(low > 0) - int(high < 0), text
 
     def curve_sentence(self) -> str:
         """Say how close few judged queries come to all of them."""
