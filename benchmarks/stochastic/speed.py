@@ -169,7 +169,7 @@ def _minbatsrank(train: RankingData) -> Learner:
         ranker = MinBatSRank(epochs=budget, random_state=seed, l1="per_step", **setting)
         return _timed(lambda: ranker.fit(train).coef_)
 
-    settings = [{"alpha": a, "gamma": g} for a in (1e-3, 1e-2) for g in (0.1, 1.0)]
+    settings = [{"alpha": a, "eta0": g} for a in (1e-3, 1e-2) for g in (0.1, 1.0)]
     return Learner("leanrank MinBatSRank", settings, PASSES, "passes", len(train), learn)
 
 

@@ -178,7 +178,7 @@ def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
 _L1 = AlphaPath(n_alphas=20, alpha_min_ratio=1e-3)
 _L1_DENSE = AlphaPath(n_alphas=30, alpha_min_ratio=3e-3)
 _L2 = AlphaPath(alphas=decades(-6, 2))
-_FTRL = {"alpha": (0.3, 0.1, 0.03, 0.01, 0.003), "gamma": (0.1, 1.0, 10.0)}
+_FTRL = {"alpha": (0.3, 0.1, 0.03, 0.01, 0.003), "eta0": (0.1, 1.0, 10.0)}
 _WEAK = {"signs": (1, 0), "repeats": ("progress", "always", "never")}
 _SEEDED = {"random_state": 0}
 _PASSES = {"epochs": 5, "random_state": 0}

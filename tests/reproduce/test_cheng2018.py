@@ -16,13 +16,13 @@ from leanrank.reproduce.cheng2018 import SETS, learn
 from leanrank.reproduce.cheng2018_systems import MEANS, PLAIN, System
 
 PRINTED = published("cheng2018")
-SMALL = System("MinBatSRank", "minbatsrank", {"gamma": (1.0, 0.1), "alpha": (0.3, 0.05)}, True)
+SMALL = System("MinBatSRank", "minbatsrank", {"eta0": (1.0, 0.1), "alpha": (0.3, 0.05)}, True)
 SYSTEMS = (
     System("SparseRank", "sparserank", {"alpha": (0.1, 0.01)}, about="a few"),
-    System("MinBatSRank, plain sums", "minbatsrank", {"gamma": (0.1,), "alpha": (1e9, 20.0)},
+    System("MinBatSRank, plain sums", "minbatsrank", {"eta0": (0.1,), "alpha": (1e9, 20.0)},
            True, {"relative": False, "normalize": "none"}),
     SMALL,
-    System("Nonfea", "minbatsrank", {"gamma": (1e9,), "alpha": (0.0,)}, True,
+    System("Nonfea", "minbatsrank", {"eta0": (1e9,), "alpha": (0.0,)}, True,
            {"rates": "uniform"}),
     System("ListNet", "listnet", {"alpha": (0.01,)}, fixed={"l1_ratio": 0.0}),
 )  # fmt: skip
@@ -110,7 +110,7 @@ def test_choice_and_measures_against_brute_force(public_sets):
             best, quality = None, -1.0
             for gamma in (1.0, 0.1):
                 for alpha in (0.3, 0.05):
-                    r = MinBatSRank(alpha, gamma=gamma, random_state=seed).fit(train)
+                    r = MinBatSRank(alpha, eta0=gamma, random_state=seed).fit(train)
                     names = ["map", "ndcg@10"]
                     found = evaluate(vali, r.predict(vali), measures=names, convention="letor3")
                     if sum(found.means.values()) > quality:
@@ -128,7 +128,7 @@ def test_choice_and_measures_against_brute_force(public_sets):
 
 def test_the_grids_are_the_papers(public_sets):
     cells = [{**PLAIN.fixed, **point} for point in Space("", {}, PLAIN.grid).settings()]
-    assert {c["gamma"] for c in cells} == {2.0**e for e in range(-10, 2)}
+    assert {c["eta0"] for c in cells} == {2.0**e for e in range(-10, 2)}
     assert {c["alpha"] for c in cells} == {2.0**e for e in range(-2, 16)}
     assert len(cells) == 12 * 18
     assert all(c["normalize"] == "none" and not c["relative"] for c in cells)
@@ -168,7 +168,7 @@ def test_ohsumed_reaches_the_expected_figures(data_dir):
     few = System(
         MEANS.label,
         MEANS.ranker,
-        {"gamma": (0.5, 0.125), "alpha": (0.5, 0.35, 0.25, 0.18)},
+        {"eta0": (0.5, 0.125), "alpha": (0.5, 0.35, 0.25, 0.18)},
         True,
     )
     outcome = learn(few, folds, (0, 1, 2), make_executor(2))

@@ -31,7 +31,7 @@ MEASURES = ("map", "p@10", "domination_error", "all_pairs_error")
 
 
 class TopicRanker(BaseEstimator):
-    """Fit one ranking function a topic on documents that all topics share.
+    """Fit one ranking function per topic on documents that all topics share.
 
     Each topic is a ranking task over the whole collection: its documents against all the others. X
     and its column form are held once, whatever the number of topics.
@@ -184,7 +184,7 @@ class TopicRanker(BaseEstimator):
         Y: Matrix,
         held_out: tuple[Matrix, Matrix] | None,
     ) -> list[_Fit]:
-        """Fit one problem a topic over a design that all share."""
+        """Fit one problem per topic over a design that all share."""
         ranker._check_stopping()
         topics = range(Y.shape[1])
         outer = make_executor(self.n_jobs if len(topics) > 1 else None)
@@ -325,7 +325,7 @@ def _fit_topic(ranker: PenalizedRanker, problem: Problem) -> _Fit:
 
 
 def _top(ranker: PenalizedRanker, problem: Problem) -> float:
-    """Give the smallest alpha that leaves a topic's model empty."""
+    """Return the smallest alpha that leaves a topic's model empty."""
     top = ranker._alpha_max(problem)[0]
     if not np.isfinite(top):
         raise InputError("no alpha empties a model without an ℓ1 penalty: give alphas")

@@ -47,7 +47,7 @@ class System:
 PLAIN = System(
     "MinBatSRank, plain sums",
     "minbatsrank",
-    {"gamma": PAPER_GAMMAS, "alpha": PAPER_LAMBDAS},
+    {"eta0": PAPER_GAMMAS, "alpha": PAPER_LAMBDAS},
     seeded=True,
     fixed=SUMS,
     about="the loss of a query summed over its pairs, γ and λ from the paper's grids, ρ = 1; one "
@@ -56,14 +56,14 @@ PLAIN = System(
 MEANS = System(
     "MinBatSRank",
     "minbatsrank",
-    {"gamma": GAMMAS, "alpha": SHARES},
+    {"eta0": GAMMAS, "alpha": SHARES},
     seeded=True,
     about="the loss of a query averaged over its pairs, λ as a share of λ_max, ten passes",
 )
 NONFEA_PLAIN = System(
     "Nonfea, plain sums",
     "minbatsrank",
-    {"gamma": (1.0, *PAPER_GAMMAS[3::2]), "alpha": PAPER_LAMBDAS[::2]},
+    {"eta0": (1.0, *PAPER_GAMMAS[3::2]), "alpha": PAPER_LAMBDAS[::2]},
     seeded=True,
     fixed={**SUMS, "rates": "uniform"},
     about="rates γ/√t for all features; γ = 1 is the paper's",
@@ -71,7 +71,7 @@ NONFEA_PLAIN = System(
 NONFEA_MEANS = System(
     "Nonfea",
     "minbatsrank",
-    {"gamma": GAMMAS, "alpha": SHARES},
+    {"eta0": GAMMAS, "alpha": SHARES},
     seeded=True,
     fixed={"rates": "uniform"},
     about="rates γ/√t for all features, losses averaged over pairs",
@@ -79,7 +79,7 @@ NONFEA_MEANS = System(
 LISTWISE = System(
     "MinBatSRank, ListNet loss",
     "minbatsrank",
-    {"gamma": GAMMAS, "alpha": SHARES},
+    {"eta0": GAMMAS, "alpha": SHARES},
     seeded=True,
     fixed={"loss": "listnet"},
     about="the sparse stochastic listwise ranker that the paper leaves to the future",

@@ -6,7 +6,6 @@ from scipy.sparse import csr_array
 
 from leanrank import RankRLS
 from leanrank.errors import InputError
-from leanrank.solvers.least_squares import ridge
 
 SIZES = np.array([5, 1, 8, 2, 14])
 N = int(SIZES.sum())
@@ -130,13 +129,6 @@ def test_more_features_than_documents_fits_exactly_without_penalty():
     away = fitted.predict(X) - y
     for q in range(len(SIZES)):
         assert np.ptp(away[qid == q]) < 1e-8
-
-
-def test_conjugate_gradients_beyond_the_largest_factorisation(monkeypatch):
-    X, y, qid = example(n_features=20)
-    factorised = RankRLS(0.01).fit(X, y, qid).coef_
-    monkeypatch.setattr(ridge, "LARGEST_FACTORISATION", 19)
-    assert np.allclose(RankRLS(0.01).fit(X, y, qid).coef_, factorised, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [-1, np.nan, np.inf, "1", None, True])

@@ -62,7 +62,7 @@ def test_the_objective_falls_round_by_round(data, penalty, loss):
 
 def test_the_first_round_is_the_l1_ranksvm(data):
     plain = RankSVM(0.02, 1.0).fit(data.X, data.y, qid=data.qid)
-    one = fit(data, rounds=1)
+    one = fit(data, n_rounds=1)
     np.testing.assert_allclose(one.coef_, plain.coef_, atol=1e-8)
 
 
@@ -129,8 +129,8 @@ def test_it_learns_from_preferences(data):
         ({"p": 1.0}, "p=1.0"),
         ({"epsilon": 0}, "epsilon=0"),
         ({"gamma": 0, "penalty": "mcp"}, "gamma=0"),
-        ({"rounds": 0}, "rounds=0"),
-        ({"rounds": 2.5}, "rounds=2.5"),
+        ({"n_rounds": 0}, "n_rounds=0"),
+        ({"n_rounds": 2.5}, "n_rounds=2.5"),
         ({"l1_ratio": 0}, "l1_ratio"),
         ({"loss": "hinge"}, "hinge"),
         ({"loss": "nothing"}, "there is no loss 'nothing'"),

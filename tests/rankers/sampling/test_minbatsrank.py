@@ -18,7 +18,7 @@ from leanrank.rankers.sampling import minbatsrank, stochastic
 RANKERS = [
     MinBatSRank(),
     MinBatSRank(loss="domination", rates="uniform", l1="per_step"),
-    MinBatSRank(0.01, loss="listnet", normalize="none", gamma=0.1),
+    MinBatSRank(0.01, loss="listnet", normalize="none", eta0=0.1),
     MinBatSRank(batch_pairs=20),
 ]
 
@@ -183,7 +183,7 @@ def test_early_stopping_keeps_the_best_pass():
         assert ranker.n_iter_ == len(values) < 40
         assert ranker.n_iter_ == ranker.best_epoch_ + 3
         shorter = MinBatSRank(
-            ranker.alpha_, relative=False, epochs=ranker.best_epoch_, gamma=1.0
+            ranker.alpha_, relative=False, epochs=ranker.best_epoch_, eta0=1.0
         ).fit(train)
         assert np.array_equal(shorter.coef_, ranker.coef_)
 
@@ -229,7 +229,7 @@ def test_progress(capsys):
     ("parameters", "words"),
     [
         ({"alpha": -1}, "alpha=-1"),
-        ({"gamma": 0}, "gamma=0"),
+        ({"eta0": 0}, "eta0=0"),
         ({"rho": -0.1}, "rho=-0.1"),
         ({"rates": "fast"}, "rates='fast'"),
         ({"l1": "all"}, "l1='all'"),
@@ -255,8 +255,8 @@ def test_wrong_validation():
 def test_plain_sums_with_uniform_rates_diverge_with_a_sentence():
     data = problem()
     large = RankingData(1e4 * data.X, data.y, data.qid)
-    ranker = MinBatSRank(0.0, rates="uniform", normalize="none", gamma=100.0, epochs=50)
-    with pytest.raises(InputError, match="lower gamma"):
+    ranker = MinBatSRank(0.0, rates="uniform", normalize="none", eta0=100.0, epochs=50)
+    with pytest.raises(InputError, match="lower eta0"):
         ranker.fit(large)
 
 

@@ -84,9 +84,9 @@ def test_partial_fit_goes_on(data):
 def test_validation_keeps_the_best_pass(data):
     train, vali = data.queries[:20], data.queries[20:]
     ranker = PAMIR(0.5, n_steps=200, epochs=15).fit(train, validation=vali)
-    curve = [entry["map"] for entry in ranker.history_]
+    curve = [entry["ndcg@10"] for entry in ranker.history_]
     assert ranker.best_epoch_ == int(np.argmax(curve)) + 1
-    found = evaluate(vali, ranker.predict(vali), measures="map")["map"]
+    found = evaluate(vali, ranker.predict(vali), measures="ndcg@10")["ndcg@10"]
     assert found == pytest.approx(max(curve))
     stopped = PAMIR(0.5, n_steps=200, epochs=15, patience=1).fit(train, validation=vali)
     assert stopped.n_iter_ <= 15

@@ -50,19 +50,12 @@ def brute_force(X, direction):
 )
 def test_the_best_cut_of_all(seed, n_rows, n_features, missing, sparse, dtype, coded):
     """Features with few values are coded, those with many sorted into bins: here of any number."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not coded:
-            patch.setattr("leanrank.solvers.boosting.threshold_columns.MOST_CODES", 3)
-            patch.setattr("leanrank.solvers.boosting._sorted_column.N_BINS", 1 + seed % 7)
-        check_best_cut(seed, n_rows, n_features, missing, sparse, dtype)
-
-
-def check_best_cut(seed, n_rows, n_features, missing, sparse, dtype):
+    sizes = {} if coded else {"most_codes": 3, "n_bins": 1 + seed % 7}
     rng = np.random.default_rng(seed)
     X = make_matrix(rng, n_rows, n_features, missing=missing, dtype=dtype)
     direction = rng.normal(size=n_rows)
     direction -= direction.mean()  # as a score gradient: it adds up to zero
-    columns = ThresholdColumns(csr_array(X) if sparse else X, None, SerialExecutor())
+    columns = ThresholdColumns(csr_array(X) if sparse else X, None, SerialExecutor(), **sizes)
     cut = columns.best(direction)
     expected = brute_force(X, direction)
     if cut is None:
@@ -113,14 +106,13 @@ def test_threads_find_the_same_bits():
     assert cuts[0] == cuts[1] == cuts[2]
 
 
-def test_sorted_and_coded_columns_find_the_same(monkeypatch):
+def test_sorted_and_coded_columns_find_the_same():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(5000, 6)).round(3)
     X[rng.random(X.shape) < 0.1] = np.nan
     weight = rng.integers(0, 2, size=5000).astype(float)
     coded = ThresholdColumns(X, None, SerialExecutor(), weight)
-    monkeypatch.setattr("leanrank.solvers.boosting.threshold_columns.MOST_CODES", 3)
-    binned = ThresholdColumns(X, None, SerialExecutor(), weight)
+    binned = ThresholdColumns(X, None, SerialExecutor(), weight, most_codes=3)
     assert binned.n_bytes > coded.n_bytes
     for _ in range(20):
         direction = weight * rng.normal(size=5000) * rng.random()
@@ -158,13 +150,13 @@ def test_weights_count_as_repetition():
 
 
 @pytest.mark.parametrize(("sparse", "most"), [(False, 65536), (True, 65536), (False, 3)])
-def test_documents_of_weight_zero_make_no_threshold(sparse, most, monkeypatch):
-    monkeypatch.setattr("leanrank.solvers.boosting.threshold_columns.MOST_CODES", most)
+def test_documents_of_weight_zero_make_no_threshold(sparse, most):
     X = np.array([[0.0, 1.0], [0.0, 3.0], [7.0, 2.0], [4.0, 0.0], [np.nan, np.nan]])
     weight = np.array([1.0, 1.0, 0.0, 1.0, 0.0])
     direction = np.array([-0.5, 0.1, 0.0, 0.4, 0.0])
     given = csr_array(X) if sparse else X
-    cut = ThresholdColumns(given, None, SerialExecutor(), weight).best(direction)
+    columns = ThresholdColumns(given, None, SerialExecutor(), weight, most_codes=most)
+    cut = columns.best(direction)
     assert cut == Cut(pytest.approx(0.4), 0, 2.0, 0)
     without = ThresholdColumns(X[weight > 0], None, SerialExecutor()).best(direction[weight > 0])
     assert cut == without

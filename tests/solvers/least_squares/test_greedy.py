@@ -82,10 +82,10 @@ def test_random_problems(seed, kind, sparse, power):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_bits_on_any_number_of_threads(kind, monkeypatch):
-    monkeypatch.setattr(greedy, "NUMBERS_PER_RANGE", 64)
-    monkeypatch.setattr(greedy, "COLUMNS_AT_ONCE", 3)
-    X, plan = random_problem(np.random.default_rng(3), n=11, sizes=[6] * 20)
+def test_the_same_bits_on_any_number_of_threads(kind):
+    X, plan = random_problem(np.random.default_rng(3), n=70, sizes=[6] * 700)
+    assert X.size > 2 * greedy.NUMBERS_PER_RANGE
+    assert X.shape[1] > 2 * greedy.COLUMNS_AT_ONCE
     runs = []
     for jobs in (1, 4):
         state = make_state(kind, centred_of(X, plan), 0.5, make_executor(jobs))

@@ -11,7 +11,6 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.problem.memory import Problem
-from leanrank.solvers.least_squares import ridge
 from leanrank.solvers.least_squares.ridge import solve_ridge
 
 pytestmark = pytest.mark.filterwarnings("error")  # no warning from LAPACK reaches the user
@@ -117,30 +116,27 @@ def test_conjugate_gradients_reach_the_factorised_solution(monkeypatch, sparse, 
     X = csr_array(X) if sparse else X
     problem = problem_of(X, offset=True)
     factorised = solve_ridge(problem, alpha)
-    monkeypatch.setattr(ridge, "LARGEST_FACTORISATION", 29)
     monkeypatch.setattr(Problem, "hessian", None)  # would fail if it were asked for
-    iterated = solve_ridge(problem, alpha)
+    iterated = solve_ridge(problem, alpha, largest=29)
     assert np.allclose(iterated, factorised, rtol=1e-6, atol=1e-8 * np.abs(factorised).max())
 
 
-def test_conjugate_gradients_without_penalty_give_the_least_norm(monkeypatch):
+def test_conjugate_gradients_without_penalty_give_the_least_norm():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(60, 6))
     X = np.hstack([X, X])
     problem = problem_of(X)
-    monkeypatch.setattr(ridge, "LARGEST_FACTORISATION", 1)
     A, b = centred(problem, X)
-    assert np.allclose(solve_ridge(problem, 0.0), np.linalg.pinv(A) @ b, atol=1e-8)
+    assert np.allclose(solve_ridge(problem, 0.0, largest=1), np.linalg.pinv(A) @ b, atol=1e-8)
 
 
-def test_conjugate_gradients_that_do_not_finish_say_so(monkeypatch):
+def test_conjugate_gradients_that_do_not_finish_say_so():
     X = np.random.default_rng(8).normal(size=(60, 6))
-    monkeypatch.setattr(ridge, "LARGEST_FACTORISATION", 1)
     with (
         warnings.catch_warnings(),
         pytest.warns(ConvergenceWarning, match="raise alpha or bring the features to one scale"),
     ):
-        solve_ridge(problem_of(X), 1e-3, tol=1e-300)
+        solve_ridge(problem_of(X), 1e-3, tol=1e-300, largest=1)
 
 
 def test_a_loss_without_curvature_is_refused_by_name():

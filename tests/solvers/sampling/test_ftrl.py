@@ -299,7 +299,7 @@ def test_divergence_is_told():
     X, y, ptr = blocks(10, density=1.0)
     batches = make_batches(1e6 * X, Labels(y, ptr, normalize="none"), get_loss("squared-hinge"))
     state = FTRLState.start(FTRLRule(0.0, 2.0, uniform=True), X.shape[1])
-    with pytest.raises(InputError, match="lower gamma"):
+    with pytest.raises(InputError, match="lower eta0"):
         ftrl_pass(state, batches, np.tile(batches.active, 200))
 
 

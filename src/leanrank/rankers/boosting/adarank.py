@@ -35,7 +35,7 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
         many of, count as in all their orders on average; the LETOR conventions credit a weak ranker
         with the order of the file.
     signs : array-like or int, default=1
-        One of −1, 0, 1 a feature, or one for all: 1 uses features as they are, as published; −1
+        One of −1, 0, 1 per feature, or one for all: 1 uses features as they are, as published; −1
         turned over; 0 both.
     repeats : {"progress", "always", "never"}, default="progress"
         When a feature may be taken again. The weights of the queries move little, so that the

@@ -177,7 +177,7 @@ class RankBoost(BoostedRanker):
         return self._model.sparsity
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> BoostedModel:
-        """Give the weak rankers as a plain model, which can be saved, sent and exported."""
+        """Return the weak rankers as a plain model, which can be saved, sent and exported."""
         check_is_fitted(self, "weak_rankers_")
         return self._sum_of(self.weak_rankers_, {**self._provenance(), **(provenance or {})})
 
@@ -196,7 +196,7 @@ class RankBoost(BoostedRanker):
 
 
 def _counted(data: RankingData, scale: FloatArray) -> FloatArray | None:
-    """Give the weight of each document, 0 in a query that does not take part; None if all are 1."""
+    """Return each document's weight, 0 in a query that does not take part; None if all are 1."""
     if data.sample_weight is None and (scale > 0).all():
         return None
     taking_part = np.repeat(scale > 0, np.diff(data.query_ptr))

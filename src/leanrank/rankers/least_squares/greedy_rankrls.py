@@ -17,7 +17,7 @@ from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.metrics.judge import RULES
+from leanrank.metrics.judge import check_rule
 from leanrank.rankers.base import check_number, validated_matrix
 from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.least_squares.held_out import (
@@ -85,7 +85,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         What each feature costs: choose by gain per cost.
     budget : float, optional
         What the features may cost together; with "auto" they are added while they are affordable.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         For ``candidates``.
     n_jobs : int, optional
         Threads; the result does not depend on it.
@@ -142,7 +142,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         candidates: int | None = None,
         costs: Any = None,
         budget: float | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -232,7 +232,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         return self
 
     def measure_path(
-        self, X: Any, y: Any = None, qid: Any = None, *, measure: str = "map",
+        self, X: Any, y: Any = None, qid: Any = None, *, measure: str = "ndcg@10",
         convention: str = "standard",
     ) -> FloatArray:  # fmt: skip
         """Measure every size on validation data; returns one mean per size.
@@ -273,10 +273,10 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
             "criterion": ("lqo", "training"),
             "memory": ("standard", "low"),
             "fitting": ("pre", "back"),
-            "rule": RULES,
         }.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name}={getattr(self, name)!r} must be one of {known}")
+        check_rule(self.rule)
         if self.budget is not None and self.costs is None:
             raise InputError("budget needs costs: give what each feature costs")
 

@@ -54,7 +54,7 @@ def measure_scores(
 
 
 def warn_of_single_query(centred: Centred, what: str) -> None:
-    """Say that leave-query-out has nothing to go by."""
+    """Warn that leave-query-out has nothing to go by."""
     if centred.only_query >= 0:
         warnings.warn(
             "only one query has labels that differ, and without it there is no model, so "

@@ -39,7 +39,7 @@ class KernelRankRLS(BaseRanker):
         Strength of the penalty, above 0. With ``normalize="none"`` it is the paper's λ.
     kernel : {"linear", "poly", "rbf", "precomputed"}, default="rbf"
         "precomputed": X is the kernel matrix of the documents in the order given; to predict, one
-        row a new document and one column a training document.
+        row per new document and one column per training document.
     gamma : float, optional
         Of "poly" and "rbf"; by default one over the number of features.
     degree : int, default=3
@@ -53,7 +53,7 @@ class KernelRankRLS(BaseRanker):
     Attributes
     ----------
     dual_coef_ : array
-        One coefficient a training document, those of queries in which nothing differs are 0.
+        One coefficient per training document, those of queries in which nothing differs are 0.
     X_fit_ : array or CSR array
         The training documents, grouped by query as ``dual_coef_`` is.
 

@@ -34,7 +34,7 @@ class RankRLSCV(BaseLinearRanker):
     ----------
     alphas : iterable of float, default=1e-6 … 1e2 by factors of ten
         Positive strengths to choose from.
-    measure : str, default="map"
+    measure : str, default="ndcg@10"
         Any measure of :func:`leanrank.metrics.evaluate`, or "loss" for the squared loss itself.
     convention : str, default="standard"
         How the measure treats ties, short lists and so on.
@@ -68,7 +68,7 @@ class RankRLSCV(BaseLinearRanker):
         self,
         alphas: Iterable[float] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0),
         *,
-        measure: str = "map",
+        measure: str = "ndcg@10",
         convention: str = "standard",
         rule: str = "best",
         normalize: str = "query",

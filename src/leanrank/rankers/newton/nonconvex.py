@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray
@@ -14,6 +13,7 @@ from leanrank.penalties.concave import ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import Problem
 from leanrank.rankers.base import check_number
+from leanrank.rankers.inputs import check_whole
 from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
 from leanrank.solvers.first_order.majorise import solve_majorise
 from leanrank.solvers.newton.solver import Solution
@@ -46,7 +46,7 @@ class NonconvexRankSVM(PenalizedRanker):
         For "adaptive": the exponent, 1 by default.
     epsilon : float, default=0.01
         Smooths "lp", "log" and "adaptive" at zero; weights well below it count as small.
-    rounds : int, default=10
+    n_rounds : int, default=10
         Most weighted problems; it ends sooner where the objective has settled.
     loss : str, default="squared-hinge"
         Any loss that Newton's method can minimise: also "logistic", "exponential", "domination",
@@ -105,7 +105,7 @@ class NonconvexRankSVM(PenalizedRanker):
         p: float = 0.5,
         gamma: float | None = None,
         epsilon: float = 0.01,
-        rounds: int = 10,
+        n_rounds: int = 10,
         loss: str = "squared-hinge",
         normalize: str = "query",
         penalty_factors: Any = None,
@@ -123,7 +123,7 @@ class NonconvexRankSVM(PenalizedRanker):
         self.p = p
         self.gamma = gamma
         self.epsilon = epsilon
-        self.rounds = rounds
+        self.n_rounds = n_rounds
         self.loss = loss
         self.normalize = normalize
         self.penalty_factors = penalty_factors
@@ -159,15 +159,12 @@ class NonconvexRankSVM(PenalizedRanker):
     def _solve(
         self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None
     ) -> Solution:
-        rounds = self.rounds
-        whole = isinstance(rounds, (int, np.integer)) and not isinstance(rounds, bool)
-        if not whole or rounds < 1:
-            raise InputError(f"rounds={rounds!r} must be a positive whole number")
+        rounds = check_whole("n_rounds", self.n_rounds)
         return solve_majorise(
             problem,
             penalty,
             w=w,
-            rounds=min(rounds, ADAPTIVE_ROUNDS) if self.penalty == "adaptive" else int(rounds),
+            rounds=min(rounds, ADAPTIVE_ROUNDS) if self.penalty == "adaptive" else rounds,
             tol=self.tol,
             max_iter=self.max_iter,
             callback=callback,

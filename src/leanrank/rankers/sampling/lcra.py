@@ -174,7 +174,7 @@ class LCRA(SampledPairRanker):
 
     @property
     def view_coefs_(self) -> FloatArray:
-        """The weights of each view after the last step, one view a row."""
+        """The weights of each view after the last step, one view per row."""
         check_is_fitted(self, "coef_")
         weights: FloatArray = self.state_.view_weights()
         return weights
@@ -241,7 +241,7 @@ class LCRA(SampledPairRanker):
             return np.full(n_views, check_number(name, value))
         if len(value) != n_views:
             raise InputError(
-                f"{name} has {len(value)} values but there are {n_views} views: give one a view"
+                f"{name} has {len(value)} values but there are {n_views} views: give one per view"
             )
         return np.array([check_number(name, number) for number in value])
 

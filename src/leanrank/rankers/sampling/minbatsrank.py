@@ -34,8 +34,8 @@ class MinBatSRank(StochasticRanker):
     ----------
     alpha : float, default=0.1
         Strength of the ℓ1 penalty, as a share of ``alpha_max`` unless ``relative`` is False.
-    gamma : float, default=1.0
-        Size of the rates: γ/√(ρ + Σ g²) by feature.
+    eta0 : float, default=1.0
+        γ of the paper, the size of the rates: γ/√(ρ + Σ g²) by feature.
     rho : float, default=1.0
         Keeps the first rates small.
     loss : str, default="squared-hinge"
@@ -94,7 +94,7 @@ class MinBatSRank(StochasticRanker):
         self,
         alpha: float = 0.1,
         *,
-        gamma: float = 1.0,
+        eta0: float = 1.0,
         rho: float = 1.0,
         loss: str = "squared-hinge",
         rates: str = "feature",
@@ -113,7 +113,7 @@ class MinBatSRank(StochasticRanker):
         callback: Callback | None = None,
     ) -> None:
         self.alpha = alpha
-        self.gamma = gamma
+        self.eta0 = eta0
         self.rho = rho
         self.loss = loss
         self.rates = rates
@@ -132,7 +132,7 @@ class MinBatSRank(StochasticRanker):
         self.callback = callback
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
-        """Give the alpha at which about no feature enters; takes what ``fit`` takes.
+        """Return the alpha at which about no feature enters; takes what ``fit`` takes.
 
         It is the largest sum of a feature's gradients at zero weights: over all steps of the run,
         or with ``l1="per_step"`` their mean, which is the alpha_max of the batch problem.
@@ -148,7 +148,7 @@ class MinBatSRank(StochasticRanker):
 
     def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
         alpha = check_number("alpha", self.alpha)
-        gamma = check_number("gamma", self.gamma, open_low=True)
+        eta0 = check_number("eta0", self.eta0, open_low=True)
         rho = check_number("rho", self.rho)
         for name, known in (("rates", ("feature", "uniform")), ("l1", ("total", "per_step"))):
             if getattr(self, name) not in known:
@@ -158,7 +158,7 @@ class MinBatSRank(StochasticRanker):
         if self.rates == "uniform":
             refuse_idle(self, ("rho",), "rates='uniform'")
         self.alpha_ = alpha * self._scale(block, n_passes) if self.relative else alpha
-        rule = FTRLRule(self.alpha_, gamma, rho, self.rates == "uniform", self.l1 == "per_step")
+        rule = FTRLRule(self.alpha_, eta0, rho, self.rates == "uniform", self.l1 == "per_step")
         return FTRLState.start(rule, n_features, seed)
 
     def _pass(self, state: FTRLState, block: QueryBatches, order: IntArray) -> float:

@@ -39,7 +39,7 @@ class PAMIR(SampledPairRanker):
         which the last pairs move less; as published it is not.
     random_state : int, RandomState or None, default=0
         The same seed gives the same model, whatever the order of the rows.
-    measure, convention : str, default="map", "standard"
+    measure, convention : str, default="ndcg@10", "standard"
         What tells the best pass on validation data.
     patience : int, optional
         Passes without a better one after which to stop.
@@ -69,7 +69,7 @@ class PAMIR(SampledPairRanker):
         epochs: int = 1,
         average: bool = False,
         random_state: Any = 0,
-        measure: str = "map",
+        measure: str = "ndcg@10",
         convention: str = "standard",
         patience: int | None = None,
         warm_start: bool = False,

@@ -59,7 +59,7 @@ class PAMIRRetriever(BaseEstimator):
     n_iter_ : int
         Passes; with validation data, those of the model that was kept.
     history_ : list of dict
-        One entry a pass: steps so far, the loss before each step on average, the share of steps
+        One entry per pass: steps so far, the loss before each step on average, the share of steps
         that moved W and, with validation data, their measure.
 
     Examples
@@ -147,7 +147,7 @@ class PAMIRRetriever(BaseEstimator):
         return self
 
     def project(self, P: Any) -> FloatArray:
-        """Give W p of each picture, of shape (pictures, terms): the terms it seems to be about."""
+        """Return W p of each picture, of shape (pictures, terms): the terms it is about."""
         check_is_fitted(self, "coef_")
         pictures = _matrix(P, "P")
         self._check_width(None, pictures)
@@ -176,7 +176,7 @@ class PAMIRRetriever(BaseEstimator):
         return out
 
     def score(self, Q: Any, P: Any, relevance: Any) -> float:
-        """Give the mean of ``measure`` over the queries on which it is defined."""
+        """Return the mean of ``measure`` over the queries on which it is defined."""
         check_is_fitted(self, "coef_")
         return self._measured(*_checked(Q, P, relevance))
 

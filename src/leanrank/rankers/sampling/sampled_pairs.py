@@ -35,7 +35,7 @@ class SampledPairRanker(StochasticRanker):
     loss: str
 
     def _rule(self, block: PairBlock) -> PairRule:
-        """Say what a step does."""
+        """Return what a step does."""
         raise AssertionError(f"{type(self).__name__} must define _rule")
 
     def _averages(self) -> bool:

@@ -36,7 +36,7 @@ _ANY_TIME = frozenset(
 
 
 class StochasticRanker(BaseLinearRanker):
-    """A ranker that takes a step a query (or a few pairs), for some passes over the data.
+    """A ranker that takes a step per query (or a few pairs), for some passes over the data.
 
     A subclass says how it prepares a block of queries (``_block``), how a run begins (``_begin``)
     and what a pass over queries in a given order does (``_pass``). The run's state is ``state_``.
@@ -53,8 +53,8 @@ class StochasticRanker(BaseLinearRanker):
     state_ : object
         Picklable; grows with the features.
     history_ : list of dict
-        One entry a pass: the loss before each step, on average; how many documents and features so
-        far; with validation data, their measure.
+        One entry per pass: the mean loss before each step; documents and features so far; with
+        validation data, their measure.
     n_iter_ : int
         Passes.
     best_epoch_ : int
@@ -83,11 +83,11 @@ class StochasticRanker(BaseLinearRanker):
         raise AssertionError(f"{type(self).__name__} must define _block")
 
     def _begin(self, block: Any, n_features: int, seed: int, n_passes: int) -> Any:
-        """Give the state of a run before its first step; ``block`` is the first to be seen."""
+        """Return the state of a run before its first step; ``block`` is the first to be seen."""
         raise AssertionError(f"{type(self).__name__} must define _begin")
 
     def _pass(self, state: Any, block: Any, order: IntArray) -> float:
-        """Learn from the queries of ``order`` in turn; give their mean loss before each step."""
+        """Learn from the queries of ``order`` in turn; return their mean loss before each step."""
         raise AssertionError(f"{type(self).__name__} must define _pass")
 
     def fit_stream(self, source: Any, **options: Any) -> Self:

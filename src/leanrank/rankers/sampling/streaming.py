@@ -83,7 +83,7 @@ def fit_stream(
 
 
 def can_stream(ranker: type) -> bool:
-    """Tell whether a class of rankers can learn chunk by chunk.
+    """Return whether a class of rankers can learn chunk by chunk.
 
     >>> from leanrank.rankers import MinBatSRank, RankRLS
     >>> can_stream(MinBatSRank), can_stream(RankRLS)

@@ -83,7 +83,7 @@ def _documents(unlabeled: Any) -> tuple[Any, Any]:
 def _shape(X: Any) -> tuple[int, int]:
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) != 2:
-        raise InputError("documents must be a table: one row a document, one column a feature")
+        raise InputError("documents must be a table: one row per document, one column per feature")
     return int(shape[0]), int(shape[1])
 
 

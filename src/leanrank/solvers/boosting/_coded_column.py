@@ -4,8 +4,6 @@ The sums of a direction over the documents above each threshold are a histogram 
 its running sum from the top: one sequential read, and no sorting after the first time.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -103,7 +101,7 @@ class CodedColumn:
         return found
 
     def threshold(self, place: int) -> float:
-        """Give the threshold at a place."""
+        """Return the threshold at a place."""
         return float(self.thresholds[place])
 
 
@@ -114,7 +112,7 @@ def choose_thresholds(
     zeros: float = 0.0,
     n_thresholds: int | None = None,
 ) -> FloatArray:
-    """Give a threshold between any two neighbouring values, or the few nearest to quantiles.
+    """Return a threshold between any two neighbouring values, or the few nearest to quantiles.
 
     ``zeros`` is the weight of the zeros beside the values given.
 
@@ -149,7 +147,7 @@ def choose_thresholds(
 
 
 def between(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Give a number that is not below ``low`` and is below ``high``, about in the middle.
+    """Return a number that is not below ``low`` and is below ``high``, about in the middle.
 
     >>> between(np.array([1.0, 2.0]), np.array([2.0, 5.0])).tolist()
     [1.5, 3.5]

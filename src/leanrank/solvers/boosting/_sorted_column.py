@@ -6,8 +6,6 @@ and, from the sum of magnitudes within, how far the sums inside can rise above t
 Only bins that can hold the best cut are then looked at row by row: the result is exact.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,8 +16,6 @@ from leanrank._jit import kernel
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.solvers.boosting._coded_column import TIED, Found, between
 
-N_BINS = 2_048
-
 
 @dataclass(frozen=True)
 class SortedColumn:
@@ -28,7 +24,7 @@ class SortedColumn:
     Attributes
     ----------
     values : array
-        One a document; the caller's own.
+        One per document; the caller's own.
     codes : array of uint16
         The bin of each document; one more than there are for a missing value.
     order : array of int32
@@ -47,7 +43,7 @@ class SortedColumn:
 
     @classmethod
     def of(
-        cls, values: AnyArray, counted: BoolArray, some_missing: bool, kept: AnyArray
+        cls, values: AnyArray, counted: BoolArray, some_missing: bool, n_bins: int, kept: AnyArray
     ) -> SortedColumn:
         """Sort values; those that do not count make no cut. NaN is a missing value.
 
@@ -58,7 +54,7 @@ class SortedColumn:
         ordered = values[rows]
         new = np.concatenate((ordered[:1] == ordered[:1], ordered[1:] > ordered[:-1]))
         starts = np.flatnonzero(new)
-        even = np.arange(N_BINS) * len(rows) // N_BINS
+        even = np.arange(n_bins) * len(rows) // n_bins
         bin_ptr = np.unique(starts[np.searchsorted(starts, even, side="right") - 1])
         codes = np.zeros(len(values), dtype=np.uint16)
         codes[rows] = np.repeat(np.arange(len(bin_ptr)), np.diff(np.append(bin_ptr, len(rows))))
@@ -104,7 +100,7 @@ class SortedColumn:
         return Found(agreement, place, missing, abs(agreement))
 
     def threshold(self, place: int) -> float:
-        """Give the threshold below the row at a place."""
+        """Return the threshold below the row at a place."""
         if place == 0:
             return -np.inf
         rows = self.order[place - 1 : place + 1].astype(np.int64)

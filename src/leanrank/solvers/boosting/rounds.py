@@ -80,7 +80,7 @@ def boost(
 
 
 def boosting_weight(agreement: float) -> float:
-    """Give α = ½ ln((1 + r)/(1 − r)), r held away from ±1.
+    """Return α = ½ ln((1 + r)/(1 − r)), r held away from ±1.
 
     >>> round(boosting_weight(0.5), 4), round(boosting_weight(-1.0), 1)
     (0.5493, -10.7)

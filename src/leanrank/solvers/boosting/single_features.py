@@ -26,7 +26,7 @@ class SingleFeatures:
     measure, convention : str
         The measure lies within [−1, 1] and is higher for better rankings.
     signs : array-like or int
-        One of −1, 0, 1 a feature, or one for all: as it is, turned over, or both.
+        One of −1, 0, 1 per feature, or one for all: as it is, turned over, or both.
     n_jobs : int or None
 
     Attributes
@@ -116,7 +116,7 @@ def _weak_rankers(signs: Any, n_features: int) -> tuple[IntArray, FloatArray]:
 
 
 def _informative(data: RankingData) -> tuple[RankingData, FloatArray]:
-    """Give the queries that can teach something, and their weights."""
+    """Return the queries that can teach something, and their weights."""
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
     queries = np.flatnonzero(data.informative & (weight > 0))
     if len(queries) == 0:

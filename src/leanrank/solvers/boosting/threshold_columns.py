@@ -16,9 +16,6 @@ from leanrank.execution import Executor, row_blocks
 from leanrank.solvers.boosting._coded_column import TIED, CodedColumn, Found, choose_thresholds
 from leanrank.solvers.boosting._sorted_column import SortedColumn
 
-MOST_CODES = 1 << 16
-"""Thresholds up to which a dense feature is coded; their histogram still fits a cache."""
-
 
 class Cut(NamedTuple):
     """A feature above a threshold, and what is said of documents without the feature."""
@@ -41,7 +38,11 @@ class ThresholdColumns:
         any two values.
     executor : Executor
     weight : array, optional
-        One weight a document, for the quantiles; values of documents of weight 0 do not count.
+        One weight per document, for the quantiles; values of documents of weight 0 do not count.
+    most_codes : int
+        Thresholds up to which a dense feature is coded; their histogram still fits a cache.
+    n_bins : int
+        Bins of a feature that is sorted instead.
 
     Examples
     --------
@@ -57,6 +58,9 @@ class ThresholdColumns:
         n_thresholds: int | None,
         executor: Executor,
         weight: FloatArray | None = None,
+        *,
+        most_codes: int = 1 << 16,
+        n_bins: int = 2_048,
     ) -> None:
         self.n_rows, self.n_features = map(int, X.shape)
         self.executor = executor
@@ -64,7 +68,8 @@ class ThresholdColumns:
             X = X.tocsc()
         self._X = X
         self._columns = executor.map(
-            lambda j: _cut_column(X, j, n_thresholds, weight), range(self.n_features)
+            lambda j: _cut_column(X, j, n_thresholds, weight, most_codes, n_bins),
+            range(self.n_features),
         )
         self._shares = row_blocks(self.n_features, max(1, self.n_features // 16))
 
@@ -108,7 +113,7 @@ class ThresholdColumns:
 
 
 def column_values(X: Matrix, feature: int) -> AnyArray:
-    """Give a column of a dense matrix or, made dense, of a CSC matrix.
+    """Return a column of a dense matrix or, made dense, of a CSC matrix.
 
     >>> column_values(np.array([[1.0, 2.0], [3.0, 4.0]]), 1).tolist()
     [2.0, 4.0]
@@ -122,7 +127,7 @@ def column_values(X: Matrix, feature: int) -> AnyArray:
 
 
 def cut_values(cut: Cut, column: AnyArray) -> AnyArray:
-    """Tell of which values a cut is true.
+    """Return of which values a cut is true.
 
     >>> cut_values(Cut(0.5, 0, 3.0, 1), np.array([1.0, 4.0, np.nan])).tolist()
     [False, True, True]
@@ -133,7 +138,12 @@ def cut_values(cut: Cut, column: AnyArray) -> AnyArray:
 
 
 def _cut_column(
-    X: Matrix, j: int, n_thresholds: int | None, weight: FloatArray | None
+    X: Matrix,
+    j: int,
+    n_thresholds: int | None,
+    weight: FloatArray | None,
+    most_codes: int,
+    n_bins: int,
 ) -> CodedColumn | SortedColumn:
     rows: AnyArray | None = None
     zeros = 0.0
@@ -158,8 +168,8 @@ def _cut_column(
     )
     some_missing = bool((absent if mine is None else absent & (mine > 0)).any())
     some_missing = some_missing and (zeros > 0.0 or bool(counted.any()))
-    if rows is None and n_thresholds is None and len(thresholds) > MOST_CODES - 3:
-        return SortedColumn.of(values, counted, some_missing, kept=X[:, j])
+    if rows is None and n_thresholds is None and len(thresholds) > most_codes - 3:
+        return SortedColumn.of(values, counted, some_missing, n_bins, kept=X[:, j])
     if some_missing:
         thresholds = np.concatenate(([-np.inf], thresholds))
     return CodedColumn.of(values, thresholds, rows)

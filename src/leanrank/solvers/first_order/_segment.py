@@ -20,7 +20,7 @@ def minimise_on_segment(
     Parameters
     ----------
     probe : callable
-        Gives slope and curvature at t; a curvature of 0 where there is none.
+        Returns slope and curvature at t; a curvature of 0 where there is none.
     high : float
     accuracy : float
         Share of the slope at 0 that may be left, or of the segment that may stay open.

@@ -6,7 +6,7 @@ the documents per feature, monotone, and slow: it is kept as the published algor
 reference.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from leanrank.problem.memory import Problem
 from leanrank.solvers.certificate import Certificate
 from leanrank.solvers.newton.solver import Solution
 
-SWEEPS_BETWEEN_CHECKS = 10
-
 
 def solve_bound_cd(
     problem: Problem,
@@ -36,6 +34,7 @@ def solve_bound_cd(
     bound: str = "range",
     tol: float = 1e-6,
     max_iter: int = 1_000,
+    check_every: int = 10,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> Solution:
     """Minimise loss + penalty by coordinate descent; one thread.
@@ -49,9 +48,11 @@ def solve_bound_cd(
     bound : {"range", "paper"}
         β from (max − min)²/4 of the feature over each query, or the printed max x².
     tol : float
-        Relative duality gap at which to stop, looked at every ten sweeps.
+        Relative duality gap at which to stop.
     max_iter : int
         Most sweeps.
+    check_every : int
+        Sweeps between two duality gaps.
     callback : callable, optional
     """
     if bound not in ("range", "paper"):
@@ -90,14 +91,14 @@ def solve_bound_cd(
         converged = gap <= tol and free_residual <= tol
         if converged or n_iter >= max_iter:
             return Solution(w, objective, gap, free_residual, n_iter, converged, history)
-        sweeps = min(SWEEPS_BETWEEN_CHECKS, max_iter - n_iter)
+        sweeps = min(check_every, max_iter - n_iter)
         for _ in range(sweeps):
             _sweep(evaluate, arrays, *columns, query_of, n_queries, beta, table, w, u, g)
         n_iter += sweeps
 
 
 def _columns(problem: Problem) -> tuple[Any, Any, Any]:
-    """Give X by column: values, rows and where columns begin; no rows when X is dense."""
+    """Return X by column: values, rows and where columns begin; no rows when X is dense."""
     design: Any = problem.design
     if hasattr(design, "indptr"):
         return design.data, design.indices, design.indptr

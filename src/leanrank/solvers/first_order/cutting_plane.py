@@ -139,7 +139,7 @@ class _Planes:
         self.idle = np.append(self.idle, 0)
 
     def minimise(self, tol: float) -> tuple[FloatArray, float]:
-        """Give the weights where penalty + envelope is least, and a lower bound of that value."""
+        """Return the weights where penalty + envelope is least, and a lower bound of that value."""
         self.share, _ = minimise_over_simplex(self.inner, -self.level, self.share, tol)
         w = -self.spread * (self.share @ self.slope)
         bound = float(self.level @ self.share - 0.5 * (self.share @ self.inner @ self.share))
@@ -157,7 +157,7 @@ class _Planes:
 
 
 def _spread(penalty: Any) -> FloatArray:
-    """Give 1/ridge for each feature, 0 for those that are left out."""
+    """Return 1/ridge for each feature, 0 for those that are left out."""
     above, below, ridge = penalty.kinked
     entering = ~penalty.excluded
     if np.any(above[entering] > 0) or np.any(below[entering] > 0):

@@ -124,7 +124,7 @@ class _Point:
         self.products = self.u if problem.plan.offset is None else self.u + problem.plan.offset
 
     def move(self, step: FloatArray) -> bool:
-        """Go along a step, at most to its end, to where the loss is least; tell if it went."""
+        """Go along a step to where the loss is least, at most to its end; return whether it did."""
         corner = self.w + step
         d = self.problem.design.matvec(corner) - self.products
 
@@ -157,7 +157,7 @@ def _gap(c: FloatArray, w: FloatArray, radius: float) -> float:
 
 
 def _corner(c: FloatArray, radius: float) -> FloatArray:
-    """Give the corner of the ball where a gradient c falls most."""
+    """Return the corner of the ball where a gradient c falls most."""
     corner = np.zeros(len(c))
     j = int(np.argmax(np.abs(c)))
     corner[j] = -np.sign(c[j]) * radius
@@ -174,7 +174,7 @@ def _join(features: IntArray, c: FloatArray) -> IntArray:
 
 
 def _correct(point: _Point, features: IntArray, radius: float, target: float) -> bool:
-    """Minimise over the part of the ball that some features span; tell if it moved."""
+    """Minimise over the part of the ball that some features span; return whether it moved."""
     problem = point.problem
     block = problem.design.take(features)
     n = len(features)

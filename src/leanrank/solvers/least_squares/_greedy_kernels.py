@@ -20,7 +20,7 @@ query's rows are kept for WIDTH features at a time in one small buffer (one, bec
 must prove that arrays do not overlap, and gives up if there are many).
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ weight in the objective; b is the same of the labels. In the paper's notation A 
 centring is a projection within each query, so leaving out a query is leaving out its rows.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Centred:
         return out
 
     def features(self, chosen: IntArray, out: Any = None) -> Any:
-        """Compute some columns of A, one a row of the result."""
+        """Compute some columns of A, one per row of the result."""
         if out is None:
             out = np.empty((len(chosen), self.n_rows))
         if self.is_sparse:

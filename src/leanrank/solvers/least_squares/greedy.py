@@ -13,8 +13,6 @@ Frozen        O(k²·m̄·n)           O(km + nnz)   *back-fitting*: m̄ the ave
 Measuring only κ candidates per step puts κ for n in the last two rows.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import os

@@ -15,11 +15,11 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.execution import Executor
-from leanrank.solvers.least_squares.spectrum import Spectrum, map_blocks
+from leanrank.solvers.least_squares.spectrum import Spectrum, row_ranges
 
 
 def leave_query_out_scores(
-    spectrum: Spectrum, alphas: FloatArray, executor: Executor
+    spectrum: Spectrum, alphas: FloatArray, executor: Executor, *, numbers: int = 1 << 22
 ) -> FloatArray:
     """Score each document by the model trained without its query.
 
@@ -29,6 +29,8 @@ def leave_query_out_scores(
     alphas : array
         Positive.
     executor : Executor
+    numbers : int
+        Size of the rows that are one unit of work.
 
     Returns
     -------
@@ -37,10 +39,8 @@ def leave_query_out_scores(
     """
     alphas = np.asarray(alphas, dtype=np.float64)
 
-    def part(r0: int, r1: int) -> FloatArray:
-        return _scores_of_range(spectrum, alphas, r0, r1)
-
-    parts = map_blocks(spectrum, executor, part)
+    ranges = row_ranges(spectrum.centred, len(spectrum.values), numbers)
+    parts = executor.map(lambda r: _scores_of_range(spectrum, alphas, r[0], r[1]), ranges)
     return np.concatenate([np.zeros((len(alphas), 0)), *parts], axis=1)
 
 
@@ -101,7 +101,7 @@ def _left_out_many(
 
 
 def _solve(blocks: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve one positive definite system an alpha; numerically singular ones by least squares."""
+    """Solve one positive definite system per alpha; numerically singular ones by least squares."""
     try:
         solved: FloatArray = np.linalg.solve(blocks, right[..., None])[..., 0].astype(np.float64)
         return solved

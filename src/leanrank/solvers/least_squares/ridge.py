@@ -17,7 +17,9 @@ LARGEST_FACTORISATION = 8_192
 """Features (or, in the dual, documents) up to which a system is formed and factorised."""
 
 
-def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatArray:
+def solve_ridge(
+    problem: Problem, alpha: float, *, tol: float = 1e-10, largest: int = LARGEST_FACTORISATION
+) -> FloatArray:
     """Minimise a quadratic loss plus alpha/2 · ‖w‖².
 
     The optimum solves (H + alpha·I) w = −∇(0), H and ∇ those of the loss.
@@ -29,7 +31,9 @@ def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatA
     alpha : float
         At zero, the solution of least norm.
     tol : float
-        Relative residual at which conjugate gradients stop; not used up to 8,192 features.
+        Relative residual at which conjugate gradients stop.
+    largest : int
+        Features up to which the system is factorised; beyond, conjugate gradients.
     """
     require(problem.loss, "ridge", "curvature", "fold")
     n = problem.n_features
@@ -37,7 +41,7 @@ def solve_ridge(problem: Problem, alpha: float, *, tol: float = 1e-10) -> FloatA
         return np.zeros(0)
     start = problem.scores(np.zeros(n))
     gradient = problem.design.rmatvec(problem.evaluate(start)[1])
-    if n > LARGEST_FACTORISATION:
+    if n > largest:
         return _conjugate_gradients(problem, alpha, gradient, tol)
     block = problem.design.take(np.arange(n))
     system = problem.hessian(block, start, exact=True)
@@ -70,7 +74,7 @@ def check_products(system: FloatArray) -> None:
 
 
 def _factorise(system: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Give the solver of a system; where rounding leaves many solutions, the one of least norm."""
+    """Return the solver of a system; among many solutions it takes the one of least norm."""
     from scipy.linalg import eigh, lapack
 
     check_products(system)

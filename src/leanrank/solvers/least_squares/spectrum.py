@@ -23,12 +23,9 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.execution import Executor, query_ranges
+from leanrank.execution import query_ranges
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION, check_products
-
-NUMBERS_PER_BLOCK = 1 << 22
-"""Numbers in a dense block of rows."""
 
 
 class Spectrum(Protocol):
@@ -49,18 +46,18 @@ class Spectrum(Protocol):
         """The target c in the basis."""
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
-        """Give B and T of the documents of the queries [r0, r1)."""
+        """Return B and T of the documents of the queries [r0, r1)."""
 
     def weights(self, alpha: float) -> FloatArray:
         """Compute the model of one alpha: weights of features, or a kernel's coefficients."""
 
 
-def factorise(centred: Centred) -> Spectrum:
+def factorise(centred: Centred, largest: int = LARGEST_FACTORISATION) -> Spectrum:
     """Factorise a linear problem: in the primal if features are fewer, else in the dual."""
-    if min(centred.n_rows, centred.n_features) > LARGEST_FACTORISATION:
+    if min(centred.n_rows, centred.n_features) > largest:
         raise InputError(
             f"{centred.n_rows:,} documents × {centred.n_features:,} features are too many to "
-            f"factorise: the smaller of the two may be {LARGEST_FACTORISATION:,} at most, so fit "
+            f"factorise: the smaller of the two may be {largest:,} at most, so fit "
             "single strengths with RankRLS, which then iterates"
         )
     if centred.n_features <= centred.n_rows:
@@ -105,7 +102,7 @@ class PrimalSpectrum:
     is_dual: ClassVar[bool] = False
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
-        """Give B and T of the documents of the queries [r0, r1)."""
+        """Return B and T of the documents of the queries [r0, r1)."""
         ptr = self.centred.query_ptr
         outer = np.asarray(self.centred.X[int(ptr[r0]) : int(ptr[r1])] @ self.vectors)
         return self.centred.rows(r0, r1) @ self.vectors, outer
@@ -128,7 +125,7 @@ class DualSpectrum:
     is_dual: ClassVar[bool] = True
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
-        """Give B and T of the documents of the queries [r0, r1)."""
+        """Return B and T of the documents of the queries [r0, r1)."""
         rows = slice(int(self.centred.query_ptr[r0]), int(self.centred.query_ptr[r1]))
         return self.vectors[rows], self.outer[rows]
 
@@ -154,19 +151,13 @@ def divide(target: FloatArray, values: FloatArray, alpha: float) -> FloatArray:
     )
 
 
-def row_ranges(centred: Centred, width: int) -> list[tuple[int, int]]:
-    """Cut the queries into ranges whose dense rows are of a bounded size."""
-    return query_ranges(centred.query_ptr, max(1, NUMBERS_PER_BLOCK // max(1, width)))
-
-
-def map_blocks(spectrum: Spectrum, executor: Executor, function: Any) -> list[Any]:
-    """Apply a function to each range of queries in order."""
-    ranges = row_ranges(spectrum.centred, len(spectrum.values))
-    return executor.map(lambda r: function(r[0], r[1]), ranges)
+def row_ranges(centred: Centred, width: int, numbers: int = 1 << 22) -> list[tuple[int, int]]:
+    """Cut the queries into ranges whose dense rows hold about so many numbers."""
+    return query_ranges(centred.query_ptr, max(1, numbers // max(1, width)))
 
 
 def _eigen_of_features(centred: Centred) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give the eigenvalues and vectors of AᵀA, and the target in that basis."""
+    """Return the eigenvalues and vectors of AᵀA, and the target in that basis."""
     from scipy.linalg import eigh, svd
 
     if centred.is_sparse:
@@ -200,7 +191,7 @@ def _triangle(centred: Centred) -> FloatArray:
 
 
 def _by_query(centred: Centred) -> Any:
-    """Give the sparse matrix that sums the documents of each query along the removed direction."""
+    """Return the sparse matrix that sums each query's documents along the removed direction."""
     from scipy.sparse import csr_array
 
     return csr_array(

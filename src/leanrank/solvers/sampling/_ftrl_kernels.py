@@ -6,7 +6,7 @@ steps. A feature that no document of a batch has keeps its state untouched; what
 between did to it follows in closed form from ``t`` alone.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def catch_up(j, v, s, w, t, alpha, gamma, rho, uniform, per_step):
 
 @kernel
 def leader(v, scale, t, alpha, gamma, per_step):
-    """Give the weight that minimises v·w + threshold·|w| + scale/(2·gamma)·w²."""
+    """Return the weight that minimises v·w + threshold·|w| + scale/(2·gamma)·w²."""
     threshold = alpha * t if per_step else alpha
     if abs(v) <= threshold or scale == 0.0:
         return 0.0

@@ -1,7 +1,5 @@
 """The difference of two documents, dense or sparse, and what is done with it."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -37,7 +35,7 @@ def as_rows(X: Matrix) -> Rows:
 
 
 def pair_width(X: Matrix) -> int:
-    """Give the largest number of features in which two documents may differ."""
+    """Return the largest number of features in which two documents may differ."""
     if isinstance(X, np.ndarray):
         return int(X.shape[1])
     longest = int(np.diff(X.indptr).max(initial=0))

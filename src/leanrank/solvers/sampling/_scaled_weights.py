@@ -12,8 +12,6 @@ quarters of all steps, which is where averaging helps.
 weight remembers how much of it has been taken.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math
@@ -30,7 +28,7 @@ SMALLEST = 1e-5
 
 
 class ScaledWeights(NamedTuple):
-    """One row a weight vector; arrays that are not needed have no columns.
+    """One row per weight vector; arrays that are not needed have no columns.
 
     Attributes
     ----------
@@ -71,7 +69,7 @@ def new_weights(
 
 
 def read_weights(state: ScaledWeights, ceiling: float = np.inf) -> FloatArray:
-    """Give the weights as they are, or their average if it is kept; the state stays as it is."""
+    """Return the weights as they are, or their average if it is kept; the state stays as it is."""
     copy = ScaledWeights(*(part.copy() for part in state))
     for r in range(len(copy.v)):
         if copy.taken.shape[1]:
@@ -86,7 +84,7 @@ def read_weights(state: ScaledWeights, ceiling: float = np.inf) -> FloatArray:
 
 
 def grow_weights(state: ScaledWeights, n_features: int) -> ScaledWeights:
-    """Give the same weights with room for more features, which begin at zero."""
+    """Return the same weights with room for more features, which begin at zero."""
     more = n_features - state.v.shape[1]
 
     def wider(name: str, part: FloatArray) -> FloatArray:

@@ -10,8 +10,6 @@ The last sum takes each pair of views twice; its gradient in w_v is 4 μ l Σ_u 
 The model is the mean of the views' scores.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -98,7 +96,7 @@ class ViewedState(PairState):
     hidden_generator: npt.NDArray[np.uint64] = field(default_factory=lambda: new_state(0))
 
     def view_weights(self) -> FloatArray:
-        """Give the weights of each view, one a row."""
+        """Return the weights of each view, one per row."""
         return read_weights(self.weights_)
 
     def grow(self, n_features: int) -> None:
@@ -137,7 +135,7 @@ def start_views(
 
 
 def descend_views(state: ViewedState, block: ViewedBlock, n_steps: int) -> float:
-    """Take so many steps; give the mean loss of labelled pairs over the views, before each step."""
+    """Take steps; return the mean loss of labelled pairs over the views, before each step."""
     views, hidden = state.views, block.hidden
     assert views is not None
     k, n_hidden = views.n_labeled, views.n_unlabeled
@@ -273,7 +271,7 @@ def _scores(state, buffers, first, is_dense, out):  # type: ignore[no-untyped-de
 
 @kernel
 def _to_slopes(y, weights, loss, pairs, first, scores):  # type: ignore[no-untyped-def]
-    """Replace the scores of labelled pairs by the slopes of their losses; give the losses' sum."""
+    """Replace the scores of labelled pairs by slopes of their losses; return the losses' sum."""
     total = 0.0
     is_weighted, has_offset = len(weights.gain) > 0, len(weights.offset) > 0
     for i in range(scores.shape[1]):

@@ -51,7 +51,7 @@ class FTRLRule:
     per_step: bool = False
 
     def numbers(self) -> tuple[float, float, float, bool, bool]:
-        """Give the rule as the kernels take it."""
+        """Return the rule as the kernels take it."""
         return self.alpha, self.gamma, self.rho, self.uniform, self.per_step
 
 
@@ -110,7 +110,7 @@ class FTRLState:
         self.v, self.s, self.w = (np.concatenate([a, more]) for a in (self.v, self.s, self.w))
 
     def weights(self) -> FloatArray:
-        """Give the weights after the steps taken so far."""
+        """Return the weights after the steps taken so far."""
         w = self.w.copy()
         if not (self.rule.uniform or self.rule.per_step):
             return w  # a step leaves no trace on features without a gradient
@@ -119,7 +119,7 @@ class FTRLState:
         return w
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain numbers and arrays, for a checkpoint.
+        """Return plain numbers and arrays, for a checkpoint.
 
         >>> state = FTRLState.start(FTRLRule(0.1), 2)
         >>> FTRLState.from_dict(state.to_dict()).rule == state.rule
@@ -253,7 +253,7 @@ def make_batches(
 
 
 def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float:
-    """Take a step on each query of ``order``; gives the mean loss before each step.
+    """Take a step on each query of ``order``; return the mean loss before each step.
 
     Raises
     ------
@@ -283,7 +283,7 @@ def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float
         if not math.isfinite(value):
             raise InputError(
                 f"the loss is {value} after {state.steps:,} steps: the rates are too large for "
-                "gradients of this size; lower gamma, or use normalize='query'"
+                "gradients of this size; lower eta0, or use normalize='query'"
             )
         total += value * factor[q]
         state.steps += 1

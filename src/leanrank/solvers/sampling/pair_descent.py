@@ -12,8 +12,6 @@ a ceiling moves towards zero by what has been gathered, and stops there. It is p
 weight is next looked at, which gives the same weights.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math
@@ -129,7 +127,7 @@ class PairState:
     documents: int = 0
 
     def weights(self) -> FloatArray:
-        """Give the weights so far, or their average."""
+        """Return the weights so far, or their average."""
         return np.asarray(read_weights(self.weights_, self.rule.ceiling).mean(axis=0))
 
     def grow(self, n_features: int) -> None:
@@ -168,7 +166,7 @@ def start_pairs(rule: PairRule, n_features: int, seed: int, *, average: bool = F
 
 
 def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
-    """Take so many steps; give the mean loss of the pairs, each before its step."""
+    """Take so many steps; return the mean loss of the pairs, each before its step."""
     buffers, total = make_buffers(block.width), 0.0
     for some in step_counts(n_steps, len(buffers.pairs), block.width):
         total += _descend(
@@ -202,7 +200,7 @@ def step_counts(n_steps: int, at_once: int, cost: int, most: int = 1 << 24) -> I
 
 
 def check_finite_loss(total: float, steps: int, eta0: float) -> None:
-    """Say that a run has diverged."""
+    """Raise an error for a run that has diverged."""
     if not np.isfinite(total):
         raise InputError(
             f"the loss is {total} within the steps after {steps:,}: the steps are too large for "
@@ -213,7 +211,7 @@ def check_finite_loss(total: float, steps: int, eta0: float) -> None:
 def largest_pair(
     block_rows: Rows, index: PairIndex, width: int, member: FloatArray | None = None
 ) -> float:
-    """Give the largest squared norm among a thousand pairs, to choose the size of steps by.
+    """Return the largest squared norm among a thousand pairs, to choose the size of steps by.
 
     ``member`` picks the features of a view: 1 for those that belong to it, else 0.
     """
@@ -226,7 +224,7 @@ def largest_pair(
 
 
 def schedule_code(name: str) -> int:
-    """Give the number by which kernels know a schedule.
+    """Return the number by which kernels know a schedule.
 
     >>> schedule_code("pegasos")
     1
@@ -265,7 +263,7 @@ def _mean_weight(
     table_ptr: IntArray,
     over: str,
 ) -> float:
-    """Give the mean weight of the pairs that will be drawn."""
+    """Return the mean weight of the pairs that will be drawn."""
     sizes = np.bincount(cells.cell, mass, minlength=len(cells.query))
     weighted = counted = 0.0
     for q in range(len(table_ptr) - 1):
@@ -285,7 +283,7 @@ def _mean_weight(
 
 @kernel
 def learning_rate(schedule, eta0, power, alpha, t):  # type: ignore[no-untyped-def]
-    """Give the rate of step t."""
+    """Return the rate of step t."""
     if schedule == 0:
         return eta0 / (1.0 + alpha * eta0 * t)
     if schedule == 1:
@@ -297,7 +295,7 @@ def learning_rate(schedule, eta0, power, alpha, t):  # type: ignore[no-untyped-d
 
 @kernel
 def pair_weight(weights, a, b):  # type: ignore[no-untyped-def]
-    """Give what a pair counts."""
+    """Return what a pair counts."""
     c = 1.0
     if len(weights.table) > 0:
         c = weights.table[weights.line[a] + weights.level[b]]

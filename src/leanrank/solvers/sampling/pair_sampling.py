@@ -9,8 +9,6 @@ Numbers come from a counter-based generator of our own (SplitMix64), so that the
 same pairs on any machine.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -157,7 +155,7 @@ def index_all_pairs(
 
 
 def document_keys(X: Matrix) -> FloatArray:
-    """Give each document a number that depends on its features alone: a fixed projection.
+    """Return a number for each document that depends on its features alone: a fixed projection.
 
     A dense and a sparse X of the same values get the same numbers; a feature that is constant
     within a query moves the numbers of that query's documents alike.

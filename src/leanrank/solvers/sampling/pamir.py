@@ -9,8 +9,6 @@ which is W₀ + τ q (p⁺ − p⁻)ᵀ with τ = min(C, loss/(‖q‖²‖p⁺ 
 the columns in which the pictures differ are touched.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -99,7 +97,7 @@ def take_steps(
     n_steps: int,
     generator: npt.NDArray[np.uint64],
 ) -> tuple[float, int]:
-    """Take so many steps on W; give the mean loss, each before its step, and how many moved W."""
+    """Take so many steps on W; return the mean loss, each before its step, and how many moved W."""
     buffers = make_buffers(block.width)
     queries = np.zeros(len(buffers.pairs), dtype=np.int64)
     total, moved = 0.0, 0
