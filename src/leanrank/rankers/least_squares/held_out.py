@@ -81,7 +81,8 @@ def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
     (1, 1)
     """
     check_rule(rule)
-    worth = values * (1.0 if measure == "loss" else better_sign(measure))
+    turned = measure in ("loss", "criterion")  # errors with their sign turned
+    worth = values * (1.0 if turned else better_sign(measure))
     means = np.array([mean_of(row) for row in worth])
     if np.isnan(means).all():
         raise InputError(
