@@ -8,7 +8,7 @@ from leanrank.data.run_pool import RunPool
 from leanrank.data.trec import Qrels, Run, dump_qrels, dump_run
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate_run
-from leanrank.selection.fusion import FUSED, RRF
+from leanrank.selection.fusion_result import FUSED, RRF
 from leanrank.selection.splits import QueryKFold
 
 FEW = {"scalers": ("query-minmax", "query-reciprocal-rank"), "constants": (60,), "alphas": (0.01,)}
@@ -129,7 +129,7 @@ def test_labels_of_a_fold_do_not_touch_what_is_chosen_without_it():
     held_out = set(data.qid[test])
     inside = np.isin(qrels.qid, list(held_out))
     turned = Qrels(qrels.qid, qrels.doc_id, np.where(inside, 2 - qrels.label, qrels.label))
-    how = {"curve": False, "scalers": FEW["scalers"]}
+    how = {"curve": False, "scalers": FEW["scalers"], "alphas": (0.01, 1e-4)}
     before, after = fuse(runs, qrels, **how), fuse(runs, turned, **how)
     assert before.fold_settings[0] == after.fold_settings[0]
     queries = np.isin(data.query_ids, list(held_out))

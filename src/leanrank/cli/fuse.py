@@ -10,7 +10,7 @@ from leanrank.cli import options
 
 if TYPE_CHECKING:
     from leanrank.metrics import Comparison
-    from leanrank.selection.fusion import Fusion
+    from leanrank.selection.fusion_result import Fusion
 
 TARGET_SCALERS = {
     "opensearch": ("query-minmax", "query-reciprocal-rank"),
@@ -105,7 +105,8 @@ def fuse(
         how["scalers"] = chosen
     with screen.progress() as say:
         from leanrank.cli.train import check_measures
-        from leanrank.selection.fusion import as_qrels, as_run, fuse
+        from leanrank.data.run_pool import as_qrels, as_run
+        from leanrank.selection.fusion import fuse
 
         check_measures(measure, convention)
         names = run_names(runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.logs.judgments import read_judgments
 from leanrank.data.ranking_data import RankingData, counted
-from leanrank.data.trec import Qrels, Run
+from leanrank.data.trec import Qrels, Run, load_run
 from leanrank.errors import InputError
 
 SCALERS = ("query-minmax", "query-standard", "query-rank", "query-reciprocal-rank")
@@ -154,6 +156,36 @@ class RunPool:
     @property
     def _sizes(self) -> IntArray:
         return np.diff(self.data.query_ptr)
+
+
+def as_run(run: Any, name: str) -> Run:
+    """Make a run of a path or of a table with the columns qid, doc_id and score."""
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, (str, os.PathLike)):
+        return load_run(run)
+    qid, doc_id, score = _columns(run, ("qid", "doc_id", "score"), f"the run {name!r}")
+    return Run(qid, doc_id, score, name)
+
+
+def as_qrels(qrels: Any) -> Qrels:
+    """Make judgments of a path or of a table with the columns qid, doc_id and label."""
+    if isinstance(qrels, Qrels):
+        return qrels
+    if isinstance(qrels, (str, os.PathLike)):
+        return read_judgments(qrels)
+    qid, doc_id, label = _columns(qrels, ("qid", "doc_id", "label"), "the judgments")
+    return Qrels(qid, doc_id, label)
+
+
+def _columns(table: Any, names: tuple[str, ...], where: str) -> list[AnyArray]:
+    try:
+        return [np.asarray(table[name]) for name in names]
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise InputError(
+            f"{where} is a {type(table).__name__} without the columns {', '.join(names)}: give "
+            "such a table, or the path of a file"
+        ) from error
 
 
 def _ranks(qid: AnyArray, doc_id: AnyArray, score: FloatArray) -> IntArray:

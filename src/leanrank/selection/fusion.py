@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray
-from leanrank.data.logs.judgments import read_judgments
+from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.run_pool import SCALERS, RunPool
-from leanrank.data.trec import Qrels, Run, load_run
+from leanrank.data.run_pool import SCALERS, RunPool, as_qrels, as_run
+from leanrank.data.trec import Qrels, Run
 from leanrank.errors import InputError, suggest
 from leanrank.losses import LOSSES, get_loss
-from leanrank.metrics import Comparison, compare_values, evaluate_run, parse_measures
+from leanrank.metrics import compare_values, evaluate_run, parse_measures
 from leanrank.metrics.conventions import find_convention
 from leanrank.metrics.evaluation import measure_lists
 from leanrank.metrics.judge import best_of, better_sign, mean_of, ranks_something
 from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
 from leanrank.selection.cross_validation import summarise_warnings
+from leanrank.selection.fusion_result import EQUAL, FUSED, RRF, CurvePoint, Fusion, Setting
 from leanrank.selection.splits import QueryKFold, whole_number, whole_query_folds
 
 CONSTANTS = (10, 60, 200)
@@ -31,134 +30,6 @@ ALPHAS = (0.1, 0.01, 1e-3, 1e-4)
 """Strengths of the ℓ2² penalty that are tried, beside equal weights."""
 CURVE = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000)
 """Numbers of judged queries at which the learning curve is measured."""
-FUSED, RRF, EQUAL = "learned weights", "reciprocal rank fusion", "equal weights"
-
-
-class Setting(NamedTuple):
-    """What is chosen by cross-validation; ``alpha`` None means equal weights."""
-
-    scaler: str
-    constant: int | None
-    alpha: float | None
-
-    def __str__(self) -> str:
-        constant = "" if self.constant is None else f" with constant {self.constant}"
-        strength = "equal weights" if self.alpha is None else f"alpha {self.alpha:g}"
-        return f"{self.scaler}{constant}, {strength}"
-
-
-class CurvePoint(NamedTuple):
-    """The measure with some judged queries, beside what all training queries give."""
-
-    n_queries: int
-    mean: float
-    against_all: Comparison
-
-
-@dataclass(frozen=True, repr=False)
-class Fusion:
-    """Weights of runs, and how well they did on queries that they had not seen.
-
-    Attributes
-    ----------
-    weights : dict of str to float
-        By run. They add up to 1 if none is negative.
-    setting : Setting
-        Scaler, constant and strength, chosen on all queries.
-    dual_gap : float or None
-        Certificate of the final fit: its objective is at most this far above the optimum,
-        relatively. None for equal weights, which are not fitted.
-    measure, convention, loss : str
-    n_queries : int
-        Judged queries.
-    means : dict of str to float
-        The learned weights, reciprocal rank fusion, equal weights and each run alone, all on the
-        same queries; those of the learned weights are from folds that did not take part in
-        choosing or fitting.
-    comparisons : dict of str to Comparison
-        The learned weights against each of the others, paired by query.
-    per_query : dict of str to array
-    fold_settings : list of Setting
-        What was chosen without each fold.
-    curve : list of CurvePoint
-    notes : tuple of str
-        What was left out or assumed.
-    """
-
-    weights: dict[str, float]
-    setting: Setting
-    dual_gap: float | None
-    measure: str
-    convention: str
-    loss: str
-    n_queries: int
-    means: dict[str, float]
-    comparisons: dict[str, Comparison]
-    per_query: dict[str, FloatArray]
-    fold_settings: list[Setting]
-    curve: list[CurvePoint]
-    notes: tuple[str, ...]
-
-    def apply(self, runs: Mapping[str, Any]) -> Run:
-        """Fuse runs by the learned weights; they are named as those that were learned from."""
-        missing = [name for name in self.weights if name not in runs]
-        if missing:
-            raise InputError(f"the run {missing[0]!r} is missing: give {', '.join(self.weights)}")
-        pool = RunPool.build({name: as_run(runs[name], name) for name in self.weights})
-        scores = _inputs(pool, self.setting) @ np.array(list(self.weights.values()))
-        assert pool.data.doc_ids is not None
-        return Run(pool.data.qid, pool.data.doc_ids, scores)
-
-    def verdict(self) -> str:
-        """Say whether learning paid, beside reciprocal rank fusion and beside the best run."""
-        better, figures = self._against(RRF)
-        figures = f"by {figures}, {self.n_queries:,} queries)"
-        if better < 0:
-            return (
-                f"The learned weights are worse than reciprocal rank fusion {figures}: use that, "
-                "it needs no judgments."
-            )
-        if better == 0:
-            return (
-                f"The learned weights do not beat reciprocal rank fusion: they differ {figures}. "
-                "Use that, which needs no judgments, or judge more queries."
-            )
-        said = f"The learned weights beat reciprocal rank fusion {figures}."
-        sign = better_sign(self.measure)
-        best = max(self.comparisons, key=lambda name: sign * self.means[name])
-        better, figures = self._against(best)
-        if best != RRF and better <= 0:
-            said += f" They do not beat {best} ({figures.replace(' (', ', ', 1)})."
-        return said
-
-    def _against(self, system: str) -> tuple[int, str]:
-        """Return 1, 0 or −1 for better, undecided or worse than a system, and the difference."""
-        against = self.comparisons[system]
-        sign = better_sign(self.measure)
-        low, high = sorted(sign * end for end in against.interval)
-        text = (
-            f"{against.difference:+.4f} {self.measure} (95% interval {against.interval[0]:+.4f} to "
-            f"{against.interval[1]:+.4f}"
-        )
-        return int(low > 0) - int(high < 0), text
-
-    def curve_sentence(self) -> str:
-        """Say how close few judged queries come to all of them."""
-        if not self.curve:
-            return ""
-        near = [p for p in self.curve if abs(p.against_all.difference) <= 0.005] or self.curve[-1:]
-        point, most = near[0], self.curve[-1].n_queries
-        low, high = point.against_all.interval
-        return (
-            f"With {point.n_queries:,} judged queries you are within "
-            f"{abs(point.against_all.difference):.4f} {self.measure} of what {most:,} give (95% "
-            f"interval of the difference {low:+.4f} to {high:+.4f})."
-        )
-
-    def __repr__(self) -> str:
-        weights = ", ".join(f"{name} {weight:.3f}" for name, weight in self.weights.items())
-        means = ", ".join(f"{name} {mean:.4f}" for name, mean in self.means.items())
-        return f"Fusion: {weights} ({self.setting})\n  {self.measure}: {means}\n  {self.verdict()}"
 
 
 def fuse(
@@ -309,7 +180,7 @@ class _Learner:
 
     def learn(self, pool: RunPool) -> tuple[Setting, FloatArray, float | None]:
         """Choose by cross-validation over the queries of a pool, and fit on all of them."""
-        inputs = [(key, pool.data.replace(X=_inputs(pool, one))) for key, one in self._grid()]
+        inputs = [(key, pool.data.replace(X=one.scaled(pool))) for key, one in self._grid()]
         folds = whole_query_folds(pool.data, QueryKFold(self.cv, random_state=self.seed))
         scores = {setting: np.zeros(len(pool.data)) for setting in self.settings}
         for key, data in inputs:
@@ -368,36 +239,6 @@ class _Learner:
                 yield fitted[alpha], path.coefs[at], float(path.dual_gaps[at])
 
 
-def as_run(run: Any, name: str) -> Run:
-    """Make a run of a path or of a table with the columns qid, doc_id and score."""
-    if isinstance(run, Run):
-        return run
-    if isinstance(run, (str, os.PathLike)):
-        return load_run(run)
-    qid, doc_id, score = _columns(run, ("qid", "doc_id", "score"), f"the run {name!r}")
-    return Run(qid, doc_id, score, name)
-
-
-def as_qrels(qrels: Any) -> Qrels:
-    """Make judgments of a path or of a table with the columns qid, doc_id and label."""
-    if isinstance(qrels, Qrels):
-        return qrels
-    if isinstance(qrels, (str, os.PathLike)):
-        return read_judgments(qrels)
-    qid, doc_id, label = _columns(qrels, ("qid", "doc_id", "label"), "the judgments")
-    return Qrels(qid, doc_id, label)
-
-
-def _columns(table: Any, names: tuple[str, ...], where: str) -> list[AnyArray]:
-    try:
-        return [np.asarray(table[name]) for name in names]
-    except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise InputError(
-            f"{where} is a {type(table).__name__} without the columns {', '.join(names)}: give "
-            "such a table, or the path of a file"
-        ) from error
-
-
 def _named_runs(runs: Any) -> dict[str, Run]:
     if isinstance(runs, Mapping):
         named = {str(name): as_run(run, str(name)) for name, run in runs.items()}
@@ -429,10 +270,6 @@ def _settings(
     return settings
 
 
-def _inputs(pool: RunPool, setting: Setting) -> FloatArray:
-    return pool.scaled(setting.scaler, setting.constant or 60)
-
-
 def _tested(
     learner: _Learner, pool: RunPool, curve: bool
 ) -> tuple[FloatArray, list[Setting], list[CurvePoint]]:
@@ -448,7 +285,7 @@ def _tested(
         order = np.random.default_rng([learner.seed, number]).permutation(known)
         for n in values:
             setting, weights, _ = learner.learn(pool.queries(np.sort(order[:n])))
-            values[n][test] = learner.values(held_out, _inputs(held_out, setting) @ weights)
+            values[n][test] = learner.values(held_out, setting.scaled(held_out) @ weights)
         settings.append(setting)
     everything = values.pop(n_queries)
     points = [

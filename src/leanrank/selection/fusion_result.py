@@ -1,0 +1,149 @@
+"""What came out of fusing runs: weights, and how they stand beside simple rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.data.run_pool import RunPool, as_run
+from leanrank.data.trec import Run
+from leanrank.errors import InputError
+from leanrank.metrics import Comparison
+from leanrank.metrics.judge import better_sign
+
+FUSED, RRF, EQUAL = "learned weights", "reciprocal rank fusion", "equal weights"
+
+
+class Setting(NamedTuple):
+    """What is chosen by cross-validation; ``alpha`` None means equal weights."""
+
+    scaler: str
+    constant: int | None
+    alpha: float | None
+
+    def scaled(self, pool: RunPool) -> FloatArray:
+        """Return the inputs that this setting makes of a pool."""
+        return pool.scaled(self.scaler, self.constant or 60)
+
+    def __str__(self) -> str:
+        constant = "" if self.constant is None else f" with constant {self.constant}"
+        strength = "equal weights" if self.alpha is None else f"alpha {self.alpha:g}"
+        return f"{self.scaler}{constant}, {strength}"
+
+
+class CurvePoint(NamedTuple):
+    """The measure with some judged queries, beside what all training queries give."""
+
+    n_queries: int
+    mean: float
+    against_all: Comparison
+
+
+@dataclass(frozen=True, repr=False)
+class Fusion:
+    """Weights of runs, and how well they did on queries that they had not seen.
+
+    Attributes
+    ----------
+    weights : dict of str to float
+        By run. They add up to 1 if none is negative.
+    setting : Setting
+        Scaler, constant and strength, chosen on all queries.
+    dual_gap : float or None
+        Certificate of the final fit: its objective is at most this far above the optimum,
+        relatively. None for equal weights, which are not fitted.
+    measure, convention, loss : str
+    n_queries : int
+        Judged queries.
+    means : dict of str to float
+        The learned weights, reciprocal rank fusion, equal weights and each run alone, all on the
+        same queries; those of the learned weights are from folds that did not take part in
+        choosing or fitting.
+    comparisons : dict of str to Comparison
+        The learned weights against each of the others, paired by query.
+    per_query : dict of str to array
+    fold_settings : list of Setting
+        What was chosen without each fold.
+    curve : list of CurvePoint
+    notes : tuple of str
+        What was left out or assumed.
+    """
+
+    weights: dict[str, float]
+    setting: Setting
+    dual_gap: float | None
+    measure: str
+    convention: str
+    loss: str
+    n_queries: int
+    means: dict[str, float]
+    comparisons: dict[str, Comparison]
+    per_query: dict[str, FloatArray]
+    fold_settings: list[Setting]
+    curve: list[CurvePoint]
+    notes: tuple[str, ...]
+
+    def apply(self, runs: Mapping[str, Any]) -> Run:
+        """Fuse runs by the learned weights; they are named as those that were learned from."""
+        missing = [name for name in self.weights if name not in runs]
+        if missing:
+            raise InputError(f"the run {missing[0]!r} is missing: give {', '.join(self.weights)}")
+        pool = RunPool.build({name: as_run(runs[name], name) for name in self.weights})
+        scores = self.setting.scaled(pool) @ np.array(list(self.weights.values()))
+        assert pool.data.doc_ids is not None
+        return Run(pool.data.qid, pool.data.doc_ids, scores)
+
+    def verdict(self) -> str:
+        """Say whether learning paid, beside reciprocal rank fusion and beside the best run."""
+        better, figures = self._against(RRF)
+        figures = f"by {figures}, {self.n_queries:,} queries)"
+        if better < 0:
+            return (
+                f"The learned weights are worse than reciprocal rank fusion {figures}: use that, "
+                "it needs no judgments."
+            )
+        if better == 0:
+            return (
+                f"The learned weights do not beat reciprocal rank fusion: they differ {figures}. "
+                "Use that, which needs no judgments, or judge more queries."
+            )
+        said = f"The learned weights beat reciprocal rank fusion {figures}."
+        sign = better_sign(self.measure)
+        best = max(self.comparisons, key=lambda name: sign * self.means[name])
+        better, figures = self._against(best)
+        if best != RRF and better <= 0:
+            said += f" They do not beat {best} ({figures.replace(' (', ', ', 1)})."
+        return said
+
+    def _against(self, system: str) -> tuple[int, str]:
+        """Return 1, 0 or −1 for better, undecided or worse than a system, and the difference."""
+        against = self.comparisons[system]
+        sign = better_sign(self.measure)
+        low, high = sorted(sign * end for end in against.interval)
+        text = (
+            f"{against.difference:+.4f} {self.measure} (95% interval {against.interval[0]:+.4f} to "
+            f"{against.interval[1]:+.4f}"
+        )
+        return int(low > 0) - int(high < 0), text
+
+    def curve_sentence(self) -> str:
+        """Say how close few judged queries come to all of them."""
+        if not self.curve:
+            return ""
+        near = [p for p in self.curve if abs(p.against_all.difference) <= 0.005] or self.curve[-1:]
+        point, most = near[0], self.curve[-1].n_queries
+        low, high = point.against_all.interval
+        return (
+            f"With {point.n_queries:,} judged queries you are within "
+            f"{abs(point.against_all.difference):.4f} {self.measure} of what {most:,} give (95% "
+            f"interval of the difference {low:+.4f} to {high:+.4f})."
+        )
+
+    def __repr__(self) -> str:
+        weights = ", ".join(f"{name} {weight:.3f}" for name, weight in self.weights.items())
+        means = ", ".join(f"{name} {mean:.4f}" for name, mean in self.means.items())
+        return f"Fusion: {weights} ({self.setting})\n  {self.measure}: {means}\n  {self.verdict()}"
