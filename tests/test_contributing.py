@@ -11,7 +11,7 @@ from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.metrics import evaluate
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
 
 GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
@@ -68,7 +68,7 @@ def test_the_value_is_the_cross_entropy(guide, labels):
 def test_gradient_and_hessian_are_the_slopes(guide, labels):
     data, given = labels
     loss = guide["ListNetLoss"]()
-    problem = Problem(data.X, loss, loss.prepare(given))
+    problem = MemoryProblem(data.X, loss, loss.prepare(given))
     w = np.random.default_rng(2).normal(size=data.n_features)
 
     def gradient(w):
@@ -92,21 +92,21 @@ def test_newton_certifies_the_optimum(guide, labels, alpha, l1_ratio):
     data, given = labels
     loss = guide["ListNetLoss"]()
     plan = loss.prepare(given)
-    problem = Problem(data.X, loss, plan)
+    problem = MemoryProblem(data.X, loss, plan)
     penalty = ElasticNet.build(alpha, l1_ratio, data.n_features)
     solution = solve_newton(problem, penalty, tol=1e-9)
     assert solution.converged
     assert solution.gap <= 1e-9
     c = problem.design.rmatvec(problem.evaluate(problem.scores(solution.w))[1])
     assert penalty.residual(solution.w, c).max() < 1e-4
-    threaded = Problem(data.X, loss, plan, make_executor(2))
+    threaded = MemoryProblem(data.X, loss, plan, make_executor(2))
     assert np.array_equal(solve_newton(threaded, penalty, tol=1e-9).w, solution.w)
     rng = np.random.default_rng(4)
     for _ in range(20):  # no dual value is above the optimum, wherever it is taken
         u = problem.scores(rng.normal(size=data.n_features))
         c = problem.design.rmatvec(problem.evaluate(u)[1])
         a = penalty.dual_scale(c)
-        dual = problem.dual(u, a) - penalty.conjugate(a * c)
+        dual = problem.dual_at(u, a) - penalty.conjugate(a * c)
         assert dual <= solution.objective * (1 + 1e-12)
 
 

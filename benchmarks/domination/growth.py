@@ -20,7 +20,7 @@ from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.newton.solver import solve_newton
 
 FACTORS = (1, 4, 16)

@@ -15,7 +15,7 @@ from benchmarks.domination.problems import alpha_max, lasso, load, make_problem
 from benchmarks.harness import Options, Table, race, show_seconds
 from leanrank.data import fetch
 from leanrank.execution import SerialExecutor, single_threaded_blas
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.first_order.bound_cd import solve_bound_cd
 from leanrank.solvers.newton.solver import solve_newton
 

@@ -13,7 +13,7 @@ from leanrank.execution import Executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 
 LOSS = DominationLoss()
 

@@ -18,7 +18,8 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
 from leanrank.execution import available_cores, make_executor, single_threaded_blas
 from leanrank.rankers.path import alpha_grid
-from leanrank.solvers.newton.solver import Solution, solve_newton
+from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import solve_newton
 
 TARGETS = {"0.1, gap 1e-6": 12, "0.02, gap 1e-6": 50, "path of 20 to 0.01, gap 1e-4": 250}
 

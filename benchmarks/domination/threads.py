@@ -10,8 +10,9 @@ from benchmarks.harness import Options, Table, race
 from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor, single_threaded_blas
-from leanrank.problem.memory import Problem
-from leanrank.solvers.newton.solver import Solution, solve_newton
+from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import solve_newton
 
 RATIO = 0.02
 

@@ -22,7 +22,7 @@ from leanrank.data import fetch
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.first_order.fenchel import solve_fenchel
 from leanrank.solvers.first_order.proximal import solve_proximal
 from leanrank.solvers.newton.solver import solve_newton

@@ -8,8 +8,7 @@ from leanrank.designs import sparse as sparse_design
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
-from leanrank.problem import memory as problem_module
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import Limits, MemoryProblem
 
 
 def problems(sizes, densities, dtype, seed=0, workers=1):
@@ -25,7 +24,7 @@ def problems(sizes, densities, dtype, seed=0, workers=1):
     plan = loss.prepare(labels)
     executor = make_executor(workers)
     u = rng.normal(size=n)
-    return [Problem(x, loss, plan, executor) for x in (X.astype(np.float64), csr_array(X))], u
+    return [MemoryProblem(x, loss, plan, executor) for x in (X.astype(np.float64), csr_array(X))], u
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -75,9 +74,9 @@ def test_a_sample_of_most_rows_is_not_taken():
     )
 
 
-def test_rows_of_little_weight_enter_the_diagonal_only(monkeypatch):
-    monkeypatch.setattr(problem_module, "LONG_LIST", 10)
+def test_rows_of_little_weight_enter_the_diagonal_only():
     (_, sparse), u = problems([5000], np.array([0.9, 0.5, 0.1, 0.02]), np.float64)
+    sparse.limits = Limits(long_list=10)
     u *= 3.0  # so that some documents matter little
     block = sparse.design.take(np.arange(4))
     full, rough = sparse.hessian(block, u), sparse.hessian(block, u, dropped=0.05)

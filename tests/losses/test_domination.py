@@ -6,7 +6,7 @@ import pytest
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 
 
 def brute(plan, y, u, margin=None):
@@ -72,7 +72,7 @@ def test_value_gradient_hessian_and_line_agree_with_brute_force(seed, levels, we
     margin = rng.random((n_levels, n_levels)) * 2 if table else None
     loss = DominationLoss(margin)
     plan = loss.prepare(labels)
-    problem = Problem(X, loss, plan)
+    problem = MemoryProblem(X, loss, plan)
     w = rng.normal(size=X.shape[1]) * rng.choice([0.1, 1, 5])
     u = problem.scores(w)
     value, gradient, hessian, _ = brute(plan, labels.y, u, margin)
@@ -100,7 +100,7 @@ def test_dual_value_is_the_entropy_of_the_scaled_point(seed, levels, weights, ta
     margin = rng.random((n_levels, n_levels)) if table else None
     loss = DominationLoss(margin)
     plan = loss.prepare(labels)
-    problem = Problem(X, loss, plan)
+    problem = MemoryProblem(X, loss, plan)
     u = problem.scores(rng.normal(size=X.shape[1]))
     a = rng.random()
     value, gradient, _, terms = brute(plan, labels.y, u, margin)
@@ -113,10 +113,10 @@ def test_dual_value_is_the_entropy_of_the_scaled_point(seed, levels, weights, ta
         expected += gain * np.sum(-q[keep] * np.log(q[keep] / weight[keep]) + (q * delta)[keep])
     if plan.offset is not None:
         expected -= a * plan.offset @ gradient
-    assert problem.dual(u, a) == pytest.approx(expected, rel=1e-10, abs=1e-12)
+    assert problem.dual_at(u, a) == pytest.approx(expected, rel=1e-10, abs=1e-12)
     # Fenchel: the dual at a = 1 plus the inner product with the scores is the value itself
     s = 0.0 if plan.offset is None else plan.offset
-    assert problem.dual(u, 1.0) + gradient @ (u + s) == pytest.approx(value, rel=1e-9, abs=1e-11)
+    assert problem.dual_at(u, 1.0) + gradient @ (u + s) == pytest.approx(value, rel=1e-9, abs=1e-11)
 
 
 def test_the_counter_example_to_one_shift_a_query():
@@ -136,20 +136,20 @@ def test_extreme_scores_stay_finite_and_exact(size):
     loss = DominationLoss()
     plan = loss.prepare(labels)
     u = rng.choice([-1.0, 0.0, 1.0], len(labels.y)) * size + rng.normal(size=len(labels.y))
-    problem = Problem(np.ones((len(u), 1)), loss, plan)
+    problem = MemoryProblem(np.ones((len(u), 1)), loss, plan)
     value, gradient, _, _ = brute(plan, labels.y, u)
     got, g = problem.evaluate(u)
     assert got == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(g, gradient, atol=1e-9)
     assert np.isfinite(problem.along(u, u, 0.5)).all()
-    assert np.isfinite(problem.dual(u, 0.7))
+    assert np.isfinite(problem.dual_at(u, 0.7))
 
 
 def test_one_document_and_one_level_queries_take_no_part():
     loss = DominationLoss()
     ptr = np.array([0, 1, 4, 7])
     plan = loss.prepare(Labels(y=np.array([2.0, 1, 1, 1, 0, 1, 1]), query_ptr=ptr))
-    assert plan.n_active == 1
+    assert np.count_nonzero(plan.scale) == 1
     g = np.ones(7)
     value = loss.evaluate(plan, 0, 3, np.zeros(7), g)
     assert value == pytest.approx(np.log(2))  # mean of two equal terms of one query

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet_top_two import ListNetTopTwoLoss
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 from tests.losses.test_listnet import prepared, softmax
 
 
@@ -65,7 +65,7 @@ def test_every_operation_agrees_with_the_definition(seed, weights, n_levels, tar
     loss = ListNetTopTwoLoss(target)
     labels, plan = whole(loss, rng, weights, n_levels=n_levels)
     n = len(labels.y)
-    problem = Problem(np.ones((n, 1)), loss, plan)
+    problem = MemoryProblem(np.ones((n, 1)), loss, plan)
     u = rng.normal(size=n) * rng.choice([0.1, 1, 5, 40])
     value, gradient, hessian, terms = top_two(plan, labels, u, target)
     got, g = problem.evaluate(u)
@@ -89,7 +89,7 @@ def test_every_operation_agrees_with_the_definition(seed, weights, n_levels, tar
             mixed = a * p + (1 - a) * wanted
             mixed = mixed[mixed > 0]
             expected -= factor * np.sum(mixed * np.log(mixed))
-        assert problem.dual(u, a) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert problem.dual_at(u, a) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_it_is_the_sum_over_ordered_pairs():
@@ -116,13 +116,13 @@ def test_weights_between_whole_numbers_keep_the_cost_positive_and_the_gradient_r
         y = rng.integers(0, 3, 8) * 4.0
         y[:2] = 0, 9
         plan = loss.prepare(Labels(y=y, query_ptr=np.array([0, 8]), sample_weight=weight))
-        problem = Problem(np.ones((8, 1)), loss, plan)
+        problem = MemoryProblem(np.ones((8, 1)), loss, plan)
         u, d = rng.normal(size=(2, 8))
         slope = (problem.evaluate(u + 1e-6 * d)[0] - problem.evaluate(u - 1e-6 * d)[0]) / 2e-6
         value, g = problem.evaluate(u)
         assert g @ d == pytest.approx(slope, rel=1e-6, abs=1e-9)
         assert value > 0
-        assert problem.dual(u, 0.5) <= problem.evaluate(np.zeros(8))[0] + 1e-12
+        assert problem.dual_at(u, 0.5) <= problem.evaluate(np.zeros(8))[0] + 1e-12
 
 
 @pytest.mark.parametrize("size", [1e3, 1e6])
@@ -131,13 +131,13 @@ def test_extreme_scores_stay_finite_and_exact(size):
     loss = ListNetTopTwoLoss()
     labels, plan = prepared(loss, rng, sizes=[6, 7, 3, 9, 2])
     u = rng.choice([-1.0, 0.0, 1.0], len(labels.y)) * size + rng.normal(size=len(labels.y))
-    problem = Problem(np.ones((len(u), 1)), loss, plan)
+    problem = MemoryProblem(np.ones((len(u), 1)), loss, plan)
     value, gradient, _, _ = top_two(plan, labels, u)
     got, g = problem.evaluate(u)
     assert got == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(g, gradient, atol=1e-9)
     assert np.isfinite(problem.along(u, u, 0.5)).all()
-    assert np.isfinite(problem.dual(u, 0.7))
+    assert np.isfinite(problem.dual_at(u, 0.7))
 
 
 def test_gain_weights_are_refused():

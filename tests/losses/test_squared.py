@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leanrank._part import require
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, query_scale, require
+from leanrank.losses.base import Labels, query_scale
 from leanrank.losses.squared import SquaredLoss
 
 
@@ -182,7 +183,7 @@ def test_refusals_are_sentences():
 
 def test_require_names_both_sides():
     require(SquaredLoss(), "ridge", "curvature", "fold")
-    with pytest.raises(InputError, match="solver 'newton' needs dual of 'squared'"):
+    with pytest.raises(InputError, match="solver 'newton' needs dual of the loss 'squared'"):
         require(SquaredLoss(), "newton", "evaluate", "dual")
 
 
@@ -190,4 +191,3 @@ def test_plans_travel():
     plan, rng = prepared([4, 3], weighted=True)
     u = rng.normal(size=plan.n_rows)
     assert evaluate(pickle.loads(pickle.dumps(plan)), u)[0] == evaluate(plan, u)[0]
-    assert plan.n_active == np.count_nonzero(plan.scale)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from leanrank.penalties._coordinate import coordinate_minimum
+from leanrank.penalties.coordinate import coordinate_minimum
 from leanrank.penalties.power import POWERS
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.gram_model import minimise_quadratic
+from leanrank.problem.gram_model import GramModel
 
 
 def random_hessian(rng, n, rank=None, spread=0.0):
@@ -19,7 +19,7 @@ def value(H, c, penalty, w, step):
 
 
 def solve(H, c, w, penalty, **options):
-    return minimise_quadratic(H, c, w, penalty.above, penalty.below, penalty.ridge, **options)
+    return GramModel(H, **options).minimise(penalty, c, w)
 
 
 CASES = [

@@ -11,7 +11,7 @@ from leanrank.losses.hinge import HingeLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem import laplacian as _laplacian
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
 from tests.losses.test_pairs import brute, brute_pairs, random_labels
 
@@ -30,7 +30,7 @@ def make(rng, kind="dense", importance=None, n_features=9, jobs=1, **options):
     X = np.round(X * 1024) / 1024
     loss = SquaredHingeLoss(importance)
     plan = loss.prepare(labels)
-    return X, labels, Problem(as_kind(X, kind), loss, plan, make_executor(jobs))
+    return X, labels, MemoryProblem(as_kind(X, kind), loss, plan, make_executor(jobs))
 
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
@@ -60,7 +60,7 @@ def test_the_hessian_is_the_brute_force_one(monkeypatch, kind, form, narrow):
 def test_a_large_mean_does_not_drown_a_small_variance():
     rng = np.random.default_rng(2)
     X, _, problem = make(rng)
-    shifted = Problem(X + 2.0**30, problem.loss, problem.plan)
+    shifted = MemoryProblem(X + 2.0**30, problem.loss, problem.plan)
     u = rng.normal(size=len(X))
     features = np.arange(9)
     np.testing.assert_allclose(
@@ -105,8 +105,8 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch):
 def test_newton_refuses_a_loss_without_curvature():
     labels = Labels(y=np.array([0.0, 1.0]), query_ptr=np.array([0, 2]))
     loss = HingeLoss()
-    problem = Problem(np.eye(2), loss, loss.prepare(labels))
-    with pytest.raises(InputError, match="'newton' needs curvature or products of 'hinge'"):
+    problem = MemoryProblem(np.eye(2), loss, loss.prepare(labels))
+    with pytest.raises(InputError, match="'newton' needs a continuous gradient of the loss"):
         solve_newton(problem, ElasticNet.build(1.0, 1.0, 2))
 
 
@@ -120,7 +120,7 @@ def test_edges_of_labels_give_the_same_optimum():
     explicit = Labels(
         y=labels.y, query_ptr=labels.query_ptr, normalize=labels.normalize, edges=edges
     )
-    other = Problem(X, problem.loss, problem.loss.prepare(explicit))
+    other = MemoryProblem(X, problem.loss, problem.loss.prepare(explicit))
     penalty = ElasticNet.build(0.01, 0.5, X.shape[1])
     np.testing.assert_allclose(
         solve_newton(other, penalty, tol=1e-12).w,
@@ -136,7 +136,7 @@ def test_more_rows_than_a_batch():
     labels = Labels(y=rng.integers(0, 90, n) / 4.0, query_ptr=np.array([0, 700, 701, n]))
     X, u = rng.normal(size=(n, 5)) + 3, rng.normal(size=n)
     loss = SquaredHingeLoss()
-    problem = Problem(X, loss, loss.prepare(labels))
+    problem = MemoryProblem(X, loss, loss.prepare(labels))
     out = np.empty_like(X)
     loss.products(problem.plan, 0, 3, u, X, out)
     got = problem.hessian(problem.design.take(np.arange(5)), u)
@@ -150,7 +150,7 @@ def test_very_many_levels_are_grouped_unless_exact():
     X = rng.normal(size=(n, 5))
     y = X @ rng.normal(size=5) + rng.normal(size=n)
     loss = SquaredHingeLoss()
-    problem = Problem(X, loss, loss.prepare(Labels(y=y, query_ptr=np.array([0, n]))))
+    problem = MemoryProblem(X, loss, loss.prepare(Labels(y=y, query_ptr=np.array([0, n]))))
     u, out = rng.normal(size=n), np.empty_like(X)
     loss.products(problem.plan, 0, 1, u, X, out)
     block = problem.design.take(np.arange(5))
@@ -176,7 +176,7 @@ def test_threads_may_share_the_columns_of_a_query(monkeypatch, by):
     found = []
     for jobs in (1, 4, 4, 4):
         plan = loss.prepare(Labels(y=y, query_ptr=np.array([0, n])))
-        problem = Problem(X, loss, plan, make_executor(jobs))
+        problem = MemoryProblem(X, loss, plan, make_executor(jobs))
         u = np.random.default_rng(0).normal(size=n)  # nobody has sorted these scores before
         found.append(problem.hessian(problem.design.take(np.arange(12)), u))
         np.testing.assert_array_equal(plan.order, np.arange(n))

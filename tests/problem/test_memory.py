@@ -9,7 +9,7 @@ from leanrank.execution import make_executor, query_ranges
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.problem import memory as problem_module
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import Limits, MemoryProblem
 
 SIZES = [4, 0, 1, 7, 3, 3, 12]
 
@@ -38,9 +38,9 @@ def centrings(plan):
     return total
 
 
-def make_problem(X, labels, workers=1):
+def make_problem(X, labels, workers=1, limits=None):
     loss = SquaredLoss()
-    return Problem(X, loss, loss.prepare(labels), make_executor(workers))
+    return MemoryProblem(X, loss, loss.prepare(labels), make_executor(workers), limits)
 
 
 @pytest.mark.parametrize("form", ["dense64", "dense32", "sparse64", "sparse32"])
@@ -128,8 +128,7 @@ def test_scores_beside_huge_offsets_keep_their_differences():
 
 
 @pytest.mark.parametrize("form", ["dense64", "dense32", "sparse64"])
-def test_the_same_bits_for_any_number_of_threads(monkeypatch, form):
-    monkeypatch.setattr(problem_module, "CELLS_PER_RANGE", 7)
+def test_the_same_bits_for_any_number_of_threads(form):
     sizes = np.random.default_rng(6).integers(0, 60, 1_200).tolist()
     rng = np.random.default_rng(7)
     n = sum(sizes)
@@ -140,7 +139,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch, form):
     w = rng.normal(size=6)
     seen = []
     for workers in (1, 2, 4):
-        problem = make_problem(matrix, labels, workers)
+        problem = make_problem(matrix, labels, workers, Limits(cells_per_range=7))
         assert len(problem.ranges) > 2
         u = problem.scores(w)
         value, g = problem.evaluate(u)
@@ -157,7 +156,7 @@ def test_cutting_the_low_rank_part_into_pieces_changes_nothing(monkeypatch):
     problem = make_problem(X, labels_of(SIZES))
     block, u = problem.design.take(np.arange(3)), problem.scores(np.zeros(3))
     whole = problem.hessian(block, u)
-    monkeypatch.setattr(problem_module, "CELL_SUM_BYTES", 1)  # one cell at a time
+    problem.limits = Limits(cell_sum_bytes=1)  # one cell at a time
     assert np.allclose(problem.hessian(block, u), whole, rtol=1e-13, atol=1e-15)
     monkeypatch.setattr(problem_module, "query_ranges", lambda *a: query_ranges(*a)[:-1])
     assert not np.allclose(problem.hessian(block, u), whole)  # the pieces do matter
@@ -178,7 +177,7 @@ def test_a_design_can_be_shared_between_problems():
     X = np.random.default_rng(9).normal(size=(sum(SIZES), 2))
     first = make_problem(X, labels_of(SIZES))
     loss = SquaredLoss()
-    second = Problem(first.design, loss, loss.prepare(labels_of(SIZES, offset=False)))
+    second = MemoryProblem(first.design, loss, loss.prepare(labels_of(SIZES, offset=False)))
     assert second.design is first.design
     assert np.allclose(second.scores(np.ones(2)), (X - X[first.design.anchor]).sum(axis=1))
     assert second.n_features == 2

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 
 
 class Reference:
@@ -133,7 +133,7 @@ def random_features(rng, n, n_features, form="dense"):
 
 def make_problem(X, labels, margin=None, n_jobs=None):
     loss = DominationLoss(margin)
-    return Problem(X, loss, loss.prepare(labels), make_executor(n_jobs))
+    return MemoryProblem(X, loss, loss.prepare(labels), make_executor(n_jobs))
 
 
 def gradient(problem, w):

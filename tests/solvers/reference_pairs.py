@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank.execution import make_executor
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 
 
 class Pairs:
@@ -41,4 +41,4 @@ class Pairs:
 
 
 def problem_of(X, labels, loss, n_jobs=None):
-    return Problem(X, loss, loss.prepare(labels), make_executor(n_jobs))
+    return MemoryProblem(X, loss, loss.prepare(labels), make_executor(n_jobs))

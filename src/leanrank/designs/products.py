@@ -9,7 +9,7 @@ import math
 import numba
 import numpy as np
 
-from leanrank._jit import kernel
+from leanrank._jit import column_dot, kernel
 
 # Lets the compiler split one row's dot product over vector lanes. The split is the same in every
 # thread, so results stay reproducible.
@@ -195,23 +195,6 @@ def sparse_rmatvec_some(data, indices, indptr, features, g, out, begin, end):
     for k in range(begin, end):
         j = features[k]
         out[k] = column_dot(data, indices, indptr[j], indptr[j + 1], g)
-
-
-@kernel
-def column_dot(data, indices, begin, end, g):
-    # Four running sums hide the latency of the additions.
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    at = begin
-    while at + 4 <= end:
-        s0 += data[at] * g[indices[at]]
-        s1 += data[at + 1] * g[indices[at + 1]]
-        s2 += data[at + 2] * g[indices[at + 2]]
-        s3 += data[at + 3] * g[indices[at + 3]]
-        at += 4
-    while at < end:
-        s0 += data[at] * g[indices[at]]
-        at += 1
-    return (s0 + s1) + (s2 + s3)
 
 
 @kernel

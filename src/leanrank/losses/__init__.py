@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leanrank.losses.base import Loss
 
 LOSSES: dict[str, str] = {
     "domination": "leanrank.losses.domination.DominationLoss",
@@ -16,10 +19,10 @@ LOSSES: dict[str, str] = {
 """The name of each loss as a parameter of rankers, and the class."""
 
 
-def get_loss(name: Any, **options: Any) -> Any:
+def get_loss(name: str | Loss[Any], **options: Any) -> Loss[Any]:
     """Make a loss by its name, with the options of its class; loaded when asked for.
 
-    A loss of one's own, with ``prepare`` and ``evaluate``, is given back as it is.
+    A loss of your own, a ``leanrank.losses.base.Loss``, is returned as it is.
 
     >>> get_loss("squared").name
     'squared'
@@ -29,11 +32,14 @@ def get_loss(name: Any, **options: Any) -> Any:
     """
     from importlib import import_module
 
-    if hasattr(name, "prepare") and hasattr(name, "evaluate"):
+    from leanrank.losses.base import Loss
+
+    if isinstance(name, Loss):
         return name
     if not isinstance(name, str) or name not in LOSSES:
         from leanrank.errors import InputError, suggest
 
         raise InputError(f"there is no loss {name!r}: {suggest(name, LOSSES)}")
     module, _, kind = LOSSES[name].rpartition(".")
-    return getattr(import_module(module), kind)(**options)
+    loss: Loss[Any] = getattr(import_module(module), kind)(**options)
+    return loss

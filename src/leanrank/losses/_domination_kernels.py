@@ -24,7 +24,6 @@ from leanrank.losses._domination_levels import (
     level_share,
     mean_below,
     sigmoid,
-    softplus,
 )
 
 
@@ -79,69 +78,6 @@ def evaluate(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, g):
                     if weight > 0.0:
                         g[rows[at + i]] -= weight * chunk[i]
     return value
-
-
-@kernel
-def along(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, t):
-    value = 0.0
-    slope = 0.0
-    bend = 0.0
-    E, Z, mean, variance = _scratch(cell_ptr, r0, r1)
-    for q in range(r0, r1):
-        first = cell_ptr[q]
-        n_levels = cell_ptr[q + 1] - first
-        for k in range(n_levels):
-            # log mass, mean and variance of d under the level's softmax, at v = u + t d
-            top = -math.inf
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if mass[i] > 0.0:
-                    top = max(top, u[i] + t * d[i])
-            total = 0.0
-            weighted = 0.0
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if mass[i] > 0.0:
-                    e = mass[i] * math.exp(u[i] + t * d[i] - top)
-                    total += e
-                    weighted += e * d[i]
-            E[k] = top + math.log(total) if total > 0.0 else -math.inf
-            mean[k] = weighted / total if total > 0.0 else 0.0
-            spread = 0.0
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if mass[i] > 0.0:
-                    away = d[i] - mean[k]
-                    spread += mass[i] * math.exp(u[i] + t * d[i] - top) * away * away
-            variance[k] = spread / total if total > 0.0 else 0.0
-        below(E, Z, n_levels, level, margin, first)
-        m = 0.0
-        v = 0.0
-        for k in range(1, n_levels):
-            if Z[k] == -math.inf:
-                continue
-            if margin.shape[0] == 0:
-                new = math.exp(E[k - 1] - Z[k])
-                away = mean[k - 1] - m
-                v = (1.0 - new) * v + new * variance[k - 1] + new * (1.0 - new) * away * away
-                m += new * away
-            else:
-                m = 0.0
-                for j in range(k):
-                    m += level_share(E, Z, k, j, level, margin, first) * mean[j]
-                v = 0.0
-                for j in range(k):
-                    away = mean[j] - m
-                    v += level_share(E, Z, k, j, level, margin, first) * (variance[j] + away * away)
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if gain[i] > 0.0:
-                    term, dominated = softplus(Z[k] - (u[i] + t * d[i]))
-                    away = d[i] - m
-                    value += gain[i] * term
-                    slope -= gain[i] * dominated * away
-                    bend += gain[i] * dominated * (v + (1.0 - dominated) * away * away)
-    return value, slope, bend
 
 
 @kernel

@@ -1,36 +1,39 @@
 """What a loss is: a sum over queries of functions of scores, levels and weights.
 
-A loss never sees features. It is prepared once into a *plan* (flat arrays, picklable) and then
-evaluated over *ranges of queries* ``[r0, r1)``: a range reads and writes only the rows of its own
-queries and returns partial sums, so ranges may run in any thread or process.
+A loss never sees features. It is prepared once into a *plan* (flat arrays, picklable, never
+changed) and then evaluated over *ranges of queries* ``[r0, r1)``: a range reads and writes only the
+rows of its own queries and returns partial sums, so ranges may run in any thread or process. A
+constant added to all scores of a query changes nothing, and a score gradient adds up to zero in
+each query.
 
-The operations, of which a loss offers those it can (a solver that needs another says so by name):
+The operations; a loss offers those that it defines, and a solver that needs another says so:
 
 ========== ===================================================================================
 prepare    labels, queries, weights and offset -> plan
 evaluate   value, filling the score gradient g
-along      value, slope and curvature at u + t·d, for a line search that never touches X
-curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``n_atoms`` weights a
+dual       the dual value at the point that the scaled score gradient a·g defines
+curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``n_atoms`` weights per
            document whose sums over each *cell* (say, the documents of one level of one query) span
-           the low-rank part; ``aux`` carries ``n_aux`` numbers a cell from
-           here to fold
+           the low-rank part; ``aux`` carries ``n_aux`` numbers per cell from here to fold
 fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
-product    the score Hessian times a vector, for working sets too large for a matrix
+product    the score Hessian times a vector; by default from two gradients
 products   the same for the columns of a matrix at once, where there is no curvature and fold
 gram       the same from both sides, for a dense matrix; beside products, if a plan ``suits_gram``
-dual       the dual value at the point that the scaled score gradient a·g defines
+thin       a plan in which a sample of the documents stands for all, for rough Hessians
 ========== ===================================================================================
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._typing import FloatArray, IntArray
+from leanrank._part import Part
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
 
 NORMALIZATIONS = ("query", "term", "none")
@@ -65,10 +68,12 @@ class Plan:
         """How many documents there are."""
         return int(self.query_ptr[-1])
 
-    @property
-    def n_active(self) -> int:
-        """How many queries take part."""
-        return int(np.count_nonzero(self.scale))
+    def span(self, r0: int, r1: int) -> slice:
+        """Return the rows of queries [r0, r1)."""
+        return slice(int(self.query_ptr[r0]), int(self.query_ptr[r1]))
+
+
+P = TypeVar("P", bound=Plan)
 
 
 class Edges(NamedTuple):
@@ -79,7 +84,7 @@ class Edges(NamedTuple):
     weight: FloatArray
 
     def take(self, which: IntArray | slice) -> Edges:
-        """Give some of the edges."""
+        """Return some of the edges."""
         return Edges(self.winner[which], self.loser[which], self.weight[which])
 
 
@@ -116,33 +121,110 @@ class Labels:
         return replace(self, offset=lead if self.offset is None else self.offset + lead)
 
 
-class Loss(Protocol):
-    """A function of scores; see the module's table for what each operation means."""
+class Loss(Part, ABC, Generic[P]):
+    """A function of scores; see the module's table for what each operation means.
 
-    name: ClassVar[str]
+    Attributes
+    ----------
+    name : str
+    smooth : bool
+        Whether the gradient is continuous, as Newton's method needs it.
+    takes_edges : bool
+        Whether ``prepare`` understands explicit preferences.
+    n_atoms, n_aux : int
+        For ``curvature`` and ``fold``.
+    """
 
-    def prepare(self, labels: Labels) -> Plan:
+    kind: ClassVar[str] = "loss"
+    smooth: ClassVar[bool] = True
+    takes_edges: ClassVar[bool] = False
+    n_atoms: ClassVar[int] = 0
+    n_aux: ClassVar[int] = 0
+
+    @abstractmethod
+    def prepare(self, labels: Labels) -> P:
         """Sort out levels and weights once."""
 
-    def evaluate(self, plan: Any, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
+    @abstractmethod
+    def evaluate(self, plan: P, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
 
+    def dual(self, plan: P, r0: int, r1: int, u: FloatArray, a: float) -> float:
+        """Return the dual value of queries [r0, r1) at a times the score gradient."""
+        raise NotImplementedError
 
-def require(part: Any, solver: str, *operations: str) -> None:
-    """Check that a loss or penalty offers what a solver needs, with a sentence naming both.
+    def curvature(
+        self,
+        plan: P,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        diag: FloatArray,
+        atoms: FloatArray,
+        aux: FloatArray,
+    ) -> None:
+        """Fill the rows and cells of queries [r0, r1) with the parts of the score Hessian."""
+        raise NotImplementedError
 
-    Of an operation written as "this or that", one will do.
-    """
-    missing = [
-        operation
-        for operation in operations
-        if not any(hasattr(part, name) for name in operation.split(" or "))
-    ]
-    if missing:
-        raise InputError(
-            f"the solver {solver!r} needs {', '.join(missing)} of {part.name!r}, which does not "
-            f"offer it: choose another solver for {part.name!r}"
-        )
+    def fold(
+        self, plan: P, r0: int, r1: int, aux: FloatArray, sums: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the factors of the low-rank part from sums over the cells of queries [r0, r1)."""
+        raise NotImplementedError
+
+    def product(
+        self, plan: P, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
+    ) -> None:
+        """Fill the rows of queries [r0, r1) of the score Hessian times d.
+
+        By default the difference of the gradients a little ahead and a little behind: good enough
+        for a step, and no certificate depends on it.
+        """
+        rows = plan.span(r0, r1)
+        size = float(np.abs(d[rows]).max(initial=0.0))
+        h = np.cbrt(np.finfo(np.float64).eps) / size if size > 0.0 else 1.0
+        ahead, behind = np.zeros_like(u), np.zeros_like(u)
+        self.evaluate(plan, r0, r1, u + h * d, ahead)
+        self.evaluate(plan, r0, r1, u - h * d, behind)
+        out[rows] = (ahead[rows] - behind[rows]) / (2.0 * h)
+
+    def products(
+        self, plan: P, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
+    ) -> None:
+        """Fill the score Hessian times the columns of D; D and out have these queries' rows."""
+        raise NotImplementedError
+
+    def suits_gram(self, plan: P) -> bool:
+        """Tell whether ``gram`` is there for a plan."""
+        del plan
+        return False
+
+    def gram(
+        self,
+        plan: P,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        X: AnyArray,
+        columns: tuple[int, int],
+        *,
+        exact: bool = False,
+    ) -> FloatArray:
+        """Return some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only."""
+        raise NotImplementedError
+
+    def thin(self, plan: P, most: int) -> P:
+        """Return a plan in which about ``most`` documents stand for all of each larger cell."""
+        del most
+        return plan
+
+    def term_mass(self, plan: P) -> FloatArray:
+        """Return the total factor of each query's terms, a bound for bounds on curvature."""
+        raise NotImplementedError
+
+    def compiled(self, plan: P) -> tuple[Any, tuple[AnyArray, ...]]:
+        """Return the compiled ``evaluate`` and its leading arguments, for loops inside kernels."""
+        raise NotImplementedError
 
 
 def query_scale(terms: FloatArray, query_weight: FloatArray | None, normalize: str) -> FloatArray:

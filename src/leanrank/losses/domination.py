@@ -25,6 +25,7 @@ from leanrank.errors import InputError
 from leanrank.losses import _domination_kernels as kernels
 from leanrank.losses.base import (
     Labels,
+    Loss,
     Plan,
     mass_below,
     query_scale,
@@ -63,7 +64,7 @@ class DominationPlan(Plan):
     margin: FloatArray
 
 
-class DominationLoss:
+class DominationLoss(Loss[DominationPlan]):
     """Sum over dominating documents i of log(1 + Σ_{j ∈ D(i)} e^{u_j − u_i + Δ(i, j)}).
 
     Parameters
@@ -116,13 +117,6 @@ class DominationLoss:
     ) -> float:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
         return float(kernels.evaluate(*_arrays(plan), r0, r1, u, g))
-
-    def along(
-        self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float
-    ) -> tuple[float, float, float]:
-        """Return value, slope and curvature at u + t·d."""
-        value, slope, bend = kernels.along(*_arrays(plan), r0, r1, u, d, t)
-        return float(value), float(slope), float(bend)
 
     def curvature(
         self,

@@ -54,6 +54,7 @@ class HingeLoss(MarginLoss):
     """
 
     name: ClassVar[str] = "hinge"
+    smooth: ClassVar[bool] = False
     power: ClassVar[int] = 1
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -27,7 +27,7 @@ from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, Plan, query_scale
+from leanrank.losses.base import Labels, Loss, Plan, query_scale
 
 TARGETS = ("label", "gain")
 
@@ -51,7 +51,7 @@ class ListNetPlan(Plan):
     total: FloatArray
 
 
-class ListNetLoss:
+class ListNetLoss(Loss[ListNetPlan]):
     """Cross entropy between the top-one probabilities of labels and of scores.
 
     Parameters
@@ -89,13 +89,6 @@ class ListNetLoss:
     def evaluate(self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
         return float(_evaluate(*_arrays(plan), r0, r1, u, g))
-
-    def along(
-        self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float
-    ) -> tuple[float, float, float]:
-        """Return value, slope and curvature at u + t·d."""
-        value, slope, bend = _along(*_arrays(plan), r0, r1, u, d, t)
-        return float(value), float(slope), float(bend)
 
     def curvature(
         self,
@@ -202,30 +195,6 @@ def _evaluate(query_ptr, mass, target, total, r0, r1, u, g):
             g[i] = total[q] * g[i] - target[i]
         value += cost
     return value
-
-
-@kernel
-def _along(query_ptr, mass, target, total, r0, r1, u, d, t):
-    value = 0.0
-    slope = 0.0
-    bend = 0.0
-    for q in range(r0, r1):
-        begin, end = query_ptr[q], query_ptr[q + 1]
-        v = u[begin:end] + t * d[begin:end]
-        p = np.empty(end - begin)
-        top, log_sum = _softmax(mass[begin:end], 0, end - begin, v, p)
-        mean = 0.0
-        for i in range(end - begin):
-            mean += p[i] * d[begin + i]
-        variance = 0.0
-        for i in range(end - begin):
-            away = d[begin + i] - mean
-            variance += p[i] * away * away
-            if target[begin + i] > 0.0:
-                value += target[begin + i] * (log_sum - (v[i] - top))
-                slope -= target[begin + i] * away
-        bend += total[q] * variance
-    return value, slope, bend
 
 
 @kernel

@@ -25,7 +25,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, Plan
+from leanrank.losses.base import Labels, Loss, Plan
 from leanrank.losses.listnet import first_draws, lift, listwise_queries, target_scores
 
 MOST_DOCUMENTS = 50_000
@@ -55,7 +55,7 @@ class TopTwoPlan(Plan):
     target: FloatArray
 
 
-class ListNetTopTwoLoss:
+class ListNetTopTwoLoss(Loss[TopTwoPlan]):
     """Cross entropy between the top-two probabilities of labels and of scores.
 
     Parameters
@@ -110,13 +110,6 @@ class ListNetTopTwoLoss:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
         return float(_evaluate(*_arrays(plan), r0, r1, u, g))
 
-    def along(
-        self, plan: TopTwoPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float
-    ) -> tuple[float, float, float]:
-        """Return value, slope and curvature at u + t·d."""
-        value, slope, bend = _along(*_arrays(plan), r0, r1, u, d, t)
-        return float(value), float(slope), float(bend)
-
     def product(
         self, plan: TopTwoPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
     ) -> None:
@@ -152,25 +145,6 @@ def _evaluate(query_ptr, scale, mass, drawn, first, target, r0, r1, u, g):
             mass[rows], drawn[rows], first[rows], target[rows], scale[q], u[rows], g[rows]
         )
     return value
-
-
-@kernel
-def _along(query_ptr, scale, mass, drawn, first, target, r0, r1, u, d, t):
-    value = 0.0
-    slope = 0.0
-    bend = 0.0
-    for q in range(r0, r1):
-        rows = slice(query_ptr[q], query_ptr[q + 1])
-        if scale[q] == 0.0:
-            continue
-        v = u[rows] + t * d[rows]
-        out = np.empty(len(v))
-        value += _gradient(mass[rows], drawn[rows], first[rows], target[rows], scale[q], v, out)
-        slope += _dot(out, d[rows])
-        draws = _masses(mass[rows], drawn[rows], v)
-        _hessian_times(mass[rows], drawn[rows], first[rows], scale[q], draws, d[rows], out)
-        bend += _dot(out, d[rows])
-    return value, slope, bend
 
 
 @kernel

@@ -21,6 +21,7 @@ from leanrank.errors import InputError
 from leanrank.losses.base import (
     Edges,
     Labels,
+    Loss,
     Plan,
     mass_below,
     query_scale,
@@ -70,12 +71,8 @@ class PairPlan(Plan):
     edges: Edges | None
     edge_ptr: IntArray
 
-    def span(self, r0: int, r1: int) -> slice:
-        """The rows of queries [r0, r1)."""
-        return slice(int(self.query_ptr[r0]), int(self.query_ptr[r1]))
 
-
-class PairwiseLoss:
+class PairwiseLoss(Loss[PairPlan]):
     """A sum of φ(u_i − u_j) over pairs.
 
     Parameters
@@ -84,7 +81,6 @@ class PairwiseLoss:
         What a pair weighs by its levels; see ``importance_tables``.
     """
 
-    name: ClassVar[str]
     takes_edges: ClassVar[bool] = True
 
     def __init__(self, importance: Any = None) -> None:
@@ -111,12 +107,6 @@ class PairwiseLoss:
         g[plan.span(r0, r1)] = _differences(plan, r0, r1, edges, edges.weight * slope)
         return float(edges.weight @ value)
 
-    def along(
-        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float
-    ) -> tuple[float, float, float]:
-        """Return value, slope and curvature (none, for a φ of straight lines) at u + t·d."""
-        return self._line(plan, r0, r1, _moved(plan, r0, r1, u, d, t), d)
-
     def dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         """Return the dual value at the point a·c·φ′ of each pair."""
         if plan.edges is None:
@@ -135,13 +125,6 @@ class PairwiseLoss:
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         raise AssertionError(f"{type(self).__name__} must define _dual")
-
-    def _line(
-        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray
-    ) -> tuple[float, float, float]:
-        span, g = plan.span(r0, r1), np.empty_like(u)
-        value = self.evaluate(plan, r0, r1, u, g)
-        return value, float(g[span] @ d[span]), 0.0
 
 
 class SmoothPairwiseLoss(PairwiseLoss):
@@ -175,14 +158,6 @@ class SmoothPairwiseLoss(PairwiseLoss):
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
         raise AssertionError(f"{type(self).__name__} must define _products")
-
-    def _line(
-        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray
-    ) -> tuple[float, float, float]:
-        value, slope, _ = super()._line(plan, r0, r1, u, d)
-        span, out = plan.span(r0, r1), np.empty_like(u)
-        self.product(plan, r0, r1, u, d, out)
-        return value, slope, float(out[span] @ d[span])
 
 
 def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
@@ -266,13 +241,6 @@ def _edges(plan: PairPlan, r0: int, r1: int) -> Edges:
     assert plan.edges is not None
     part = slice(int(plan.edge_ptr[r0]), int(plan.edge_ptr[r1]))
     return plan.edges.take(part)
-
-
-def _moved(plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, t: float) -> FloatArray:
-    """Give scores u + t·d in the rows of queries [r0, r1), and nothing elsewhere."""
-    span, moved = plan.span(r0, r1), np.empty_like(u)
-    moved[span] = u[span] + t * d[span]
-    return moved
 
 
 def _differences(plan: PairPlan, r0: int, r1: int, edges: Edges, values: FloatArray) -> FloatArray:

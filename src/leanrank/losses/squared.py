@@ -13,7 +13,7 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, Plan, query_scale, refuse_edges
+from leanrank.losses.base import Labels, Loss, Plan, query_scale, refuse_edges
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class SquaredPlan(Plan):
     weight: FloatArray
 
 
-class SquaredLoss:
+class SquaredLoss(Loss[SquaredPlan]):
     """ℓ_q(u) = ½ ‖L(u − y)‖², L the centring of query q.
 
     It equals the sum over all pairs of ((u_i − u_j) − (y_i − y_j))² divided by twice the number of

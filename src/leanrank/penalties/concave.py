@@ -23,6 +23,7 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
 from leanrank.errors import InputError
+from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import ElasticNet
 
 
@@ -30,10 +31,10 @@ class Shape(Protocol):
     """How the penalty of one weight grows; ``rate`` is its strength λ_j."""
 
     def value(self, t: FloatArray, rate: FloatArray) -> FloatArray:
-        """Give φ(t)."""
+        """Return φ(t)."""
 
     def slope(self, t: FloatArray, rate: FloatArray) -> FloatArray:
-        """Give φ′(t)."""
+        """Return φ′(t)."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class PowerSlope:
     factor: float = 1.0
 
     def value(self, t: FloatArray, rate: FloatArray) -> FloatArray:
-        """Give φ(t)."""
+        """Return φ(t)."""
         del rate
         if self.power == 1.0:
             return self.factor * np.log1p(t / self.epsilon)
@@ -53,7 +54,7 @@ class PowerSlope:
         return self.factor * ((t + self.epsilon) ** left - self.epsilon**left) / left
 
     def slope(self, t: FloatArray, rate: FloatArray) -> FloatArray:
-        """Give φ′(t)."""
+        """Return φ′(t)."""
         del rate
         return self.factor * (t + self.epsilon) ** -self.power
 
@@ -65,13 +66,13 @@ class MinimaxConcave:
     gamma: float
 
     def value(self, t: FloatArray, rate: FloatArray) -> FloatArray:
-        """Give φ(t)."""
+        """Return φ(t)."""
         end = self.gamma * rate
         inside = np.minimum(t, end)
         return inside - np.divide(inside**2, 2.0 * end, out=np.zeros_like(t), where=end > 0)
 
     def slope(self, t: FloatArray, rate: FloatArray) -> FloatArray:
-        """Give φ′(t)."""
+        """Return φ′(t)."""
         end = self.gamma * rate
         share = np.divide(t, end, out=np.full_like(t, np.inf), where=end > 0)
         return np.maximum(0.0, 1.0 - share)
@@ -102,7 +103,7 @@ def make_shape(name: str, *, p: float, gamma: float, epsilon: float) -> Shape:
 
 
 @dataclass(frozen=True)
-class ConcavePenalty:
+class ConcavePenalty(Penalty):
     """Σ_j λ_j φ(|w_j|) + ½ ridge_j w_j², with the permitted signs of an elastic net.
 
     Attributes
@@ -127,13 +128,17 @@ class ConcavePenalty:
         return float(cost + 0.5 * (self.base.ridge @ (w * w)))
 
     def majorant(self, w: FloatArray) -> ElasticNet:
-        """Give the weighted ℓ1 penalty that touches this one at w, up to a constant."""
+        """Return the weighted ℓ1 penalty that touches this one at w, up to a constant."""
         slope = self.shape.slope(np.abs(w), self._rate)
         above, below = (
             np.where(np.isinf(side), np.inf, np.where(np.isinf(side), 0.0, side) * slope)
             for side in (self.base.above, self.base.below)
         )
         return ElasticNet(above, below, self.base.ridge)
+
+    def permitted(self, w: FloatArray) -> FloatArray:
+        """Return w with zeros for the weights that are forbidden."""
+        return self.base.permitted(w)
 
     @property
     def excluded(self) -> BoolArray:
@@ -146,7 +151,7 @@ class ConcavePenalty:
         return self.base.free
 
     def only_free(self) -> ElasticNet:
-        """Give the penalty that shuts out every feature but the free ones."""
+        """Return the penalty that shuts out every feature but the free ones."""
         return self.base.only_free()
 
     def alpha_max_ratio(self, c: FloatArray) -> float:

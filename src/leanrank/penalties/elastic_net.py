@@ -9,10 +9,12 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
+from leanrank.penalties import coordinate as kernels
+from leanrank.penalties.base import Columns, Penalty, SmoothPiece
 
 
 @dataclass(frozen=True)
-class ElasticNet:
+class ElasticNet(Penalty):
     """Σ_j above_j·max(w_j, 0) + below_j·max(−w_j, 0) + ½ ridge_j·w_j².
 
     An infinite ``above`` forbids positive weights, an infinite ``below`` negative ones: sign
@@ -71,17 +73,12 @@ class ElasticNet:
         """Features without any penalty: no dual scaling makes their gradient vanish."""
         return self.always & (self.ridge == 0)
 
-    @property
-    def kinked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The three arrays: above, below, ridge."""
-        return self.above, self.below, self.ridge
-
     def times(self, factor: float) -> ElasticNet:
-        """Give the same penalty, that many times as strong."""
+        """Return the same penalty, that many times as strong."""
         return ElasticNet(self.above * factor, self.below * factor, self.ridge * factor)
 
     def restrict(self, features: IntArray) -> ElasticNet:
-        """Give the penalty of some features only."""
+        """Return the penalty of some features only."""
         return ElasticNet(self.above[features], self.below[features], self.ridge[features])
 
     def value(self, w: FloatArray) -> float:
@@ -107,8 +104,8 @@ class ElasticNet:
         with np.errstate(divide="ignore", over="ignore"):
             return np.where(c == 0, 0.0, np.abs(c) / np.where(c == 0, 1.0, threshold))
 
-    def change(self, w: FloatArray, step: FloatArray) -> FloatArray:
-        """How much the penalty of each weight grows by a step, without cancellation."""
+    def change(self, w: FloatArray, step: FloatArray) -> float:
+        """Return how much the penalty grows by a step, without cancellation."""
         moved = w + step
         new = np.where(moved == 0, 0.0, np.where(moved > 0, self.above, self.below))
         old = np.where(w == 0, 0.0, np.where(w > 0, self.above, self.below))
@@ -116,7 +113,9 @@ class ElasticNet:
         with np.errstate(invalid="ignore"):
             along = np.where(w == 0, new * np.abs(step), old * np.sign(w) * step)
             across = new * np.abs(moved) - old * np.abs(w)
-        return np.where(crossing, across, along) + self.ridge * (w + 0.5 * step) * step
+        return float(
+            np.sum(np.where(crossing, across, along) + self.ridge * (w + 0.5 * step) * step)
+        )
 
     def dual_scale(self, c: FloatArray) -> float:
         """Largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
@@ -141,17 +140,73 @@ class ElasticNet:
             np.where(w < 0, np.abs(slope - np.where(w < 0, self.below, 0.0)), self.excess(slope)),
         )
 
-    def free_residual(self, w: FloatArray, c: FloatArray, scale: FloatArray) -> float:
-        """Return the largest residual of a free feature, as a share of its scale."""
-        return float((self.residual(w, c) / scale)[self.free].max(initial=0.0))
-
     def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
         """Tell which weights stay zero at every gradient within ``reach`` of c."""
         return (c + reach <= self.below) & (-c + reach <= self.above)
 
     def permitted(self, w: FloatArray) -> FloatArray:
-        """Give w with zeros for the weights that are forbidden."""
+        """Return w with zeros for the weights that are forbidden."""
         return np.where(np.isinf(np.where(w > 0, self.above, self.below)), 0.0, w)
+
+    def sweep_gram(
+        self,
+        hessian: FloatArray,
+        slope: FloatArray,
+        x: FloatArray,
+        target: float,
+        accuracy: float,
+        n_sweeps: int,
+    ) -> tuple[float, bool]:
+        """Minimise over one weight after the other."""
+        target, done = kernels.sweep_gram(
+            hessian, slope, x, self.above, self.below, self.ridge, target, accuracy, n_sweeps
+        )
+        return float(target), bool(done)
+
+    def sweep_columns(
+        self, columns: Columns, c: FloatArray, w: FloatArray, accuracy: float, n_sweeps: int
+    ) -> FloatArray:
+        """Minimise over one weight after the other, with the scores of the rows in hand."""
+        step: FloatArray = kernels.sweep_columns(
+            columns.values,
+            columns.rows,
+            columns.starts,
+            columns.ends,
+            np.zeros(columns.n_rows),
+            columns.left,
+            columns.right,
+            columns.extra,
+            columns.diagonal,
+            c,
+            w,
+            self.above,
+            self.below,
+            self.ridge,
+            accuracy,
+            n_sweeps,
+        )
+        return step
+
+    def piece(self, x: FloatArray) -> SmoothPiece:
+        """Return the straight lines of the present signs, and the ridge."""
+        kinked = self.above + self.below > 0
+        support = np.flatnonzero((x != 0) | ~kinked)
+        now, ridge = x[support], self.ridge[support]
+        slope = ridge * now + np.where(now > 0, self.above[support], -self.below[support])
+        return SmoothPiece(support, slope, ridge, kinked[support], True)
+
+    def prox(self, z: FloatArray, lipschitz: float) -> FloatArray:
+        """Shrink each weight by its threshold."""
+        pull = lipschitz * z
+        with np.errstate(invalid="ignore"):  # inf − inf where a weight is shut out
+            low = np.where(pull < -self.below, pull + self.below, 0.0)
+            reduced = np.where(pull > self.above, pull - self.above, low)
+        return reduced / (lipschitz + self.ridge)
+
+    @property
+    def quadratic_part(self) -> FloatArray | None:
+        """The ridge, if there is nothing else."""
+        return None if self.above.any() or self.below.any() else self.ridge
 
     def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
         """What a coordinate step needs: above, below, ridge, and no power."""
@@ -169,7 +224,7 @@ class ElasticNet:
         return float(np.max(np.abs(c[counted]) / threshold[counted], initial=0.0))
 
     def only_free(self) -> ElasticNet:
-        """Give the penalty that shuts out every feature but the free ones."""
+        """Return the penalty that shuts out every feature but the free ones."""
         return ElasticNet(
             np.where(self.free, self.above, np.inf),
             np.where(self.free, self.below, np.inf),
@@ -178,7 +233,7 @@ class ElasticNet:
 
 
 def penalty_factors(factors: Any, n_features: int) -> FloatArray:
-    """Check one factor a feature."""
+    """Check one factor per feature."""
     if factors is None:
         return np.ones(n_features)
     f = np.asarray(factors, dtype=np.float64)

@@ -9,13 +9,14 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
 from leanrank.errors import InputError
+from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import ElasticNet, penalty_factors
 
 POWERS = (4 / 3, 3 / 2, 3.0, 4.0)
 
 
 @dataclass(frozen=True)
-class PowerPenalty:
+class PowerPenalty(Penalty):
     """Σ_j rate_j·|w_j|^power."""
 
     rate: FloatArray
@@ -74,17 +75,18 @@ class PowerPenalty:
         return np.inf if np.any(c[~self.free & ~self.excluded]) else 0.0
 
     def only_free(self) -> ElasticNet:
-        """Give the penalty that shuts out every feature but the free ones."""
+        """Return the penalty that shuts out every feature but the free ones."""
         shut = np.where(self.free, 0.0, np.inf)
         return ElasticNet(shut, shut, np.zeros(len(shut)))
 
-    def free_residual(self, w: FloatArray, c: FloatArray, scale: FloatArray) -> float:
-        """Return the largest gradient in a free feature, as a share of its scale."""
-        del w
-        return float((np.abs(c) / scale)[self.free].max(initial=0.0))
+    def residual(self, w: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the slope of loss + penalty in each weight that may enter."""
+        rate = np.where(self.excluded, 0.0, self.rate)
+        slope = c + rate * self.power * np.sign(w) * np.abs(w) ** (self.power - 1.0)
+        return np.where(self.excluded, 0.0, np.abs(slope))
 
     def permitted(self, w: FloatArray) -> FloatArray:
-        """Give w with zeros for the weights that are forbidden."""
+        """Return w with zeros for the weights that are forbidden."""
         return np.where(self.excluded, 0.0, w)
 
     def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:

@@ -15,7 +15,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.designs.base import Block
 from leanrank.execution import ROWS_PER_RANGE, Executor, add_up
-from leanrank.losses.base import Plan
+from leanrank.losses.base import Loss, Plan
 
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
@@ -29,7 +29,7 @@ LANES = 8
 
 
 def hessian_by_products(
-    loss: Any,
+    loss: Loss[Any],
     plan: Plan,
     ranges: list[tuple[int, int]],
     block: Block,
@@ -39,15 +39,15 @@ def hessian_by_products(
 ) -> FloatArray:
     """Add up Xᵀ(HX) over ranges of queries and columns, in an order of its own."""
     n = block.n_features
-    stored = block.dense((0, 0)) is not None
-    at_once = stored and hasattr(loss, "gram") and loss.suits_gram(plan)
+    at_once = block.dense((0, 0)) is not None and loss.suits_gram(plan)
 
     def add_lane(lane: list[_Piece]) -> FloatArray:
         half = np.zeros((n, n))
         for r, columns in lane:
             rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
-            if at_once:
-                part = loss.gram(plan, *r, u, block.dense(rows), columns, exact=exact)
+            X = block.dense(rows)
+            if at_once and X is not None:
+                part = loss.gram(plan, *r, u, X, columns, exact=exact)
                 half[:, slice(*columns)] += part
             else:
                 D = block.columns(rows, *columns)

@@ -1,54 +1,82 @@
-"""The problem that stands between a solver and a loss: X, a prepared loss, and an executor.
+"""The problem with all documents in memory: X, a prepared loss, and an executor.
 
-A solver asks the problem for values, gradients and curvature; the problem maps the loss over fixed
-ranges of queries and the products over fixed blocks, and adds up in a fixed order. The result is
-the same to the last bit for any number of threads.
+It maps the loss over fixed ranges of queries and the products over fixed blocks, and adds up in a
+fixed order. The result is the same to the last bit for any number of threads.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import FloatArray, Matrix
+from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs import products as _products
 from leanrank.designs.base import Block, Curvature, Design, make_design
 from leanrank.errors import InputError
 from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges, row_blocks
-from leanrank.losses.base import Plan
+from leanrank.losses.base import Loss, Plan
+from leanrank.penalties.base import Penalty
+from leanrank.problem.base import Problem, QuadraticModel
 from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.laplacian import hessian_by_products
+from leanrank.problem.product_model import ProductModel
 
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-
-CELL_SUM_BYTES = 32 << 20
-"""Largest temporary array of cell sums; longer ranges of queries are cut."""
-
-GRAM_COPIES, FEWEST_GRAM = 3, 2_048
-"""Matrices alive while a Hessian is added up, and features for which it is always formed."""
-
-LANE_CELLS = 1 << 22
-"""Cells of all the Gram matrices that are added up side by side."""
-
-FEWEST_BY_COLUMNS, MOST_CELLS_BY_COLUMNS = 1_024, 64
-"""Features from which, and levels of queries up to which, a quadratic model may go by columns."""
-
-LONG_LIST = 4_096
-"""Documents a query, on average, from which the least of them may be dropped from a Hessian."""
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """Relative error of a sum of many terms."""
 
-CELLS_PER_RANGE = 2_048
-"""Cells in one unit of work on the low-rank part of a Hessian."""
+
+@dataclass(frozen=True)
+class Limits:
+    """Where one way of computing gives way to another; set by ``benchmarks domination``.
+
+    Attributes
+    ----------
+    cell_sum_bytes : int
+        Largest temporary array of cell sums; longer ranges of queries are cut.
+    cells_per_range : int
+        Cells in one unit of work on the low-rank part of a Hessian.
+    lane_cells : int
+        Cells of all the Gram matrices that are added up side by side.
+    gram_copies, fewest_gram : int
+        Matrices alive while a Hessian is added up, and features for which it is always formed.
+    fewest_by_columns, most_cells_by_columns : int
+        Features from which, and cells up to which, a quadratic model may go by columns.
+    long_list : int
+        Documents per query, on average, from which the least of them may be dropped from a Hessian.
+    worth_skipping : float
+        Share of the stored entries above which a gradient is computed anew.
+    """
+
+    cell_sum_bytes: int = 32 << 20
+    cells_per_range: int = 2_048
+    lane_cells: int = 1 << 22
+    gram_copies: int = 3
+    fewest_gram: int = 2_048
+    fewest_by_columns: int = 1_024
+    most_cells_by_columns: int = 64
+    long_list: int = 4_096
+    worth_skipping: float = 0.6
 
 
-class Problem:
+@dataclass(frozen=True)
+class _Point:
+    """Scores, the loss there and its gradient in the scores."""
+
+    u: FloatArray
+    value: float
+    g: FloatArray
+
+
+class MemoryProblem(Problem):
     """Minimise over w the prepared loss at u = Xw − offset.
 
     Parameters
@@ -59,29 +87,123 @@ class Problem:
     plan : Plan
         What ``loss.prepare`` returned for these rows.
     executor : Executor, optional
+    limits : Limits, optional
     """
 
     def __init__(
-        self, X: Matrix | Design, loss: Any, plan: Plan, executor: Executor | None = None
+        self,
+        X: Matrix | Design,
+        loss: Loss[Any],
+        plan: Plan,
+        executor: Executor | None = None,
+        limits: Limits | None = None,
     ) -> None:
+        self.limits = Limits() if limits is None else limits
         self.executor: Executor = SerialExecutor() if executor is None else executor
         self.design = make_design(X, self.executor, plan.query_ptr)
         self.loss = loss
         self.plan = plan
         self.ranges = query_ranges(plan.query_ptr)
-        self.lazy_gradient: Any = None
+        self.n_features = self.design.n_features
+        self._point: _Point | None = None
+        self._tried: _Point | None = None
+        self._block: Block | None = None
+        self._step: tuple[FloatArray, FloatArray] | None = None
+        self._known: tuple[FloatArray, FloatArray] | None = None  # a score gradient, and Xᵀ of it
         self._thin_plans: dict[int, Any] = {}
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
+    # the point of the current iterate
+
+    def at(self, w: FloatArray) -> float:
+        """Move to weights w; return the loss there."""
+        u = self.scores(w)
+        self._point = _Point(u, *self.evaluate(u))
+        return self._point.value
+
     @property
-    def n_features(self) -> int:
-        """How many features there are."""
-        return self.design.n_features
+    def point(self) -> _Point:
+        """Where the problem is."""
+        assert self._point is not None, "a solver must begin with at()"
+        return self._point
+
+    def gradient(
+        self, skip: Callable[[FloatArray, FloatArray], BoolArray] | None = None
+    ) -> FloatArray:
+        """Return the gradient; entries that may be skipped are as they were, if that saves time.
+
+        Between two score gradients g and g₀ a feature's gradient moves by at most ‖x_j‖·‖g − g₀‖.
+        """
+        g, design = self.point.g, self.design
+        if skip is not None and self._known is not None and design.skips_columns:
+            before, c = self._known
+            reach = design.column_norms * float(np.linalg.norm(g - before))
+            needed = np.flatnonzero(~skip(c, reach))
+            sizes = design.column_sizes
+            if sizes[needed].sum() <= self.limits.worth_skipping * sizes.sum():
+                c = c.copy()
+                c[needed] = design.rmatvec(g, needed)
+                return c
+        self._known = g, design.rmatvec(g)
+        return self._known[1].copy()
+
+    def dual(self, a: float) -> float:
+        """Return the dual value at the feasible point that a·g defines."""
+        return self.dual_at(self.point.u, a)
+
+    def rounding(self, w: FloatArray, value: float) -> float:
+        """Estimate the rounding in a value and the gradient: what their sums add up, times ε."""
+        terms = float(np.abs(w) @ self.design.summed_norms) * float(np.linalg.norm(self.point.g))
+        return ROUNDING * (abs(value) + terms)
+
+    def gradient_scale(self) -> FloatArray:
+        """Return the most that each feature's gradient can be at this size of score gradient."""
+        with np.errstate(over="ignore"):
+            scale = self.design.column_norms * float(np.linalg.norm(self.point.g))
+        if not np.isfinite(scale).all():
+            raise InputError(
+                f"feature {int(np.argmin(np.isfinite(scale)))} has values too large for products "
+                "with them: bring features to a smaller scale"
+            )
+        return np.where(scale > 0, scale, 1.0)
+
+    def focus(self, features: IntArray) -> None:
+        """Choose the features of the working set and copy their columns."""
+        self._block = self.design.take(features)
+        self._step = None
+
+    @property
+    def block(self) -> Block:
+        """The columns of the working set."""
+        assert self._block is not None, "focus() comes first"
+        return self._block
+
+    def focused_gradient(self) -> FloatArray:
+        """Return the gradient in the weights of the working set."""
+        return self.block.rmatvec(self.point.g)
+
+    def try_step(self, step: FloatArray, t: float) -> float:
+        """Return the loss after t times a step of the working set; the rows keep X times it."""
+        if self._step is None or self._step[0] is not step:
+            self._step = step, self.block.matvec(step)
+        u = self.point.u + t * self._step[1]
+        self._tried = _Point(u, *self.evaluate(u))
+        return self._tried.value
+
+    def accept(self) -> None:
+        """Move to where ``try_step`` looked last."""
+        assert self._tried is not None, "try_step() comes first"
+        self._point, self._tried, self._step = self._tried, None, None
 
     @property
     def largest_gram(self) -> int:
         """Features up to which a Hessian is formed; its copies then take no more memory than X."""
-        return max(FEWEST_GRAM, int(np.sqrt(self.design.n_bytes / (8 * GRAM_COPIES))))
+        return max(
+            self.limits.fewest_gram,
+            int(np.sqrt(self.design.n_bytes / (8 * self.limits.gram_copies))),
+        )
+
+    # the same of any scores, for methods that keep several points
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Compute u = Xw − offset."""
@@ -98,71 +220,67 @@ class Problem:
         )
         return float(add_up(parts)), g
 
-    def along(self, u: FloatArray, d: FloatArray, t: float) -> FloatArray:
-        """Compute value, slope and curvature of the loss at u + t·d."""
-        parts = self.executor.map(
-            lambda r: np.array(self.loss.along(self.plan, r[0], r[1], u, d, t)), self.ranges
-        )
-        total: FloatArray = add_up(parts)
-        return total
+    def along(self, u: FloatArray, d: FloatArray, t: float) -> tuple[float, float, float]:
+        """Return value, slope and curvature of the loss at u + t·d; none where it is not smooth."""
+        at = u + t * d
+        value, g = self.evaluate(at)
+        bend = float(self._times(at, d) @ d) if self.loss.smooth else 0.0
+        return value, float(g @ d), bend
 
-    def product(self, block: Block, u: FloatArray, v: FloatArray) -> FloatArray:
-        """Compute the Hessian of a block's features times v, without forming it."""
-        d, out = block.matvec(v), np.zeros(self.plan.n_rows)
+    def _times(self, u: FloatArray, d: FloatArray) -> FloatArray:
+        """Compute the score Hessian at u times d."""
+        out = np.zeros(self.plan.n_rows)
         self.executor.map(
             lambda r: self.loss.product(self.plan, r[0], r[1], u, d, out), self.ranges
         )
-        return block.rmatvec(out)
+        return out
+
+    def product(self, block: Block, u: FloatArray, v: FloatArray) -> FloatArray:
+        """Compute the Hessian of a block's features times v, without forming it."""
+        return block.rmatvec(self._times(u, block.matvec(v)))
 
     @cached_property
     def value_at_zero(self) -> float:
         """The loss of a model without weights: what a loss that vanishes is compared with."""
         return self.evaluate(self.scores(np.zeros(self.n_features)))[0]
 
-    def gradient_scale(self, g: FloatArray) -> FloatArray:
-        """Return the most that each feature's gradient can be at a score gradient of this size."""
-        with np.errstate(over="ignore"):
-            scale = self.design.column_norms * float(np.linalg.norm(g))
-        if not np.isfinite(scale).all():
-            raise InputError(
-                f"feature {int(np.argmin(np.isfinite(scale)))} has values too large for products "
-                "with them: bring features to a smaller scale"
-            )
-        return np.where(scale > 0, scale, 1.0)
-
-    def rounding(self, w: FloatArray, value: float, g: FloatArray) -> float:
-        """Estimate the rounding in value and gradient: what their sums add up, times ε."""
-        terms = float(np.abs(w) @ self.design.summed_norms) * float(np.linalg.norm(g))
-        return ROUNDING * (abs(value) + terms)
-
-    def dual(self, u: FloatArray, a: float) -> float:
-        """Compute the dual value at the feasible point that a·g defines."""
+    def dual_at(self, u: FloatArray, a: float) -> float:
+        """Compute the dual value at scores u and the feasible point that a·g defines."""
         parts = self.executor.map(
             lambda r: self.loss.dual(self.plan, r[0], r[1], u, a), self.ranges
         )
         return float(add_up(parts))
 
     def by_columns(self, block: Block) -> bool:
-        """Whether sparse features and few long lists make columns cheaper than outer products."""
-        if not hasattr(self.loss, "curvature"):
+        """Tell whether sparse features and few long lists make columns cheaper than products."""
+        if not self.loss.offers("curvature"):
             return False
-        few_cells = int(self.plan.cell_ptr[-1]) <= MOST_CELLS_BY_COLUMNS
-        long_lists = self.plan.n_rows >= LONG_LIST * (len(self.plan.query_ptr) - 1)
-        large = block.n_features > FEWEST_BY_COLUMNS
+        few_cells = int(self.plan.cell_ptr[-1]) <= self.limits.most_cells_by_columns
+        long_lists = self.plan.n_rows >= self.limits.long_list * (len(self.plan.query_ptr) - 1)
+        large = block.n_features > self.limits.fewest_by_columns
         return (
             large and block.weighs_columns and few_cells and long_lists and self.loss.n_atoms <= 2
         )
 
     def quadratic(
-        self, block: Block, u: FloatArray, *, dropped: float = 0.0, thin: int | None = None
-    ) -> GramModel | ColumnModel:
-        """Model the loss around scores u as a quadratic in the weights of a block's features.
+        self, penalty: Penalty, *, dropped: float = 0.0, thin: int | None = None
+    ) -> QuadraticModel:
+        """Model the loss as a quadratic in the weights of the working set.
 
-        ``dropped`` and ``thin`` as for ``hessian``. A model holds until the next one of the same
-        block is made, which may take over its memory.
+        By columns where that is cheaper, by the Hessian if it fits memory, else by products. A
+        model by columns holds until the next one, which may take over its memory.
         """
-        if not self.by_columns(block):
+        block, u = self.block, self.point.u
+        if self.by_columns(block) and penalty.offers("sweep_columns"):
+            return self._column_model(block, u, dropped, thin)
+        formed = self.loss.offers("curvature") or self.loss.offers("products")
+        if formed and block.n_features <= self.largest_gram:
             return GramModel(self.hessian(block, u, dropped=dropped, thin=thin))
+        return ProductModel(partial(self.product, block, u))
+
+    def _column_model(
+        self, block: Block, u: FloatArray, dropped: float, thin: int | None
+    ) -> ColumnModel:
         plan = self.plan if thin is None else self._thinned(thin)
         curvature, aux = self._curvature(plan, u, False, dropped)
         left_out = curvature.diag < max(curvature.cut, np.finfo(np.float64).tiny)
@@ -170,7 +288,7 @@ class Problem:
         left, right = self.loss.fold(plan, 0, len(plan.query_ptr) - 1, aux, sums)
         total = float(curvature.diag[left_out].sum())
         variance = extra[0] - (extra[1] ** 2 / total if total > 0.0 else 0.0)
-        return ColumnModel(*columns, left, right, np.maximum(variance, 0.0))
+        return ColumnModel.build(columns, left, right, np.maximum(variance, 0.0))
 
     def hessian(
         self,
@@ -198,17 +316,17 @@ class Problem:
             Let a sample of about so many documents stand for each larger cell, if the loss can: a
             rough Hessian for a rough step.
         """
-        if not hasattr(self.loss, "curvature"):
+        if not self.loss.offers("curvature"):
             return hessian_by_products(
                 self.loss, self.plan, self.ranges, block, u, self.executor, exact
             )
         plan = self.plan if thin is None else self._thinned(thin)
-        if not block.sparse or plan.n_rows < LONG_LIST * (len(plan.query_ptr) - 1):
+        if not block.sparse or plan.n_rows < self.limits.long_list * (len(plan.query_ptr) - 1):
             dropped = 0.0
         curvature, aux = self._curvature(plan, u, exact, dropped)
         parts = self.executor.map(
             lambda lane: self._add_pieces(plan, block, curvature, aux, lane),
-            _lanes(self._pieces(plan, block), block.n_features),
+            _lanes(self._pieces(plan, block), block.n_features, self.limits.lane_cells),
         )
         gram, half = add_up([p[0] for p in parts]), add_up([p[1] for p in parts])
         shared: dict[tuple[int, int], FloatArray] = {}
@@ -243,9 +361,11 @@ class Problem:
         """Cut the rows into ranges of whole queries with not too many cells,
         and those into blocks.
         """
-        affordable = CELL_SUM_BYTES // (8 * self.loss.n_atoms * max(1, block.n_features))
+        affordable = self.limits.cell_sum_bytes // (
+            8 * self.loss.n_atoms * max(1, block.n_features)
+        )
         pieces = []
-        for r in query_ranges(plan.cell_ptr, min(CELLS_PER_RANGE, max(1, affordable))):
+        for r in query_ranges(plan.cell_ptr, min(self.limits.cells_per_range, max(1, affordable))):
             begin, end = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
             pieces += [(r, (begin + low, begin + high)) for low, high in row_blocks(end - begin)]
         return pieces
@@ -283,11 +403,7 @@ class Problem:
         return product
 
     def _thinned(self, most: int) -> Any:
-        """Give a plan in which each cell has about so many documents at most;
-        keep it for next time.
-        """
-        if not hasattr(self.loss, "thin"):
-            return self.plan
+        """Return a plan in which each cell has about so many documents at most; it is kept."""
         if most not in self._thin_plans:
             kept = np.minimum(np.bincount(self.plan.cell), most).sum()
             few = 2 * kept < self.plan.n_rows  # or else a sample saves nothing
@@ -295,8 +411,8 @@ class Problem:
         return self._thin_plans[most]
 
 
-def _lanes(pieces: list[_Piece], n_features: int) -> list[list[_Piece]]:
+def _lanes(pieces: list[_Piece], n_features: int, cells: int) -> list[list[_Piece]]:
     """Share consecutive pieces among a few lanes, fewer when each costs a large matrix."""
-    n_lanes = min(len(pieces), max(2, min(8, LANE_CELLS // max(1, n_features * n_features))))
+    n_lanes = min(len(pieces), max(2, min(8, cells // max(1, n_features * n_features))))
     cuts = [len(pieces) * lane // n_lanes for lane in range(n_lanes + 1)]
     return [pieces[low:high] for low, high in pairwise(cuts)]

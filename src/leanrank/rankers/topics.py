@@ -18,7 +18,7 @@ from leanrank.designs.base import make_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number, validated_matrix
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.newton.penalized import PenalizedRanker

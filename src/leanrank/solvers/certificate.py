@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.problem.memory import Problem
+from leanrank.penalties.base import Penalty
+from leanrank.problem.base import Problem
 
 
 class Certificate:
@@ -25,16 +26,22 @@ class Certificate:
     penalty : Penalty
     """
 
-    def __init__(self, problem: Problem, penalty: Any) -> None:
+    def __init__(self, problem: Problem, penalty: Penalty) -> None:
         self.problem = problem
         self.penalty = penalty
         self.best = -np.inf
         self._free = np.flatnonzero(penalty.free & ~penalty.excluded)
 
-    def raise_bound(self, u: FloatArray, w: FloatArray, c: FloatArray) -> None:
-        """Take in the dual value at weights w with scores u, where the loss's gradient is c."""
-        a: float = self.penalty.dual_scale(c)
-        latest = self.problem.dual(u, a) - self.penalty.conjugate(a * c)
+    def raise_bound(
+        self, w: FloatArray, c: FloatArray, dual: Callable[[float], float] | None = None
+    ) -> None:
+        """Take in the dual value at weights w, where the loss's gradient is c.
+
+        ``dual`` stands in for the problem's where the problem is at another point.
+        """
+        a = self.penalty.dual_scale(c)
+        value = self.problem.dual(a) if dual is None else dual(a)
+        latest = value - self.penalty.conjugate(a * c)
         if len(self._free):
             self.best = latest + a * float(c[self._free] @ w[self._free])
         else:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from leanrank import DominationRanker, make_ranking
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.solvers.newton.solver import Solution
+from leanrank.solvers.base import Solution
 from tests.solvers.reference_domination import Reference
 
 

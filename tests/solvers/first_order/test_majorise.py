@@ -12,7 +12,7 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.penalties.concave import SHAPES, ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.first_order.bound_cd import solve_bound_cd
 from leanrank.solvers.first_order.majorise import solve_majorise
 from leanrank.solvers.newton.solver import solve_newton
@@ -29,7 +29,7 @@ def problem_of(loss="squared-hinge", seed=0, n_features=12):
     )
     loss = get_loss(loss)
     plan = loss.prepare(Labels(y=np.array(data.y), query_ptr=np.array(data.query_ptr)))
-    return Problem(np.array(data.X), loss, plan)
+    return MemoryProblem(np.array(data.X), loss, plan)
 
 
 def penalty_of(name, alpha, n_features=12, **build):

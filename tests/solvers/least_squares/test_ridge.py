@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.least_squares.ridge import solve_ridge
 
 pytestmark = pytest.mark.filterwarnings("error")  # no warning from LAPACK reaches the user
@@ -27,7 +27,7 @@ def problem_of(X, seed=0, size=10, offset=False, normalize="none"):
         normalize=normalize,
     )
     loss = SquaredLoss()
-    return Problem(X, loss, loss.prepare(labels))
+    return MemoryProblem(X, loss, loss.prepare(labels))
 
 
 def centred(problem, X, size=10):
@@ -116,7 +116,7 @@ def test_conjugate_gradients_reach_the_factorised_solution(monkeypatch, sparse, 
     X = csr_array(X) if sparse else X
     problem = problem_of(X, offset=True)
     factorised = solve_ridge(problem, alpha)
-    monkeypatch.setattr(Problem, "hessian", None)  # would fail if it were asked for
+    monkeypatch.setattr(MemoryProblem, "hessian", None)  # would fail if it were asked for
     iterated = solve_ridge(problem, alpha, largest=29)
     assert np.allclose(iterated, factorised, rtol=1e-6, atol=1e-8 * np.abs(factorised).max())
 

@@ -140,7 +140,8 @@ def test_signs_and_factors_are_obeyed_and_optimal(form):
         assert np.all(solution.w[signs == -1] <= 0)
         c = reference.loss(solution.w)[1]
         assert penalty.residual(solution.w, c).max() <= 1e-3 * top
-        scale = problem.gradient_scale(problem.evaluate(problem.scores(np.zeros(12)))[1])[:2]
+        problem.at(np.zeros(12))
+        scale = problem.gradient_scale()[:2]
         assert solution.free_residual <= 1e-7
         assert solution.free_residual == pytest.approx((np.abs(c[:2]) / scale).max(), abs=1e-12)
         assert solution.objective <= reference.optimum(penalty)[1] * (1 + 1e-7)
@@ -483,10 +484,10 @@ def test_a_penalty_that_it_cannot_use_is_refused_by_name():
 
 def test_a_start_where_the_loss_is_infinite_is_refused():
     from leanrank.losses.exponential import ExponentialLoss
-    from leanrank.problem.memory import Problem
+    from leanrank.problem.memory import MemoryProblem
 
     labels = Labels(y=np.array([0.0, 1.0]), query_ptr=np.array([0, 2]), offset=np.array([0.0, 1e4]))
     loss = ExponentialLoss()
-    problem = Problem(np.array([[1.0], [0.0]]), loss, loss.prepare(labels))
+    problem = MemoryProblem(np.array([[1.0], [0.0]]), loss, loss.prepare(labels))
     with pytest.raises(InputError, match="'exponential' loss is inf where the solver starts"):
         solve_newton(problem, ElasticNet.build(0.1, 1.0, 1))

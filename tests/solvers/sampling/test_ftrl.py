@@ -11,7 +11,7 @@ from leanrank.errors import InputError
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
 from leanrank.solvers.sampling import _ftrl_kernels, ftrl
 from leanrank.solvers.sampling.ftrl import FTRLRule, FTRLState, ftrl_pass, make_batches
@@ -140,7 +140,7 @@ def test_per_step_reaches_the_batch_optimum(loss, uniform):
     y = np.digitize(X[:, :3] @ [1.0, -0.7, 0.4] + 0.7 * rng.normal(size=len(X)), [0, 1.0])
     ptr = np.arange(0, len(X) + 1, docs)
     labels, the_loss = Labels(y.astype(np.float64), ptr), get_loss(loss)
-    problem = Problem(X, the_loss, the_loss.prepare(labels))
+    problem = MemoryProblem(X, the_loss, the_loss.prepare(labels))
     top = np.abs(X.T @ problem.evaluate(np.zeros(len(X)))[1]).max()
     penalty = ElasticNet.build(0.2 * top, 1.0, n_features)
     batches = make_batches(X, labels, the_loss)
@@ -167,7 +167,7 @@ def test_per_step_reaches_the_batch_optimum(loss, uniform):
 
 def reference(problem, penalty):
     """Solve by Newton where the loss allows it, else by many proximal gradient steps."""
-    if hasattr(problem.loss, "dual") and hasattr(problem.loss, "fold"):
+    if problem.loss.offers("dual") and problem.loss.offers("fold"):
         return solve_newton(problem, penalty, tol=1e-9).w
     X = problem.design.X
     w, step = np.zeros(X.shape[1]), 1.0

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
 from leanrank.losses.squared_hinge import SquaredHingeLoss
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
 from leanrank.rankers.newton.penalized import Callback, ProblemRanker
 from leanrank.solvers.first_order.fenchel import solve_fenchel

@@ -8,11 +8,11 @@ from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
 from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.solvers.base import Solution
 from leanrank.solvers.first_order.proximal import solve_proximal
-from leanrank.solvers.newton.solver import Solution
 
 SOLVERS = ("newton", "proximal")
 

@@ -14,7 +14,7 @@ from leanrank.errors import InputError
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.validation import held_out_data

@@ -11,11 +11,11 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.power import PowerPenalty
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
 from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.solvers.base import Solution
 from leanrank.solvers.first_order.bound_cd import solve_bound_cd
-from leanrank.solvers.newton.solver import Solution
 
 
 class DominationRanker(PenalizedRanker):

@@ -11,12 +11,12 @@ from leanrank.errors import InputError
 from leanrank.losses import get_loss
 from leanrank.penalties.concave import ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole
 from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.solvers.base import Solution
 from leanrank.solvers.first_order.majorise import solve_majorise
-from leanrank.solvers.newton.solver import Solution
 
 ADAPTIVE_ROUNDS = 2
 """Adaptive ℓ1 solves a plain problem and one weighted by its answer."""
@@ -137,7 +137,7 @@ class NonconvexRankSVM(PenalizedRanker):
 
     def _make_loss(self) -> Any:
         loss = get_loss(self.loss)
-        if not (hasattr(loss, "curvature") or hasattr(loss, "products")):
+        if not loss.smooth:
             raise InputError(
                 f"loss={self.loss!r} has no curvature for Newton's method, which solves the "
                 "weighted problems: use 'squared-hinge' or another smooth loss"

@@ -17,12 +17,13 @@ from leanrank.errors import InputError
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels, refuse_edges
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.validation import held_out_data
-from leanrank.solvers.newton.solver import Solution, solve_newton
+from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import solve_newton
 
 if TYPE_CHECKING:
     from leanrank.rankers.path import Path
@@ -51,7 +52,7 @@ class ProblemRanker(BaseLinearRanker):
     def _prepare(self, labels: Labels) -> tuple[Any, Any]:
         """Give the loss and its plan."""
         loss = self._make_loss()
-        if not getattr(loss, "takes_edges", False):
+        if not loss.takes_edges:
             refuse_edges(labels, loss.name)
         return loss, loss.prepare(labels)
 

@@ -8,10 +8,10 @@ from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
 from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
-from leanrank.solvers.newton.solver import Solution
+from leanrank.solvers.base import Solution
 
 LOSSES = ("squared-hinge", "hinge")
 SOLVERS = ("newton", "cutting-plane", "struct")
@@ -134,8 +134,7 @@ class RankSVM(PenalizedRanker):
     ) -> Solution:
         if self.solver is not None and self.solver not in SOLVERS:
             raise InputError(f"solver={self.solver!r} is not known: choose one of {SOLVERS}")
-        curved = hasattr(problem.loss, "products")
-        if self.solver == "newton" or (self.solver is None and curved):
+        if self.solver == "newton" or (self.solver is None and problem.loss.smooth):
             return super()._solve(problem, penalty, w, callback)
         from leanrank.solvers.first_order.cutting_plane import solve_cutting_plane
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from leanrank._part import require
 from leanrank._typing import FloatArray
 from leanrank.execution import Executor, add_up, query_ranges
-from leanrank.losses.base import Plan, require
+from leanrank.losses.base import Plan
 from leanrank.solvers.boosting.threshold_columns import Cut, ThresholdColumns
 
 LEAST_AGREEMENT = 1e-10

@@ -11,19 +11,20 @@ reference.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._part import require
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.losses.base import require
-from leanrank.penalties._coordinate import coordinate_minimum
-from leanrank.problem.memory import Problem
+from leanrank.penalties.coordinate import coordinate_minimum
+from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
-from leanrank.solvers.newton.solver import Solution
 
 
 def solve_bound_cd(
@@ -58,7 +59,7 @@ def solve_bound_cd(
     if bound not in ("range", "paper"):
         raise InputError(f"bound={bound!r} is not known: use 'range' or 'paper'")
     require(problem.loss, "bound-cd", "term_mass", "compiled", "dual")
-    require(penalty, "bound-cd", "coordinate_table", "conjugate")
+    require(penalty, "bound-cd", "coordinate_table")
     w = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
     columns = _columns(problem)
     n_queries = len(problem.plan.query_ptr) - 1
@@ -70,14 +71,15 @@ def solve_bound_cd(
     w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not see them
     u = problem.scores(w)
     certificate = Certificate(problem, penalty)
-    free_scale = problem.gradient_scale(problem.evaluate(u)[1])
+    problem.at(w)
+    free_scale = problem.gradient_scale()
     n_iter, history = 0, []
     while True:
         value, g = problem.evaluate(u)
         c = problem.design.rmatvec(g)
         objective = value + penalty.value(w)
-        certificate.raise_bound(u, w, c)
-        gap = certificate.gap(objective, problem.rounding(w, objective, g))
+        certificate.raise_bound(w, c, partial(problem.dual_at, u))
+        gap = certificate.gap(objective, problem.rounding(w, objective))
         free_residual = penalty.free_residual(w, c, free_scale)
         entry = {
             "iteration": n_iter,

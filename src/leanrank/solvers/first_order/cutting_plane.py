@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._part import require
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.losses.base import require
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import relative
 from leanrank.solvers.first_order._segment import minimise_on_segment
 from leanrank.solvers.first_order._simplex import minimise_over_simplex
-from leanrank.solvers.newton.solver import Solution
 
 VARIANTS = ("plain", "fast")
 
@@ -158,7 +158,7 @@ class _Planes:
 
 def _spread(penalty: Any) -> FloatArray:
     """Return 1/ridge for each feature, 0 for those that are left out."""
-    above, below, ridge = penalty.kinked
+    above, below, ridge = penalty.above, penalty.below, penalty.ridge
     entering = ~penalty.excluded
     if np.any(above[entering] > 0) or np.any(below[entering] > 0):
         raise InputError(

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._part import require
 from leanrank._typing import FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.losses.base import require
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import relative
 from leanrank.solvers.first_order._segment import minimise_on_segment
 from leanrank.solvers.first_order._simplex import minimise_over_simplex
-from leanrank.solvers.newton.solver import Solution
 
 VARIANTS = ("greedy", "corrective")
 
@@ -74,7 +74,7 @@ def solve_fenchel(
     """
     if variant not in VARIANTS:
         raise InputError(f"solver={variant!r} is not known: choose one of {VARIANTS}")
-    require(problem.loss, f"fenchel ({variant})", "evaluate", "along")
+    require(problem.loss, f"fenchel ({variant})", "evaluate")
     if variant == "corrective":
         require(problem.loss, "fenchel (corrective)", "curvature or products")
     point = _Point(problem, _inside(w, problem.n_features, radius))

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._part import require
 from leanrank._typing import FloatArray
-from leanrank.losses.base import require
-from leanrank.problem.memory import Problem
-from leanrank.solvers.newton.solver import Solution, solve_newton
+from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import solve_newton
 
 
 def solve_majorise(
@@ -58,7 +59,7 @@ def solve_majorise(
         has ``stationarity``: the largest distance, over the weights, of zero from the slopes of
         loss + penalty at w.
     """
-    require(penalty, "majorise", "base", "majorant", "value")
+    require(penalty, "majorise", "majorant")
     inner = solve(problem, penalty.base, w=w, tol=tol, max_iter=max_iter)
     surrogate = penalty.base
     n_iter, objective = 0, np.inf

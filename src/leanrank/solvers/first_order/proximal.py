@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._part import require
 from leanrank._typing import FloatArray
-from leanrank.losses.base import require
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
-from leanrank.solvers.newton.solver import Solution
 
 
 def solve_proximal(
@@ -59,21 +59,22 @@ def solve_proximal(
     callback : callable, optional
         Called with each entry of the history, one per duality gap.
     """
-    require(problem.loss, "proximal", "evaluate", "along", "dual")
-    require(penalty, "proximal", "kinked", "dual_scale", "conjugate")
+    require(problem.loss, "proximal", "dual")
+    require(penalty, "proximal", "prox")
     start = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
     best = latest = _Point(problem, penalty, start)
     k = 0.1 * _curvature(problem, best) if lipschitz is None else lipschitz
     certificate = Certificate(problem, penalty)
-    free_scale = problem.gradient_scale(best.g)
+    problem.at(start)
+    free_scale = problem.gradient_scale()
     history: list[dict[str, Any]] = []
     n_iter, waited, settled = 0, 0, False
     while True:
-        certificate.raise_bound(latest.u, latest.w, latest.c)
+        certificate.raise_bound(latest.w, latest.c, latest.dual)
         if latest is not best:
-            certificate.raise_bound(best.u, best.w, best.c)
+            certificate.raise_bound(best.w, best.c, best.dual)
         free_residual = penalty.free_residual(best.w, best.c, free_scale)
-        rounding = problem.rounding(best.w, best.objective, best.g)
+        rounding = problem.rounding(best.w, best.objective)
         entry = {
             "iteration": n_iter,
             "objective": best.objective,
@@ -88,7 +89,7 @@ def solve_proximal(
         if converged or settled or n_iter >= max_iter:
             break
         for _ in range(min(check_every, max_iter - n_iter)):
-            new = _proximal(penalty, latest.w, latest.c, k)
+            new = penalty.prox(latest.w - latest.c / k, k)
             n_iter += 1
             # a step that lands on the best point from elsewhere is half of a cycle, not an end
             settled = latest is best and np.array_equal(new, best.w)
@@ -119,14 +120,9 @@ class _Point:
         """The loss's gradient in the weights."""
         return self.problem.design.rmatvec(self.g)
 
-
-def _proximal(penalty: Any, w: FloatArray, c: FloatArray, k: float) -> FloatArray:
-    """Minimise ⟨c, x⟩ + k/2·‖x − w‖² + penalty(x)."""
-    above, below, ridge = penalty.kinked
-    pull = k * w - c
-    with np.errstate(invalid="ignore"):  # inf − inf where a weight is shut out
-        reduced = np.where(pull > above, pull - above, np.where(pull < -below, pull + below, 0.0))
-    return reduced / (k + ridge)
+    def dual(self, a: float) -> float:
+        """Return the dual value that a times the score gradient defines."""
+        return self.problem.dual_at(self.u, a)
 
 
 def _curvature(problem: Problem, point: _Point) -> float:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from leanrank._part import require
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError, overflow
-from leanrank.losses.base import require
-from leanrank.problem.memory import Problem
+from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.least_squares.centred import Centred
 
 LARGEST_FACTORISATION = 8_192

@@ -228,7 +228,7 @@ def make_batches(
             f"normalize={labels.normalize!r} needs all queries at once, and a stream has no end: "
             "use 'query' or 'none'"
         )
-    if not getattr(loss, "takes_edges", False):
+    if not loss.takes_edges:
         refuse_edges(labels, loss.name)
     plan = loss.prepare(labels)
     n_queries = len(labels.query_ptr) - 1

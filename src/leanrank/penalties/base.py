@@ -1,0 +1,204 @@
+"""What a penalty is: a convex function of the weights, and what solvers ask of it.
+
+A penalty never sees data. It says which weights a gradient keeps at zero, bounds the objective from
+below through its conjugate, and minimises itself plus a quadratic, by sweeps over coordinates or
+groups that it brings along as compiled code. So a solver knows no thresholds, and a new penalty is
+one file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+from leanrank._part import Part
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+
+
+class SmoothPiece(NamedTuple):
+    """A penalty around weights, as long as no weight crosses zero.
+
+    Attributes
+    ----------
+    support : array of int64
+        The weights that move.
+    slope : array
+        The penalty's gradient there.
+    curvature : array of shape (support,) or (support, support)
+        Its Hessian; one number per weight if that is diagonal.
+    kinked : array of bool
+        Which of them must not cross zero.
+    quadratic : bool
+        Whether the penalty is no more than slope and curvature until a weight reaches zero.
+    """
+
+    support: IntArray
+    slope: FloatArray
+    curvature: FloatArray
+    kinked: BoolArray
+    quadratic: bool
+
+
+class Columns(NamedTuple):
+    """H = AᵀA − LᵀR − RᵀL + diag(extra), with the columns of A compressed.
+
+    Column j of A is ``values[starts[j]:ends[j]]`` at ``rows[starts[j]:ends[j]]``; ``left`` and
+    ``right`` have one row per feature; ``diagonal`` is that of H.
+    """
+
+    values: AnyArray
+    rows: AnyArray
+    starts: IntArray
+    ends: IntArray
+    n_rows: int
+    left: FloatArray
+    right: FloatArray
+    extra: FloatArray
+    diagonal: FloatArray
+
+
+class Penalty(Part, ABC):
+    """A convex penalty of one or several weights at a time.
+
+    Gradients c are the loss's. A weight is *free* if nothing holds it, so that no dual scaling
+    makes its gradient vanish.
+    """
+
+    kind: ClassVar[str] = "penalty"
+
+    @property
+    @abstractmethod
+    def excluded(self) -> BoolArray:
+        """Weights that stay zero whatever the data says."""
+
+    @property
+    @abstractmethod
+    def free(self) -> BoolArray:
+        """Weights without any penalty."""
+
+    @abstractmethod
+    def value(self, w: FloatArray) -> float:
+        """Return the penalty at w; infinite where a sign is not permitted."""
+
+    @abstractmethod
+    def permitted(self, w: FloatArray) -> FloatArray:
+        """Return w with zeros for the weights that are forbidden."""
+
+    @abstractmethod
+    def alpha_max_ratio(self, c: FloatArray) -> float:
+        """Return how many times stronger the penalty must be for an empty model; free aside."""
+
+    @abstractmethod
+    def only_free(self) -> Penalty:
+        """Return the penalty that shuts out every weight but the free ones."""
+
+    # of convex penalties
+
+    def dual_scale(self, c: FloatArray) -> float:
+        """Return the largest a ≤ 1 such that a·c is dual feasible; free weights do not count."""
+        raise NotImplementedError
+
+    def conjugate(self, c: FloatArray) -> float:
+        """Return the conjugate at −c for dual feasible c; free weights do not count."""
+        raise NotImplementedError
+
+    def residual(self, w: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the distance of 0 from the slopes of loss + penalty in each weight."""
+        raise NotImplementedError
+
+    def free_residual(self, w: FloatArray, c: FloatArray, scale: FloatArray) -> float:
+        """Return the largest residual of a free weight, as a share of its scale."""
+        return float((self.residual(w, c) / scale)[self.free].max(initial=0.0))
+
+    # what Newton's method asks for
+
+    @property
+    def always(self) -> BoolArray:
+        """Weights that no gradient is too small for: they are part of every model."""
+        raise NotImplementedError
+
+    def times(self, factor: float) -> Penalty:
+        """Return the same penalty, that many times as strong."""
+        raise NotImplementedError
+
+    def restrict(self, features: IntArray) -> Penalty:
+        """Return the penalty of some features; of groups, all members or none."""
+        raise NotImplementedError
+
+    def together(self, chosen: BoolArray) -> BoolArray:
+        """Return the chosen features and those that can only be chosen with them."""
+        return chosen
+
+    def ratio(self, c: FloatArray) -> FloatArray:
+        """Return how many times stronger the penalty of each zero weight must be to hold it."""
+        raise NotImplementedError
+
+    def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
+        """Tell which weights stay zero at every gradient within ``reach`` of c."""
+        raise NotImplementedError
+
+    def change(self, w: FloatArray, step: FloatArray) -> float:
+        """Return how much the penalty grows by a step, without cancellation."""
+        return self.value(w + step) - self.value(w)
+
+    def sweep_gram(
+        self,
+        hessian: FloatArray,
+        slope: FloatArray,
+        x: FloatArray,
+        target: float,
+        accuracy: float,
+        n_sweeps: int,
+    ) -> tuple[float, bool]:
+        """Lower ½xᵀHx + … + penalty(x) in place by sweeps; ``slope`` is the quadratic's at x.
+
+        Returns the size of a move at which to stop, ``accuracy`` times the first sweep's if
+        ``target`` is negative, and whether it was reached.
+        """
+        raise NotImplementedError
+
+    def piece(self, x: FloatArray) -> SmoothPiece:
+        """Return the penalty around x, for an exact step on the support."""
+        raise NotImplementedError
+
+    def sweep_columns(
+        self, columns: Columns, c: FloatArray, w: FloatArray, accuracy: float, n_sweeps: int
+    ) -> FloatArray:
+        """Minimise ½sᵀHs + cᵀs + penalty(w + s) over the step s, H given by columns."""
+        raise NotImplementedError
+
+    def prox(self, z: FloatArray, lipschitz: float) -> FloatArray:
+        """Minimise lipschitz/2·‖x − z‖² + penalty(x) over x."""
+        raise NotImplementedError
+
+    @property
+    def quadratic_part(self) -> FloatArray | None:
+        """The diagonal ρ if the penalty is ½Σρ_j w_j² and no more, else None."""
+        return None
+
+    # what other methods ask for
+
+    def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+        """Return what ``coordinate_minimum`` needs: above, below, ridge, rate and power."""
+        raise NotImplementedError
+
+    def majorant(self, w: FloatArray) -> Penalty:
+        """Return the convex penalty that touches this one at w from above, up to a constant."""
+        raise NotImplementedError
+
+
+CONVEX = ("dual_scale", "conjugate", "residual")
+"""What a penalty must offer for a certificate."""
+
+NEWTON = (
+    *CONVEX,
+    "always",
+    "times",
+    "restrict",
+    "ratio",
+    "stays_zero",
+    "sweep_gram",
+    "piece",
+    "prox",
+)
+"""What a penalty must offer to Newton's method."""

@@ -1,0 +1,346 @@
+"""The sparse group lasso: features enter by group, and within a group not all of them.
+
+    Σ_g ν_g ‖w_g‖₂ + Σ_j (above_j·max(w_j, 0) + below_j·max(−w_j, 0)) + ½ Σ_g ρ_g ‖w_g‖²
+
+A group is zero as long as its gradients, shrunk by the thresholds of their weights, are no longer
+than ν_g. With groups of one feature this is an elastic net.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.errors import InputError
+from leanrank.penalties.base import Penalty, SmoothPiece
+from leanrank.penalties.elastic_net import ElasticNet, penalty_factors
+
+
+@dataclass(frozen=True)
+class GroupPenalty(Penalty):
+    """A norm of each group beside an ℓ1 part and a ridge.
+
+    Attributes
+    ----------
+    base : ElasticNet
+        The ℓ1 part, signs and ridge; the ridge is the same for all weights of a group.
+    group : array of int64
+        The group of each feature, numbered from 0.
+    nu : array
+        Strength ν_g of each group's norm.
+    """
+
+    base: ElasticNet
+    group: IntArray
+    nu: FloatArray
+
+    name: ClassVar[str] = "groups"
+
+    @classmethod
+    def build(
+        cls,
+        alpha: float,
+        l1_ratio: float,
+        n_features: int,
+        groups: Any,
+        *,
+        group_ratio: float = 1.0,
+        factors: Any = None,
+        signs: Any = None,
+    ) -> GroupPenalty:
+        """Make the penalty from one group per feature.
+
+        alpha · [l1_ratio · ((1 − group_ratio) Σ f_j |w_j| + group_ratio Σ_g φ_g ‖w_g‖₂)
+        + (1 − l1_ratio)/2 Σ_g φ_g/√n_g ‖w_g‖²], φ_g = √(Σ_{j∈g} f_j²): √n_g if all f_j are one.
+
+        Parameters
+        ----------
+        alpha, l1_ratio : float
+        n_features : int
+        groups : array-like
+            A name or number per feature; features of the same one form a group.
+        group_ratio : float
+            Share of the groups' norms; 0 is an elastic net.
+        factors, signs : array-like, optional
+            As for ``ElasticNet.build``. A factor of 0 takes a feature out of its group.
+        """
+        if groups is None:
+            raise InputError("a penalty of groups needs groups=, one name or number per feature")
+        names = np.asarray(groups)
+        if names.shape != (n_features,):
+            raise InputError(
+                f"groups has shape {names.shape} but there are {n_features} features: give one "
+                "group per feature"
+            )
+        f = penalty_factors(factors, n_features)
+        counted = (f > 0) & np.isfinite(f)
+        _, own = np.unique(names, return_inverse=True)
+        alone = own.max(initial=-1) + 1 + np.arange(n_features)  # not in any group
+        _, group = np.unique(np.where(counted, own, alone), return_inverse=True)
+        squares = np.bincount(group, np.where(counted, f, 0.0) ** 2)
+        sizes = np.bincount(group)
+        size = np.sqrt(squares)
+        lasso = ElasticNet.build(alpha * l1_ratio * (1.0 - group_ratio), 1.0, n_features, f, signs)
+        ridge = alpha * (1.0 - l1_ratio) * (size / np.sqrt(sizes))[group]
+        base = ElasticNet(lasso.above, lasso.below, ridge)
+        return cls(base, group.astype(np.int64), alpha * l1_ratio * group_ratio * size)
+
+    @cached_property
+    def members(self) -> tuple[IntArray, IntArray]:
+        """Features sorted by group, and where each group begins."""
+        order = np.argsort(self.group, kind="stable").astype(np.int64)
+        sizes = np.bincount(self.group, minlength=len(self.nu))
+        return order, np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+    @property
+    def excluded(self) -> BoolArray:
+        """Features that may not enter."""
+        return self.base.excluded
+
+    @property
+    def always(self) -> BoolArray:
+        """Features of groups without a norm that no gradient is too small for."""
+        return self.base.always & (self.nu == 0)[self.group]
+
+    @property
+    def free(self) -> BoolArray:
+        """Features without any penalty."""
+        return self.always & (self.base.ridge == 0)
+
+    def times(self, factor: float) -> GroupPenalty:
+        """Return the same penalty, that many times as strong."""
+        return GroupPenalty(self.base.times(factor), self.group, self.nu * factor)
+
+    def restrict(self, features: IntArray) -> GroupPenalty:
+        """Return the penalty of whole groups of features."""
+        kept, group = np.unique(self.group[features], return_inverse=True)
+        return GroupPenalty(self.base.restrict(features), group.astype(np.int64), self.nu[kept])
+
+    def together(self, chosen: BoolArray) -> BoolArray:
+        """Return the chosen features and the rest of their groups, less those shut out."""
+        touched = np.bincount(self.group[chosen], minlength=len(self.nu)) > 0
+        return touched[self.group] & (chosen | ~self.excluded)
+
+    def permitted(self, w: FloatArray) -> FloatArray:
+        """Return w with zeros for the weights that are forbidden."""
+        return self.base.permitted(w)
+
+    def value(self, w: FloatArray) -> float:
+        """Return the penalty at w; infinite where a sign is not permitted."""
+        return self.base.value(w) + float(self.nu @ self._norms(w))
+
+    def change(self, w: FloatArray, step: FloatArray) -> float:
+        """Return how much the penalty grows by a step, without cancellation."""
+        before, after = self._norms(w), self._norms(w + step)
+        rise = np.bincount(self.group, step * (2.0 * w + step), minlength=len(self.nu))
+        both = before + after
+        grown = np.divide(rise, both, out=np.zeros_like(rise), where=both > 0)
+        return self.base.change(w, step) + float(self.nu @ grown)
+
+    def ratio(self, c: FloatArray) -> FloatArray:
+        """Return how many times stronger the penalty of each zero group must be to hold it."""
+        order, starts = self.members
+        ratio: FloatArray = _ratios(np.abs(c), self.base.threshold(c), self.nu, order, starts)
+        return ratio[self.group]
+
+    def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
+        """Tell which weights stay zero at every gradient within ``reach`` of c."""
+        pull = np.maximum(0.0, np.maximum(c + reach - self.base.below, reach - c - self.base.above))
+        return (self._norms(pull) <= self.nu)[self.group]
+
+    def dual_scale(self, c: FloatArray) -> float:
+        """Return the largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
+        hard = (self.base.ridge == 0) & ~self.free
+        return float(1.0 / max(1.0, self.ratio(np.where(hard, c, 0.0)).max(initial=0.0)))
+
+    def conjugate(self, c: FloatArray) -> float:
+        """Return the conjugate at −c for dual feasible c; free features do not count."""
+        soft = self.base.ridge > 0
+        over = np.maximum(0.0, self._norms(np.where(soft, self.base.excess(c), 0.0)) - self.nu)
+        ridge = self._ridge
+        return float(np.sum(np.divide(over**2, 2.0 * ridge, out=0.0 * over, where=ridge > 0)))
+
+    def residual(self, w: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the distance of 0 from the slopes of loss + penalty in each weight."""
+        norm = self._norms(w)[self.group]
+        nu = self.nu[self.group]
+        lean = np.divide(nu * w, norm, out=np.zeros_like(w), where=norm > 0)
+        pull = self.base.excess(c)
+        length = self._norms(pull)[self.group]
+        left = np.divide(length - nu, length, out=np.zeros_like(w), where=length > nu)
+        return np.where(norm > 0, self.base.residual(w, c + lean), pull * left)
+
+    def alpha_max_ratio(self, c: FloatArray) -> float:
+        """Return how many times stronger the penalty must be for an empty model; free aside."""
+        held = np.where(self.free | self.excluded, 0.0, c)
+        return float(self.ratio(held).max(initial=0.0))
+
+    def only_free(self) -> ElasticNet:
+        """Return the penalty that shuts out every feature but the free ones."""
+        shut = np.where(self.free, 0.0, np.inf)
+        return ElasticNet(
+            np.maximum(self.base.above, shut), np.maximum(self.base.below, shut), 0.0 * shut
+        )
+
+    def prox(self, z: FloatArray, lipschitz: float) -> FloatArray:
+        """Shrink each weight, then each group."""
+        shrunk = self.base.prox(z, lipschitz)
+        length = (lipschitz + self._ridge) * self._norms(shrunk)
+        left = np.divide(length - self.nu, length, out=0.0 * length, where=length > self.nu)
+        return shrunk * left[self.group]
+
+    def sweep_gram(
+        self,
+        hessian: FloatArray,
+        slope: FloatArray,
+        x: FloatArray,
+        target: float,
+        accuracy: float,
+        n_sweeps: int,
+    ) -> tuple[float, bool]:
+        """Lower one group after the other by a step as long as its curvature allows."""
+        order, starts = self.members
+        base = self.base
+        target, done = _sweep_gram(
+            hessian, slope, x, base.above, base.below, self._ridge, self.nu, order, starts,
+            _curvatures(hessian, order, starts), target, accuracy, n_sweeps,
+        )  # fmt: skip
+        return float(target), bool(done)
+
+    def piece(self, x: FloatArray) -> SmoothPiece:
+        """Return the penalty of the groups in use; the norms bend across their directions."""
+        norm = self._norms(x)
+        used = (x != 0) | (self.always & ~self.excluded)
+        flat = self.base.piece(np.where(used, x, 0.0))
+        keep = used[flat.support]
+        support = flat.support[keep]
+        group, now = self.group[support], x[support]
+        rate = np.divide(self.nu, norm, out=0.0 * norm, where=norm > 0)[group]
+        direction = np.divide(now, norm[group], out=0.0 * now, where=norm[group] > 0)
+        same = group[:, None] == group[None, :]
+        bend = np.where(same, -np.outer(rate * direction, direction), 0.0)
+        bend[np.diag_indices(len(support))] += rate + flat.curvature[keep]
+        kinked = flat.kinked[keep]
+        return SmoothPiece(support, flat.slope[keep] + rate * now, bend, kinked, False)
+
+    @cached_property
+    def _ridge(self) -> FloatArray:
+        """The ridge of each group."""
+        out = np.zeros(len(self.nu))
+        out[self.group] = self.base.ridge
+        return out
+
+    def _norms(self, v: FloatArray) -> FloatArray:
+        """Return the length of each group's part of a vector."""
+        return np.sqrt(np.bincount(self.group, v * v, minlength=len(self.nu)))
+
+
+@kernel
+def _ratios(
+    c: FloatArray, threshold: FloatArray, nu: FloatArray, order: IntArray, starts: IntArray
+) -> FloatArray:
+    """Find for each group the least κ with ‖max(c − κ·threshold, 0)‖ ≤ κ·ν.
+
+    The excess is convex in κ and falls, so Newton's steps from 0 approach its root from one side.
+    """
+    out = np.zeros(len(nu))
+    for g in range(len(nu)):
+        at = 0.0
+        for _ in range(200):
+            squares, slope = 0.0, 0.0
+            for k in range(starts[g], starts[g + 1]):
+                j = order[k]
+                over = c[j] - at * threshold[j] if at > 0.0 or threshold[j] < np.inf else c[j]
+                if c[j] > 0.0 and over > 0.0 and threshold[j] < np.inf:
+                    squares += over * over
+                    slope += over * threshold[j]
+            length = np.sqrt(squares)
+            rest = length - at * nu[g]
+            if rest <= 1e-14 * length or length == 0.0:
+                break
+            fall = slope / length + nu[g]
+            if fall == 0.0:
+                at = np.inf
+                break
+            at += rest / fall
+        out[g] = at
+    return out
+
+
+@kernel
+def _curvatures(hessian: FloatArray, order: IntArray, starts: IntArray) -> FloatArray:
+    """Bound the largest eigenvalue of each group's block: the largest row sum."""
+    out = np.zeros(len(starts) - 1)
+    for g in range(len(out)):
+        for k in range(starts[g], starts[g + 1]):
+            total = 0.0
+            for l in range(starts[g], starts[g + 1]):  # noqa: E741
+                total += abs(hessian[order[k], order[l]])
+            out[g] = max(out[g], total)
+    return out
+
+
+@kernel
+def _sweep_gram(
+    hessian: FloatArray,
+    slope: FloatArray,
+    x: FloatArray,
+    above: FloatArray,
+    below: FloatArray,
+    ridge: FloatArray,
+    nu: FloatArray,
+    order: IntArray,
+    starts: IntArray,
+    curve: FloatArray,
+    target: float,
+    accuracy: float,
+    n_sweeps: int,
+) -> tuple[float, bool]:
+    """Sweep over the groups; return the move to stop at and whether it was reached.
+
+    Most sweeps visit only groups that are not zero; every tenth, and those that might be the last,
+    visit all.
+    """
+    active = np.ones(len(nu), dtype=np.bool_)
+    everything = True
+    new = np.empty(len(x))
+    for sweep in range(n_sweeps):
+        largest = 0.0
+        for g in range(len(nu)):
+            if not (everything or active[g]) or curve[g] + ridge[g] <= 0.0:
+                continue
+            squares = 0.0
+            for k in range(starts[g], starts[g + 1]):
+                j = order[k]
+                pull = curve[g] * x[j] - slope[j]
+                new[j] = 0.0
+                if pull > above[j]:
+                    new[j] = pull - above[j]
+                elif pull < -below[j]:
+                    new[j] = pull + below[j]
+                squares += new[j] * new[j]
+            length = np.sqrt(squares)
+            left = (1.0 - nu[g] / length) / (curve[g] + ridge[g]) if length > nu[g] else 0.0
+            active[g] = left > 0.0
+            moved = 0.0
+            for k in range(starts[g], starts[g + 1]):
+                j = order[k]
+                change = left * new[j] - x[j]
+                if change != 0.0:
+                    x[j] = left * new[j]
+                    moved += change * change
+                    row = hessian[j]
+                    for i in range(len(x)):
+                        slope[i] += row[i] * change
+            largest = max(largest, np.sqrt(moved * (curve[g] + ridge[g])))
+        if target < 0.0:
+            target = accuracy * largest
+        if largest <= target and everything:
+            return target, True
+        everything = largest <= target or sweep % 10 == 9
+    return target, False

@@ -1,0 +1,115 @@
+"""The joint between a loss on documents and a solver on weights.
+
+A solver sees weights, gradients per feature, small quadratic models and scalars. Whatever has one
+entry per document (scores, score gradients, curvature, columns) stays behind the problem, with the
+documents. So the same solver runs wherever the documents are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.losses.base import Loss
+from leanrank.penalties.base import Penalty
+
+
+class QuadraticModel(ABC):
+    """A quadratic in the weights of a working set, around a point.
+
+    Attributes
+    ----------
+    lasting : bool
+        Whether the model can serve again at a point nearby.
+    """
+
+    lasting: ClassVar[bool] = True
+
+    @abstractmethod
+    def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
+        """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s), roughly."""
+
+
+class Problem(ABC):
+    """Minimise over w a prepared loss of the scores Xw − offset.
+
+    A problem is at one point at a time. ``at`` and ``accept`` move it; all else is asked at the
+    point. A solver starts with ``at``, so that one problem serves one solver after the other.
+
+    Attributes
+    ----------
+    loss : Loss
+    n_features : int
+    """
+
+    loss: Loss[Any]
+    n_features: int
+
+    @abstractmethod
+    def at(self, w: FloatArray) -> float:
+        """Move to weights w; return the loss there."""
+
+    @abstractmethod
+    def gradient(
+        self, skip: Callable[[FloatArray, FloatArray], BoolArray] | None = None
+    ) -> FloatArray:
+        """Return the loss's gradient in all weights.
+
+        Parameters
+        ----------
+        skip : callable, optional
+            Called with an earlier gradient and how far each entry can have moved since: tells which
+            entries need not be known better. These may come back as they were.
+        """
+
+    @abstractmethod
+    def dual(self, a: float) -> float:
+        """Return the dual value at the feasible point that a times the score gradient defines."""
+
+    @abstractmethod
+    def rounding(self, w: FloatArray, value: float) -> float:
+        """Estimate the rounding in a value and the gradient: what their sums add up, times ε."""
+
+    @abstractmethod
+    def gradient_scale(self) -> FloatArray:
+        """Return the most that each feature's gradient can be at this size of score gradient."""
+
+    @property
+    @abstractmethod
+    def value_at_zero(self) -> float:
+        """The loss of a model without weights: what a loss that vanishes is compared with."""
+
+    @abstractmethod
+    def focus(self, features: IntArray) -> None:
+        """Choose the features of the working set and bring their columns together."""
+
+    @abstractmethod
+    def focused_gradient(self) -> FloatArray:
+        """Return the loss's gradient in the weights of the working set."""
+
+    @abstractmethod
+    def quadratic(
+        self, penalty: Penalty, *, dropped: float = 0.0, thin: int | None = None
+    ) -> QuadraticModel:
+        """Return a model of the loss in the weights of the working set, fit for a penalty.
+
+        Parameters
+        ----------
+        penalty : Penalty
+            The one that the model will be minimised with.
+        dropped : float
+            Share of the curvature, in the rows that have least, that may be seen on the diagonal
+            only.
+        thin : int, optional
+            Let a sample of about so many documents stand for each larger cell, if the loss can.
+        """
+
+    @abstractmethod
+    def try_step(self, step: FloatArray, t: float) -> float:
+        """Return the loss after t times a step of the working set; the point stays."""
+
+    @abstractmethod
+    def accept(self) -> None:
+        """Move to where ``try_step`` looked last."""

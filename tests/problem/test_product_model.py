@@ -1,0 +1,56 @@
+"""The quadratic problem without its matrix, against the one with it."""
+
+import numpy as np
+import pytest
+
+from leanrank import make_ranking
+from leanrank.losses.base import Labels
+from leanrank.losses.domination import DominationLoss
+from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.problem.gram_model import GramModel
+from leanrank.problem.memory import Limits, MemoryProblem
+from leanrank.problem.product_model import ProductModel
+from leanrank.solvers.newton.solver import solve_newton
+
+
+@pytest.mark.parametrize("kind", ["ridge", "lasso", "both", "signs", "excluded"])
+@pytest.mark.parametrize("seed", range(4))
+def test_both_forms_find_the_same_step(seed, kind):
+    rng = np.random.default_rng(seed)
+    n = 12
+    A = rng.normal(size=(20, n))
+    hessian = A.T @ A / 20
+    c, w = rng.normal(size=n), rng.normal(size=n) * (rng.random(n) < 0.5)
+    lasso = np.full(n, 0.0 if kind == "ridge" else 0.3)
+    above, below = lasso.copy(), lasso.copy()
+    ridge = np.full(n, 0.0 if kind == "lasso" else 0.2)
+    if kind == "signs":
+        below[:] = np.inf
+        w = np.abs(w)
+    if kind == "excluded":
+        above[:3] = below[:3] = np.inf
+        w[:3] = 0.0
+    penalty = ElasticNet(above, below, ridge)
+    exact = GramModel(hessian, accuracy=1e-12).minimise(penalty, c, w)
+    found = ProductModel(lambda v: hessian @ v, accuracy=1e-9).minimise(penalty, c, w)
+    np.testing.assert_allclose(found, exact, atol=1e-5)
+
+
+def test_a_hessian_of_nothing_is_no_trouble():
+    penalty = ElasticNet.build(1.0, 1.0, 3)
+    step = ProductModel(np.zeros_like).minimise(penalty, np.zeros(3), np.zeros(3))
+    assert np.all(step == 0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
+def test_working_sets_too_large_for_a_matrix_reach_the_same_optimum(l1_ratio, sparse):
+    data = make_ranking(20, 60, 80, n_informative=10, density=0.1, sparse=sparse, random_state=3)
+    loss = DominationLoss()
+    plan = loss.prepare(Labels(data.y, data.query_ptr))
+    penalty = ElasticNet.build(0.01, l1_ratio, data.n_features)
+    with_matrix = solve_newton(MemoryProblem(data.X, loss, plan), penalty, tol=1e-8).w
+    limits = Limits(fewest_gram=5, gram_copies=10**9)
+    without = solve_newton(MemoryProblem(data.X, loss, plan, None, limits), penalty, tol=1e-8)
+    assert without.gap <= 1e-8
+    np.testing.assert_allclose(without.w, with_matrix, atol=1e-3 * np.abs(with_matrix).max())
