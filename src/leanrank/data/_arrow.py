@@ -367,7 +367,7 @@ def _one_per_query(weights: AnyArray, qid: AnyArray | None) -> AnyArray:
     filled = grouping.query_ptr[:-1]
     first = grouped[filled] if len(grouped) else grouped
     if not np.array_equal(np.repeat(first, np.diff(grouping.query_ptr)), grouped):
-        raise InputError("query_weight differs between documents of one query: give one a query")
+        raise InputError("query_weight differs between documents of one query: give one per query")
     return np.asarray(first)
 
 

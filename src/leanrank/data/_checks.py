@@ -47,7 +47,7 @@ def _refuse_complex(dtype: np.dtype[Any]) -> None:
 
 
 def as_labels(y: Any, n_rows: int) -> FloatArray:
-    """Make y one number a document; None means that no document has a label."""
+    """Make y one number per document; None means that no document has a label."""
     if y is None:
         return np.full(n_rows, np.nan)
     labels = _numbers(y, "y", n_rows)
@@ -73,7 +73,7 @@ def _numbers(values: Any, name: str, n_rows: int) -> FloatArray:
 def one_per_row(
     values: Any, name: str, grouping: Grouping, n_rows: int, low: float = -np.inf
 ) -> FloatArray | None:
-    """Make one finite number a document, in grouped order."""
+    """Make one finite number per document, in grouped order."""
     if values is None:
         return None
     array = _numbers(values, name, n_rows)
@@ -87,7 +87,7 @@ def one_per_row(
 
 
 def one_per_query(values: Any, grouping: Grouping) -> FloatArray | None:
-    """Make one non-negative number a query, from an array or a mapping."""
+    """Make one non-negative number per query, from an array or a mapping."""
     if values is None:
         return None
     if hasattr(values, "keys"):

@@ -72,7 +72,7 @@ class Ids:
     values: list[Any]
 
     def codes_in(self, other: Sequence[Any]) -> IntArray:
-        """Give each distinct value's position in another list, −1 where it is not in there.
+        """Return each distinct value's position in another list, −1 where it is not in there.
 
         They are compared as text, so that 7 in one table is "7" in another.
         """
@@ -103,7 +103,7 @@ def number_ids(column: Any, name: str) -> Ids:
 
 
 def as_numbers(column: Any, name: str) -> AnyArray:
-    """Give a column of numbers or truth values as an array; a missing one is NaN."""
+    """Return a column of numbers or truth values as an array; a missing one is NaN."""
     if not isinstance(column, np.ndarray):
         if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy())[0])

@@ -105,7 +105,7 @@ def make_directory(folder: Path) -> None:
 
 
 def _members(archive: Path) -> Iterator[tuple[PurePosixPath, IO[bytes]]]:
-    """Give the plain files of an archive, and refuse one that reaches out of its folder."""
+    """Return the plain files of an archive, and refuse one that reaches out of its folder."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
             for info in packed.infolist():

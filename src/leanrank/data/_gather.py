@@ -1,6 +1,6 @@
 """Writing many columns into rows in one compiled call, without the GIL.
 
-NumPy needs one call a column, and threads that fill their rows side by side then spend their time
+NumPy needs one call per column, and threads that fill their rows side by side then spend their time
 passing the GIL around. A kernel cannot take a list of arrays whose length it does not know, so it
 takes the columns' addresses.
 """

@@ -32,7 +32,7 @@ _HALF_WAY_TO_INFINITY = 2.0**128 - 2.0**103  # in single precision
 
 @lru_cache(maxsize=1)
 def powers_of_ten() -> AnyArray:
-    """Give the leading 128 bits of 10^q, rounded down, for every q whose product may be finite."""
+    """Return the leading 128 bits of 10^q, rounded down, where products may be finite."""
     rows = []
     for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
         if q >= 0:
@@ -219,7 +219,7 @@ def round_to_single(value: float, how: int) -> tuple[float, int]:
 
 @kernel
 def multiply_high(a: Any, b: Any) -> Any:
-    """Give the upper 64 of the 128 bits of a product."""
+    """Return the upper 64 of the 128 bits of a product."""
     bits = np.uint64(32)
     mask = np.uint64(0xFFFFFFFF)
     a_high, a_low = a >> bits, a & mask

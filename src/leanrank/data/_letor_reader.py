@@ -85,7 +85,7 @@ def _decide(total: IntArray, first_index: int, request: Request) -> Layout:
 
 
 def _settle(parts: list[Part], layout: Layout, request: Request) -> Layout:
-    """Give the layout that the exact counts ask for, or the one at hand if it will do."""
+    """Return the layout that the exact counts ask for, or the one at hand if it will do."""
     if not parts:
         return layout
     reports = np.array([part.report for part in parts])
@@ -104,7 +104,7 @@ def _settle(parts: list[Part], layout: Layout, request: Request) -> Layout:
 def _no_room(
     dtype: Any,
 ) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]:
-    """Give empty arrays for a parse that only counts."""
+    """Return empty arrays for a parse that only counts."""
     return (
         np.empty(0),
         np.empty(0, dtype=dtype),

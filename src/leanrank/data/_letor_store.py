@@ -253,7 +253,7 @@ def _drop_zeros(
 def _read_tokens(
     lines: Lines, starts: IntArray, stops: IntArray
 ) -> tuple[AnyArray | None, int | None]:
-    """Give tokens as an array of str (empty where there is none), or the place of a bad one."""
+    """Return tokens as an array of str (empty where there is none), or the place of a bad one."""
     present = starts >= 0
     if not present.any():
         return None, None
@@ -288,7 +288,7 @@ def _join_ids(parts: list[AnyArray | None], n_rows: IntArray) -> AnyArray | None
 
 
 def text_array(names: list[str]) -> AnyArray:
-    """Give an array of fixed-width text, or of objects where one long name would bloat it."""
+    """Return an array of fixed-width text, or of objects where one long name would bloat it."""
     if not _is_bloated(max(map(len, names)), sum(map(len, names)), len(names)):
         return np.array(names, dtype=str)
     return np.array(names, dtype=object)

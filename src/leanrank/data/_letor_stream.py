@@ -84,7 +84,7 @@ class TextPart:
         return how | (file_identity(self.path) if self.rewinds else {"file": self.name})
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
-        """Give the chunks from a byte of the unpacked text on, each with where it ends."""
+        """Return the chunks from a byte of the unpacked text on, each with where it ends."""
         with open_bytes(self.path) as stream:
             _skip(stream, offset)
             self._returns.restart()
@@ -133,12 +133,7 @@ class TextPart:
             y=rows.y,
             query_ids=query_ids(names),
             query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
-            order=None,
             doc_ids=rows.doc_ids,
-            feature_names=None,
-            sample_weight=None,
-            query_weight=None,
-            offset=None,
         )
 
 

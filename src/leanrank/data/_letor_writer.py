@@ -35,9 +35,9 @@ _LONGEST_ENTRY = _LONGEST_NUMBER + 12
 def lines_of(
     data: RankingData, queries: list[bytes], documents: list[bytes] | None, first_index: int
 ) -> Iterator[bytes]:
-    """Give the lines of all documents in the order in which they were loaded, a block at a time.
+    """Return the lines of all documents in the order in which they were loaded, a block at a time.
 
-    ``queries`` has one name a query, ``documents`` one (perhaps empty) a document in grouped order.
+    ``queries`` has one name per query, ``documents`` one per document (perhaps empty).
     """
     rows = np.arange(len(data)) if data.order is None else np.argsort(data.order)
     query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))

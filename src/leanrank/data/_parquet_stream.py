@@ -36,7 +36,7 @@ def parquet_parts(
     qid: str | None = "qid",
     **roles: str | None,
 ) -> Iterator[ParquetPart]:
-    """Give a part for each file of a directory, or for the one file."""
+    """Return a part for each file of a directory, or for the one file."""
     columns = {"label": label, "qid": qid, "doc_id": None, "weight": None}
     columns |= {"query_weight": None, "offset": None}
     unknown = next((name for name in roles if name not in columns), None)
@@ -72,9 +72,8 @@ class ParquetPart:
         self.file = file
         with reading(file):
             metadata = pq.read_metadata(file)
-        self.layout: Layout = _arrow.find_layout(
-            metadata.schema.to_arrow_schema(), roles, features, str(file)
-        )
+            schema = metadata.schema.to_arrow_schema()
+            self.layout: Layout = _arrow.find_layout(schema, roles, features, str(file))
         groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
         sizes = [group.num_rows for group in groups]
         self._first_rows = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
@@ -88,15 +87,16 @@ class ParquetPart:
         return how | {"rows_per_chunk": self._n_rows} | file_identity(str(self.file))
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
-        """Give the chunks from a row on, each with the row where it ends."""
+        """Return the chunks from a row on, each with the row where it ends."""
         self._returns.restart()
         rest = None
         batches = self._tables(offset)
         ended = False
         while not ended:
-            table, starts, rest, ended = self._next_table(batches, rest)
-            if table.num_rows:
-                data = self._as_data(table, starts, offset)
+            with reading(self.file):
+                table, starts, rest, ended = self._next_table(batches, rest)
+                data = self._as_data(table, starts, offset) if table.num_rows else None
+            if data is not None:
                 offset += table.num_rows
                 yield data, offset, 0
 
@@ -106,7 +106,7 @@ class ParquetPart:
         groups = list(range(max(0, group), len(self._first_rows) - 1))
         if not groups:  # the end, or no rows at all: older releases of Arrow trip over it
             return
-        with reading(self.file), pq.ParquetFile(self.file, buffer_size=2**20) as parquet:
+        with pq.ParquetFile(self.file, buffer_size=2**20) as parquet:
             skip = row - int(self._first_rows[max(0, group)])
             for batch in parquet.iter_batches(
                 self._n_rows, row_groups=groups, columns=self.layout.needed, use_threads=False

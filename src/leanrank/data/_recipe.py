@@ -219,7 +219,7 @@ def _draw_rows(recipe: Recipe, rng: np.random.Generator, out: AnyArray) -> None:
 
 
 def _draw_entries(recipe: Recipe, rng: np.random.Generator, n_rows: int) -> Matrix:
-    """Draw columns with replacement, a Poisson number a row.
+    """Draw columns with replacement, a Poisson number per row.
 
     Each column then occurs a Poisson number of times, independently of the others: the counts are a
     text's word counts, and the columns that occur at all are the sparsity pattern.
@@ -258,7 +258,7 @@ def _scores(X: Matrix, coef: FloatArray) -> FloatArray:
 
 
 def _levels_by_rank(relevance: FloatArray, sizes: IntArray, bounds: FloatArray) -> FloatArray:
-    """Give every query its share of each level, the better documents the higher levels."""
+    """Return every query its share of each level, the better documents the higher levels."""
     order = np.lexsort((relevance, np.repeat(np.arange(len(sizes)), sizes)))
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
     position = (np.arange(len(relevance)) - starts + 0.5) / np.repeat(sizes, sizes)
@@ -268,7 +268,7 @@ def _levels_by_rank(relevance: FloatArray, sizes: IntArray, bounds: FloatArray) 
 
 
 def _draws_for_density(popularity: FloatArray, density: float) -> float:
-    """Find how many draws a row, on average, fill the wanted share of the columns."""
+    """Find how many draws per row, on average, fill the wanted share of the columns."""
     from scipy.optimize import brentq
 
     if density == 0:

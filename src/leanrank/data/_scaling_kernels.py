@@ -34,7 +34,7 @@ def minmax_rows(X: AnyArray, ptr: IntArray, q0: int, q1: int, out: AnyArray) -> 
 
 @kernel
 def standard_rows(X: AnyArray, ptr: IntArray, q0: int, q1: int, out: AnyArray) -> None:
-    """Give the rows of queries q0:q1 mean 0 and deviation 1."""
+    """Scale the rows of queries q0:q1 mean 0 and deviation 1."""
     n_features = X.shape[1]
     low = np.empty(n_features)
     high = np.empty(n_features)

@@ -1,8 +1,8 @@
 """Click logs: which documents were shown where, which were clicked, and what that says.
 
-A click is a comparison, not a judgement: the user preferred what he clicked to what he had seen and
-passed over (:func:`click_preferences`). And he sees what stands high more often than what stands
-low, which can be weighed out (:mod:`leanrank.data.propensities`).
+A click is a comparison, not a judgement: users prefer what they click to what they saw and passed
+over (:func:`click_preferences`). They see the top of a list more often than the rest, which can be
+weighed out (:mod:`leanrank.data.propensities`).
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ def read_clicks(
     Parameters
     ----------
     log : mapping of columns, data frame, Arrow table, or path of a .csv, .parquet or .arrow file
-        One row a document shown, rows in any order. A session may hold several queries; one session
+        One row per document shown, in any order. A session may hold several queries; one session
         and query is one list.
     features : the same, or a RankingData with doc_ids, or a LETOR file with document ids
-        One row a query and document, in columns of the same names as in the log; every other
+        One row per query and document, in columns of the same names as in the log; every other
         column is a feature. Identifiers are compared as text.
     session, query, document, position, clicked : str
         The names of the columns. Positions count from 1 and may have gaps; clicked is 0 or 1, or a
@@ -292,7 +292,7 @@ def _find(queries: Ids, documents: Ids, known: RankingData, where: str) -> IntAr
         at = int(order[np.flatnonzero(repeated)[0]])
         raise InputError(
             f"the features hold document {known.doc_ids[at]!s} of query {known.qid[at]!s} twice: "
-            "give one row a query and document"
+            "give one row per query and document"
         )
     query = query_of_code[queries.codes]
     absent = np.flatnonzero(query < 0)

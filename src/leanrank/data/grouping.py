@@ -18,7 +18,7 @@ class Grouping:
     Attributes
     ----------
     query_ids : array
-        One identifier a query, in order of first appearance.
+        One identifier per query, in order of first appearance.
     query_ptr : array of int64
         Query q owns the grouped rows ``query_ptr[q]:query_ptr[q + 1]``.
     order : array of int64 or None
@@ -31,11 +31,11 @@ class Grouping:
     order: IntArray | None
 
     def take(self, values: Any) -> Any:
-        """Put one value (or row) a document from the caller's order into the grouped order."""
+        """Put one value (or row) per document from the caller's order into the grouped order."""
         return values if self.order is None else values[self.order]
 
     def restore(self, values: AnyArray) -> AnyArray:
-        """Put one value (or row) a document from the grouped order back into the caller's."""
+        """Put one value (or row) per document from the grouped order back into the caller's."""
         if self.order is None:
             return values
         out = np.empty_like(values)
@@ -49,7 +49,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     Parameters
     ----------
     qid : array-like or None
-        One identifier a row, any hashable type; None means that all rows are one query.
+        One identifier per row, any hashable type; None means that all rows are one query.
     n_rows : int, optional
         What the length must be.
 
@@ -68,7 +68,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     ids = _identifiers(qid)
     if n_rows is not None and len(ids) != n_rows:
         raise InputError(
-            f"qid has {len(ids)} values but there are {n_rows} documents: give one qid a document"
+            f"qid has {len(ids)} values but there are {n_rows} documents: give one qid per document"
         )
     whole = ids.dtype.kind in "iu"
     if not whole and (missing := _missing(ids)).any():
@@ -98,7 +98,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
 
 
 def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:
-    """Turn LightGBM's group sizes into one query number a row.
+    """Turn LightGBM's group sizes into one query number per row.
 
     >>> group_sizes_to_qid([2, 1], 3).tolist()
     [0, 0, 1]
@@ -106,23 +106,23 @@ def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:
     sizes = one_dimensional(group, "group")
     if sizes.dtype.kind not in "iu" or (len(sizes) and int(sizes.min()) < 0):
         raise InputError(
-            "group must hold whole, non-negative query sizes; for one id a row use qid="
+            "group must hold whole, non-negative query sizes; for one id per row use qid="
         )
     if int(sizes.sum()) != n_rows:
         raise InputError(
             f"group sizes add up to {int(sizes.sum())} but there are {n_rows} documents; group "
-            "holds one size a query, qid holds one id a document"
+            "holds one size per query, qid holds one id per document"
         )
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
 
 def one_dimensional(values: Any, name: str, n_rows: int | None = None) -> AnyArray:
-    """Make an array of one value a document, or say what is wrong with it."""
+    """Make an array of one value per document, or say what is wrong with it."""
     array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
     if array.ndim != 1:
-        raise InputError(f"{name} has {array.ndim} dimensions: give one value a document")
+        raise InputError(f"{name} has {array.ndim} dimensions: give one value per document")
     if n_rows is not None and len(array) != n_rows:
         raise InputError(f"{name} has {len(array)} values but there are {n_rows} documents")
     return array

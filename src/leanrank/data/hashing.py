@@ -19,7 +19,7 @@ MOST_BITS = 30
 
 
 def hash_features(data: RankingData, bits: int) -> RankingData:
-    """Give the same documents with 2^bits features, sparse.
+    """Return the same documents with 2^bits features, sparse.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def hash_features(data: RankingData, bits: int) -> RankingData:
 
 
 def unhash_weights(weights: FloatArray, n_features: int) -> FloatArray:
-    """Give the weight of each of ``n_features`` features from the weights of the buckets.
+    """Return the weight of each of ``n_features`` features from the weights of the buckets.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def unhash_weights(weights: FloatArray, n_features: int) -> FloatArray:
 
 
 def buckets(features: AnyArray, bits: int) -> tuple[IntArray, FloatArray]:
-    """Give bucket and sign of each feature."""
+    """Return bucket and sign of each feature."""
     if isinstance(bits, bool) or not 1 <= bits <= MOST_BITS:
         raise InputError(f"{bits} bits are not between 1 and {MOST_BITS}")
     # The finaliser of a 64-bit counter generator: every input bit reaches every output bit.

@@ -133,10 +133,6 @@ def read_letor(path: Any, request: Request, n_jobs: int | None = -1) -> RankingD
         query_ptr=query_ptr,
         order=order,
         doc_ids=grouped(rows.doc_ids),
-        feature_names=None,
-        sample_weight=None,
-        query_weight=None,
-        offset=None,
     )
 
 

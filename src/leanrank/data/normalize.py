@@ -82,7 +82,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X, y, qid=qid).transform(X, qid=qid)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
+        """Return the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
         self._check_fitted()
         return {"kind": self.kind}
 
@@ -176,7 +176,7 @@ class QueryMinMaxScaler(_QueryNormalizer):
 
 
 class QueryStandardScaler(_QueryNormalizer):
-    """Give every feature mean 0 and standard deviation 1 within each query.
+    """Scale every feature to mean 0 and standard deviation 1 within each query.
 
     The deviation is over the documents of the query (divided by their number); a feature that is
     the same for all of them becomes 0. X must be dense, since the zeros of a sparse one would move.
@@ -222,7 +222,7 @@ class QueryRankScaler(_QueryNormalizer):
 
 
 class GlobalStandardScaler(Normalizer):
-    """Give every feature mean 0 and standard deviation 1 over the training data.
+    """Scale every feature to mean 0 and standard deviation 1 over the training data.
 
     A feature that is the same in all documents keeps scale 1. A sparse X is scaled but not centred,
     so that it stays sparse: the mean counts as 0. Rankers see no difference, because they compare
@@ -246,7 +246,7 @@ class GlobalStandardScaler(Normalizer):
     scale_: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
+        """Return the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
         return {**super().to_dict(), "mean": self.mean_.tolist(), "scale": self.scale_.tolist()}
 
     @classmethod
@@ -295,7 +295,7 @@ class GlobalMinMaxScaler(Normalizer):
     max_: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
+        """Return the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
         return {**super().to_dict(), "min": self.min_.tolist(), "max": self.max_.tolist()}
 
     @classmethod

@@ -142,7 +142,7 @@ def estimate_propensities(clicks: ClickLog, method: str = "adjacent") -> FloatAr
 
 
 def _by_position(propensities: Any, position: IntArray) -> FloatArray:
-    """Give one propensity a position that was shown, checked."""
+    """Return one propensity a position that was shown, checked."""
     last = int(position.max())
     if isinstance(propensities, Mapping):
         values = np.full(last, np.nan)

@@ -43,17 +43,17 @@ class RankingData:
     X : array or SciPy sparse matrix, shape (documents, features)
         float32 and float64 are kept as they are, other numbers become float64; sparse becomes CSR.
     y : array-like, optional
-        One label a document; NaN means unlabelled.
+        One label per document; NaN means unlabelled.
     qid : array-like, optional
-        One query identifier a document, any hashable type, rows in any order. None: one query.
+        One query identifier per document, any hashable type, rows in any order. None: one query.
     group : array-like, optional
         Instead of qid: the sizes of consecutive queries.
     doc_ids : sequence of str, optional
     feature_names : sequence of str, optional
     sample_weight : array-like, optional
-        One non-negative weight a document; 2 means the document twice.
+        One non-negative weight per document; 2 means the document twice.
     query_weight : array-like or mapping, optional
-        One non-negative weight a query in order of first appearance, or a mapping from qid.
+        One non-negative weight per query in order of first appearance, or a mapping from qid.
     offset : array-like, optional
         Margin offset s of each document: the loss sees Xw − s.
 
@@ -132,9 +132,9 @@ class RankingData:
 
     @classmethod
     def _of(cls, **fields: Any) -> RankingData:
-        """Build from fields that are known to be grouped and valid."""
+        """Build from fields that are known to be grouped and valid; those left out are None."""
         self = cls.__new__(cls)
-        self._set(**fields)
+        self._set(**{**dict.fromkeys(_FIELDS), **fields})
         return self
 
     def _set(self, **fields: Any) -> None:
@@ -174,7 +174,7 @@ class RankingData:
 
     @cached_property
     def qid(self) -> AnyArray:
-        """One query identifier a document, in grouped order."""
+        """One query identifier per document, in grouped order."""
         return _frozen(np.repeat(self.query_ids, np.diff(self.query_ptr)))
 
     @cached_property
@@ -202,14 +202,14 @@ class RankingData:
         return QueryIndexer(self)
 
     def restore(self, values: Any) -> AnyArray:
-        """Put one value (or row) a document back into the order in which the rows were given."""
+        """Put one value (or row) per document back into the order in which the rows were given."""
         array = np.asarray(values)
         if len(array) != len(self):
             raise InputError(f"{len(array)} values cannot be restored for {len(self)} documents")
         return Grouping(self.query_ids, self.query_ptr, self.order).restore(array)
 
     def replace(self, **fields: Any) -> RankingData:
-        """Give a copy in which some fields differ; rows are given in grouped order.
+        """Return a copy in which some fields differ; rows are given in grouped order.
 
         >>> RankingData([[1.0], [2.0]], [0, 1]).replace(y=[1, 0]).y.tolist()
         [1.0, 0.0]
@@ -353,7 +353,7 @@ def _rebuild(fields: dict[str, Any]) -> RankingData:
 
 
 def _frozen(value: Any) -> Any:
-    """Give a read-only view; the caller's own array keeps its flag."""
+    """Return a read-only view; the caller's own array keeps its flag."""
     if isinstance(value, np.ndarray):
         view = value.view()
         view.flags.writeable = False

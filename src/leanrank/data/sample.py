@@ -46,7 +46,7 @@ def load_sample() -> tuple[RankingData, RankingData, RankingData]:
 
 
 def sample_weights() -> dict[str, float]:
-    """Give the weight of every feature of the sample set in the truth that made its labels.
+    """Return the weight of every feature of the sample set in the truth that made its labels.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class Position:
     documents: int = 0
 
     def to_dict(self) -> dict[str, int]:
-        """Give the fields as plain numbers.
+        """Return the fields as plain numbers.
 
         >>> Position.from_dict(Position(part=1, offset=70).to_dict())
         Position(part=1, offset=70, line=0, queries=0, documents=0)
@@ -76,7 +76,7 @@ class Part(Protocol):
         ...
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
-        """Give chunks from a place on, each with the place where it ends."""
+        """Return chunks from a place on, each with the place where it ends."""
         ...
 
 
@@ -92,7 +92,7 @@ class RankingStream:
         self._changes: tuple[tuple[Callable[[RankingData], RankingData], str], ...] = ()
 
     def map(self, change: Callable[[RankingData], RankingData], note: str) -> RankingStream:
-        """Give the same stream with each chunk changed, such as scaled within its queries.
+        """Return the same stream with each chunk changed, such as scaled within its queries.
 
         ``note`` says how: it becomes part of the identity.
         """
@@ -120,7 +120,7 @@ class RankingStream:
         return [part.identity() | notes for part in self.parts]
 
     def read(self, start: Position | None = None) -> Iterator[tuple[RankingData, Position]]:
-        """Give each chunk with the position after it, from ``start`` on.
+        """Return each chunk with the position after it, from ``start`` on.
 
         Examples
         --------
@@ -228,7 +228,7 @@ def _file_parts(
 
 
 def resized(data: RankingData, n_features: int) -> RankingData:
-    """Give the documents with another number of features: zeros at the end, or the end cut off.
+    """Return the documents with another number of features: zeros at the end, or the end cut off.
 
     >>> resized(RankingData([[1.0, 2.0]], [0]), 3).X.tolist()
     [[1.0, 2.0, 0.0]]
@@ -264,7 +264,7 @@ class IterablePart:
         return {"iterable": type(self._items).__name__}
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
-        """Give the items from number ``offset`` on; those before are drawn and dropped."""
+        """Return the items from number ``offset`` on; those before are drawn and dropped."""
         last: RankingData | None = None
         warned = False
         for number, item in enumerate(self._items):
@@ -294,7 +294,7 @@ def as_chunk(item: Any, number: int) -> RankingData:
 
 
 def _column_names(X: Any) -> tuple[str, ...] | None:
-    """Give the names of a data frame's columns, if they are all text."""
+    """Return the names of a data frame's columns, if they are all text."""
     names = tuple(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 

@@ -41,7 +41,7 @@ def make_clicks(
     list_length : int, default=10
         At most so many documents are shown.
     scores : array-like, optional
-        The ranking that is shown, one score a document in the order of ``data``; by default the
+        The ranking that is shown, one score per document in the order of ``data``; by default the
         order of ``data`` itself.
     swaps : {"none", "adjacent", "top", "shuffle"}, default="none"
         What is done to each list before it is shown: nothing; one pair of neighbours is swapped in
@@ -83,7 +83,7 @@ def make_clicks(
 
 
 def _rankings(data: RankingData, scores: Any, list_length: int) -> tuple[IntArray, IntArray]:
-    """Give the rows that each query shows, best first, and where each query's begin."""
+    """Return the rows that each query shows, best first, and where each query's begin."""
     query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
     if scores is None:
         ranked = np.arange(len(data))

@@ -1,4 +1,4 @@
-"""Text collections with topics: one set of documents, one ranking task a topic."""
+"""Text collections with topics: one set of documents, one ranking task per topic."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TextCollection:
     part: AnyArray
 
     def topic(self, name: str, part: str = "train") -> RankingData:
-        """Give one topic as a ranking task: a single query, label 1 for documents about the topic.
+        """Return a topic as a ranking task: a single query, label 1 for documents about it.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class TextCollection:
 
 
 def load_reuters(path: Path, name: str = "Reuters-21578") -> TextCollection:
-    """Load Reuters-21578 from one JSON object a line, in the ModApte split.
+    """Load Reuters-21578 from one JSON object per line, in the ModApte split.
 
     Words are weighted by tf-idf with the document frequencies of the training documents.
     """
@@ -155,7 +155,7 @@ def load_rcv1(data_dir: Path, *, download: bool, name: str = "RCV1") -> TextColl
 
 
 def convert_reuters(sgml_files: Iterable[Path], target: Path) -> None:
-    """Rewrite the SGML files that Reuters-21578 is published in as one JSON object a line."""
+    """Rewrite the SGML files that Reuters-21578 is published in as one JSON object per line."""
     with atomic_write(target) as stream:
         for file in sorted(sgml_files):
             for found in _ARTICLE.finditer(file.read_text(encoding="latin-1")):

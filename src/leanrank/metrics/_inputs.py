@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.ranking_data import group_rows, group_sizes_to_qid
+from leanrank.data.grouping import group_rows, group_sizes_to_qid, one_dimensional
 from leanrank.errors import InputError
 
 
 def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
     """Check a column of finite numbers and give it as float64."""
-    array = column(values, name, length)
+    array = one_dimensional(values, name, length)
     try:
         array = np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -25,22 +25,10 @@ def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
 
 def whole_or_real(values: Any, name: str) -> AnyArray:
     """Check a column of finite numbers; whole ones stay int64, which saves looking at each."""
-    array = column(values, name)
+    array = one_dimensional(values, name)
     if array.dtype.kind in "bi":
         return np.ascontiguousarray(array, dtype=np.int64)
     return numbers(array, name)
-
-
-def column(values: Any, name: str, length: int | None = None) -> AnyArray:
-    """Check that there is one value a document."""
-    array = np.asarray(values)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array.ravel()
-    if array.ndim != 1:
-        raise InputError(f"{name} has {array.ndim} dimensions: give one value a document")
-    if length is not None and len(array) != length:
-        raise InputError(f"{name} has {len(array)} values but there are {length} documents")
-    return array
 
 
 def check_finite(array: FloatArray, name: str) -> None:
@@ -58,9 +46,9 @@ def check_finite(array: FloatArray, name: str) -> None:
 
 
 def for_kernel(array: AnyArray) -> AnyArray:
-    """Give an array that is writeable in type, so that the kernels are compiled once.
+    """Return an array that is writeable in type, so that the kernels are compiled once.
 
-    Memory that is read-only itself is copied: one number a document is cheaper than compiling.
+    Memory that is read-only itself is copied: one number per document is cheaper than compiling.
     """
     from leanrank._jit import kernel_view
 
@@ -69,7 +57,7 @@ def for_kernel(array: AnyArray) -> AnyArray:
 
 
 def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray, IntArray | None]:
-    """Give the identifiers and boundaries of the queries, and the order that groups the rows."""
+    """Return the identifiers and boundaries of the queries, and the order that groups the rows."""
     if qid is not None and group is not None:
         raise InputError("both qid and group were given: they say the same thing, give one")
     if group is None:

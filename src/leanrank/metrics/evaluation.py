@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.grouping import one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import Executor, make_executor, query_ranges, row_blocks
 from leanrank.metrics._inputs import (
     check_finite,
-    column,
     find_queries,
     for_kernel,
     numbers,
@@ -199,7 +199,7 @@ def evaluate(
                 "ties by document id need doc_ids: give one id a document, or choose other ties, "
                 "such as ties='average'"
             )
-        ids = column(doc_ids, "doc_ids", len(labels)).astype(np.str_)
+        ids = one_dimensional(doc_ids, "doc_ids", len(labels)).astype(np.str_)
     if order is not None:
         labels, values = labels[order], values[order]
         ids = None if ids is None else ids[order]

@@ -119,7 +119,7 @@ def _judgements(qrels: Qrels, query: IntArray) -> dict[tuple[int, str], float]:
 def _look_up(
     query: IntArray, doc_ids: AnyArray, judgements: dict[tuple[int, str], float]
 ) -> tuple[FloatArray, IntArray]:
-    """Give the labels of the retrieved documents, and which of them nobody judged."""
+    """Return the labels of the retrieved documents, and which of them nobody judged."""
     pairs = list(zip(query.tolist(), doc_ids.tolist(), strict=True))
     if len(set(pairs)) != len(pairs):
         seen: set[tuple[int, str]] = set()
