@@ -17,6 +17,7 @@ def _examples() -> list[Exception]:
         errors.ModelError("unknown schema version 9"),
         errors.FileError("m.json: cannot write here"),
         errors.MissingDependencyError("polars", "frames", "reading data frames"),
+        errors.CacheWarning("compiled code is not kept"),
         errors.DataWarning("3 queries carry no information"),
     ]
 

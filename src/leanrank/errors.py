@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 __all__ = [
+    "CacheWarning",
     "DataWarning",
     "FileError",
     "InputError",
