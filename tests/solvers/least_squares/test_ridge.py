@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
+from leanrank.losses.hinge import HingeLoss
 from leanrank.losses.squared import SquaredLoss
 from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.least_squares.ridge import solve_ridge
@@ -140,13 +141,7 @@ def test_conjugate_gradients_that_do_not_finish_say_so():
 
 
 def test_a_loss_without_curvature_is_refused_by_name():
-    class Bare:
-        name = "bare"
-
-        def evaluate(self, plan, r0, r1, u, g):
-            return 0.0
-
     problem = problem_of(np.ones((10, 1)))
-    problem.loss = Bare()
-    with pytest.raises(InputError, match="solver 'ridge' needs curvature, fold of 'bare'"):
+    problem.loss = HingeLoss()
+    with pytest.raises(InputError, match="'ridge' needs curvature, fold of the loss 'hinge'"):
         solve_ridge(problem, 1.0)
