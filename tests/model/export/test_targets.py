@@ -244,6 +244,12 @@ class TestRefusals:
         with pytest.raises(ModelError, match="uses no feature"):
             export_model(model([0.0, 0.0, 0.0]), "c")
 
+    def test_too_many_steps_for_a_method_of_java(self):
+        n = 2001
+        many = BoostedModel(1, [0] * n, range(n), [0] * n, [1.0] * n)
+        with pytest.raises(InputError, match="java cannot take more than 4,000 weights"):
+            export_model(many, "java")
+
     def test_too_many_features_for_an_expression(self):
         wide = LinearModel.from_coef([1.0] * 901)
         with pytest.raises(InputError, match=r"sql:sqlite cannot take more than 900 features"):

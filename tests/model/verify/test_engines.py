@@ -18,7 +18,6 @@ from leanrank.model.export.registry import TARGETS
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export
 
 SCALERS = ["query-minmax", "query-standard", "query-rank"]
-QUICK = [name for name, engine in ENGINES.items() if not engine.heavy]
 # Starting one of these takes seconds: they get one model of each kind.
 SLOW_TO_START = ("sql:postgres", "sql:spark", "pmml")
 
@@ -94,7 +93,7 @@ def test_export_gives_the_scores_of_the_formula(target, make, scaler, data):
         assert found.orders_changed == 0
 
 
-@pytest.mark.parametrize("target", QUICK)
+@pytest.mark.parametrize("target", ENGINES)
 def test_missing_values(target, data):
     at_hand(target)
     X = np.array(data.X)
@@ -104,7 +103,7 @@ def test_missing_values(target, data):
     assert found.bit_equal == found.documents
 
 
-@pytest.mark.parametrize("target", QUICK)
+@pytest.mark.parametrize("target", ENGINES)
 def test_odd_names(target, data):
     at_hand(target)
     names = ['it\'s "odd"', "score", "leanrank_row", "back\\slash", "per cent %", "größe", "a`b"]
@@ -114,6 +113,18 @@ def test_odd_names(target, data):
     named = RankingData(data.X, data.y, qid=data.qid, feature_names=names)
     found = verify_export(model, target, named)
     assert found.bit_equal == found.documents
+
+
+@pytest.mark.parametrize("target", [name for name in ENGINES if name not in SLOW_TO_START])
+def test_many_steps_of_one_feature(target):
+    at_hand(target)
+    rng = np.random.default_rng(2)
+    thresholds = np.sort(rng.normal(size=1000))
+    model = BoostedModel(1, np.zeros(1000), thresholds, np.zeros(1000), rng.normal(size=1000))
+    X = np.concatenate([thresholds, np.nextafter(thresholds, np.inf), rng.normal(size=200)])
+    data = RankingData(X[:, None], np.zeros(len(X)))
+    found = verify_export(model, target, data)
+    assert found.bit_equal == found.documents == 2200
 
 
 @pytest.mark.parametrize("target", ["sql:sqlite", "sql:duckdb", "polars", "onnx", "c"])

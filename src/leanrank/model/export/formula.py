@@ -121,10 +121,16 @@ class Steps:
         return np.where(np.isnan(column), self.missing, np.array(self.levels)[above])
 
     def written(self, writer: Writer[T], x: T) -> T:
-        """Write nested conditions, the highest threshold first."""
-        value = writer.number(self.levels[0])
-        for threshold, level in zip(self.thresholds, self.levels[1:], strict=True):
-            value = writer.if_above(x, writer.number(threshold), writer.number(level), value)
+        """Write nested conditions: a binary search, so that no language runs out of depth."""
+
+        def between(low: int, high: int) -> T:
+            if low == high:
+                return writer.number(self.levels[low])
+            middle = (low + high) // 2
+            threshold = writer.number(self.thresholds[middle])
+            return writer.if_above(x, threshold, between(middle + 1, high), between(low, middle))
+
+        value = between(0, len(self.levels) - 1)
         return writer.if_missing(x, writer.number(self.missing), value)
 
     def folded(self, scale: Scale) -> tuple[Curve, float]:
@@ -196,6 +202,11 @@ class Formula:
     def names(self) -> list[str]:
         """The names of the features, in the order of terms."""
         return [term.name for term in self.terms]
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers the curves are made of."""
+        return sum(len(term.curve.numbers()) for term in self.terms)
 
     @property
     def is_linear(self) -> bool:

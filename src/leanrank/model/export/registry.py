@@ -68,8 +68,8 @@ class Target:
         Whether it has normalisers of its own.
     single : bool
         Whether it computes in float32.
-    most_terms : int
-        The largest number of features that it takes.
+    most_terms, most_numbers : int
+        The largest number of features, and of weights, thresholds and levels, that it takes.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Target:
     normalizers: bool = False
     single: bool = False
     most_terms: int = 100_000
+    most_numbers: int = 1_000_000
 
     @property
     def dialect(self) -> str:
@@ -120,7 +121,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
     ("sql:ansi", "view and top-k query in standard SQL", "sql", _SQL),
     ("polars", "Python function that returns a Polars expression", "polars", _SQL),
     ("c", "C function with a test vector", "code", {}),
-    ("java", "Java class with a test vector", "code", {"most_terms": 2000}),
+    ("java", "Java class with a test vector", "code", {"most_terms": 2000, "most_numbers": 4000}),
     ("javascript", "JavaScript function with a test vector", "code", {}),
     ("python", "Python function with a test vector", "code", {}),
     ("rust", "Rust function with a test vector", "code", {}),
@@ -262,6 +263,8 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
         _refuse(target, "express a model of steps", formula)
     if len(formula.terms) > target.most_terms:
         _refuse(target, f"take more than {target.most_terms:,} features", formula)
+    if formula.n_numbers > target.most_numbers:
+        _refuse(target, f"take more than {target.most_numbers:,} weights and thresholds", formula)
     if normalizers and not target.normalizers:
         able = _few([t.name for t in TARGETS.values() if t.normalizers])
         raise InputError(
@@ -288,6 +291,7 @@ def able_targets(formula: Formula) -> list[str]:
         if (formula.scaler is None or formula.scaler in target.scalers)
         and (formula.is_linear or target.steps)
         and len(formula.terms) <= target.most_terms
+        and formula.n_numbers <= target.most_numbers
         and target.name != "markdown"
     ]
 

@@ -26,6 +26,7 @@ class Dialect:
     most_bytes: int = 10**6
     create: str = "CREATE VIEW"
     deviation: str = "STDDEV_POP"
+    backslash_escapes: bool = False  # also in names
     cast: str = ""  # after a number that would be a decimal in spite of its exponent
 
 
@@ -42,6 +43,7 @@ DIALECTS = {
         case_sensitive=True,
         create="CREATE OR REPLACE VIEW",
         deviation="stddevPopStable",
+        backslash_escapes=True,
     ),
 }
 
@@ -137,6 +139,8 @@ _SCALED: dict[str | None, Callable[[str, _Window], str]] = {
 
 
 def _quoted(name: str, dialect: Dialect) -> str:
+    if dialect.backslash_escapes:
+        name = name.replace("\\", "\\\\")
     return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote
 
 

@@ -42,7 +42,7 @@ def duckdb(job: Job) -> tuple[str, FloatArray]:
 
     with contextlib.closing(engine.connect(":memory:")) as connection:
         connection.register(job.options.table, _arrow(job))
-        connection.execute(_view(job).replace("CREATE VIEW", "CREATE TEMPORARY VIEW"))
+        connection.execute(_view(job).replace("CREATE VIEW", "CREATE TEMPORARY VIEW", 1))
         found = connection.execute(_select(job)).fetchnumpy()
     return f"DuckDB {engine.__version__}", np.asarray(next(iter(found.values())), dtype=np.float64)
 
@@ -80,7 +80,7 @@ def postgres(job: Job) -> tuple[str, FloatArray]:
             out = server.psql(
                 f"CREATE TEMPORARY TABLE {table} ({types});\n"
                 f"COPY {table} FROM STDIN (FORMAT csv);\n{text.getvalue()}\\.\n"
-                f"{_view(job).replace('CREATE OR REPLACE VIEW', 'CREATE TEMPORARY VIEW')}\n"
+                f"{_view(job).replace('CREATE OR REPLACE VIEW', 'CREATE TEMPORARY VIEW', 1)}\n"
                 "COPY (SELECT current_setting('server_version')) TO STDOUT;\n"
                 f"COPY ({_select(job).rstrip(';')}) TO STDOUT;\n"
             )
