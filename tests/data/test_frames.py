@@ -307,18 +307,16 @@ def test_compiled_and_plain_filling_agree(monkeypatch, dtype, shape):
         _gather, "gather_rows", lambda *args, real=_gather.gather_rows: used.append(real(*args))
     )
     for least, calls in ((0, 1), (10**9, 1)):
-        monkeypatch.setattr(_arrow, "_COMPILED_FROM", least)
         out = np.zeros_like(X)
-        _arrow.fill_rows(out, columns)
+        _arrow.fill_rows(out, columns, least)
         np.testing.assert_array_equal(out, X)
         assert len(used) == calls
-    monkeypatch.setattr(_arrow, "_COMPILED_FROM", 0)
     wide = np.zeros(shape, dtype=np.float64 if dtype == np.float32 else np.float32)
-    _arrow.fill_rows(wide, columns)  # another type goes the plain way
+    _arrow.fill_rows(wide, columns, 0)  # another type goes the plain way
     np.testing.assert_array_equal(wide, X.astype(wide.dtype))
     assert len(used) == 1
     inside = np.zeros((shape[0] + 2, shape[1]), dtype=dtype)
-    _arrow.fill_rows(inside[1:-1], columns)
+    _arrow.fill_rows(inside[1:-1], columns, 0)
     np.testing.assert_array_equal(inside[1:-1], X)
     assert not inside[0].any()
     assert not inside[-1].any()

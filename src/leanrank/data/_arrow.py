@@ -32,7 +32,6 @@ MOST_FEATURES = 2**31 - 1
 _KEY = b"leanrank"
 _VERSION = 1
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it
-_COMPILED_FROM = 1 << 18  # cells: for less, a compiled kernel is not worth loading
 SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
 
 
@@ -217,13 +216,18 @@ def table_rows(data: RankingData, schema: pa.Schema, start: int, stop: int) -> p
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def fill_rows(out: AnyArray, columns: Sequence[Sequence[AnyArray]]) -> None:
-    """Write columns, each in consecutive chunks, into a row-major array."""
+def fill_rows(
+    out: AnyArray, columns: Sequence[Sequence[AnyArray]], compiled_from: int = 1 << 18
+) -> None:
+    """Write columns, each in consecutive chunks, into a row-major array.
+
+    For fewer cells than ``compiled_from``, a compiled kernel is not worth loading.
+    """
     if all(len(chunks) == 1 for chunks in columns):
         whole = [chunks[0] for chunks in columns]
     else:
         whole = [np.concatenate(chunks) if chunks else np.empty(0) for chunks in columns]
-    if out.size >= _COMPILED_FROM:
+    if out.size >= compiled_from:
         from leanrank.data._gather import can_gather, gather_rows
 
         if can_gather(out, whole):
