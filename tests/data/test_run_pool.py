@@ -106,6 +106,14 @@ def test_notes_say_what_was_left_out_or_assumed():
     )
 
 
+def test_a_run_with_gaps_is_named():
+    whole = Run(["p", "q"], ["a", "b"], [2.0, 1.0])
+    pool = RunPool.build(
+        {"whole": whole, "half": Run(["q"], ["b"], [1.0])}, Qrels(["p", "q"], ["a", "b"], [1, 0])
+    )
+    assert pool.notes == ("the run 'half' answers 1 of 2 queries",)
+
+
 def test_extreme_scores_stay_finite():
     run = Run(["q"] * 3, ["a", "b", "c"], [1.7e308, -1.7e308, 0.0])
     assert RunPool.build({"r": run}).scaled("query-minmax").ravel().tolist() == [1.0, 0.0, 0.5]

@@ -152,6 +152,15 @@ def test_a_run_may_count_against_a_document_if_allowed():
     assert kept.weights["bad"] >= 0
 
 
+def test_few_queries_with_information_fall_back_to_equal_weights():
+    """A subset of the learning curve, or a fold, may say nothing at all."""
+    runs, qrels = made({"a": 0.7, "b": 2.0}, n_queries=60)
+    few = np.isin(qrels.qid, [f"q{at}" for at in range(0, 60, 6)])
+    found = fuse(runs, Qrels(qrels.qid, qrels.doc_id, np.where(few, qrels.label, 0)), **FEW)
+    assert sum(found.weights.values()) == pytest.approx(1.0)
+    assert np.isfinite(found.means[FUSED])
+
+
 def test_files_and_frames_give_the_same(tmp_path):
     pd = pytest.importorskip("pandas")
     runs, qrels = made({"a": 0.7, "b": 2.0}, n_queries=20)
@@ -177,7 +186,9 @@ def test_files_and_frames_give_the_same(tmp_path):
         ({"scalers": []}, "there is nothing to choose from"),
         ({"constants": [0]}, "constants=0 must be a whole number of at least 1"),
         ({"cv": 1}, "cv=1 must be a whole number"),
-        ({"cv": 30}, "40 judged queries are too few for 30 folds"),
+        ({"cv": 30}, "40 of 40 judged queries have .* 30 folds inside 30 folds need 60 of them"),
+        ({"measure": "auc"}, "the measure 'auc' needs the score of every document"),
+        ({"qrels": Qrels(["q1", "q2"], ["d1", "d2"], [1, 0])}, "1 of 2 judged queries have retri"),
         ({"measure": "ndcg@"}, "ndcg@"),
         ({"runs": [Run(["q"], ["a"], [1.0])]}, "1 run was given: fusing needs at least two"),
         ({"runs": [Run(["q"], ["a"], [1.0])] * 2}, "two runs have the tag 'leanrank'"),

@@ -100,6 +100,7 @@ class RunPool:
         if qrels is not None:
             lost = len(judged.keys() - set(data.query_ids.tolist()))
             notes = _notes(labels, others, len(unjudged_queries), lost)
+            notes += _gaps(runs, rank, data)
         return cls(data, rank, judged_ptr, judged_labels, tuple(notes))
 
     def queries(self, chosen: AnyArray) -> RunPool:
@@ -244,3 +245,13 @@ def _notes(
         relevant = counted(missed, "relevant document")
         notes.append(f"{relevant} not retrieved by any run: no weights can find them")
     return notes
+
+
+def _gaps(runs: Mapping[str, Run], rank: IntArray, data: RankingData) -> list[str]:
+    """Name the runs that do not answer every query."""
+    answers = (np.add.reduceat(rank > 0, data.query_ptr[:-1], axis=0) > 0).sum(axis=0)
+    return [
+        f"the run {name!r} answers {n:,} of {counted(data.n_queries, 'query', 'queries')}"
+        for name, n in zip(runs, answers.tolist(), strict=True)
+        if n < data.n_queries
+    ]

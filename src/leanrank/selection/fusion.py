@@ -106,10 +106,11 @@ def fuse(
     named = _named_runs(runs)
     judged = as_qrels(qrels)
     pool = RunPool.build(named, judged)
-    if pool.data.n_queries < 2 * cv:
+    able = int(pool.data.informative.sum())
+    if able < 2 * cv:
         raise InputError(
-            f"{pool.data.n_queries} judged queries are too few for {cv} folds inside {cv} folds: "
-            f"judge at least {2 * cv}, or lower cv"
+            f"{able} of {pool.data.n_queries} judged queries have retrieved documents at two "
+            f"levels: {cv} folds inside {cv} folds need {2 * cv} of them; judge more, or lower cv"
         )
     learner = _Learner(
         settings=_settings(scalers, constants, alphas),
@@ -120,12 +121,13 @@ def fuse(
         cv=cv,
         seed=whole_number("random_state", random_state, 0),
     )
+    others = {**_rules(learner, pool), **_alone(learner, pool, named, judged)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         values, settings, points = _tested(learner, pool, curve)
         setting, weights, gap = learner.learn(pool)
     summarise_warnings(caught, learner.n_fits, stacklevel=3)
-    per_query = {FUSED: values, **_rules(learner, pool), **_alone(learner, pool, named, judged)}
+    per_query = {FUSED: values, **others}
     return Fusion(
         weights=dict(zip(named, _normalised(weights).tolist(), strict=True)),
         setting=setting,
@@ -189,6 +191,8 @@ class _Learner:
                 for setting, weights, _ in self._fits(key, data.queries[train]):
                     scores[setting][rows] = data.X[rows] @ weights
         worth = [self._worth(pool, scores[setting]) for setting in self.settings]
+        if max(worth) == -np.inf:  # none of these queries says anything: equal weights
+            return self.settings[0], np.ones(pool.data.n_features), None
         setting = self.settings[best_of(worth)]
         data = next(data for key, data in inputs if key == setting[:2])
         fits = {one: (weights, gap) for one, weights, gap in self._fits(setting[:2], data)}
