@@ -181,7 +181,7 @@ def test_files_and_frames_give_the_same(tmp_path):
     ("change", "message"),
     [
         ({"loss": "hinges"}, "there is no loss 'hinges': did you mean 'hinge'"),
-        ({"loss": "hinge"}, "needs curvature or products of 'hinge'"),
+        ({"loss": "hinge"}, "the solver 'newton' needs .* 'hinge'"),
         ({"scalers": ["query-minmux"]}, "did you mean 'query-minmax'"),
         ({"scalers": []}, "there is nothing to choose from"),
         ({"constants": [0]}, "constants=0 must be a whole number of at least 1"),
