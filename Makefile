@@ -5,7 +5,7 @@ LOWEST ?= $(VENV)-lowest
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-engines test-lowest fuzz lint types layers check clean
+.PHONY: help demo test test-engines test-lowest fuzz kill lint types layers check clean
 
 help:
 	@echo "make demo          train on the embedded sample set and look at the result"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-engines  run exports in Spark, ClickHouse, a PMML evaluator, Java, Rust and Go as well"
 	@echo "make test-lowest   run the tests with the oldest dependencies that are allowed"
 	@echo "make fuzz          try random inputs: SECONDS=60 SEED=0, TARGET=... CASE=... to repeat one"
+	@echo "make kill          end commands at random moments and run them again: KILLS=100 SEED=0"
 	@echo "make check         lint, types, layers and tests: what decides whether a change lands"
 	@echo "make clean         remove environments and caches"
 
@@ -60,6 +61,10 @@ SEED ?= 0
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) \
 	    $(addprefix --target ,$(TARGET)) $(addprefix --case ,$(CASE))
+
+KILLS ?= 100
+kill: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz.kills --kills $(KILLS) --seed $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks scripts

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,13 @@ def test_the_folder_that_the_user_names_comes_first(installed: Path) -> None:
     assert str(mine) in ran.stdout
     assert ran.stderr == ""
     assert list((installed / "temporary").iterdir()) == []
+
+
+def test_two_first_runs_at_once(installed: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda _: run(installed), range(2)))
+    assert [ran.stderr for ran in runs] == ["", ""]
+    assert run(installed).stdout[-2] == "1"  # the cache is whole
 
 
 def test_a_disk_that_is_full_is_no_reason_to_stop(installed: Path) -> None:

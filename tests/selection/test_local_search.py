@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from leanrank.data import RankingData, make_ranking
+from leanrank.metrics import evaluate
 from leanrank.rankers import RankRLS
 from leanrank.registry import AlphaPath, Sizes
 from leanrank.selection import Space
@@ -39,27 +41,31 @@ def test_neighbours_differ_by_one_feature():
     assert [s.tolist() for s in neighbours(np.array([1]), np.array([3]), grow=False)] == [[3]]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_the_sieve_fits_like_rankrls(task, sparse):
-    """Weights without a group are those of RankRLS on the other queries."""
-    training = task.training
-    if sparse:
-        from scipy.sparse import csr_array
+def left_out_measure(task, support):
+    """Measure RankRLS on every group of queries, fitted on the others."""
+    values = []
+    for others, mine, _ in task.parts:
+        ranker = RankRLS(alpha=1e-3).fit(some_columns(others, support))
+        scores = ranker.predict(some_columns(mine, support).X)
+        values += evaluate(mine, scores, measures="ndcg@10").per_query["ndcg@10"].tolist()
+    return np.nanmean(values)  # some queries have one level
 
-        training = training.replace(X=csr_array(training.X))
-    this = Task(training, task.validation, "ndcg@10")
-    pool = np.array([1, 3, 4, 8, 10])
-    sieve = Sieve(this, pool)
-    support = np.array([3, 4, 10])
-    weights, _ = sieve._weights(np.searchsorted(pool, support))
-    total = sieve.sums[0].sum(axis=0)[np.ix_([1, 2, 4], [1, 2, 4])]
-    ridge = 1e-3 * np.trace(total) / 3
-    for at, (others, _, _) in enumerate(this.parts):
-        alpha = ridge * training.n_queries / others.n_queries  # a loss is a mean over queries
-        ranker = RankRLS(alpha=alpha).fit(some_columns(others, support))
-        assert weights[at] == pytest.approx(ranker.coef_, rel=1e-8)
-    ranker = RankRLS(alpha=ridge).fit(some_columns(training, support))
-    assert weights[-1] == pytest.approx(ranker.coef_, rel=1e-8)
+
+def test_the_sieve_passes_supports_that_do_well_on_queries_left_out(task):
+    """Its first choice is among the best tenth of all swaps, judged one by one with RankRLS."""
+    moves = list(neighbours(np.array([2, 6, 9]), np.arange(12), grow=False))
+    swaps = [move for move in moves if len(move) == 3]
+    first = Sieve(task, np.arange(12)).best(swaps)[0]
+    worth = [left_out_measure(task, move) for move in swaps]
+    assert left_out_measure(task, first) >= np.quantile(worth, 0.9)
+
+
+def test_sparse_and_dense_data_give_the_same_choice(task):
+    training = task.training.replace(X=csr_array(task.training.X))
+    sparse = Task(training, task.validation, "ndcg@10")
+    moves = list(neighbours(np.array([2, 6, 9]), np.arange(12), grow=True))
+    dense, other = (Sieve(each, np.arange(12)).best(moves) for each in (task, sparse))
+    assert [move.tolist() for move in dense] == [move.tolist() for move in other]
 
 
 def test_the_sieve_finds_the_feature_that_is_missing(task):

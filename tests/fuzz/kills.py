@@ -1,0 +1,174 @@
+"""``python -m tests.fuzz.kills``: end commands at random moments, run them again, compare bytes.
+
+Whenever SIGKILL, SIGTERM or SIGINT comes, no file but the command's own is left behind, and the
+same command afterwards writes the bytes that it writes when nobody interrupts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+STREAM = (
+    "train --stream a.txt b.txt -p batch_pairs=4 -p epochs=2 --read chunk_bytes=8000 --every 20"
+)
+COMMANDS = {
+    "train": "train a.txt --vali b.txt -p alpha=0.01 -m out.json",
+    "train --stream": f"{STREAM} --checkpoint run.ckpt -m out.json",
+    "tune": "tune a.txt --vali b.txt --trials 3 --systems domination --journal j.jsonl -m out.json",
+    "convert": "convert a.txt out.parquet",
+    "predict": "predict in.json a.txt -o out.txt",
+    "report": "report in.json --train b.txt --vali b.txt --alphas 3 --subsamples 2 -o out.html",
+    "export": "export in.json --to sql:duckdb -o out.sql",
+}
+MODULES = (
+    *("leanrank.cli.app", "leanrank.rankers.newton.domination", "leanrank.selection.tuning"),
+    *("leanrank.rankers.sampling.streaming", "leanrank.report", "pyarrow.parquet", "altair"),
+)
+STATE = {"run.ckpt", "run.ckpt.previous", "j.jsonl"}
+"""Files whose bytes hold times; they must be there alike, and no more."""
+
+
+@dataclass
+class Whole:
+    """What a command does when nobody interrupts it."""
+
+    seconds: float
+    files: dict[str, bytes]
+    names: set[str]
+
+
+def prepare(folder: Path) -> Path:
+    """Import what the commands need, and write the data and the model that they read."""
+    for module in MODULES:
+        importlib.import_module(module)
+    from leanrank.data import dump_letor, make_ranking
+    from leanrank.model import LinearModel
+
+    inputs = folder / "inputs"
+    inputs.mkdir()
+    dump_letor(make_ranking(1200, (5, 15), 12, random_state=8), inputs / "a.txt")
+    dump_letor(make_ranking(300, (5, 15), 12, random_state=9), inputs / "b.txt")
+    LinearModel.from_coef([0.5, -1.0] + [0.0] * 9 + [2.0]).save(inputs / "in.json")
+    return inputs
+
+
+class Running:
+    """A command in a process of its own, forked from this one so that nothing is imported anew."""
+
+    def __init__(self, command: str, folder: Path) -> None:
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._run(command, folder)
+
+    def _run(self, command: str, folder: Path) -> None:
+        code = 1
+        try:
+            from leanrank.cli import main
+
+            os.chdir(folder)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(self.said.fileno(), 2)
+            code = main(command.split())
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the end; return the exit code (of a signal, minus its number) and stderr."""
+        _, status = os.waitpid(self.pid, 0)
+        self.said.seek(0)
+        text = self.said.read().decode()
+        self.said.close()
+        return os.waitstatus_to_exitcode(status), text
+
+
+def finish(command: str, folder: Path) -> None:
+    """Run a command to its end."""
+    code, said = Running(command, folder).end()
+    assert code == 0, f"{command}: exit code {code}: {said}"
+
+
+def uninterrupted(command: str, inputs: Path, folder: Path) -> Whole:
+    """Run a command twice, the second time (with warm caches) against the clock."""
+    shutil.copytree(inputs, folder / "warm")
+    finish(command, folder / "warm")
+    shutil.copytree(inputs, folder / "whole")
+    began = time.monotonic()
+    finish(command, folder / "whole")
+    seconds = time.monotonic() - began
+    names = {path.name for path in (folder / "whole").iterdir()}
+    files = {name: (folder / "whole" / name).read_bytes() for name in names - STATE}
+    warm = {name: (folder / "warm" / name).read_bytes() for name in names - STATE}
+    assert warm == files, f"{command}: two runs differ"
+    return Whole(seconds, files, names)
+
+
+def kill_once(command: str, whole: Whole, inputs: Path, folder: Path, rng: random.Random) -> str:
+    """End a command at some moment and run it again; return how the first process ended."""
+    shutil.copytree(inputs, folder)
+    process = Running(command, folder)
+    time.sleep(rng.uniform(0.0, 1.1) * whole.seconds)
+    sent = rng.choice(SIGNALS)
+    os.kill(process.pid, sent)
+    code, said = process.end()
+    moment = f"{sent.name} gave exit code {code}"
+    assert code in (0, -sent, 130 if sent == signal.SIGINT else 0), f"{moment}: {said}"
+    assert "Traceback" not in said, f"{moment}: {said}"
+    left = {path.name for path in folder.iterdir()}
+    assert left <= whole.names, f"{moment} and left {left - whole.names}"
+    finish(command, folder)
+    names = {path.name for path in folder.iterdir()}
+    assert names == whole.names, f"{moment}, then there are {names ^ whole.names}"
+    for name, content in whole.files.items():
+        assert (folder / name).read_bytes() == content, f"{moment}, then {name} differs"
+    shutil.rmtree(folder)
+    return "finished" if code == 0 else sent.name
+
+
+def main() -> int:
+    """Spread the kills over the commands."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    rng = random.Random(given.seed)
+    findings = 0
+    with tempfile.TemporaryDirectory(prefix="leanrank-kills-") as name:
+        folder = Path(name)
+        inputs = prepare(folder)
+        for at, (title, command) in enumerate(COMMANDS.items()):
+            place = folder / f"{at}"
+            place.mkdir()
+            whole = uninterrupted(command, inputs, place)
+            ended: dict[str, int] = {}
+            n_kills = given.kills // len(COMMANDS) + (at < given.kills % len(COMMANDS))
+            for kill in range(n_kills):
+                try:
+                    how = kill_once(command, whole, inputs, place / f"kill{kill}", rng)
+                except AssertionError as error:
+                    findings, how = findings + 1, "findings"
+                    print(f"  {title}, kill {kill}: {error}", file=sys.stderr, flush=True)
+                ended[how] = ended.get(how, 0) + 1
+            counts = ", ".join(f"{count} {how}" for how, count in sorted(ended.items()))
+            print(f"{title:16} {n_kills:>3} kills ({whole.seconds:.1f} s): {counts}", flush=True)
+    print(f"{given.kills} kills, {findings} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
