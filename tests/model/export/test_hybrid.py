@@ -91,5 +91,10 @@ def test_what_an_engine_cannot_do_is_refused(target, scaler, words):
 
 @pytest.mark.parametrize("target", ["hybrid:opensearch", "hybrid:elasticsearch"])
 def test_negative_weights_are_refused(target):
-    with pytest.raises(InputError, match="takes no negative weights, and that of 'dense'"):
-        export_model(model("query-minmax", [1.0, 0.0, -1.0]), target)
+    given = model("query-minmax", [1.0, 0.0, -1.0])
+    with pytest.raises(InputError, match="cannot take negative weights: train with") as refusal:
+        export_model(given, target)
+    assert "sql:duckdb" in str(refusal.value)
+    assert "or hybrid" not in str(refusal.value)
+    with pytest.raises(InputError, match="takes no negative weights for reciprocal ranks"):
+        hybrid_weights({"a": -1.0}, "qdrant", scaler="query-reciprocal-rank")

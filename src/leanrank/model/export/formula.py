@@ -11,7 +11,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
-from leanrank.data.normalize import normalizer_from_dict
 from leanrank.errors import ModelError
 from leanrank.model.base import Model
 from leanrank.model.boosted import BoostedModel
@@ -204,6 +203,12 @@ class Formula:
         return [term.name for term in self.terms]
 
     @property
+    def least_weight(self) -> float:
+        """The smallest weight of a line; 0 without lines."""
+        lines = (term.curve for term in self.terms if isinstance(term.curve, Line))
+        return min((line.weight for line in lines), default=0.0)
+
+    @property
     def n_numbers(self) -> int:
         """How many numbers the curves are made of."""
         return sum(len(term.curve.numbers()) for term in self.terms)
@@ -249,6 +254,8 @@ class Formula:
         used = np.asarray(X, dtype=np.float64)
         if self.scaler is None or not self.terms:
             return used
+        from leanrank.data.normalize import normalizer_from_dict
+
         normalizer = normalizer_from_dict({"kind": self.scaler, **dict(self.scaler_options)})
         scaled: FloatArray = normalizer.transform(np.nan_to_num(used, nan=0.0), qid=qid)
         return scaled

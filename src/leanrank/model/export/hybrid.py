@@ -83,7 +83,6 @@ def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
             "hybrid:opensearch always normalises the scores of each query: train with --scale "
             "query-minmax or query-standard, or export to hybrid:elasticsearch or hybrid:qdrant"
         )
-    _refuse_negative(formula, "hybrid:opensearch")
     total = sum(term.weight for term in formula.terms)
     shares = [term.weight / total for term in formula.terms]  # OpenSearch wants a sum of 1
     combination: dict[str, Any] = {"parameters": {"weights": shares}}
@@ -106,7 +105,6 @@ def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
 
 
 def _elasticsearch(formula: Formula, options: Options) -> dict[str, Any]:
-    _refuse_negative(formula, "hybrid:elasticsearch")
     retrievers: list[dict[str, Any]] = [
         {"retriever": {"standard": {"query": _placeholder(term.name)}}, "weight": term.weight}
         for term in formula.terms
@@ -128,7 +126,8 @@ def _qdrant(formula: Formula, options: Options) -> dict[str, Any]:
     ]
     weights = [term.weight for term in formula.terms]
     if formula.scaler == RECIPROCAL_RANK:
-        _refuse_negative(formula, "hybrid:qdrant")
+        if formula.least_weight < 0:
+            raise InputError("hybrid:qdrant takes no negative weights for reciprocal ranks")
         # Qdrant's ranks start at 0, so that its constant is one more.
         query: dict[str, Any] = {"rrf": {"k": _rank_constant(formula) + 1, "weights": weights}}
     else:
@@ -145,13 +144,3 @@ def _placeholder(name: str) -> dict[str, Any]:
 
 def _rank_constant(formula: Formula) -> int:
     return int(dict(formula.scaler_options).get("constant", 60))
-
-
-def _refuse_negative(formula: Formula, target: str) -> None:
-    for term in formula.terms:
-        if term.weight < 0:
-            raise InputError(
-                f"{target} takes no negative weights, and that of {term.name!r} is "
-                f"{term.weight!r}: train with weights that are not negative, or export to polars "
-                "or sql:duckdb"
-            )

@@ -68,6 +68,8 @@ class Target:
         Whether it has normalisers of its own.
     single : bool
         Whether it computes in float32.
+    negative : bool
+        Whether it takes negative weights.
     most_terms, most_numbers : int
         The largest number of features, and of weights, thresholds and levels, that it takes.
     """
@@ -80,6 +82,7 @@ class Target:
     constant: bool = True
     normalizers: bool = False
     single: bool = False
+    negative: bool = True
     most_terms: int = 100_000
     most_numbers: int = 1_000_000
 
@@ -134,6 +137,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
             "steps": False,
             "constant": False,
             "single": True,
+            "negative": False,
             "scalers": ("query-minmax", "query-standard", "query-reciprocal-rank"),
         },
     ),
@@ -145,6 +149,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
             "steps": False,
             "constant": False,
             "single": True,
+            "negative": False,
             "scalers": ("query-minmax", "query-reciprocal-rank"),
         },
     ),
@@ -261,6 +266,8 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
         _refuse(target, f"scale features per query ({formula.scaler})", formula)
     if not formula.is_linear and not target.steps:
         _refuse(target, "express a model of steps", formula)
+    if formula.least_weight < 0 and not target.negative:
+        _refuse(target, "take negative weights", formula, "train with weights of at least 0, or ")
     if len(formula.terms) > target.most_terms:
         _refuse(target, f"take more than {target.most_terms:,} features", formula)
     if formula.n_numbers > target.most_numbers:
@@ -290,16 +297,17 @@ def able_targets(formula: Formula) -> list[str]:
         for target in TARGETS.values()
         if (formula.scaler is None or formula.scaler in target.scalers)
         and (formula.is_linear or target.steps)
+        and (formula.least_weight >= 0 or target.negative)
         and len(formula.terms) <= target.most_terms
         and formula.n_numbers <= target.most_numbers
         and target.name != "markdown"
     ]
 
 
-def _refuse(target: Target, what: str, formula: Formula) -> None:
+def _refuse(target: Target, what: str, formula: Formula, hint: str = "") -> None:
     able = sorted(able_targets(formula), key=lambda name: name not in _PREFERRED)
-    instead = f"export to {_few(able, 3, 'or')}" if able else "no target can"
-    raise InputError(f"{target.name} cannot {what}: {instead} instead")
+    instead = f"{hint}export to {_few(able, 3, 'or')} instead" if able else "no target can"
+    raise InputError(f"{target.name} cannot {what}: {instead}")
 
 
 _PREFERRED = ("sql:duckdb", "polars", "hybrid:opensearch", "onnx")
