@@ -128,3 +128,14 @@ def test_the_same_loss_has_a_path_and_learns_online(guide):
     data = make_ranking(n_queries=30, n_features=5, random_state=0)
     toy, same = (MinBatSRank(0.01, loss=loss) for loss in (guide["ListNetLoss"](), "listnet"))
     np.testing.assert_allclose(toy.fit(data).coef_, same.fit(data).coef_, rtol=1e-7)
+
+
+def test_more_features_than_a_matrix_is_formed_for(guide):
+    """The loss has no product of its own: two gradients stand in for it."""
+    from leanrank import LinearRanker
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2_100))
+    y, qid = rng.integers(0, 3, 60).astype(float), np.repeat(np.arange(6), 10)
+    ranker = LinearRanker(guide["ListNetLoss"](), "l2", alpha=1.0, tol=1e-5).fit(X, y, qid)
+    assert ranker.dual_gap_ <= 1e-5

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leanrank.rankers import FenchelRank as FenchelRank
     from leanrank.rankers import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers import KernelRankRLS as KernelRankRLS
+    from leanrank.rankers import LinearRanker as LinearRanker
     from leanrank.rankers import ListNet as ListNet
     from leanrank.rankers import MinBatSRank as MinBatSRank
     from leanrank.rankers import NonconvexRankSVM as NonconvexRankSVM

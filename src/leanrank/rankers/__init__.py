@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.least_squares.rankrls import RankRLS as RankRLS
     from leanrank.rankers.least_squares.rankrls_cv import RankRLSCV as RankRLSCV
     from leanrank.rankers.newton.domination import DominationRanker as DominationRanker
+    from leanrank.rankers.newton.linear_ranker import LinearRanker as LinearRanker
     from leanrank.rankers.newton.listnet import ListNet as ListNet
     from leanrank.rankers.newton.nonconvex import NonconvexRankSVM as NonconvexRankSVM
     from leanrank.rankers.newton.ranknet import RankNet as RankNet

@@ -13,7 +13,7 @@ from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.power import PowerPenalty
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.rankers.newton.penalized import Callback, PenalizedRanker, refuse_unused
 from leanrank.solvers.base import Solution
 from leanrank.solvers.first_order.bound_cd import solve_bound_cd
 
@@ -118,6 +118,12 @@ class DominationRanker(PenalizedRanker):
         return DominationLoss(np.asarray(self.margin, dtype=np.float64))
 
     def _prepare(self, labels: Labels) -> tuple[Any, Any]:
+        if self.margin is None or not isinstance(self.margin, str):
+            refuse_unused(self, "margin_scale", 1.0, "this margin: use margin='scaled'")
+        if self.solver == "newton":
+            refuse_unused(self, "bound", "range", "solver='newton': use solver='bound-cd'")
+        if self.power is not None:
+            refuse_unused(self, "l1_ratio", 1.0, "power, which stands alone: drop power")
         if isinstance(self.margin, str):
             labels = labels.with_margin(check_number("margin_scale", self.margin_scale))
         return super()._prepare(labels)

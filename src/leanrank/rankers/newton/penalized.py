@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 Callback = Callable[[dict[str, Any]], None]
 
 
+def refuse_unused(ranker: Any, name: str, default: Any, where: str) -> None:
+    """Refuse a parameter that differs from its default and has no effect."""
+    value = getattr(ranker, name)
+    if value is not default and not (isinstance(value, type(default)) and value == default):
+        raise InputError(f"{name} has no effect with {where}, or leave {name} out")
+
+
 class ProblemRanker(BaseLinearRanker):
     """A ranker that solves one optimisation problem.
 
@@ -50,7 +57,7 @@ class ProblemRanker(BaseLinearRanker):
         raise AssertionError(f"{type(self).__name__} must define _make_loss")
 
     def _prepare(self, labels: Labels) -> tuple[Any, Any]:
-        """Give the loss and its plan."""
+        """Return the loss and its plan."""
         loss = self._make_loss()
         if not loss.takes_edges:
             refuse_edges(labels, loss.name)
@@ -111,12 +118,12 @@ class PenalizedRanker(ProblemRanker):
     n_iter_ : int
         Iterations of the solver; for Newton, reads of the whole X.
     history_ : list of dict
-        One entry an iteration.
+        One entry per iteration.
     """
 
     # the parameters that every subclass has
     alpha: float
-    l1_ratio: float
+    l1_ratio: Any
     penalty_factors: Any
     signs: Any
     normalize: str
@@ -169,7 +176,7 @@ class PenalizedRanker(ProblemRanker):
         return solution.w
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
-        """Give the smallest alpha at which no penalised feature enters.
+        """Return the smallest alpha at which no penalised feature enters.
 
         Takes what ``fit`` takes. With unpenalised features it is computed at their own optimum;
         with ``l1_ratio=0`` it is infinite.
@@ -179,13 +186,14 @@ class PenalizedRanker(ProblemRanker):
             return self._alpha_max(self._problem(data, labels))[0]
 
     def _alpha_max(self, problem: Problem) -> tuple[float, FloatArray]:
-        """Give alpha_max and the weights of the unpenalised features there."""
+        """Return alpha_max and the weights of the unpenalised features there."""
         unit = self._penalty(1.0, problem.n_features)
         free = unit.free & ~unit.excluded
         w = np.zeros(problem.n_features)
         if free.any():
             w = solve_newton(problem, unit.only_free(), tol=min(self.tol, 1e-8)).w
-        gradient = problem.design.rmatvec(problem.evaluate(problem.scores(w))[1])
+        problem.at(w)
+        gradient = problem.gradient()
         gradient[free] = 0.0
         return unit.alpha_max_ratio(gradient), w
 

@@ -9,7 +9,7 @@ from leanrank.losses.base import Labels
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import seed_of
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.rankers.newton.penalized import Callback, PenalizedRanker, refuse_unused
 
 
 class RankNet(PenalizedRanker):
@@ -111,6 +111,8 @@ class RankNet(PenalizedRanker):
     def _prepare(self, labels: Labels) -> tuple[Any, Any]:
         if self.margin not in (None, "scaled"):
             raise InputError(f"margin={self.margin!r} is not known: use None or 'scaled'")
+        if self.margin is None:
+            refuse_unused(self, "margin_scale", 1.0, "margin=None: use margin='scaled'")
         if self.margin == "scaled":
             scale = check_number("margin_scale", self.margin_scale)
             labels = labels.with_margin(scale)

@@ -10,7 +10,7 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.rankers.newton.penalized import Callback, PenalizedRanker, refuse_unused
 from leanrank.solvers.base import Solution
 
 LOSSES = ("squared-hinge", "hinge")
@@ -124,6 +124,8 @@ class RankSVM(PenalizedRanker):
         return get_loss(name, importance=self.importance, margin=lead)
 
     def _prepare(self, labels: Labels) -> tuple[Any, Any]:
+        if self.margin is None:
+            refuse_unused(self, "margin_scale", 1.0, "margin=None: use margin='scaled'")
         if self.margin == "scaled":
             scale = check_number("margin_scale", self.margin_scale, open_low=True)
             labels = labels.with_margin(scale)
