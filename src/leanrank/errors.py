@@ -48,6 +48,17 @@ def suggest(name: object, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(options)
 
 
+def warn(message: str, category: type[Warning] | None = None) -> None:
+    """Warn at the line outside leanrank from which it was called; a DataWarning unless told."""
+    import sys
+    import warnings
+
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("leanrank."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(one_line(message), category or DataWarning, stacklevel=level)
+
+
 def overflow(what: str) -> str:
     """Return the sentence for numbers that left the range of double precision."""
     return (

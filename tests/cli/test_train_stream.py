@@ -166,6 +166,9 @@ def test_what_would_have_no_effect_is_refused(run, files, words, sentence):
 
 
 def test_a_model_without_features_is_mentioned(run, files):
-    ran = run("train", "--stream", "train.txt", "-p", "alpha=9", "-m", "m.json")
-    assert ran.code == 0
+    words = ("train", "--stream", "train.txt", "-p", "alpha=9", "-m", "m.json")
+    ran = run(*words)
+    assert ran.code == 1
     assert "learned a model without features from the stream" in ran.err
+    assert "m.json was not written: add --allow-empty" in ran.err
+    assert run(*words, "--allow-empty").code == 0

@@ -37,6 +37,7 @@ def made_path(values, coefs):
 
 
 @pytest.mark.parametrize("solver", ["newton", "bound-cd"])
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_warm_starts_reach_the_cold_optima(train, solver):
     ranker = DominationRanker(
         solver=solver, tol=1e-6, max_iter=100 if solver == "newton" else 20_000

@@ -76,7 +76,8 @@ def compare(
     """
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder
-    from leanrank.cli.train import check_measures, check_scale
+    from leanrank.cli.train import check_measures
+    from leanrank.data.spread import check_scale
     from leanrank.errors import InputError
 
     written = {"csv": csv, "markdown": markdown, "latex": latex}

@@ -65,10 +65,12 @@ def _fit(train: RankingData, vali: RankingData) -> Model:
     import numpy as np
 
     from leanrank.cli.train import fit_model
+    from leanrank.data.normalize import GlobalStandardScaler
     from leanrank.metrics import evaluate
     from leanrank.rankers import DominationRanker
 
-    models = [fit_model(DominationRanker(alpha=alpha), train, "standard") for alpha in ALPHAS]
+    scaler = GlobalStandardScaler()
+    models = [fit_model(DominationRanker(alpha=alpha), train, scaler) for alpha in ALPHAS]
     models = [model for model in models if model.n_nonzero]
     results = [evaluate(vali, m.predict(vali), measures="ndcg@10") for m in models]
     ndcg = [result.means["ndcg@10"] for result in results]

@@ -14,6 +14,7 @@ from typing import Any
 from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError, one_line
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_shown: set[str] = set()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", LeanrankWarning)
         warnings.showwarning = _show_warning
+        _shown.clear()
         try:
             code = _run(arguments)
             sys.stdout.flush()
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 traceback.print_exc()
             return _explain(error)
     if code == INTERRUPTED:
-        _say("interrupted")
+        say("interrupted")
     return code
 
 
@@ -63,23 +65,23 @@ def _take_debug(argv: Sequence[str]) -> tuple[list[str], bool]:
 
 def _explain(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
-        _say("interrupted")
+        say("interrupted")
         return INTERRUPTED
     if hasattr(error, "format_message"):  # typer's usage errors, whichever click they come from
         context: Any = getattr(error, "ctx", None)
         where = f" (see '{context.command_path} --help')" if context is not None else ""
-        _say(f"error: {one_line(error.format_message()).rstrip('.')}{where}")
+        say(f"error: {one_line(error.format_message()).rstrip('.')}{where}")
         return BAD_INPUT
     if isinstance(error, LeanrankError):
-        _say(f"error: {one_line(str(error))}")
+        say(f"error: {one_line(str(error))}")
         return FAILED if isinstance(error, MissingDependencyError) else BAD_INPUT
     if isinstance(error, MemoryError):
-        _say("error: there is not enough memory for this data")
+        say("error: there is not enough memory for this data")
     elif isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        _say(f"error: {place}{error.strerror or error}")
+        say(f"error: {place}{error.strerror or error}")
     else:
-        _say(
+        say(
             f"error: unexpected {type(error).__name__}: {one_line(str(error))} "
             "(run again with --debug for the traceback)"
         )
@@ -87,10 +89,14 @@ def _explain(error: BaseException) -> int:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    _say(f"warning: {one_line(str(message))}")
+    if str(message) in _shown:  # a command may fit many models to the same data
+        return
+    _shown.add(str(message))
+    say(f"warning: {one_line(str(message))}")
 
 
-def _say(sentence: str) -> None:
+def say(sentence: str) -> None:
+    """Write a sentence to standard error."""
     try:
         print(f"leanrank: {sentence}", file=sys.stderr, flush=True)
     except BrokenPipeError:

@@ -39,7 +39,13 @@ Convention = Annotated[
 ]
 Scale = Annotated[
     str | None,
-    typer.Option("--scale", metavar="KIND", help="Normalise features first, as in leanrank train."),
+    typer.Option(
+        "--scale",
+        metavar="KIND",
+        help="Normalise features: standard, minmax, query-minmax, query-standard, query-rank or "
+        "none; auto is standard if spreads differ more than 100 times, else none. The model keeps "
+        "the normaliser.",
+    ),
 ]
 DataFolder = Annotated[
     str | None,

@@ -49,15 +49,7 @@ def train(
             "--parameter", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."
         ),
     ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            "--scale",
-            metavar="KIND",
-            help="Normalise features first: query-minmax, query-standard, query-rank, standard or "
-            "minmax. The model keeps the normaliser.",
-        ),
-    ] = None,
+    scale: options.Scale = "auto",
     format: options.Format = None,
     read: options.Read = None,
     measures: options.Measures = options.DEFAULT_MEASURES,
@@ -99,6 +91,10 @@ def train(
             "hash:BITS for a table of fixed size.",
         ),
     ] = None,
+    allow_empty: Annotated[
+        bool,
+        typer.Option("--allow-empty", help="Write a model even if it uses no feature."),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Learn a ranking function and write it as a model file.
@@ -114,7 +110,7 @@ def train(
         raise InputError("--json and the model both go to standard output: give the model a file")
     request = Request(
         data, model, vali, algorithm, parameter or [], scale, format, read or [], measures,
-        convention, seed, jobs, checkpoint, every, features, json, report,
+        convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
     )  # fmt: skip
     if report is not None:
         check_folder(report)
@@ -156,7 +152,8 @@ class Request:
     every: int | None
     features: str | None
     json: bool
-    report: str | None = None
+    report: str | None
+    allow_empty: bool
 
 
 def _train_in_memory(request: Request) -> None:
@@ -167,6 +164,7 @@ def _train_in_memory(request: Request) -> None:
     file, vali, model = request.files[0], request.vali, request.model
     how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
     with screen.progress() as say:
+        from leanrank.data.spread import check_scale, scale_wanted
         from leanrank.metrics import evaluate
 
         algorithm = request.algorithm or "domination"
@@ -184,7 +182,9 @@ def _train_in_memory(request: Request) -> None:
             )
         say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
         judge = stopping_data(ranker, sets.get("validation"))
-        fitted = fit_model(ranker, training, request.scale, judge)
+        choice = scale_wanted(training, request.scale)
+        fitted = fit_model(ranker, training, choice.make(), judge)
+        refuse_empty(fitted, request)
         say("Measuring")
         columns = {name: evaluate(d, fitted.predict(d), **how) for name, d in sets.items()}
         fitted = with_measures(fitted, {name: column.means for name, column in columns.items()})
@@ -200,7 +200,8 @@ def _train_in_memory(request: Request) -> None:
         print_result(model, sizes, fitted, columns)
     else:
         shown = {name: screen.data_summary(d) for name, d in sets.items()}
-        print_summary(model, {**shown, "kept": kept(ranker, judge)}, fitted, columns)
+        shown |= {"kept": kept(ranker, judge), "scaled": choice.reason}
+        print_summary(model, shown, fitted, columns)
         if request.report is not None:
             console = screen.screen(error=model == "-")
             console.print(f"Report written to {request.report}", soft_wrap=True)
@@ -247,14 +248,6 @@ def check_measures(measures: str, convention: str) -> None:
     evaluate([1, 0], [1, 0], doc_ids=["a", "b"], measures=measures, convention=convention)
 
 
-def check_scale(scale: str | None) -> None:
-    """Find a misspelt normaliser before the work."""
-    if scale is not None:
-        from leanrank.data.normalize import make_normalizer
-
-        make_normalizer(scale)
-
-
 def check_report() -> None:
     """Find a package that a report lacks before the work."""
     from importlib.util import find_spec
@@ -267,27 +260,32 @@ def check_report() -> None:
 
 
 def fit_model(
-    ranker: Any, training: RankingData, scale: str | None, validation: RankingData | None = None
+    ranker: Any,
+    training: RankingData,
+    normalizer: Any = None,
+    validation: RankingData | None = None,
 ) -> Model:
-    """Fit, after normalising the features if asked, and give one model of both.
+    """Fit a ranker, on normalised features if asked, and return one model of both.
 
     Validation data are for rankers that stop by them.
     """
     from leanrank.model.writing import as_model
 
-    normalizer = None
-    scaled = training
-    if scale is not None:
-        from leanrank.data.normalize import make_normalizer
-
-        normalizer = make_normalizer(scale)
+    scaled, judge = training, validation
+    if normalizer is not None:
         scaled = normalizer.fit_transform(training)
-    if validation is None:
-        ranker.fit(scaled)
-    else:
-        judge = validation if normalizer is None else normalizer.transform(validation)
-        ranker.fit(scaled, validation=judge)
+        judge = None if validation is None else normalizer.transform(validation)
+    ranker.fit(scaled, **({} if judge is None else {"validation": judge}))
     return described(as_model(ranker, normalizer), training)
+
+
+def refuse_empty(model: Model, request: Request) -> None:
+    """End with exit code 1 if a model uses no feature, unless that was allowed."""
+    if model.n_nonzero == 0 and not request.allow_empty:
+        from leanrank.cli.entry import FAILED, say
+
+        say(f"error: {request.model} was not written: add --allow-empty to write an empty model")
+        raise typer.Exit(FAILED)
 
 
 def described(model: Model, training: RankingData) -> Model:

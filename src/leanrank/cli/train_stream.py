@@ -17,7 +17,13 @@ def train_stream(request: Request) -> None:
     """Learn from a stream and write the model."""
     from leanrank.cli.datafiles import check_folder, read_data
     from leanrank.cli.screen import progress
-    from leanrank.cli.train import check_measures, print_result, print_summary, with_measures
+    from leanrank.cli.train import (
+        check_measures,
+        print_result,
+        print_summary,
+        refuse_empty,
+        with_measures,
+    )
     from leanrank.errors import InputError
     from leanrank.model.writing import as_model
     from leanrank.rankers.sampling.streaming import fit_stream
@@ -59,6 +65,7 @@ def train_stream(request: Request) -> None:
             progress=show,
         )
         fitted = _described(as_model(ranker, normalizer), ranker, request)
+        refuse_empty(fitted, request)
         columns = {}
         if held_out is not None:
             say("Measuring")
@@ -99,11 +106,14 @@ def _make_ranker(request: Request) -> tuple[Any, int]:
 
 
 def _normalizer(scale: str | None) -> Any:
-    if scale is None:
-        return None
+    """Return a normaliser that needs no other query; "auto" would need all data."""
     from leanrank.data.normalize import make_normalizer
+    from leanrank.data.spread import check_scale
     from leanrank.errors import InputError
 
+    check_scale(scale)
+    if scale in (None, "auto", "none"):
+        return None
     normalizer = make_normalizer(scale)
     if not scale.startswith("query-"):
         raise InputError(

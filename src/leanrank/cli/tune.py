@@ -103,8 +103,9 @@ def tune(
     For example: leanrank tune train.txt --vali vali.txt --max-features 10 --budget 60s -m m.json
     """
     from leanrank.cli.datafiles import check_folder, read_data, stdin_once
-    from leanrank.cli.train import check_measures, check_report, check_scale
+    from leanrank.cli.train import check_measures, check_report
     from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
+    from leanrank.data.spread import check_scale
     from leanrank.errors import InputError
 
     stdin_once(data, vali, test)

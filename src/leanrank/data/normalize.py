@@ -28,6 +28,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     kind: ClassVar[str]
+    per_query: ClassVar[bool] = False  # whether a document is scaled by those of its query
     _takes_sparse: ClassVar[bool] = False
 
     # scikit-learn passes qid on from a pipeline once metadata routing is enabled.
@@ -129,6 +130,8 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 class _QueryNormalizer(Normalizer):
     """Learns nothing: a query's own documents say how it is scaled."""
+
+    per_query = True
 
     def __init__(self, *, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs

@@ -58,7 +58,10 @@ def importance_tables(
 
 
 def _checked(importance: Any, n_levels: int) -> FloatArray:
-    table = np.asarray(importance, dtype=np.float64)
+    try:
+        table = np.asarray(importance, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"importance holds something that is not a number ({error})") from error
     if table.shape != (n_levels, n_levels):
         raise InputError(
             f"the importance table has shape {table.shape} but the labels have {n_levels} levels: "

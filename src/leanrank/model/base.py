@@ -72,6 +72,11 @@ class Model:
         """Share of the features that the score depends on."""
         return self.n_nonzero / self.n_features if self.n_features else 0.0
 
+    @property
+    def needs_qid(self) -> bool:
+        """Whether a score depends on the other documents of its query."""
+        return self._normalizer is not None and bool(self._normalizer.per_query)
+
     def predict(self, X: Any, qid: Any = None) -> FloatArray:
         """Score documents; within a query, higher is better.
 
@@ -84,8 +89,8 @@ class Model:
             If both the model and X name the features, columns are found by name, in any order, and
             only those with a weight are needed; otherwise they are taken by position.
         qid : array-like, optional
-            One query identifier a document, for a model that normalises per query; None means one
-            query. A RankingData brings its own.
+            One query identifier per document; a model that normalises per query needs it. A
+            RankingData brings its own.
 
         Returns
         -------
@@ -241,6 +246,11 @@ class Model:
             if qid is not None:
                 raise InputError("qid was given beside a RankingData, which has its own queries")
             qid = X.qid
+        elif qid is None and self.needs_qid:
+            raise ModelError(
+                f"the model scales features within each query ({self._normalizer.kind}): give qid, "
+                "one per row; for one query, a list of equal values"
+            )
         table = Table.of(X)
         if self._normalizer is None:
             return *table.take(self, self.indices), qid

@@ -13,13 +13,14 @@ from sklearn.base import BaseEstimator
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, group_sizes_to_qid
-from leanrank.errors import InputError, overflow
+from leanrank.errors import InputError, overflow, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries
+from leanrank.rankers.constraints import PARAMETERS, Kind, check_parameters
+from leanrank.rankers.inputs import by_feature, grouped_gains, warn_of_units
 from leanrank.rankers.inputs import check_finite as check_finite
 from leanrank.rankers.inputs import check_number as check_number
-from leanrank.rankers.inputs import grouped_gains
 from leanrank.rankers.inputs import validated_matrix as validated_matrix
 from leanrank.rankers.preferences import count_informative, grouped_edges
 from leanrank.rankers.validation import held_out_data
@@ -72,6 +73,8 @@ class BaseRanker(BaseEstimator):
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
     takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
     _takes_nan: ClassVar[bool] = False  # whether NaN in X is a missing value, and not an error
+    _unit_free: ClassVar[bool] = False  # whether the units of the features make no difference
+    _parameters: ClassVar[Mapping[str, Kind]] = PARAMETERS
 
     def fit(
         self,
@@ -99,8 +102,8 @@ class BaseRanker(BaseEstimator):
         qid : array-like, optional
             One query identifier per document, any hashable type. None: all documents are one query.
         validation : RankingData or (X, y, qid), optional
-            For rankers that learn in passes or rounds: where to measure the model after each. The
-            best one is kept, and after ``patience`` of them without a better one the run stops.
+            For rankers that learn in rounds or passes: where to measure the model after each. The
+            best one is kept, and after ``patience`` without a better one the run stops.
         group : array-like, optional
             Instead of qid: the sizes of consecutive queries.
         sample_weight : array-like, optional
@@ -141,7 +144,8 @@ class BaseRanker(BaseEstimator):
         self.n_informative_queries_ = count_informative(data, labels)
         with single_threaded_blas():
             self._learn(data, labels, held_out)
-        self._check_learned()
+            self._check_learned()
+            self._warn_if_empty(data, labels)
         return self
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
@@ -170,14 +174,16 @@ class BaseRanker(BaseEstimator):
         y: Any = None,
         qid: Any = None,
         *,
-        group: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
         gain_weight: Any = None,
-        offset: Any = None,
         preferences: Any = None,
+        first: bool = True,
+        **parts: Any,
     ) -> tuple[RankingData, Labels]:
-        """Check what ``fit`` was given, and learn the number and names of the features."""
+        """Check what ``fit`` was given, and learn the number and names of the features.
+
+        ``parts`` are what RankingData takes. ``first`` is False for later parts of the same data.
+        """
+        check_parameters(self, self._parameters)
         explicit = preferences is not None
         if explicit and not self._takes_preferences:
             raise InputError(
@@ -185,36 +191,24 @@ class BaseRanker(BaseEstimator):
                 "give labels y, or choose a ranker such as RankSVM"
             )
         if isinstance(X, RankingData):
-            _refuse_beside_data(
-                y=y,
-                qid=qid,
-                group=group,
-                sample_weight=sample_weight,
-                query_weight=query_weight,
-                offset=offset,
-            )
+            _refuse_beside_data(y=y, qid=qid, **parts)
             data = X
             self._take_names(data)
             names = data.feature_names
             check_finite(data.X, self.n_features_in_, names, allow_nan=self._takes_nan)
         else:
-            data = self._validated(
-                X, y, qid, group, sample_weight, query_weight, offset, needs_y=not explicit
-            )
+            data = self._validated(X, y, qid, parts, needs_y=not explicit)
         if np.isnan(data.y).any() and not explicit:
             row = _first_row(np.isnan(data.y), data)
             raise InputError(
                 f"the label of document {row} is missing (NaN): {type(self).__name__} needs a "
                 "label for every training document; the input contains NaN"
             )
-        if np.isinf(data.y).any():
-            row = _first_row(np.isinf(data.y), data)
-            raise InputError(
-                f"the label of document {row} is infinity: labels must be finite numbers"
-            )
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
         gains = grouped_gains(gain_weight, data, grouped=data is X)
+        if first and not self._unit_free:
+            warn_of_units(data)
         return data, Labels(
             y=kernel_view(data.y),
             query_ptr=kernel_view(data.query_ptr),
@@ -225,6 +219,21 @@ class BaseRanker(BaseEstimator):
             normalize=getattr(self, "normalize", "query"),
             edges=grouped_edges(preferences, data, grouped=data is X) if explicit else None,
         )
+
+    def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
+        weights = getattr(self, "coef_", None)
+        if weights is not None and not weights.any():
+            warn(
+                f"{type(self).__name__} learned a model without features, so every score is 0: "
+                f"{self._remedy_if_empty(data, labels)}"
+            )
+
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        """Say what would give a model with features."""
+        del data, labels
+        remedies = {"alpha": "lower alpha", "epochs": "take more passes"}
+        given = [text for name, text in remedies.items() if hasattr(self, name)]
+        return " or ".join(given) or "give features that differ within queries"
 
     def _features_to_score(self, X: Any) -> Matrix:
         """Check what ``predict`` was given."""
@@ -288,8 +297,19 @@ class BaseRanker(BaseEstimator):
             y, qid = X.y, X.qid
         elif y is None:
             raise InputError("score needs the labels y (or a RankingData)")
+        elif qid is None and group is None and self.n_queries_ > 1:
+            warn(
+                f"score got no qid, so all {len(scores):,} documents count as one query, though "
+                f"{type(self).__name__} was fitted on {self.n_queries_:,}: give qid to score; for "
+                "scikit-learn's searches call sklearn.set_config(enable_metadata_routing=True) "
+                "and give them qid"
+            )
         result = evaluate(y, scores, qid, group=group, measures=["ndcg@10"])
         return float(result.means["ndcg@10"])
+
+    def _by_feature(self, name: str, n_features: int, rest: float) -> Any:
+        """Return a parameter with one value per feature, which may be given by name."""
+        return by_feature(name, getattr(self, name), n_features, self._names(), rest)
 
     def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)
@@ -312,16 +332,7 @@ class BaseRanker(BaseEstimator):
         self.to_model().save(Path(path))
 
     def _validated(
-        self,
-        X: Any,
-        y: Any,
-        qid: Any,
-        group: Any,
-        sample_weight: Any,
-        query_weight: Any,
-        offset: Any,
-        *,
-        needs_y: bool = True,
+        self, X: Any, y: Any, qid: Any, parts: dict[str, Any], *, needs_y: bool
     ) -> RankingData:
         if y is None and needs_y:
             raise InputError(
@@ -333,16 +344,7 @@ class BaseRanker(BaseEstimator):
         y = None if y is None else np.asarray(y)
         if y is not None and y.dtype.kind == "c":
             raise InputError("Complex data not supported: labels must be real numbers")
-        return RankingData(
-            matrix,
-            y,
-            qid,
-            group=group,
-            feature_names=names,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            offset=offset,
-        )
+        return RankingData(matrix, y, qid, feature_names=names, **parts)
 
     def _take_names(self, data: RankingData) -> None:
         self.n_features_in_ = data.n_features

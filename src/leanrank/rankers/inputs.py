@@ -1,8 +1,8 @@
-"""What rankers are given, checked: features, numbers, and one weight a document."""
+"""What rankers are given, checked: features, numbers, and one weight per document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from inspect import signature
 from typing import Any
 
@@ -10,9 +10,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from leanrank._numbers import check_number as check_number
+from leanrank._numbers import check_whole as check_whole
+from leanrank._numbers import is_number, is_whole
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData, feature_name
-from leanrank.errors import InputError
+from leanrank.data.spread import wide_spread
+from leanrank.errors import InputError, suggest, warn
 
 
 def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
@@ -54,37 +58,58 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
     )
 
 
-def check_number(
-    name: str, value: Any, *, low: float = 0.0, open_low: bool = False, high: float = np.inf
-) -> float:
-    """Check a numeric parameter of a ranker.
+def warn_of_units(data: RankingData) -> None:
+    """Warn if features differ so much in spread that a model depends on their units."""
+    found = wide_spread(data.X, data.feature_names)
+    if found is not None:
+        warn(
+            f"{found}, so weights depend on the units of features: standardise the features first, "
+            "with GlobalStandardScaler or --scale standard"
+        )
 
-    >>> check_number("alpha", 0.5)
-    0.5
-    >>> check_number("alpha", -1)
+
+def feature_number(feature: Any, n_features: int, names: Any, of: str) -> int:
+    """Return the number of a feature that a parameter gives by its name or number, from 0.
+
+    >>> feature_number("bm25", 2, ["age", "bm25"], "signs"), feature_number(1, 2, None, "signs")
+    (1, 1)
+    >>> feature_number("bn25", 2, ["age", "bm25"], "signs")
     Traceback (most recent call last):
-    leanrank.errors.InputError: alpha=-1 must be a finite number, at least 0
+    leanrank.errors.InputError: signs has the feature 'bn25': did you mean 'bm25'?
     """
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    number = number and not isinstance(value, bool) and bool(np.isfinite(value))
-    if not number or not (value > low if open_low else value >= low) or not value <= high:
-        bound = f"{'above' if open_low else 'at least'} {low:g}"
-        if np.isfinite(high):
-            bound += f" and at most {high:g}"
-        raise InputError(f"{name}={value!r} must be a finite number, {bound}")
-    return float(value)
+    if isinstance(feature, str):
+        if names is None:
+            raise InputError(f"{of} has the feature {feature!r}, but the data have no names")
+        known = list(map(str, names))
+        if feature not in known:
+            raise InputError(f"{of} has the feature {feature!r}: {suggest(feature, known)}")
+        return known.index(feature)
+    if not is_whole(feature) or not 0 <= feature < n_features:
+        raise InputError(
+            f"{of} has the feature {feature!r}: give a name, or a number from 0 to {n_features - 1}"
+        )
+    return int(feature)
 
 
-def check_whole(name: str, value: Any, low: int = 1) -> int:
-    """Check a parameter that counts something.
+def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -> Any:
+    """Return values as an array; a dict is by feature, and leaves the others at ``rest``.
 
-    >>> check_whole("epochs", 0)
-    Traceback (most recent call last):
-    leanrank.errors.InputError: epochs=0 must be a whole number, at least 1
+    >>> by_feature("signs", {"bm25": 1}, 3, ["age", "bm25", "spam"], 0.0).tolist()
+    [0.0, 1.0, 0.0]
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(f"{name}={value!r} must be a whole number, at least {low}")
-    return int(value)
+    if values is None:
+        return None
+    if not isinstance(values, Mapping):
+        try:
+            return np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{of} holds something that is not a number ({error})") from error
+    array = np.full(n_features, rest)
+    for feature, value in values.items():
+        if not is_number(value):
+            raise InputError(f"{of} has {value!r} for the feature {feature!r}: give a number")
+        array[feature_number(feature, n_features, names, of)] = value
+    return array
 
 
 def refuse_idle(ranker: Any, names: Iterable[str], because: str) -> None:
@@ -120,7 +145,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def grouped_gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:
-    """Check one gain weight a document, and put them into grouped order unless they are."""
+    """Check one gain weight per document, and put them into grouped order unless they are."""
     if values is None:
         return None
     try:
@@ -130,7 +155,7 @@ def grouped_gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArra
     if gains.shape != (len(data),):
         raise InputError(
             f"gain_weight has shape {gains.shape} but there are {len(data)} documents: give one "
-            "weight a document"
+            "weight per document"
         )
     wrong = ~(np.isfinite(gains) & (gains >= 0))
     if wrong.any():

@@ -173,7 +173,7 @@ def test_undefined_measures_and_unknown_words(data):
         AdaRank().fit(low)
     with pytest.raises(InputError, match="repeats='often' is not known"):
         AdaRank(repeats="often").fit(data)
-    with pytest.warns(DataWarning, match="none ranks with kendall_tau_b above 0"):
+    with pytest.warns(DataWarning, match="no feature ranks with kendall_tau_b above 0"):
         AdaRank(measure="kendall_tau_b").fit(-np.c_[data.y, data.y], data.y, data.qid)
 
 

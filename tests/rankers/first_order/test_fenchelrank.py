@@ -49,6 +49,7 @@ def test_its_optimum_is_that_of_the_penalised_rankers(data):
     assert ball.objective_ == pytest.approx(svm.objective_ - 0.05 * radius, rel=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_it_stays_in_the_ball_and_the_ball_shrinks(data):
     losses = []
     for radius in (0.0, 0.1, 0.3, 1.0):

@@ -49,6 +49,7 @@ def test_its_optimum_is_rank_svms(data, solver, normalize):
     np.testing.assert_allclose(ranker.coef_, svm.coef_, atol=5e-3 * np.abs(svm.coef_).max())
 
 
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_alpha_max_empties_the_model_and_the_path_goes_down_from_it(data):
     top = SparseRank().alpha_max(data)
     assert not SparseRank(top * 1.0001).fit(data).coef_.any()

@@ -204,6 +204,7 @@ def test_normalisations_differ_by_a_factor_of_alpha_only():
         assert other.objective_ * 3 * n_queries == pytest.approx(plain.objective_, rel=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_offsets_of_a_million_fit_without_overflow(data):
     offset = np.random.default_rng(7).choice([-1e6, 0.0, 1e6], len(data.y))
     with warnings.catch_warnings():

@@ -43,6 +43,7 @@ def test_the_battery_of_rankers(ranker):
 
 
 @parametrize_with_checks([ListNet(), ListNet(0.1, 0.5, top=2), RankNet(), RankNet(0.1, 1.0)])
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_the_battery_of_scikit_learn(estimator, check):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*stopped after")

@@ -89,6 +89,7 @@ def test_a_path_is_fits_one_after_another(data, penalty):
     np.testing.assert_allclose(sparse.coefs, path.coefs, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_above_alpha_max_the_model_is_empty(data):
     top = NonconvexRankSVM().alpha_max(data.X, data.y, qid=data.qid)
     assert not fit(data, alpha=1.001 * top).coef_.any()
@@ -98,6 +99,7 @@ def test_above_alpha_max_the_model_is_empty(data):
 @pytest.mark.parametrize(
     ("penalty", "epsilon"), [("lp", 1.0), ("log", 10.0), ("adaptive", 5.0), ("adaptive", 0.01)]
 )
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_a_penalty_that_is_flat_at_zero_needs_more(data, penalty, epsilon):
     shape = {"penalty": penalty, "epsilon": epsilon}
     top = NonconvexRankSVM(**shape).alpha_max(data.X, data.y, qid=data.qid)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank import DominationRanker, make_ranking
+from leanrank.errors import DataWarning
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.solvers.base import Solution
@@ -40,6 +41,7 @@ RANKERS = {
 )
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.filterwarnings("ignore:DominationRanker stopped after")
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_empty_at_alpha_max_and_not_below(data, name, form):
     parameters = RANKERS[name]
     X = csr_array(data.X) if form == "sparse" else data.X
@@ -97,9 +99,10 @@ def test_fitted_attributes_and_certificate(data):
 
 
 def test_a_model_that_stops_short_is_told_at_the_callers_line(data):
-    with pytest.warns(ConvergenceWarning) as caught:
+    with pytest.warns((ConvergenceWarning, DataWarning)) as caught:
         ranker = DominationRanker(1e-4, max_iter=1).fit(data)
-    (warning,) = caught
+    warning, empty = caught
+    assert "alpha=0.0001 is below alpha_max=" in str(empty.message)
     text = str(warning.message)
     assert text.startswith(
         "DominationRanker stopped after 1 iterations at a relative duality gap of"
@@ -113,6 +116,7 @@ def test_a_model_that_stops_short_is_told_at_the_callers_line(data):
     assert ranker.objective_ * (1 - ranker.dual_gap_) <= best
 
 
+@pytest.mark.filterwarnings("ignore:.*model without features")
 def test_an_unpenalised_feature_short_of_its_optimum_is_told_as_such(data, monkeypatch):
     short = Solution(np.zeros(12), 1.0, 0.0, free_residual=0.25, n_iter=7, converged=False)
     monkeypatch.setattr(DominationRanker, "_solve", lambda self, *args: short)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.rankers.boosting.boosted import BoostedRanker, Callback, HeldOut
 from leanrank.rankers.linear import BaseLinearRanker
@@ -34,7 +33,7 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
         How it is computed. In "standard" documents with equal scores, which a single feature has
         many of, count as in all their orders on average; the LETOR conventions credit a weak ranker
         with the order of the file.
-    signs : array-like or int, default=1
+    signs : array-like, dict by feature or int, default=1
         One of −1, 0, 1 per feature, or one for all: 1 uses features as they are, as published; −1
         turned over; 0 both.
     repeats : {"progress", "always", "never"}, default="progress"
@@ -104,7 +103,8 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
                 raise InputError(
                     f"AdaRank sees whole rankings, so {name} has no meaning there: leave it out"
                 )
-        weak = SingleFeatures(data, self.measure, self.convention, self.signs, self.n_jobs)
+        signs = self._by_feature("signs", data.n_features, 1.0)
+        weak = SingleFeatures(data, self.measure, self.convention, signs, self.n_jobs)
         coef = np.zeros(data.n_features)
         rounds = boost_measure(weak.table, weak.add, weak.query_weight, self.n_rounds, self.repeats)
         for count, (chosen, value, quality) in enumerate(rounds, start=1):
@@ -121,9 +121,7 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
                 break
         self.coef_ = np.zeros(data.n_features) if best.model is None else best.model
         self.n_iter_ = best.at
-        if not self.coef_.any():
-            warnings.warn(
-                f"AdaRank learned a model without features: none ranks with {self.measure} above 0",
-                DataWarning,
-                stacklevel=4,
-            )
+
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        del data, labels
+        return f"no feature ranks with {self.measure} above 0"

@@ -94,6 +94,7 @@ class RankBoost(BoostedRanker):
 
     _takes_nan: ClassVar[bool] = True
     _takes_preferences: ClassVar[bool] = True
+    _unit_free: ClassVar[bool] = True  # thresholds move with the values
 
     weak_rankers_: list[WeakRanker]
     feature_importances_: FloatArray

@@ -7,6 +7,8 @@ import warnings
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
@@ -83,6 +85,10 @@ class FenchelRank(ProblemRanker):
 
     def _make_loss(self) -> SquaredHingeLoss:
         return SquaredHingeLoss()
+
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        del data, labels
+        return f"raise radius={self.radius:g}, or give features that differ within queries"
 
     def _fit_problem(self, problem: Problem, w: FloatArray | None = None) -> FloatArray:
         radius = check_number("radius", self.radius, high=1e150)

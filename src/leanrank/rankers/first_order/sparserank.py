@@ -35,9 +35,9 @@ class SparseRank(PenalizedRanker):
         purpose. None: a tenth of the curvature in the direction of the first gradient.
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by: its pairs, the pairs of all queries, or nothing.
-    penalty_factors : array-like, optional
+    penalty_factors : array-like or dict by feature, optional
         One factor per feature: 0 = always in, inf = never.
-    signs : array-like or int, optional
+    signs : array-like, dict by feature or int, optional
         One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
@@ -95,7 +95,7 @@ class SparseRank(PenalizedRanker):
         return SquaredHingeLoss()
 
     def _penalty(self, alpha: float, n_features: int) -> ElasticNet:
-        return ElasticNet.build(alpha, 1.0, n_features, self.penalty_factors, self.signs)
+        return ElasticNet.build(alpha, 1.0, n_features, *self._per_feature(n_features))
 
     def _solve(
         self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None

@@ -81,7 +81,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     candidates : int, optional
         Look at as many features per step, drawn at random; with "low" or "back" the time falls
         accordingly.
-    costs : array-like, optional
+    costs : array-like or dict by feature, optional
         What each feature costs: choose by gain per cost.
     budget : float, optional
         What the features may cost together; with "auto" they are added while they are affordable.
@@ -180,7 +180,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         if not subsets:
             raise InputError(
                 f"budget={self.budget} buys no feature: the cheapest costs "
-                f"{np.asarray(self.costs, dtype=float).min():g}"
+                f"{0.0 if choice.costs is None else choice.costs.min():g}"
             )
         self._weights = nested_weights(centred, subsets[-1].features, alpha)
         self._keep_path(subsets, data.n_features)
@@ -295,13 +295,15 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
             )
         return steps
 
+    def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
+        """Do nothing: ``_fit`` has told of constant features."""
+
     def _choice(self, n_features: int) -> Choice:
         n_candidates = self.candidates
         if n_candidates is not None:
             n_candidates = check_whole("candidates", n_candidates)
-        costs = None
-        if self.costs is not None:
-            costs = np.asarray(self.costs, dtype=np.float64)
+        costs = self._by_feature("costs", n_features, 0.0)
+        if costs is not None:
             if costs.shape != (n_features,) or not (np.isfinite(costs) & (costs >= 0)).all():
                 raise InputError(
                     f"costs must be {n_features} finite numbers, one per feature, none negative"

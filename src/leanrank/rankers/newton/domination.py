@@ -44,10 +44,10 @@ class DominationRanker(PenalizedRanker):
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by, so that alpha carries over between data sizes; "none"
         is the paper's plain sum.
-    penalty_factors : array-like, optional
-        One factor a feature: 0 = always in, inf = never.
-    signs : array-like or int, optional
-        One of −1, 0, 1 a feature, or one for all: 1 forbids negative weights, −1 positive ones.
+    penalty_factors : array-like or dict by feature, optional
+        One factor per feature: 0 = always in, inf = never.
+    signs : array-like, dict by feature or int, optional
+        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=100
@@ -135,7 +135,8 @@ class DominationRanker(PenalizedRanker):
             raise InputError(f"power={self.power!r} needs solver='bound-cd', not {self.solver!r}")
         if self.signs is not None:
             raise InputError("signs cannot be combined with power: leave one out")
-        return PowerPenalty.build(alpha, self.power, n_features, self.penalty_factors)
+        factors, _ = self._per_feature(n_features)
+        return PowerPenalty.build(alpha, self.power, n_features, factors)
 
     def _solve(
         self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None

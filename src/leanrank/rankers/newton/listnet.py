@@ -30,10 +30,10 @@ class ListNet(PenalizedRanker):
         query; everything else is linear.
     normalize : {"query", "term", "none"}, default="query"
         "none" is the plain sum over queries; the others are its mean.
-    penalty_factors : array-like, optional
-        One factor a feature: 0 = always in, inf = never.
-    signs : array-like or int, optional
-        One of −1, 0, 1 a feature, or one for all: 1 forbids negative weights, −1 positive ones.
+    penalty_factors : array-like or dict by feature, optional
+        One factor per feature: 0 = always in, inf = never.
+    signs : array-like, dict by feature or int, optional
+        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap at which to stop. The entropy of the target is part of the objective.
     max_iter : int, default=100

@@ -54,10 +54,10 @@ class NonconvexRankSVM(PenalizedRanker):
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by: its number of pairs, the pairs of all queries, or
         nothing.
-    penalty_factors : array-like, optional
-        One factor a feature: 0 = always in, inf = never.
-    signs : array-like or int, optional
-        One of −1, 0, 1 a feature, or one for all: 1 forbids negative weights, −1 positive ones.
+    penalty_factors : array-like or dict by feature, optional
+        One factor per feature: 0 = always in, inf = never.
+    signs : array-like, dict by feature or int, optional
+        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap of each weighted problem, and the relative fall of the objective at
         which to stop.
@@ -153,7 +153,7 @@ class NonconvexRankSVM(PenalizedRanker):
             gamma=gamma if self.gamma is None else check_number("gamma", self.gamma),
             epsilon=check_number("epsilon", self.epsilon),
         )
-        base = ElasticNet.build(alpha, l1_ratio, n_features, self.penalty_factors, self.signs)
+        base = ElasticNet.build(alpha, l1_ratio, n_features, *self._per_feature(n_features))
         return ConcavePenalty(base, shape)
 
     def _solve(

@@ -134,7 +134,14 @@ class PenalizedRanker(ProblemRanker):
 
     def _penalty(self, alpha: float, n_features: int) -> Any:
         l1_ratio = check_number("l1_ratio", self.l1_ratio, high=1.0)
-        return ElasticNet.build(alpha, l1_ratio, n_features, self.penalty_factors, self.signs)
+        return ElasticNet.build(alpha, l1_ratio, n_features, *self._per_feature(n_features))
+
+    def _per_feature(self, n_features: int) -> tuple[Any, Any]:
+        """Return ``penalty_factors`` and ``signs`` as arrays, where they are given."""
+        return (
+            self._by_feature("penalty_factors", n_features, 1.0),
+            self._by_feature("signs", n_features, 0.0),
+        )
 
     def _solve(
         self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None
@@ -181,9 +188,18 @@ class PenalizedRanker(ProblemRanker):
         Takes what ``fit`` takes. With unpenalised features it is computed at their own optimum;
         with ``l1_ratio=0`` it is infinite.
         """
-        data, labels = clone(self)._data_and_labels(X, y, qid, **options)
+        twin = clone(self)
+        data, labels = twin._data_and_labels(X, y, qid, **options)
         with single_threaded_blas():
-            return self._alpha_max(self._problem(data, labels))[0]
+            return twin._alpha_max(self._problem(data, labels))[0]
+
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        top = self._alpha_max(self._problem(data, labels))[0]
+        if not 0.0 < top < np.inf:
+            return "give features that differ between documents of different labels"
+        if self.alpha < top:
+            return f"alpha={self.alpha:g} is below alpha_max={top:.3g}, so raise max_iter"
+        return f"lower alpha={self.alpha:g} below alpha_max={top:.3g}"
 
     def _alpha_max(self, problem: Problem) -> tuple[float, FloatArray]:
         """Return alpha_max and the weights of the unpenalised features there."""
@@ -240,7 +256,7 @@ class PenalizedRanker(ProblemRanker):
         with single_threaded_blas():
             problem = self._problem(data, labels)
             if alphas is None:
-                top, w = self._alpha_max(problem)
+                top, w = twin._alpha_max(problem)
                 if not np.isfinite(top):
                     raise InputError(
                         "no alpha empties a model without an ℓ1 penalty: give the path its alphas"
@@ -257,7 +273,7 @@ class PenalizedRanker(ProblemRanker):
                 w = np.zeros(problem.n_features)
             solutions = []
             for alpha in grid:
-                penalty = self._penalty(float(alpha), problem.n_features)
+                penalty = twin._penalty(float(alpha), problem.n_features)
                 solutions.append(self._solve(problem, penalty, w.copy(), self._progress()))
                 w = solutions[-1].w
         short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]

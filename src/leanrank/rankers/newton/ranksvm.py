@@ -46,10 +46,10 @@ class RankSVM(PenalizedRanker):
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by: its number of pairs, the pairs of all queries, or
         nothing.
-    penalty_factors : array-like, optional
-        One factor a feature: 0 = always in, inf = never.
-    signs : array-like or int, optional
-        One of −1, 0, 1 a feature, or one for all: 1 forbids negative weights, −1 positive ones.
+    penalty_factors : array-like or dict by feature, optional
+        One factor per feature: 0 = always in, inf = never.
+    signs : array-like, dict by feature or int, optional
+        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=1000

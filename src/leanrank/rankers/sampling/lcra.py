@@ -16,7 +16,7 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
-from leanrank.rankers.inputs import check_whole
+from leanrank.rankers.inputs import check_whole, feature_number
 from leanrank.rankers.sampling.sampled_pairs import (
     CURVATURE,
     SampledPairRanker,
@@ -227,13 +227,14 @@ class LCRA(SampledPairRanker):
     def _members(self, n_features: int, seed: int) -> FloatArray:
         if isinstance(self.views, (int, np.integer)) and not isinstance(self.views, bool):
             return random_views(n_features, check_whole("views", self.views), seed)
-        if not isinstance(self.views, Sequence) or isinstance(self.views, str):
+        if not isinstance(self.views, Sequence) or isinstance(self.views, str) or not self.views:
             raise InputError(
                 f"views={self.views!r} must be a number of views, or a list of lists of features"
             )
         names = getattr(self, "feature_names_in_", None)
         return listed_views(
-            [[_number(f, n_features, names) for f in view] for view in self.views], n_features
+            [[feature_number(f, n_features, names, "views") for f in view] for view in self.views],
+            n_features,
         )
 
     def _by_view(self, name: str, value: Any, n_views: int) -> FloatArray:
@@ -260,16 +261,3 @@ class LCRA(SampledPairRanker):
                 size += pull * largest_pair(hidden.rows, hidden.index, hidden.width, member)
             out[v] = rate_for(size)
         return out
-
-
-def _number(feature: Any, n_features: int, names: Any) -> int:
-    """Find a feature of a view by its name or number."""
-    if isinstance(feature, str):
-        known = [] if names is None else list(map(str, names))
-        if feature not in known:
-            raise InputError(f"views names the feature {feature!r}, which the data do not have")
-        return known.index(feature)
-    number = check_whole("a feature of views", feature, 0)
-    if number >= n_features:
-        raise InputError(f"views has feature {number}, but the data have {n_features} features")
-    return number

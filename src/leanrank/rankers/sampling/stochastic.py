@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Edges, Labels
 from leanrank.rankers.inputs import check_whole, seed_of
@@ -112,7 +111,7 @@ class StochasticRanker(BaseLinearRanker):
         if not first:
             self._check_same_parameters()
             self._check_same_features(X)
-        data, labels = self._data_and_labels(X, y, qid, **options)
+        data, labels = self._data_and_labels(X, y, qid, first=first, **options)
         counted = (0, 0)
         if hasattr(self, "coef_"):  # which blocks without information leave at zero
             counted = (self.n_queries_, self.n_informative_queries_)
@@ -181,13 +180,6 @@ class StochasticRanker(BaseLinearRanker):
             self.best_epoch_ = best.at
         elif hasattr(self, "best_epoch_"):
             del self.best_epoch_  # of an earlier fit
-        if not self.coef_.any():
-            warnings.warn(
-                f"{type(self).__name__} learned a model without features: every score is 0; lower "
-                "alpha or take more passes",
-                DataWarning,
-                stacklevel=3,
-            )
 
     def _start(self, block: Any, n_features: int, n_passes: int) -> None:
         self.state_ = self._begin(block, n_features, seed_of(self.random_state), n_passes)

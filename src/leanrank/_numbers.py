@@ -1,0 +1,51 @@
+"""Numbers that a caller gives, checked."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+from leanrank.errors import InputError
+
+
+def is_whole(value: Any) -> bool:
+    """Tell whether a value is a whole number, NumPy's included; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a real number, infinity included; NaN, True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool) and value == value
+
+
+def check_whole(name: str, value: Any, low: int = 1) -> int:
+    """Check a parameter that counts something.
+
+    >>> check_whole("epochs", 0)
+    Traceback (most recent call last):
+    leanrank.errors.InputError: epochs=0 must be a whole number, at least 1
+    """
+    if not is_whole(value) or value < low:
+        raise InputError(f"{name}={value!r} must be a whole number, at least {low}")
+    return int(value)
+
+
+def check_number(
+    name: str, value: Any, *, low: float = 0.0, open_low: bool = False, high: float = math.inf
+) -> float:
+    """Check a numeric parameter.
+
+    >>> check_number("alpha", 0.5)
+    0.5
+    >>> check_number("alpha", -1)
+    Traceback (most recent call last):
+    leanrank.errors.InputError: alpha=-1 must be a finite number, at least 0
+    """
+    wrong = not is_number(value) or not (value > low if open_low else value >= low)
+    if wrong or value > high or not abs(value) < math.inf:
+        bound = f"{'above' if open_low else 'at least'} {low:g}"
+        if high < math.inf:
+            bound += f" and at most {high:g}"
+        raise InputError(f"{name}={value!r} must be a finite number, {bound}")
+    return float(value)

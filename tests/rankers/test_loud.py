@@ -1,0 +1,188 @@
+"""Units, missing queries, empty models and parameters of a wrong kind are told."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from leanrank import (
+    PAMIR,
+    SPD,
+    AdaRank,
+    DominationRanker,
+    GreedyRankRLS,
+    ListNet,
+    MinBatSRank,
+    NonconvexRankSVM,
+    RankBoost,
+    RankRLS,
+    SparseRank,
+    make_ranking,
+)
+from leanrank.data.normalize import GlobalStandardScaler
+from leanrank.errors import DataWarning, InputError
+from leanrank.rankers import RANKERS, get_ranker
+from leanrank.rankers.constraints import PARAMETERS
+
+
+@pytest.fixture(scope="module")
+def data():
+    made = make_ranking(n_queries=20, n_features=6, random_state=0)
+    return made.replace(feature_names=["bm25", "length", "age", "depth", "clicks", "shard"])
+
+
+@pytest.fixture(scope="module")
+def raw(data):
+    return data.replace(X=data.X * [1.0, 1e5, 1.0, 1.0, 1.0, 1.0])
+
+
+def quiet_fit(ranker, *given, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return ranker.fit(*given, **options)
+
+
+@pytest.mark.parametrize("name", sorted(set(RANKERS) - {"rankboost"}))
+def test_every_ranker_warns_of_units_and_standardising_ends_it(name, data, raw):
+    message = r"the spread of 'length' is 1\d\d,\d{3} times that of '\w+'.*GlobalStandardScaler"
+    with pytest.warns(DataWarning, match=message) as caught:
+        quiet_fit(get_ranker(name)(), raw)
+    assert sum("spread" in str(warning.message) for warning in caught) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        quiet_fit(get_ranker(name)(), GlobalStandardScaler().fit_transform(raw))
+
+
+def test_units_in_sparse_data_paths_and_streams(raw):
+    sparse = raw.replace(X=csr_array(raw.X))
+    with pytest.warns(DataWarning, match="spread of 'length'"):
+        RankRLS().fit(sparse)
+    with pytest.warns(DataWarning, match="spread of 'length'"):
+        DominationRanker(max_iter=1000).path(raw, n_alphas=2)
+    ranker = PAMIR(n_steps=10)
+    with pytest.warns(DataWarning, match="spread of 'length'"):
+        ranker.partial_fit(raw.queries[:10])
+    ranker.partial_fit(raw.queries[10:])  # the same data: said once
+
+
+def test_thresholds_have_no_units(data, raw):
+    before, after = (RankBoost(n_rounds=5).fit(d).predict(d) for d in (data, raw))
+    assert np.array_equal(before, after)
+
+
+def test_scores_without_the_queries_that_were_fitted(data):
+    ranker = RankRLS().fit(data.X, data.y, qid=data.qid)
+    with pytest.warns(DataWarning, match=r"score got no qid, .* was fitted on 20: .*routing=True"):
+        ranker.score(data.X, data.y)
+    ranker.score(data.X, data.y, qid=data.qid)
+    ranker.score(data.X, data.y, group=np.diff(data.query_ptr))
+    RankRLS().fit(data.X, data.y).score(data.X, data.y)  # one query is one query
+
+
+def test_a_search_that_does_not_route_qid(data):
+    search = GridSearchCV(RankRLS(), {"alpha": [0.1]}, cv=2, refit=False)
+    with pytest.warns(DataWarning, match="set_config"):
+        search.fit(data.X, data.y, qid=data.qid)
+
+
+def test_an_empty_model_names_the_strength_that_empties_it(data):
+    top = DominationRanker().alpha_max(data)
+    with pytest.warns(DataWarning, match=f"lower alpha=1000 below alpha_max={top:.3g}") as caught:
+        assert not DominationRanker(alpha=1000).fit(data).coef_.any()
+    assert caught[0].filename == __file__
+    with pytest.warns(DataWarning, match="MinBatSRank .* lower alpha or take more passes"):
+        MinBatSRank(alpha=1000).fit(data)
+    with pytest.warns(DataWarning, match="features that differ between documents"):
+        DominationRanker().fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("ranker", "message"),
+    [
+        (DominationRanker(callback=1), "callback=1 must be a function or None"),
+        (MinBatSRank(convention=[]), r"convention=\[\] must be a text"),
+        (
+            DominationRanker(penalty_factors="query"),
+            "penalty_factors='query' must be one per feature in a list or a dict by feature",
+        ),
+        (DominationRanker(warm_start="yes"), "warm_start='yes' must be True or False"),
+        (SPD(epochs="3"), "epochs='3' must be a whole number"),
+        (RankRLS(normalize=None), "normalize=None must be a text"),
+    ],
+)
+def test_parameters_of_a_wrong_kind(data, ranker, message):
+    with pytest.raises(InputError, match=message):
+        ranker.fit(data)
+
+
+@pytest.mark.parametrize("kind", [DominationRanker, ListNet, SparseRank, NonconvexRankSVM])
+def test_features_by_name_and_by_number(data, kind):
+    listed = {"penalty_factors": [1, np.inf, 1, 0, 1, 1], "signs": [0, 0, -1, 0, 0, 1]}
+    named = {"penalty_factors": {"length": np.inf, "depth": 0}, "signs": {"age": -1, "shard": 1}}
+    numbered = {"penalty_factors": {1: np.inf, 3: 0}, "signs": {2: -1, 5: 1}}
+    expected = kind(**listed).fit(data).coef_
+    for given in (named, numbered):
+        assert np.array_equal(kind(**given).fit(data).coef_, expected)
+    assert kind(**named).alpha_max(data) == kind(**listed).alpha_max(data)
+    path = kind(**named).path(data, n_alphas=3)
+    assert np.array_equal(path.coefs, kind(**listed).path(data, n_alphas=3).coefs)
+
+
+def test_features_that_the_data_do_not_have(data):
+    with pytest.raises(InputError, match="signs has the feature 'bn25': did you mean 'bm25'"):
+        DominationRanker(signs={"bn25": 1}).fit(data)
+    with pytest.raises(InputError, match="penalty_factors has the feature 6: .* from 0 to 5"):
+        DominationRanker(penalty_factors={6: 1}).fit(data)
+    with pytest.raises(InputError, match="'bm25', but the data have no names"):
+        DominationRanker(signs={"bm25": 1}).fit(data.X, data.y, data.qid)
+    with pytest.raises(InputError, match="signs has 'up' for the feature 'bm25': give a number"):
+        DominationRanker(signs={"bm25": "up"}).fit(data)
+
+
+def test_costs_and_directions_by_name(data):
+    costs = {"bm25": 3.0, "length": 1.0}
+    chosen = [
+        GreedyRankRLS(2, costs=given, budget=3.0).fit(data).selected_.tolist()
+        for given in (costs, [3.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    ]
+    assert chosen[0] == chosen[1]
+    for given in ({"age": -1}, [1, 1, -1, 1, 1, 1]):
+        chosen.append(AdaRank(n_rounds=3, signs=given).fit(data).coef_.tolist())
+    assert chosen[2] == chosen[3]
+
+
+@pytest.mark.parametrize("name", sorted(RANKERS))
+def test_anything_as_any_parameter_is_one_sentence_or_a_model(name, data):
+    odd = (object(), {}, [], "zzz", (1,), np.array([[1.0]]), print, True, b"x")
+    small = data.queries[:4]
+    kind = get_ranker(name)
+    cheap = {"n_steps": 5, "epochs": 1, "n_rounds": 2, "max_iter": 3}
+    cheap = {k: v for k, v in cheap.items() if k in kind().get_params()}
+    for parameter in kind().get_params():
+        if parameter in ("loss", "penalty", "solver"):  # objects of the user's own
+            continue
+        for value in odd:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    kind(**{**cheap, parameter: value}).fit(small)
+                except InputError as error:
+                    assert str(error).count("\n") == 0  # noqa: PT017
+
+
+def test_the_defaults_of_every_ranker_are_of_their_kinds():
+    met = set()
+    for name in RANKERS:
+        for parameter, value in get_ranker(name)().get_params().items():
+            met.add(parameter)
+            assert parameter not in PARAMETERS or PARAMETERS[parameter].includes(value)
+    assert "callback" in met
+
+
+def test_validation_data_are_for_rankers_with_rounds(data):
+    with pytest.raises(InputError, match="RankRLS has no passes or rounds"):
+        RankRLS().fit(data, validation=data)
