@@ -135,7 +135,7 @@ def test_features_by_name_and_by_number(data, kind):
 def test_features_that_the_data_do_not_have(data):
     with pytest.raises(InputError, match="signs has the feature 'bn25': did you mean 'bm25'"):
         DominationRanker(signs={"bn25": 1}).fit(data)
-    with pytest.raises(InputError, match="penalty_factors has the feature 6: .* from 0 to 5"):
+    with pytest.raises(InputError, match=r"penalty_factors has the feature 6: .* from 0 to 5"):
         DominationRanker(penalty_factors={6: 1}).fit(data)
     with pytest.raises(InputError, match="'bm25', but the data have no names"):
         DominationRanker(signs={"bm25": 1}).fit(data.X, data.y, data.qid)

@@ -58,8 +58,8 @@ def study_of_model(
     Examples
     --------
     >>> from leanrank import DominationRanker
-    >>> from leanrank.data import load_sample
-    >>> train, vali, test = load_sample()
+    >>> from leanrank.data import make_ranking
+    >>> train, vali = (make_ranking(n_queries=30, random_state=seed) for seed in (0, 1))
     >>> model = DominationRanker(alpha=0.2).fit(train).to_model()
     >>> study_of_model(model, train, vali)
     Study: 1 candidates by ndcg@10 (standard), 1 on the front, chosen: DominationRanker alpha=0.2

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
@@ -19,7 +18,7 @@ from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import check_rule
 from leanrank.rankers.base import check_number, validated_matrix
-from leanrank.rankers.inputs import check_whole, refuse_idle
+from leanrank.rankers.inputs import check_whole, refuse_idle, seed_of
 from leanrank.rankers.least_squares.held_out import (
     choose_size,
     measure_scores,
@@ -303,14 +302,20 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         if n_candidates is not None:
             n_candidates = check_whole("candidates", n_candidates)
         costs = self._by_feature("costs", n_features, 0.0)
-        if costs is not None:
-            if costs.shape != (n_features,) or not (np.isfinite(costs) & (costs >= 0)).all():
-                raise InputError(
-                    f"costs must be {n_features} finite numbers, one per feature, none negative"
-                )
+        if costs is not None and not (
+            costs.shape == (n_features,) and (np.isfinite(costs) & (costs >= 0)).all()
+        ):
+            raise InputError(
+                f"costs must be {n_features} finite numbers, one per feature, none negative"
+            )
         budget = np.inf if self.budget is None else check_number("budget", self.budget)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return Choice(n_features, n_candidates, costs, budget, np.random.default_rng(seed))
+        return Choice(
+            n_features,
+            n_candidates,
+            costs,
+            budget,
+            np.random.default_rng(seed_of(self.random_state)),
+        )
 
     def transform(self, X: Any) -> Any:
         """Keep the columns of the selected features, in their order in X; also of a RankingData."""

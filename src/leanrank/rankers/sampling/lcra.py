@@ -225,15 +225,16 @@ class LCRA(SampledPairRanker):
         return descend_views(state, block, check_whole("n_steps", self.n_steps))
 
     def _members(self, n_features: int, seed: int) -> FloatArray:
-        if isinstance(self.views, (int, np.integer)) and not isinstance(self.views, bool):
+        if isinstance(self.views, int) or not np.iterable(self.views):  # a bool is an int
             return random_views(n_features, check_whole("views", self.views), seed)
-        if not isinstance(self.views, Sequence) or isinstance(self.views, str) or not self.views:
+        listed = list(self.views)
+        if not listed or any(isinstance(v, str) or not np.iterable(v) for v in listed):
             raise InputError(
                 f"views={self.views!r} must be a number of views, or a list of lists of features"
             )
         names = getattr(self, "feature_names_in_", None)
         return listed_views(
-            [[feature_number(f, n_features, names, "views") for f in view] for view in self.views],
+            [[feature_number(f, n_features, names, "views") for f in view] for view in listed],
             n_features,
         )
 

@@ -168,7 +168,8 @@ class SPD(SampledPairRanker):
             return
         refuse_idle(self, ("C",), f"loss={self.loss!r}")
         refuse_idle_rates(self)
-        l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
+        alpha = check_number("alpha", self.alpha)
+        l1, l2 = alpha * self.l1_ratio, alpha * (1.0 - self.l1_ratio)
         if not l1 > 0.0:
             refuse_idle(self, ("truncate_every",), "no ℓ1 penalty")
         if not l2 > 0.0:
