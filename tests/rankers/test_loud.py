@@ -127,6 +127,8 @@ def test_features_by_name_and_by_number(data, kind):
     expected = kind(**listed).fit(data).coef_
     for given in (named, numbered):
         assert np.array_equal(kind(**given).fit(data).coef_, expected)
+    letor = {"penalty_factors": {"f2": np.inf, "f4": 0}, "signs": {"f3": -1, "f6": 1}}
+    assert np.array_equal(kind(**letor).fit(data.X, data.y, data.qid).coef_, expected)
     assert kind(**named).alpha_max(data) == kind(**listed).alpha_max(data)
     path = kind(**named).path(data, n_alphas=3)
     assert np.array_equal(path.coefs, kind(**listed).path(data, n_alphas=3).coefs)
@@ -137,7 +139,7 @@ def test_features_that_the_data_do_not_have(data):
         DominationRanker(signs={"bn25": 1}).fit(data)
     with pytest.raises(InputError, match=r"penalty_factors has the feature 6: .* from 0 to 5"):
         DominationRanker(penalty_factors={6: 1}).fit(data)
-    with pytest.raises(InputError, match="'bm25', but the data have no names"):
+    with pytest.raises(InputError, match="signs has the feature 'bm25': choose from f1, f2"):
         DominationRanker(signs={"bm25": 1}).fit(data.X, data.y, data.qid)
     with pytest.raises(InputError, match="signs has 'up' for the feature 'bm25': give a number"):
         DominationRanker(signs={"bm25": "up"}).fit(data)

@@ -69,24 +69,24 @@ def warn_of_units(data: RankingData) -> None:
 
 
 def feature_number(feature: Any, n_features: int, names: Any, of: str) -> int:
-    """Return the number of a feature that a parameter gives by its name or number, from 0.
+    """Return the column of a feature that a parameter gives by name, or by column from 0.
 
-    >>> feature_number("bm25", 2, ["age", "bm25"], "signs"), feature_number(1, 2, None, "signs")
-    (1, 1)
+    Without names, ``f1`` is the first.
+
+    >>> feature_number("bm25", 2, ["age", "bm25"], "signs"), feature_number("f1", 2, None, "signs")
+    (1, 0)
     >>> feature_number("bn25", 2, ["age", "bm25"], "signs")
     Traceback (most recent call last):
     leanrank.errors.InputError: signs has the feature 'bn25': did you mean 'bm25'?
     """
     if isinstance(feature, str):
-        if names is None:
-            raise InputError(f"{of} has the feature {feature!r}, but the data have no names")
-        known = list(map(str, names))
+        known = [feature_name(j, names) for j in range(n_features)]
         if feature not in known:
             raise InputError(f"{of} has the feature {feature!r}: {suggest(feature, known)}")
         return known.index(feature)
     if not is_whole(feature) or not 0 <= feature < n_features:
         raise InputError(
-            f"{of} has the feature {feature!r}: give a name, or a number from 0 to {n_features - 1}"
+            f"{of} has the feature {feature!r}: give a name, or a column from 0 to {n_features - 1}"
         )
     return int(feature)
 
