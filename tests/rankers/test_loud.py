@@ -104,7 +104,7 @@ def test_an_empty_model_names_the_strength_that_empties_it(data):
     ("ranker", "message"),
     [
         (DominationRanker(callback=1), "callback=1 must be a function or None"),
-        (MinBatSRank(convention=[]), r"convention=\[\] must be a text"),
+        (MinBatSRank(convention=[]), r"convention=\[\] must be a text or a Convention"),
         (
             DominationRanker(penalty_factors="query"),
             "penalty_factors='query' must be one per feature in a list or a dict by feature",

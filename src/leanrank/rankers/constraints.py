@@ -14,6 +14,8 @@ import numpy as np
 
 from leanrank._numbers import is_number, is_whole
 from leanrank.errors import InputError
+from leanrank.metrics.conventions import Convention
+from leanrank.metrics.measures import Measure
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ WHOLE = Kind("a whole number", is_whole)
 SWITCH = Kind("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 FUNCTION = Kind("a function", callable)
+CONVENTION = Kind("a Convention", lambda value: isinstance(value, Convention))
+MEASURE = Kind("a Measure", lambda value: isinstance(value, Measure))
 NOTHING = Kind("None", lambda value: value is None)
 SEVERAL = Kind(
     "a list",
@@ -54,8 +58,10 @@ _NAMES = (
     (SWITCH, "accelerate project relative shuffle warm_start"),
     (SWITCH | NOTHING, "average"),
     (SWITCH | WHOLE, "verbose"),
-    (TEXT, "bound convention criterion fitting kernel l1 learning_rate measure memory normalize"),
+    (TEXT, "bound criterion fitting kernel l1 learning_rate memory normalize"),
     (TEXT, "penalty rates repeats rule sampling search select_by storage target variant"),
+    (TEXT | CONVENTION, "convention"),
+    (TEXT | MEASURE, "measure"),
     (FUNCTION | NOTHING, "callback"),
     (SEVERAL, "alphas"),
     (TEXT | SEVERAL | NOTHING, "importance margin"),
