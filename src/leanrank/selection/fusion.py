@@ -14,12 +14,12 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.run_pool import SCALERS, RunPool, as_qrels, as_run
 from leanrank.data.trec import Qrels, Run
 from leanrank.errors import InputError, suggest
-from leanrank.losses import LOSSES, get_loss
+from leanrank.losses import LOSSES
 from leanrank.metrics import compare_values, evaluate_run, parse_measures
 from leanrank.metrics.conventions import find_convention
 from leanrank.metrics.evaluation import measure_lists
 from leanrank.metrics.judge import best_of, better_sign, mean_of, ranks_something
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.rankers import LinearRanker
 from leanrank.selection.cross_validation import summarise_warnings
 from leanrank.selection.fusion_result import EQUAL, FUSED, RRF, CurvePoint, Fusion, Setting
 from leanrank.selection.splits import QueryKFold, whole_number, whole_query_folds
@@ -149,24 +149,6 @@ def fuse(
     )
 
 
-class FusionRanker(PenalizedRanker):
-    """Any loss with curvature and an ℓ2² penalty, fitted by Newton's method."""
-
-    def __init__(
-        self, alpha: float = 0.01, *, loss: str = "squared-hinge", signs: Any = None
-    ) -> None:
-        self.alpha = alpha
-        self.loss = loss
-        self.signs = signs
-
-    l1_ratio, penalty_factors, normalize = 0.0, None, "query"
-    tol, max_iter, warm_start, n_jobs, verbose = 1e-6, 200, False, None, 0
-    callback: Callback | None = None
-
-    def _make_loss(self) -> Any:
-        return get_loss(self.loss)
-
-
 @dataclass
 class _Learner:
     """Chooses a setting and fits weights, on any pool."""
@@ -236,7 +218,8 @@ class _Learner:
             if setting.alpha not in fitted:
                 yield setting, np.ones(data.n_features), None
         if fitted:
-            ranker = FusionRanker(loss=self.loss, signs=1 if self.nonnegative else None)
+            signs = 1 if self.nonnegative else None
+            ranker = LinearRanker(self.loss, "l2", signs=signs)
             path = ranker.path(data, alphas=list(fitted))
             self.n_fits += len(fitted)
             for at, alpha in enumerate(path.alphas.tolist()):
