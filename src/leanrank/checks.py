@@ -225,7 +225,7 @@ def _fit(ranker: Any, X: Any, y: Any, qid: Any) -> Any:
 
 
 def _weights(ranker: Any) -> FloatArray:
-    """Give one number a feature: its weight or, in a sum of weak rankers, its importance."""
+    """Return one number per feature: its weight or, in a boosted model, its importance."""
     linear = hasattr(ranker, "coef_")
     weights: FloatArray = ranker.coef_ if linear else ranker.feature_importances_
     return weights

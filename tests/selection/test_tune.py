@@ -366,6 +366,10 @@ def test_features_are_scaled_and_the_model_takes_raw_ones(parts):
     assert study.training.X.std(axis=0) == pytest.approx(1)
     scores = study.chosen.model.predict(study.validation)
     assert study.model.predict(validation) == pytest.approx(scores)
+    wide = training.replace(X=training.X * 10.0 ** np.arange(10))
+    auto = tune(wide, systems=["rankrls"], trials=1)
+    assert auto.normalizer.kind == "standard"
+    assert "times that of" in auto.scale_reason
     plain = tune(training, validation, scale="none", systems=["rankrls"], trials=1)
     assert plain.model.normalizer is None
     with pytest.raises(InputError, match="no normaliser 'huge'"):

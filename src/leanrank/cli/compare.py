@@ -53,7 +53,7 @@ def compare(
             help="Of the measures; by default each public set's own, for your files 'standard'.",
         ),
     ] = None,
-    scale: options.Scale = None,
+    scale: options.Scale = "auto",
     csv: Annotated[
         str | None, typer.Option("--csv", metavar="FILE", help="Write every figure, or -.")
     ] = None,

@@ -90,7 +90,7 @@ def tune(
         str | None,
         typer.Option("--report", metavar="FILE", help="Write a page to look at all models."),
     ] = None,
-    scale: options.Scale = None,
+    scale: options.Scale = "auto",
     format: options.Format = None,
     read: options.Read = None,
     jobs: Annotated[

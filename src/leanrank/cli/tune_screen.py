@@ -32,6 +32,7 @@ def print_result(
             "chosen": _row(study, study.chosen),
             "front": [_row(study, one) for one in study.front],
             "candidates": len(study.candidates),
+            "scale": None if study.normalizer is None else study.normalizer.kind,
             "not_tried": list(study.not_tried),
             "problems": dict(study.problems),
             "interrupted": study.interrupted,
@@ -75,6 +76,8 @@ def print_summary(
     console = screen.screen(error=path == "-")
     facts = {name: screen.data_summary(part) for name, part in raw.items()}
     facts["models"] = f"{len(study.candidates):,} judged, {len(study.front)} on the front"
+    if study.scale_reason:
+        facts["scaled"] = f"{study.normalizer.kind}, because {study.scale_reason}"
     if study.not_tried:
         facts["not tried"] = ", ".join(study.not_tried)
     for name, problem in study.problems.items():

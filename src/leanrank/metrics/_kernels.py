@@ -133,50 +133,30 @@ def measure_queries(
 
         for m in range(len(table)):
             kind, cut, lowest = table[m, KIND], table[m, CUT], table[m, LOWEST]
-            empty = numbers[m, EMPTY_VALUE]
-            value = math.nan
+            too_short = n < cut and table[m, SHORT_IS_ZERO]
+            # of a query without a relevant document, or not defined
+            value = numbers[m, EMPTY_VALUE] if kind < AUC else math.nan
             if kind in (NDCG, MEAN_NDCG, DCG):
-                if not any_gain:
-                    value = empty
-                elif n == 0:  # a run that found nothing
+                if any_gain:
                     value = 0.0
-                elif kind == MEAN_NDCG:
-                    value = mean_ndcg(ranked, groups, n_groups, ideal, len(pool), gains, discounts)
-                elif n < cut and table[m, SHORT_IS_ZERO]:
-                    value = 0.0
-                else:
-                    value = dcg(ranked, groups, n_groups, cut, gains, discounts)
-                    if kind == NDCG:
-                        best = 0.0
-                        for i in range(min(cut, len(pool))):
-                            best += gains[ideal[i]] * discounts[i]
-                        value /= best
+                    if n > 0 and (kind == MEAN_NDCG or not too_short):
+                        value = _by_gain(
+                            kind, cut, ranked, groups, n_groups, ideal, len(pool), gains, discounts
+                        )
             elif kind == ERR:
-                if highest < 0 or stops[highest] <= 0.0:
-                    value = empty
-                else:
+                if highest >= 0 and stops[highest] > 0.0:
                     scale = numbers[m, STOP_SCALE]
                     value = err(ranked, groups, n_groups, cut, stops, scale, keys)
             elif kind < AUC:
                 if counted != lowest:
-                    relevant, counted = 0, lowest
-                    for i in range(len(pool)):
-                        relevant += pool[i] >= lowest
-                if relevant == 0:
-                    value = empty
-                elif kind == AP:
-                    value = _precision_sum(ranked, groups, n_groups, cut, lowest)
-                    value /= min(relevant, cut) if table[m, CUT_RELEVANT] else relevant
-                elif kind == MRR:
-                    value = _reciprocal_rank(ranked, groups, n_groups, cut, lowest)
-                elif kind == PRECISION:
+                    relevant, counted = _count_relevant(pool, lowest), lowest
+                if relevant > 0:
+                    most = min(relevant, cut) if table[m, CUT_RELEVANT] else relevant
                     value = 0.0
-                    if n >= cut or not table[m, SHORT_IS_ZERO]:
-                        value = _hits(ranked, groups, n_groups, cut, lowest) / cut
-                elif kind == RECALL:
-                    value = _hits(ranked, groups, n_groups, cut, lowest) / relevant
-                else:
-                    value = _rank_of_relevant(ranked, groups, n_groups, lowest, kind)
+                    if kind != PRECISION or not too_short:
+                        value = _by_relevance(
+                            kind, cut, lowest, relevant, most, ranked, groups, n_groups
+                        )
             elif kind == AUC:
                 value = auc(ranked, tie_starts, n_ties, lowest)
             elif kind == DOMINATION_ERROR:
@@ -185,6 +165,61 @@ def measure_queries(
 
         if wants_pairs:
             count_pairs(ranked, n, tie_starts, n_ties, spare_order, table, q, values)
+
+
+@kernel
+def _by_gain(
+    kind: int,
+    cut: int,
+    ranked: IntArray,
+    groups: IntArray,
+    n_groups: int,
+    ideal: IntArray,
+    n_pool: int,
+    gains: FloatArray,
+    discounts: FloatArray,
+) -> float:
+    """Measure a list by the gains of its labels."""
+    if kind == MEAN_NDCG:
+        return mean_ndcg(ranked, groups, n_groups, ideal, n_pool, gains, discounts)
+    value = dcg(ranked, groups, n_groups, cut, gains, discounts)
+    if kind == DCG:
+        return value
+    best = 0.0
+    for i in range(min(cut, n_pool)):
+        best += gains[ideal[i]] * discounts[i]
+    return value / best
+
+
+@kernel
+def _by_relevance(
+    kind: int,
+    cut: int,
+    lowest: int,
+    relevant: int,
+    reachable: int,
+    ranked: IntArray,
+    groups: IntArray,
+    n_groups: int,
+) -> float:
+    """Measure a list by which of its documents are relevant."""
+    if kind == AP:
+        return _precision_sum(ranked, groups, n_groups, cut, lowest) / reachable
+    if kind == MRR:
+        return _reciprocal_rank(ranked, groups, n_groups, cut, lowest)
+    if kind == PRECISION:
+        return _hits(ranked, groups, n_groups, cut, lowest) / cut
+    if kind == RECALL:
+        return _hits(ranked, groups, n_groups, cut, lowest) / relevant
+    return _rank_of_relevant(ranked, groups, n_groups, lowest, kind)
+
+
+@kernel
+def _count_relevant(pool: IntArray, lowest: int) -> int:
+    relevant = 0
+    for i in range(len(pool)):
+        relevant += pool[i] >= lowest
+    return relevant
 
 
 @kernel

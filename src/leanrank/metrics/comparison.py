@@ -41,7 +41,7 @@ class Comparison:
     wins, ties, losses : int
         Queries on which b is better than, equal to, worse than a.
     differences : array
-        ``b − a``, one a query; NaN where either is undefined.
+        ``b − a``, one per query; NaN where either is undefined.
     n_permutations : int
         Patterns of signs that were looked at.
     exact : bool
@@ -66,7 +66,7 @@ class Comparison:
     exact: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain Python values without the differences, ready for JSON."""
+        """Return plain Python values without the differences, ready for JSON."""
         out: dict[str, Any] = {}
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
@@ -176,9 +176,7 @@ def compare_values(
         raise InputError(f"n_permutations={n_permutations!r} is not a positive number")
     first, second = _values(a, "a"), _values(b, "b")
     if len(first) != len(second):
-        raise InputError(
-            f"a has {len(first)} values and b has {len(second)}: give one a query, same queries"
-        )
+        raise InputError(f"a has {len(first)} values and b has {len(second)}: give one per query")
     differences = second - first
     defined = ~np.isnan(differences)
     d = differences[defined]
@@ -216,14 +214,14 @@ def _values(values: Any, name: str) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} holds something that is not a number ({error})") from error
     if array.ndim != 1 or np.isinf(array).any():
-        raise InputError(f"{name} must hold one finite value (or NaN) a query")
+        raise InputError(f"{name} must hold one finite value (or NaN) per query")
     return array
 
 
 def _t_test(
     d: FloatArray, mean: float, confidence: float
 ) -> tuple[float, float, float, tuple[float, float]]:
-    """Give t, the p-value, Cohen's d_z and the interval of the mean."""
+    """Return t, the p-value, Cohen's d_z and the interval of the mean."""
     from scipy.special import stdtr, stdtrit
 
     n = len(d)

@@ -76,7 +76,7 @@ class Convention:
         object.__setattr__(self, "rel", rel)
 
     def replace(self, **choices: Any) -> Convention:
-        """Give a copy with some choices made differently; None keeps the convention's own.
+        """Return a copy with some choices made differently; None keeps the convention's own.
 
         >>> CONVENTIONS["letor4"].replace(ties="average", rel=None).ties
         'average'
@@ -96,7 +96,7 @@ class Convention:
         return 1.0 / np.log2(np.maximum(ranks, 2.0))
 
     def gains(self, levels: FloatArray) -> FloatArray:
-        """Give the gain of each label in ``levels``, which ascend."""
+        """Return the gain of each label in ``levels``, which ascend."""
         earned = np.maximum(levels, 0.0)
         if self.gain == "linear":
             return earned
@@ -118,7 +118,7 @@ class Convention:
 
 
 def find_convention(convention: str | Convention) -> Convention:
-    """Look a convention up by name; one that the caller has made himself passes through.
+    """Look a convention up by name; a Convention passes through.
 
     >>> find_convention("mslr").rel
     2.0

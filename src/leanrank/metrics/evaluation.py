@@ -47,7 +47,7 @@ class Evaluation:
     means : dict of str to float
         Mean over the queries on which the measure is defined; NaN if there is none.
     per_query : dict of str to array
-        One value a query, NaN where it is left out of the mean.
+        One value per query, NaN where it is left out of the mean.
     undefined : dict of str to int
         How many queries were left out of the mean.
     query_ids : array
@@ -65,11 +65,11 @@ class Evaluation:
     settings: dict[str, Any]
 
     def __getitem__(self, measure: str) -> float:
-        """Give the mean of a measure."""
+        """Return the mean of a measure."""
         return self.means[measure]
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
-        """Give plain Python values, ready for JSON; undefined numbers are None."""
+        """Return plain Python values, ready for JSON; undefined numbers are None."""
         out: dict[str, Any] = {
             "convention": self.convention,
             "settings": {
@@ -128,12 +128,12 @@ def evaluate(
     Parameters
     ----------
     y : array-like or RankingData
-        One label a document, higher is better. A data set brings its own queries and document ids;
+        One label per document, higher is better. A data set has its own queries and document ids;
         the scores are then in its row order, as ``ranker.predict(data.X)`` gives them.
     scores : array-like
-        One finite score a document, higher is ranked first.
+        One finite score per document, higher is ranked first.
     qid : array-like, optional
-        One query identifier a document, rows in any order. None: one query.
+        One query identifier per document, rows in any order. None: one query.
     group : array-like, optional
         Instead of qid: the sizes of consecutive queries.
     measures : str or sequence of str
@@ -145,7 +145,7 @@ def evaluate(
         ``standard``, ``letor3``, ``letor4``, ``mslr``, ``trec`` or ``lightgbm``; the next
         parameters change single choices of it, see :class:`Convention`.
     doc_ids : array-like, optional
-        One document id a row, which ``ties="docid"`` needs.
+        One document id per row, which ``ties="docid"`` needs.
     gain, discount, rel, ties, short_lists, no_relevant : optional
         Choices to make differently from the convention.
     n_jobs : int, optional
@@ -196,7 +196,7 @@ def evaluate(
     if chosen.ties == "docid":
         if doc_ids is None:
             raise InputError(
-                "ties by document id need doc_ids: give one id a document, or choose other ties, "
+                "ties by document id need doc_ids: give one id per document, or choose other ties, "
                 "such as ties='average'"
             )
         ids = one_dimensional(doc_ids, "doc_ids", len(labels)).astype(np.str_)

@@ -10,7 +10,7 @@ from leanrank.errors import InputError
 
 
 def sparsity(w: Any) -> float:
-    """Give ‖w‖₀/n, the share of the weights that are not zero.
+    """Return ‖w‖₀/n, the share of the weights that are not zero.
 
     >>> sparsity([0.0, 0.5, 0.0, -2.0])
     0.5
@@ -22,7 +22,7 @@ def sparsity(w: Any) -> float:
 
 
 def percent_zero(w: Any) -> float:
-    """Give 100·(1 − ‖w‖₀/n), the percentage of the weights that are exactly zero.
+    """Return 100·(1 − ‖w‖₀/n), the percentage of the weights that are exactly zero.
 
     >>> percent_zero([0.0, 0.5, 0.0, 0.0])
     75.0

@@ -90,7 +90,7 @@ SPARSE = (
         "sparserank",
         fixed={"tol": 1e-4},
         shares=MORE_SHARES,
-        about="accelerated, to a duality gap of 1e-4",
+        about="to a duality gap of 1e-4",
     ),
     System(
         "FenchelRank",

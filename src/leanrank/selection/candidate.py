@@ -67,14 +67,14 @@ class Candidate:
         return {name: mean_of(values) for name, values in self.values.items()}
 
     def judged(self, measure: str) -> FloatArray:
-        """Give a measure on all queries that can judge: training queries first, then validation."""
+        """Return a measure on all queries that judge: training queries first, then validation."""
         held_out = self.values[measure]
         if measure not in self.training_values:
             return held_out
         return np.concatenate([self.training_values[measure], held_out])
 
     def score(self, measure: str) -> float:
-        """Give the mean over all queries that can judge: what a choice goes by.
+        """Return the mean over all queries that can judge: what a choice goes by.
 
         A validation part alone is small beside the number of models that are held against it; the
         best of hundreds is then the luckiest. With the training queries, each seen by a model that

@@ -19,6 +19,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.spread import scale_wanted
 from leanrank.errors import DataWarning, LeanrankError
 from leanrank.metrics import compare_values, evaluate
 from leanrank.metrics.judge import Judge, best_of, mean_of
@@ -42,7 +43,7 @@ class Parts:
 
     def load(self) -> tuple[RankingData, RankingData, RankingData]:
         """Read the three parts, scaled alike if asked."""
-        return _load(self)
+        return _load(self)[:3]
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Outcome:
     predict_seconds : float
         For a thousand documents.
     notes : tuple of str
+    scaled : str
+        Why features were normalised, if the data decided.
     problem : str
         Why there is nothing, if so.
     """
@@ -79,6 +82,7 @@ class Outcome:
     search_seconds: float = float("nan")
     predict_seconds: float = float("nan")
     notes: tuple[str, ...] = ()
+    scaled: str = ""
     problem: str = ""
 
 
@@ -114,7 +118,7 @@ class ComparedSet:
         The measure on validation data that chose parameters.
     measures : tuple of str
     outcomes : list of Outcome
-        One a system and split, in the order of systems and then of splits.
+        One per system and split, in the order of systems and then of splits.
     """
 
     name: str
@@ -130,7 +134,7 @@ class ComparedSet:
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong, one sentence a system."""
+        """What went wrong, one sentence per system."""
         found = {o.system: o for o in reversed(self.outcomes) if o.problem}
         return [f"{title(name)}: {o.problem} (split {o.fold})" for name, o in found.items()]
 
@@ -157,7 +161,7 @@ class ComparedSet:
         ]
 
     def best(self, measure: str) -> str | None:
-        """Name the system with the best mean; the first among equals."""
+        """Return the system with the best mean; the first among equals."""
         rows = [row for row in self.rows if np.isfinite(row.means[measure])]
         worth = Judge(measure).worth([row.means[measure] for row in rows])
         return rows[best_of(worth)].system if rows else None
@@ -285,7 +289,7 @@ def _run_all(tasks: Sequence[_Task], n_jobs: int) -> Iterable[tuple[_Task, Outco
 
 
 def _run(task: _Task) -> Outcome:
-    train, vali, test = task.parts.load()
+    train, vali, test, scaled = _load(task.parts)
     with warnings.catch_warnings():
         # queries without information, and models of one feature that tie: all are looked at
         warnings.simplefilter("ignore", DataWarning)
@@ -316,12 +320,13 @@ def _run(task: _Task) -> Outcome:
         search_seconds=chosen.search_seconds,
         predict_seconds=min(seconds) / max(1, len(test)) * 1000,
         notes=chosen.notes,
+        scaled=scaled,
     )
 
 
 @lru_cache(maxsize=1)  # systems take turns on one split
-def _load(parts: Parts) -> tuple[RankingData, RankingData, RankingData]:
-    from leanrank.data import load, make_normalizer
+def _load(parts: Parts) -> tuple[RankingData, RankingData, RankingData, str]:
+    from leanrank.data import load
     from leanrank.data.formats import FORMATS
 
     loaded: list[RankingData] = []
@@ -331,10 +336,11 @@ def _load(parts: Parts) -> tuple[RankingData, RankingData, RankingData]:
             width = parts.n_features or (loaded[0].n_features if loaded else None)
             options["n_features"] = width
         loaded.append(load(file, **options))
-    if parts.scale is not None:
-        normalizer = make_normalizer(parts.scale).fit(loaded[0])
+    choice = scale_wanted(loaded[0], parts.scale)
+    if choice.kind is not None:
+        normalizer = choice.make().fit(loaded[0])
         loaded = [normalizer.transform(part) for part in loaded]
-    return loaded[0], loaded[1], loaded[2]
+    return loaded[0], loaded[1], loaded[2], choice.reason
 
 
 def _mean_of_means(outcomes: Sequence[Outcome], measure: str) -> float:

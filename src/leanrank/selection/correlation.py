@@ -95,7 +95,7 @@ _LOST_DENSE, _LOST_SPARSE = 1e-24, 1e-13
 
 
 def _dense_products(block: FloatArray, sizes: IntArray, shift: FloatArray) -> FloatArray:
-    """Give Σ (x − mean)(x − mean)ᵀ over queries, and below it Σ x²; missing values take no part."""
+    """Return Σ (x − mean)(x − mean)ᵀ over queries, and below it Σ x²; NaN does not count."""
     block -= shift
     missing = np.isnan(block)
     block[missing] = 0.0
@@ -111,7 +111,7 @@ def _dense_products(block: FloatArray, sizes: IntArray, shift: FloatArray) -> Fl
 
 
 def _sparse_products(block: Any, sizes: IntArray, shift: FloatArray) -> FloatArray:
-    """Give the same without making the block dense; missing values count as zeros."""
+    """Return the same without making the block dense; missing values count as zeros."""
     from scipy.sparse import csr_array
 
     del shift  # zeros must stay zeros

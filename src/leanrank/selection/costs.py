@@ -29,7 +29,7 @@ _AMOUNT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d_
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """One cost a feature, all in one unit.
+    """One cost per feature, all in one unit.
 
     Examples
     --------

@@ -116,7 +116,7 @@ def cross_validate_ranker(
     n_jobs: int | None = None,
     **options: Any,
 ) -> CrossValidation:
-    """Cross-validate any ranker over a grid of its parameters, one fit a fold and combination.
+    """Cross-validate any ranker over a grid of its parameters, one fit per fold and combination.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _strengths(
     n_alphas: int,
     alpha_min_ratio: float,
 ) -> tuple[float, ...]:
-    """Give the strengths of all folds alike, largest first."""
+    """Return the strengths of all folds alike, largest first."""
     if alphas is not None:
         return tuple(sorted(map(float, alphas), reverse=True))
     top = ranker.alpha_max(data) if hasattr(ranker, "alpha_max") else np.inf
@@ -235,7 +235,7 @@ def _by_query(
     name: str,
     n_queries: int,
 ) -> FloatArray:
-    """Give a measure of each model on every query, averaged over the folds that tested it."""
+    """Return a measure of each model on every query, averaged over the folds that tested it."""
     sums, times = np.zeros((len(rows[0]), n_queries)), np.zeros(n_queries)
     for row, (_, test) in zip(rows, folds, strict=True):
         sums[:, test] += np.array([values[name] for _, values, _ in row])
@@ -248,7 +248,7 @@ def _by_query(
 def summarise_warnings(
     caught: Sequence[warnings.WarningMessage], n_fits: int, *, stacklevel: int
 ) -> None:
-    """Say once what many fits have said."""
+    """Warn once about what many fits have warned of."""
     short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
     if short:
         n_short = min(len(short), n_fits)

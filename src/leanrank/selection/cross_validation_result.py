@@ -23,7 +23,7 @@ class CrossValidation:
     ranker : ranker
         Not fitted; ``parameters[k]`` is to be set for the model k.
     parameters : list of dict
-        One entry a model; along a path the simplest model comes first.
+        One entry per model; along a path the simplest model comes first.
     path : {"alpha", "n_features_to_select"} or None
         The parameter that the path runs along.
     fold_means : dict of str to array of shape (folds, models)
@@ -83,7 +83,7 @@ class CrossValidation:
         return np.array([self._alpha(at) for at in range(len(self.parameters))])
 
     def best(self, measure: str | None = None) -> int:
-        """Give the position of the model with the best mean, the sparsest among equals.
+        """Return the position of the model with the best mean, the sparsest among equals.
 
         A model that is empty in any fold is never preferred.
         """
@@ -107,7 +107,7 @@ class CrossValidation:
         return int(min(near, key=lambda at: (sizes[at], -worth[at])))
 
     def choose(self, rule: str = "best", measure: str | None = None) -> dict[str, Any]:
-        """Give the parameters that a rule prefers: "best", or "1se" for one standard error."""
+        """Return the parameters that a rule prefers: "best", or "1se" for one standard error."""
         check_rule(rule)
         at = self.best(measure) if rule == "best" else self.one_standard_error(measure)
         return dict(self.parameters[at])
@@ -167,7 +167,7 @@ class CrossValidation:
         return name
 
     def _worth(self, measure: str | None) -> FloatArray:
-        """Give what to maximise; −inf for models that cannot be chosen."""
+        """Return what to maximise; −inf for models that cannot be chosen."""
         name = self._measure(measure)
         means = self.means[name]
         usable = np.isfinite(means) & (self.n_features.min(axis=0) > 0)

@@ -61,7 +61,7 @@ def choose(
     min_measure: Mapping[str, float] | None = None,
     rule: str = "best",
 ) -> Candidate:
-    """Give the best candidate that meets all wishes.
+    """Return the best candidate that meets all wishes.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def reaches(candidate: Candidate, measure: str, wanted: float) -> bool:
 def bootstrap_interval(
     values: FloatArray, *, confidence: float = 0.95, n_draws: int = 2000, random_state: int = 0
 ) -> tuple[float, float]:
-    """Give an interval for a mean over queries, by drawing queries again and again.
+    """Return an interval for a mean over queries, by drawing queries again and again.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _nearest(
     max_cost: float | None,
     wishes: Mapping[str, float],
 ) -> str:
-    """Say what comes nearest to wishes that nothing meets."""
+    """Return a sentence on what comes nearest to wishes that nothing meets."""
     limits = _limits(max_features, max_cost)
     if not slim:
         smallest = min(listed, key=lambda one: (one.n_features, one.cost))

@@ -136,7 +136,7 @@ def find_pool(candidates: Sequence[Candidate], measure: str) -> IntArray:
 
 
 def refitting(parent: Candidate) -> Space | None:
-    """Say how supports near a model are fitted: by its own ranker, with less and less shrinkage.
+    """Return how to fit supports near a model: its own ranker, with less and less shrinkage.
 
     None if the ranker has no path, so that there is no telling what a fixed support adds, or if
     the model is too large for its neighbours to be looked at.
@@ -186,7 +186,7 @@ class Sieve:
         return np.array(grams), np.array(targets)
 
     def best(self, supports: Sequence[IntArray]) -> list[IntArray]:
-        """Give the supports that promise most; at least one that drops a feature, if any does."""
+        """Return the supports that promise most; at least one that drops a feature, if any does."""
         if not supports:
             return []
         errors = np.array([self._error(np.searchsorted(self._sorted, s)) for s in supports])
@@ -208,7 +208,7 @@ class Sieve:
         return self.pool
 
     def _weights(self, places: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Fit without each group in turn, and on all; one row a fit."""
+        """Fit without each group in turn, and on all; one row per fit."""
         grams, targets = self.sums
         inside = grams[np.ix_(np.arange(len(grams)), places, places)]
         aims = targets[:, places]

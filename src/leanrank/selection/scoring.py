@@ -60,7 +60,7 @@ class RankingScorer(BaseEstimator):
 
 
 def _passed_on(estimator: Any, qid: Any) -> dict[str, Any]:
-    """Give ``qid`` to a pipeline that has a use for it in ``predict``; a ranker has none."""
+    """Pass ``qid`` to a pipeline that uses it in ``predict``; a ranker does not."""
     if not get_routing_for_object(estimator).consumes("predict", {"qid"}):
         return {}
     if not get_config()["enable_metadata_routing"]:

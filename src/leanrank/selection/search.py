@@ -28,7 +28,7 @@ HEAD_START = 3
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the model must be.
+    """The limits that the model must meet.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Wishes:
     rule: str = "best"
 
     def choose(self, candidates: Sequence[Candidate], measure: str) -> Candidate:
-        """Give the best candidate that meets them."""
+        """Return the best candidate that meets them."""
         return choose(
             candidates,
             measure=measure,
@@ -222,7 +222,7 @@ class Search:
         return None if one is None else replace(one, name=entry["name"])
 
     def _next(self) -> tuple[str, str, Any] | None:
-        """Give what to do next: rankers first, and the local search with the rest."""
+        """Return what to do next: rankers first, and the local search with the rest."""
         system = self._next_system()
         wanted = SHARE * self.trials if self.trials is not None else None
         turn = self.n_systems < wanted if wanted is not None else self._share() < SHARE
@@ -242,7 +242,7 @@ class Search:
         return None
 
     def _next_parent(self) -> Candidate | None:
-        """Give the best model of the front whose neighbours have not been looked at."""
+        """Return the best model of the front whose neighbours have not been looked at."""
         sign = better_sign(self.task.measure)
         front = pareto_front(filter(self.wishes.allow, self.candidates), measure=self.task.measure)
         for one in sorted(front, key=lambda one: -sign * one.score(self.task.measure)):
@@ -272,7 +272,7 @@ class Search:
         return late and bool(self.candidates)  # a model there must be
 
     def _beat(self, needed: bool) -> None:
-        """Give a trial up when time is over; the first one only where a model comes of it."""
+        """End a trial when time is over; the first one only if it leaves a model."""
         if self.budget is None or self._seconds() < self.budget:
             return
         if self.candidates or not (needed or self.task.validation is None):
@@ -280,7 +280,7 @@ class Search:
 
 
 def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[str, Any]]]:
-    """Give every system's first setting, then every second one, and so on.
+    """Return every system's first setting, then every second one, and so on.
 
     Those with sparse models of every size have a few turns before the others begin.
     """
@@ -300,7 +300,7 @@ def _space(name: str) -> Space:
 
 
 def _written(one: Candidate, task: Task) -> dict[str, Any]:
-    """Give what cannot be had from the model again: its values on training queries."""
+    """Return what cannot be had from the model again: its values on training queries."""
     held_out = one.values if task.validation is None else one.training_values
     return {
         "name": one.name,

@@ -67,12 +67,12 @@ class QueryKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: Any = None, groups: Any = None, qid: Any = None
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Give the rows of training and test for each fold, both ascending.
+        """Return the rows of training and test for each fold, both ascending.
 
         Parameters
         ----------
         X : array-like or RankingData
-            Documents, one a row; a RankingData brings its own labels and queries.
+            Documents, one per row; a RankingData brings its own labels and queries.
         y : array-like, optional
             Labels, for ``stratify``.
         groups, qid : array-like
@@ -99,7 +99,7 @@ class QueryKFold(BaseCrossValidator):
         return self.n_splits * self.n_repeats
 
     def _deal(self, query_ptr: IntArray, y: FloatArray | None) -> Iterator[IntArray]:
-        """Give the fold of each query, once a repetition."""
+        """Return the fold of each query, once per repetition."""
         n_queries = len(query_ptr) - 1
         if n_queries < self.n_splits:
             raise InputError(
@@ -131,7 +131,7 @@ class Fold(NamedTuple):
 
 
 def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> list[Fold]:
-    """Give the folds of a data set, and see to it that they hold whole queries.
+    """Return the folds of a data set, and check that they hold whole queries.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> Bool
 
 
 def _strata(query_ptr: IntArray, y: FloatArray) -> list[Any]:
-    """Give what queries are sorted by before they are dealt: the last key counts first."""
+    """Return what queries are sorted by before they are dealt: the last key counts first."""
     sizes = np.diff(query_ptr)
     labels = np.asarray(y, dtype=np.float64)
     labelled = ~np.isnan(labels)

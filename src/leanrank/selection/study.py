@@ -47,6 +47,8 @@ class Study:
     stability : object or None
     normalizer : Normalizer or None
         What ``training``, ``validation`` and all models' features have been through.
+    scale_reason : str
+        Why features were normalised, if the data decided.
     not_tried : tuple of str
         Systems that a search had no time for.
     problems : dict of str to str
@@ -69,6 +71,7 @@ class Study:
     history: Sequence[Mapping[str, Any]] | None = None
     stability: Any = None
     normalizer: Any = None
+    scale_reason: str = ""
     not_tried: tuple[str, ...] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False

@@ -19,7 +19,7 @@ PACKAGES = ("lightgbm", "xgboost")
 
 
 def system_names() -> list[str]:
-    """Name all systems there are, installed or not."""
+    """List all systems, installed or not."""
     return [*(name for name, system in SYSTEMS.items() if system.space is not None), *PEERS]
 
 

@@ -8,7 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from leanrank.selection.comparison import SIGNIFICANT, ComparedSet, Row
+from leanrank.metrics.judge import mean_of
+from leanrank.model.provenance import to_json_values
+from leanrank.selection.comparison import SIGNIFICANT, ComparedSet, Outcome, Row
 
 MARK = "°"
 HEADS = {
@@ -21,7 +23,7 @@ milliseconds to score a thousand documents; all are means over the splits."""
 
 
 def head(measure: str) -> str:
-    """Give the head of a column.
+    """Return the head of a column.
 
     >>> head("map"), head("ndcg@10")
     ('MAP', 'NDCG@10')
@@ -30,7 +32,7 @@ def head(measure: str) -> str:
 
 
 def cells(row: Row, measures: Sequence[str]) -> list[str]:
-    """Give the texts of a row, with a mark where it is significantly worse than the best."""
+    """Return the texts of a row, with a mark where it is significantly worse than the best."""
     values = [f"{row.means[m]:.4f}{MARK * is_worse(row, m)}" for m in measures]
     return [
         *values,
@@ -63,6 +65,7 @@ def seconds(value: float) -> str:
 def legend(compared: ComparedSet) -> str:
     """Explain a table."""
     n_splits = len(compared.folds)
+    reasons = [outcome.scaled for outcome in compared.outcomes if outcome.scaled]
     averaged = f"means over {n_splits} splits" if n_splits > 1 else "one split"
     return (
         f"Convention {compared.convention}, {averaged}; parameters by validation "
@@ -70,7 +73,7 @@ def legend(compared: ComparedSet) -> str:
         f"{SIGNIFICANT:g} (paired randomisation test over queries, Holm). Used: features with "
         "a part in the scores; fit: seconds of the chosen fit; search: seconds of the whole search "
         "before it; score: milliseconds for 1,000 documents."
-    )
+    ) + (f" Features were standardised, because {reasons[0]}." if reasons else "")
 
 
 def markdown(compared: Sequence[ComparedSet]) -> str:
@@ -117,7 +120,7 @@ def latex(compared: Sequence[ComparedSet]) -> str:
 
 
 def comma_separated(compared: Sequence[ComparedSet]) -> str:
-    """Write one line a set, system and split, and one with their mean and p-values."""
+    """Write one line per set, system and split, and one with their mean and p-values."""
     measures = list(dict.fromkeys(m for one in compared for m in one.measures))
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -125,46 +128,28 @@ def comma_separated(compared: Sequence[ComparedSet]) -> str:
     tests = [f"p_worse_{m}" for m in measures]
     writer.writerow(["set", "system", "split", *measures, *times, *tests, "parameters"])
     for one in compared:
-        rows = {row.system: row for row in one.rows}
-        for outcome in one.outcomes:
-            if outcome.problem:
+        for o in one.outcomes:
+            if o.problem:
                 continue
-            writer.writerow(
-                [
-                    one.name,
-                    outcome.system,
-                    outcome.fold,
-                    *(repr(_mean(outcome.per_query[m])) for m in measures),
-                    outcome.n_features,
-                    repr(outcome.fit_seconds),
-                    repr(outcome.search_seconds),
-                    repr(outcome.predict_seconds),
-                    outcome.n_trials,
-                    *("" for _ in measures),
-                    "; ".join(f"{k}={v}" for k, v in outcome.parameters.items()),
-                ]
-            )
-        for row in rows.values():
-            writer.writerow(
-                [
-                    one.name,
-                    row.system,
-                    "mean",
-                    *(repr(row.means[m]) for m in measures),
-                    repr(row.n_features),
-                    repr(row.fit_seconds),
-                    repr(row.search_seconds),
-                    repr(row.predict_seconds),
-                    "",
-                    *(repr(row.worse[m]) if m in row.worse else "" for m in measures),
-                    "",
-                ]
-            )
+            means = [repr(mean_of(o.per_query[m])) for m in measures]
+            chosen = "; ".join(f"{k}={v}" for k, v in o.parameters.items())
+            figures = [o.n_features, *map(repr, _times(o)), o.n_trials]
+            none = [""] * len(measures)
+            writer.writerow([one.name, o.system, o.fold, *means, *figures, *none, chosen])
+        for row in one.rows:
+            means = [repr(row.means[m]) for m in measures]
+            figures = [repr(row.n_features), *map(repr, _times(row)), ""]
+            worse = [repr(row.worse[m]) if m in row.worse else "" for m in measures]
+            writer.writerow([one.name, row.system, "mean", *means, *figures, *worse, ""])
     return stream.getvalue()
 
 
+def _times(one: Outcome | Row) -> tuple[float, float, float]:
+    return one.fit_seconds, one.search_seconds, one.predict_seconds
+
+
 def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
-    """Give plain values, ready for JSON."""
+    """Return plain values, ready for JSON."""
     return {
         "sets": [
             {
@@ -186,8 +171,8 @@ def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
                             {
                                 "split": o.fold,
                                 "validation": o.validation,
-                                "parameters": {k: _plain(v) for k, v in o.parameters.items()},
-                                "means": {m: _mean(v) for m, v in o.per_query.items()},
+                                "parameters": to_json_values(o.parameters),
+                                "means": {m: mean_of(v) for m, v in o.per_query.items()},
                                 "features": o.n_features,
                                 "trials": o.n_trials,
                                 "fit_seconds": o.fit_seconds,
@@ -204,15 +189,6 @@ def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
             for one in compared
         ]
     }
-
-
-def _mean(values: Any) -> float:
-    defined = values[values == values]
-    return float(defined.mean()) if len(defined) else float("nan")
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _line(texts: Sequence[str]) -> str:

@@ -242,7 +242,7 @@ def fit_alone(ranker: Any, data: RankingData) -> None:
 
 
 def some_columns(data: RankingData, columns: IntArray) -> RankingData:
-    """Give a data set with some of its features only."""
+    """Return a data set with some of its features only."""
     return data.replace(X=data.X[:, columns], feature_names=None)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.spread import scale_wanted
 from leanrank.errors import InputError
 from leanrank.model.provenance import fingerprint
 from leanrank.rankers.validation import as_data
@@ -26,7 +26,7 @@ def tune(
     training: Any,
     validation: Any = None,
     *,
-    scale: str | None = None,
+    scale: str | None = "auto",
     measure: str = "ndcg@10",
     convention: str = "standard",
     measures: Sequence[str] = ("ndcg@10", "map"),
@@ -52,8 +52,9 @@ def tune(
         :func:`leanrank.data.from_frame` for other names.
     validation : RankingData, data frame or (X, y, qid), optional
         Without it, models are judged by cross-validation over the training queries alone.
-    scale : str, optional
-        A normaliser of features, as ``leanrank train --scale`` takes it. It is fitted without the
+    scale : str, default="auto"
+        A normaliser of features, as ``leanrank train --scale`` takes it; "auto" standardises
+        features whose spreads differ widely, "none" does not scale. It is fitted without the
         queries that judge.
     measure, convention : str
         What to optimise.
@@ -105,7 +106,8 @@ def tune(
     unscaled, held_out = as_data(training, "training"), as_data(validation)
     assert unscaled is not None
     _check(unscaled, held_out, max_features, budget, trials)
-    normalizer = None if scale in (None, "none") else make_normalizer(scale).fit(unscaled)
+    choice = scale_wanted(unscaled, scale)
+    normalizer = None if choice.kind is None else choice.make().fit(unscaled)
     training = unscaled if normalizer is None else normalizer.transform(unscaled)
     validation = held_out
     if normalizer is not None and held_out is not None:
@@ -122,7 +124,7 @@ def tune(
         costs=costs,
         n_jobs=n_jobs,
         unscaled=unscaled,
-        scale=None if normalizer is None else scale,
+        scale=choice.kind,
     )
     default = [name for name, system in SYSTEMS.items() if system.tuning is not None]
     names = default if systems is None else list(systems)
@@ -145,6 +147,7 @@ def tune(
         costs=costs,
         history=search.history,
         normalizer=normalizer,
+        scale_reason=choice.reason,
         not_tried=search.not_tried,
         problems=search.problems,
         interrupted=search.interrupted,

@@ -160,7 +160,7 @@ def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[
 
 
 def best_trial(trials: Iterable[Trial], split: Split, name: str = "the ranker") -> Trial:
-    """Give the trial with the best measure; among equals the sparsest, then the first.
+    """Return the trial with the best measure; among equals the sparsest, then the first.
 
     >>> data = RankingData([[1.0], [2.0]], [0, 1])
     >>> tried = [Trial({"a": 1}, 0.5, 9), Trial({"a": 2}, 0.5, 3), Trial({"a": 3}, np.nan, 0)]
