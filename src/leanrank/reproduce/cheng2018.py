@@ -79,7 +79,7 @@ Part = tuple[RankingData, RankingData, RankingData]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reached:
     """What a system reached on one data set.
 
     Attributes
@@ -104,7 +104,7 @@ class Outcome:
     chosen_by: dict[str, tuple[float, float]]
 
 
-Outcomes = dict[str, dict[str, Outcome]]
+ReachedBySet = dict[str, dict[str, Reached]]
 """By data set and system."""
 
 
@@ -134,7 +134,7 @@ def run(
     systems : sequence of System
         Which rows to fill.
     """
-    outcomes: Outcomes = {}
+    outcomes: ReachedBySet = {}
     missing = []
     for name in reversed(SETS):  # OHSUMED is the smallest
         try:
@@ -177,7 +177,7 @@ def run(
 
 def learn(
     system: System, folds: Sequence[Part], seeds: Sequence[int], executor: Executor
-) -> Outcome:
+) -> Reached:
     """Train a system with all its settings on all folds and seeds, choose and measure."""
     used = seeds if system.seeded else seeds[:1]
     spaces = [_space(system, train) for train, _, _ in folds]
@@ -196,7 +196,7 @@ def learn(
         n_models = sum(map(len, found.values()))
         n_unusable = sum(np.isnan(t.value) for trials in found.values() for t in trials)
         if any(all(np.isnan(t.value) for t in trials) for trials in found.values()):
-            return Outcome({}, np.zeros(0), np.nan, n_models, n_unusable, {})
+            return Reached({}, np.zeros(0), np.nan, n_models, n_unusable, {})
         by_choice = {
             by: [[_chosen(spaces[at], found[seed, at], folds[at], by) for at in range(len(folds))]
                  for seed in used]
@@ -204,7 +204,7 @@ def learn(
         }  # fmt: skip
     best = by_choice[CHOOSE_BY]
     names = (*MEASURES, STRICT)
-    return Outcome(
+    return Reached(
         measures={m: np.array([np.mean([c.measures[m] for c in row]) for row in best])
                   for m in names},
         sparsity=np.array([np.mean([c.share for c in row]) for row in best]),
@@ -220,7 +220,7 @@ def learn(
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _TestFigures:
     measures: dict[str, float]
     share: float
     seconds: float
@@ -246,7 +246,7 @@ def _trials(space: Space, more: Mapping[str, Any], split: Split) -> list[Trial]:
     return found
 
 
-def _chosen(space: Space, trials: list[Trial], part: Part, by: tuple[str, ...]) -> _Chosen:
+def _chosen(space: Space, trials: list[Trial], part: Part, by: tuple[str, ...]) -> _TestFigures:
     """Fit the model that validation prefers, and measure it on the test part."""
     train, vali, test = part
     worth = Judge(by).worth([np.mean([t.values[m] for m in by]) for t in trials])
@@ -261,14 +261,14 @@ def _chosen(space: Space, trials: list[Trial], part: Part, by: tuple[str, ...]) 
     if test.levels[-1] >= 2:
         strict = evaluate(test, scores, measures="map", convention=CONVENTION, rel=2.0)["map"]
     share = count_features(ranker) / train.n_features
-    return _Chosen({**means, STRICT: strict}, share, seconds)
+    return _TestFigures({**means, STRICT: strict}, share, seconds)
 
 
-def _mean(rows: list[list[_Chosen]], measure: str) -> float:
+def _mean(rows: list[list[_TestFigures]], measure: str) -> float:
     return float(np.mean([np.mean([c.measures[measure] for c in row]) for row in rows]))
 
 
-def _summary(outcomes: Outcomes) -> str:
+def _summary(outcomes: ReachedBySet) -> str:
     """Say what the two ways of MinBatSRank reach on each set."""
     return " ".join(
         f"{label} on {name}: MAP {found[label].measures['map'].mean():.4f}, NDCG@10 "
@@ -284,7 +284,7 @@ def _accuracy(
     name: str,
     printed: Mapping[str, list[str]],
     systems: Sequence[System],
-    found: Mapping[str, Outcome],
+    found: Mapping[str, Reached],
 ) -> ComparedTable:
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for system in systems:
@@ -308,7 +308,7 @@ def _number(value: float, sign: str = "") -> str | None:
     return None if np.isnan(value) else f"{sign}{value:.4f}"
 
 
-def _sparsity(outcome: Outcome) -> str:
+def _sparsity(outcome: Reached) -> str:
     text = f"{outcome.sparsity.mean():.4f}"
     return text if len(outcome.sparsity) == 1 else f"{text} ±{outcome.sparsity.std(ddof=1):.2f}"
 
@@ -317,8 +317,8 @@ def _by_set(
     title: str,
     printed: Mapping[str, list[str]],
     systems: Sequence[System],
-    outcomes: Outcomes,
-    ours: Callable[[Outcome], str],
+    outcomes: ReachedBySet,
+    ours: Callable[[Reached], str],
 ) -> ComparedTable:
     rows = []
     for system in systems:
@@ -332,7 +332,7 @@ def _by_set(
     return ComparedTable(title, SETS, tuple(rows))
 
 
-def _figures(name: str, found: Mapping[str, Outcome]) -> dict[str, Plot]:
+def _figures(name: str, found: Mapping[str, Reached]) -> dict[str, Plot]:
     """Draw NDCG@1..10 beside dense rankers, and beside uniform rates."""
     plots = {}
     for number, (others, systems) in enumerate(FIGURES.items(), 1):
@@ -355,7 +355,7 @@ def _figures(name: str, found: Mapping[str, Outcome]) -> dict[str, Plot]:
 
 
 def _notes(
-    outcomes: Outcomes, systems: Sequence[System], n_seeds: int, missing: Sequence[str]
+    outcomes: ReachedBySet, systems: Sequence[System], n_seeds: int, missing: Sequence[str]
 ) -> list[str]:
     notes = [
         "Parameters are chosen fold by fold by the mean of MAP and NDCG@10 on the validation part, "

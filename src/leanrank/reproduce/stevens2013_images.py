@@ -20,7 +20,15 @@ from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from leanrank.reproduce import published
 from leanrank.reproduce.report import ComparedTable
-from leanrank.reproduce.stevens2013_topics import MEASURES, SEED, Parts, cells, cut, measure, pamir
+from leanrank.reproduce.stevens2013_topics import (
+    MEASURES,
+    SEED,
+    TopicSplit,
+    cells,
+    cut,
+    measure,
+    pamir,
+)
 
 MARGIN_SCALES = (0.01, 0.03, 0.1, 0.3)
 """Of which validation chooses one; counts of clicks reach dozens."""
@@ -113,7 +121,7 @@ def _three_valued(counts: Matrix) -> Matrix:
 
 
 def _fit(
-    parts: Parts,
+    parts: TopicSplit,
     levels: Callable[[Matrix], Matrix],
     setting: dict[str, Any],
     n_jobs: int | None,
@@ -126,7 +134,7 @@ def _fit(
     return ranker.coef_.toarray(), ranker.evaluate(*held_out, measures=["map"]).means["map"]
 
 
-def _margin(parts: Parts, n_jobs: int | None) -> FloatArray:
+def _margin(parts: TopicSplit, n_jobs: int | None) -> FloatArray:
     fits = [
         _fit(parts, lambda counts: counts, {"margin": "scaled", "margin_scale": s}, n_jobs)
         for s in MARGIN_SCALES

@@ -30,7 +30,7 @@ from leanrank.reproduce.report import ComparedTable
 from leanrank.reproduce.stevens2013_topics import (
     AGGRESSIVENESS,
     MEASURES,
-    Parts,
+    TopicSplit,
     cells,
     cut,
     measure,
@@ -89,7 +89,7 @@ def text_table(
     ]
 
 
-def _domination(parts: Parts, n_jobs: int | None) -> tuple[FloatArray, float]:
+def _domination(parts: TopicSplit, n_jobs: int | None) -> tuple[FloatArray, float]:
     ranker = TopicRanker(DominationRanker(tol=1e-4), n_jobs=n_jobs)
     few = parts.train[1][:, :1]
     TopicRanker(DominationRanker(tol=1e-4), n_alphas=2, n_jobs=n_jobs).fit(
@@ -111,7 +111,7 @@ def l1_logistic(C: float) -> Any:
     return LogisticRegression(solver="liblinear", C=C, random_state=0, **penalty)
 
 
-def _logistic(parts: Parts, n_jobs: int | None) -> tuple[FloatArray, float]:
+def _logistic(parts: TopicSplit, n_jobs: int | None) -> tuple[FloatArray, float]:
     train, vali = (csr_array(part[0]) for part in (parts.train, parts.vali))
     judge = Judge("map")
 

@@ -31,7 +31,7 @@ AGGRESSIVENESS = (0.01, 0.1, 1.0)
 
 
 @dataclass(frozen=True)
-class Parts:
+class TopicSplit:
     """A collection cut at random: half for training, a quarter each for validation and test."""
 
     train: tuple[Matrix, Matrix]
@@ -39,7 +39,7 @@ class Parts:
     test: tuple[Matrix, Matrix]
 
 
-def cut(X: Matrix, Y: Matrix, least: int, seed: int = SEED) -> tuple[Parts, IntArray]:
+def cut(X: Matrix, Y: Matrix, least: int, seed: int = SEED) -> tuple[TopicSplit, IntArray]:
     """Cut a collection, keeping the topics with enough positives in every part; say which.
 
     Parameters
@@ -56,7 +56,7 @@ def cut(X: Matrix, Y: Matrix, least: int, seed: int = SEED) -> tuple[Parts, IntA
     positives = np.array([np.asarray((Y[r] > 0).sum(axis=0)).ravel() for r in rows])
     kept = np.flatnonzero((positives >= least).all(axis=0))
     train, vali, test = ((X[r], Y[r][:, kept]) for r in rows)
-    return Parts(train, vali, test), kept
+    return TopicSplit(train, vali, test), kept
 
 
 def measure(coef: FloatArray, X: Matrix, Y: Matrix) -> dict[str, float]:
@@ -73,7 +73,7 @@ def measure(coef: FloatArray, X: Matrix, Y: Matrix) -> dict[str, float]:
 
 
 def pamir(
-    parts: Parts, levels: Callable[[Matrix], Matrix], n_jobs: int | None
+    parts: TopicSplit, levels: Callable[[Matrix], Matrix], n_jobs: int | None
 ) -> tuple[FloatArray, float]:
     """Fit PAMIR to every topic, its C and its number of passes by average precision on validation
     data; return the weights and the seconds.

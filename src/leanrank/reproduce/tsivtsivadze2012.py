@@ -31,7 +31,7 @@ from leanrank.reproduce.tsivtsivadze2012_protocol import (
     SPD,
     SPD_MV,
     SYSTEMS,
-    Outcome,
+    SplitResult,
     System,
     run_split,
 )
@@ -87,7 +87,7 @@ def run(
             name: str = name,
             convention: str = convention,
             data: RankingData = data,
-        ) -> dict[str, Outcome]:
+        ) -> dict[str, SplitResult]:
             fraction, seed = task
             say(f"{name}, {100 * fraction:g} % labelled, split {seed + 1}")
             systems = SYSTEMS if fraction == FRACTION else CURVE_SYSTEMS
@@ -143,11 +143,11 @@ def paired_test(differences: FloatArray, test_share: float = 3 / 7) -> tuple[flo
     return t, 2.0 * float(stdtr(n - 1, -abs(t)))
 
 
-def _maps(results: list[dict[str, Outcome]], system: System) -> FloatArray:
+def _maps(results: list[dict[str, SplitResult]], system: System) -> FloatArray:
     return np.array([result[system.name].map for result in results if result])
 
 
-def _table(name: str, results: list[dict[str, Outcome]]) -> tuple[ComparedTable, str]:
+def _table(name: str, results: list[dict[str, SplitResult]]) -> tuple[ComparedTable, str]:
     """Compare all systems with SPD and SPD-MV; say which differ."""
     against = {SPD.name: _maps(results, SPD), SPD_MV.name: _maps(results, SPD_MV)}
     rows = []
@@ -180,7 +180,7 @@ def _table(name: str, results: list[dict[str, Outcome]]) -> tuple[ComparedTable,
 
 
 def _curve_table(
-    name: str, results: dict[tuple[float, int], dict[str, Outcome]], splits: int
+    name: str, results: dict[tuple[float, int], dict[str, SplitResult]], splits: int
 ) -> ComparedTable:
     """List the differences to SPD by the share of labels, with their p-values."""
     rows = []
@@ -205,7 +205,9 @@ def _curve_table(
     )
 
 
-def _curve(name: str, results: dict[tuple[float, int], dict[str, Outcome]], splits: int) -> Plot:
+def _curve(
+    name: str, results: dict[tuple[float, int], dict[str, SplitResult]], splits: int
+) -> Plot:
     lines = {}
     shares = [f for f in CURVE if all(results[f, seed] for seed in range(splits))]
     for system in CURVE_SYSTEMS:

@@ -67,7 +67,7 @@ SYSTEMS = (SPD, SPD_MV, *LCRA.values())
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SplitResult:
     """What a system reaches on the test part of one split, and with which (η₀, λ, μ)."""
 
     map: float
@@ -76,7 +76,7 @@ class Outcome:
 
 def run_split(
     data: RankingData, convention: str, fraction: float, seed: int, systems: tuple[System, ...]
-) -> dict[str, Outcome]:
+) -> dict[str, SplitResult]:
     """Split a set at random, and learn and measure the systems.
 
     Parameters
@@ -126,7 +126,7 @@ def run_split(
                 values[at] += _map(w, held_out, convention) / len(parts)
         best = settings[int(np.argmax(np.round(values, 4)))]
         w = _learn(system, best, whole, views, seed)
-        out[system.name] = Outcome(_map(w, test, convention), best)
+        out[system.name] = SplitResult(_map(w, test, convention), best)
     return out
 
 
