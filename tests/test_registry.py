@@ -8,7 +8,7 @@ import pytest
 
 import leanrank
 from leanrank import rankers
-from leanrank.data import load_sample
+from leanrank.data import make_ranking
 from leanrank.rankers.sampling.streaming import can_stream
 from leanrank.registry import SYSTEMS, Fits, Space, System, classes, ranker_names, register
 
@@ -75,7 +75,8 @@ def test_a_new_ranker_is_one_file_and_one_entry(tmp_path, monkeypatch, capsys):
     entry = System("scratch", "Scratch", "scratch_ranker", "Scratch Rank", "me", space, space)
     register(entry)
     try:
-        train, vali, _ = load_sample()
+        data = make_ranking(n_queries=30, n_features=6, random_state=0)
+        train, vali = data.queries[:20], data.queries[20:]
         assert ranker_names()["scratch"] == "Scratch"
         assert rankers.Scratch is rankers.get_ranker("scratch")
         assert "scratch" in system_names()
