@@ -14,6 +14,8 @@ from leanrank import (
     AdaRank,
     DominationRanker,
     GreedyRankRLS,
+    KernelRankRLS,
+    LinearRanker,
     ListNet,
     MinBatSRank,
     NonconvexRankSVM,
@@ -134,6 +136,13 @@ def test_features_by_name_and_by_number(data, kind):
     assert np.array_equal(path.coefs, kind(**listed).path(data, n_alphas=3).coefs)
 
 
+def test_the_open_grid_takes_features_by_name_too(data):
+    factors = {"length": np.inf, "depth": 0}
+    named = LinearRanker(penalty_factors=factors, signs={"age": -1}).fit(data)
+    listed = LinearRanker(penalty_factors=[1, np.inf, 1, 0, 1, 1], signs=[0, 0, -1, 0, 0, 0])
+    assert np.array_equal(named.coef_, listed.fit(data).coef_)
+
+
 def test_features_that_the_data_do_not_have(data):
     with pytest.raises(InputError, match="signs has the feature 'bn25': did you mean 'bm25'"):
         DominationRanker(signs={"bn25": 1}).fit(data)
@@ -178,8 +187,8 @@ def test_anything_as_any_parameter_is_one_sentence_or_a_model(name, data):
 
 def test_the_defaults_of_every_ranker_are_of_their_kinds():
     met = set()
-    for name in RANKERS:
-        for parameter, value in get_ranker(name)().get_params().items():
+    for kind in [LinearRanker, KernelRankRLS, *map(get_ranker, RANKERS)]:
+        for parameter, value in kind().get_params().items():
             met.add(parameter)
             assert parameter not in PARAMETERS or PARAMETERS[parameter].includes(value)
     assert "callback" in met

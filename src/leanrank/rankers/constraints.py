@@ -49,8 +49,8 @@ BY_FEATURE = Kind("one per feature in a list", SEVERAL.includes) | Kind(
 )
 
 _NAMES = (
-    (NUMBER, "C ceiling coef0 degree epsilon l1_ratio margin_scale mu p power_t radius rho tol"),
-    (NUMBER | NOTHING, "budget gamma lipschitz"),
+    (NUMBER, "C ceiling coef0 degree epsilon margin_scale mu p power_t radius rho tol"),
+    (NUMBER | NOTHING, "budget gamma group_ratio l1_ratio lipschitz"),
     (WHOLE, "epochs max_iter n_labeled n_rounds n_steps n_unlabeled rounds top truncate_every"),
     (WHOLE | NOTHING, "batch_pairs candidates max_features max_pairs n_jobs n_thresholds patience"),
     (WHOLE | TEXT, "n_features_to_select"),
@@ -59,7 +59,7 @@ _NAMES = (
     (SWITCH | NOTHING, "average"),
     (SWITCH | WHOLE, "verbose"),
     (TEXT, "bound criterion fitting kernel l1 learning_rate memory normalize"),
-    (TEXT, "penalty rates repeats rule sampling search select_by storage target variant"),
+    (TEXT, "rates repeats rule sampling search select_by storage target variant"),
     (TEXT | CONVENTION, "convention"),
     (TEXT | MEASURE, "measure"),
     (FUNCTION | NOTHING, "callback"),

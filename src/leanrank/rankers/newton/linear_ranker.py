@@ -43,9 +43,9 @@ class LinearRanker(PenalizedRanker):
         For "groups": share of the groups' norms, 0.5 by default; the rest is ℓ1.
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by.
-    penalty_factors : array-like, optional
+    penalty_factors : array-like or dict by feature, optional
         One factor per feature: 0 = always in, inf = never.
-    signs : array-like or int, optional
+    signs : array-like, dict by feature or int, optional
         One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
@@ -133,8 +133,9 @@ class LinearRanker(PenalizedRanker):
         share = 0.0 if penalty == "l2" else 1.0
         if self.l1_ratio is not None:
             share = check_number("l1_ratio", self.l1_ratio, high=1.0)
+        factors, signs = self._per_feature(n_features)
         if penalty != "groups":
-            return ElasticNet.build(alpha, share, n_features, self.penalty_factors, self.signs)
+            return ElasticNet.build(alpha, share, n_features, factors, signs)
         norms = 0.5 if self.group_ratio is None else self.group_ratio
         return GroupPenalty.build(
             alpha,
@@ -142,8 +143,8 @@ class LinearRanker(PenalizedRanker):
             n_features,
             self.groups,
             group_ratio=check_number("group_ratio", norms, high=1.0),
-            factors=self.penalty_factors,
-            signs=self.signs,
+            factors=factors,
+            signs=signs,
         )
 
     def _solve(
