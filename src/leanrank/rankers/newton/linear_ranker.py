@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
@@ -14,6 +15,7 @@ from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.base import check_number
+from leanrank.rankers.constraints import NOTHING, NUMBER, PARAMETERS, TEXT, Kind
 from leanrank.rankers.newton.penalized import Callback, PenalizedRanker, refuse_unused
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
@@ -70,6 +72,12 @@ class LinearRanker(PenalizedRanker):
     >>> 0 < len(used) < 6
     True
     """
+
+    _parameters: ClassVar[Mapping[str, Kind]] = {
+        **PARAMETERS,
+        "l1_ratio": NUMBER | NOTHING,
+        "penalty": TEXT | Kind("a Penalty", lambda value: isinstance(value, Penalty)),
+    }
 
     def __init__(
         self,
