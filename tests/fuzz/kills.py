@@ -21,7 +21,7 @@ from pathlib import Path
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 STREAM = (
-    "train --stream a.txt b.txt -p batch_pairs=4 -p epochs=2 --read chunk_bytes=8000 --every 20"
+    "train --stream a.txt b.txt -p batch_pairs=4 -p epochs=2 --read chunk_bytes=20000 --every 100"
 )
 COMMANDS = {
     "train": "train a.txt --vali b.txt -p alpha=0.01 -m out.json",
