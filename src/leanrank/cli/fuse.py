@@ -206,7 +206,7 @@ def show(found: Fusion) -> None:
     if found.curve:
         console.print()
         points = screen.plain_table(
-            "judged queries", found.measure, "less than all", "95% interval"
+            "judged queries", found.measure, "less that of all", "95% interval"
         )
         for point in found.curve:
             cells = (screen.number(point.mean), *_difference(point.against_all))
