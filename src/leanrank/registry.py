@@ -347,7 +347,10 @@ for _system in (
         "pamir-retrieval", "PAMIRRetriever", ".sampling.pamir_retrieval",
         "PAMIR, retrieval", "Grangier & Bengio 2008",
     ),
-    System("linear", "LinearRanker", ".newton.linear_ranker", "Any loss and penalty", "the one of its parts"),
+    System(
+        "linear", "LinearRanker", ".newton.linear_ranker", "Any loss and penalty",
+        "the one of its parts",
+    ),
     System(
         "topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",
     ),
