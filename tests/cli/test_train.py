@@ -226,3 +226,40 @@ def test_patience_needs_validation_data_unless_the_training_data_will_do(run, fi
     assert "-p patience=3 waits for a better measure on validation data: add --vali" in ran.err
     assert left_behind(files) == []
     assert run("train", "train.txt", "-a", "adarank", "-p", "patience=3", "-m", "m.json").code == 0
+
+
+@pytest.fixture
+def raw_file(files):
+    from leanrank import dump_letor
+
+    data = load_letor("train.txt")
+    dump_letor(data.replace(X=data.X * ([1e5] + [1.0] * (data.n_features - 1))), "raw.txt")
+    return "raw.txt"
+
+
+def test_features_of_different_spread_are_standardised_and_that_is_said(run, raw_file):
+    ran = run("train", raw_file, "-m", "m.json", "-p", "alpha=0.001")
+    assert (ran.code, ran.err) == (0, "")
+    assert "the spread of 'f1' is" in " ".join(ran.out.split())
+    assert load_model("m.json").normalizer["kind"] == "standard"
+    plain = run("train", "train.txt", "-m", "p.json", "-p", "alpha=0.001")
+    assert "spread" not in plain.out
+    assert load_model("p.json").normalizer is None
+
+
+def test_features_that_are_not_to_be_scaled_get_one_warning(run, raw_file):
+    ran = run("train", raw_file, "-m", "m.json", "-a", "rankrls", "--scale", "none")
+    assert ran.code == 0
+    assert ran.err.count("leanrank: warning: the spread of 'f1' is") == 1
+    assert load_model("m.json").normalizer is None
+
+
+def test_an_empty_model_is_not_written_unless_allowed(run, files):
+    words = ("train", "train.txt", "-p", "alpha=1000", "-m", "m.json")
+    ran = run(*words)
+    assert ran.code == 1
+    assert "lower alpha=1000 below alpha_max=" in ran.err
+    assert "m.json was not written: add --allow-empty" in ran.err
+    assert left_behind(files) == []
+    assert run(*words, "--allow-empty").code == 0
+    assert load_model("m.json").n_nonzero == 0

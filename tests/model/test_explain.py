@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from leanrank import DominationRanker, KernelRankRLS, RankBoost, make_ranking
+from leanrank.data import RankingData
 from leanrank.data.normalize import make_normalizer
 from leanrank.errors import InputError, ModelError
 from leanrank.model import BoostedModel, LinearModel
@@ -170,3 +171,16 @@ def test_a_kernel_model_says_why_it_cannot_explain():
     ranker = KernelRankRLS(kernel="rbf").fit(data)
     with pytest.raises(ModelError, match="not linear"):
         ranker.explain(data)
+
+
+def test_why_by_document_ids():
+    data = RankingData([[1.0], [3.0], [2.0]], qid=[0, 0, 1], doc_ids=["a", "b", "b"])
+    explained = LinearModel.from_coef([2.0]).explain(data)
+    assert explained.why("a", 1).scores == explained.why(0, 1).scores == (2.0, 6.0)
+    with pytest.raises(InputError, match="'b' is in several rows"):
+        explained.why("a", "b")
+    for wrong in ("c", 3, 1.5, None):
+        with pytest.raises(InputError, match="document ids, or of the 3 rows"):
+            explained.why("a", wrong)
+    with pytest.raises(InputError, match="there is no row 'a'"):
+        LinearModel.from_coef([2.0]).explain(data.X).why("a", "b")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._numbers import is_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import group_rows
 from leanrank.errors import InputError
@@ -95,11 +96,12 @@ class Explanation:
         ranked: IntArray = inside[np.argsort(-self.scores[inside], kind="stable")]
         return ranked
 
-    def why(self, above: int, below: int) -> Difference:
-        """Say which features put one row above another.
+    def why(self, above: int | str, below: int | str) -> Difference:
+        """Return which features put one document above another, by row or by document id.
 
-        Scores of different queries are not comparable, so both rows must belong to one query.
+        Scores of different queries are not comparable, so both must belong to one query.
         """
+        above, below = self._row(above), self._row(below)
         query = self._query_of(above)
         if query != self._query_of(below):
             raise InputError(
@@ -193,11 +195,21 @@ class Explanation:
             hidden.append(_count(len(self.query_ids) - 1, "query", "queries"))
         return [*lines, f"  … and {', '.join(hidden)} more"] if hidden else lines
 
-    def _query_of(self, row: int) -> int:
-        if not 0 <= row < len(self):
+    def _row(self, document: Any) -> int:
+        if is_whole(document) and 0 <= document < len(self):
+            return int(document)
+        ids = [] if self.doc_ids is None else list(map(str, self.doc_ids))
+        if not isinstance(document, str) or document not in ids:
+            known = "" if self.doc_ids is None else "document ids, or "
             raise InputError(
-                f"there is no row {row}: give two of the {len(self)} rows, counted from 0"
+                f"there is no row {document!r}: give two {known}of the {len(self)} rows, counted "
+                "from 0"
             )
+        if ids.count(document) > 1:
+            raise InputError(f"the document {document!r} is in several rows: give the row")
+        return ids.index(document)
+
+    def _query_of(self, row: int) -> int:
         place = int(np.flatnonzero(self.rows == row)[0])
         return int(np.searchsorted(self.query_ptr, place, side="right")) - 1
 
