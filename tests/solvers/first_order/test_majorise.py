@@ -134,7 +134,7 @@ def test_an_empty_model_stays_empty():
 
 
 def test_a_convex_penalty_is_refused_by_name():
-    with pytest.raises(InputError, match=r"'majorise' needs .*majorant.* of 'elastic net'"):
+    with pytest.raises(InputError, match=r"'majorise' needs majorant of the penalty 'elastic net'"):
         solve_majorise(problem_of(), ElasticNet.build(0.1, 1.0, 12))
 
 
