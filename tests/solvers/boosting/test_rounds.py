@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
@@ -115,17 +114,6 @@ def test_an_offset_is_where_the_scores_start():
     for mine, theirs in zip(rest, plain[1:], strict=True):
         assert mine.cut[1:] == theirs.cut[1:]
         assert mine.value == pytest.approx(theirs.value)
-
-
-def test_a_loss_without_what_is_needed():
-    class Silent:
-        name = "silent"
-
-    X, y, ptr = problem(0)
-    plan = ExponentialLoss().prepare(Labels(y=y, query_ptr=ptr))
-    columns = ThresholdColumns(X, None, SerialExecutor())
-    with pytest.raises(InputError, match="'boosting' needs evaluate of 'silent'"):
-        next(boost(columns, Silent(), plan, SerialExecutor(), 3))
 
 
 def test_weights():

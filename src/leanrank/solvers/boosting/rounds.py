@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._part import require
 from leanrank._typing import FloatArray
 from leanrank.execution import Executor, add_up, query_ranges
 from leanrank.losses.base import Plan
@@ -56,12 +55,10 @@ def boost(
     ----------
     columns : ThresholdColumns
     loss : Loss
-        Offers ``evaluate``.
     plan : Plan
     executor : Executor
     n_rounds : int
     """
-    require(loss, "boosting", "evaluate")
     scores = np.zeros(plan.n_rows) if plan.offset is None else -plan.offset
     evaluate = _evaluator(loss, plan, executor)
     value, gradient = evaluate(scores)
