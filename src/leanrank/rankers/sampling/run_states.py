@@ -15,7 +15,8 @@ import numpy as np
 
 from leanrank.losses.pair_slopes import PAIR_LOSSES
 
-_MOST = 2**62
+_MOST = 2**53
+_LARGEST = 1.7e308
 _MOST_PAIRS = 2**24  # of one step, which are held in memory
 
 Sizes = dict[str, int]
@@ -90,8 +91,8 @@ def _count(low: int = 0, high: int = _MOST) -> Check:
 
 def _number(low: float = -math.inf, *, infinite: bool = False) -> Check:
     def check(value: Any, where: str, _: Sizes) -> None:
-        real = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if not real or not value >= low or not (infinite or abs(value) <= 1.7e308):
+        # a whole number in its place would have kernels compiled anew for its type
+        if not isinstance(value, float) or not low <= value <= (math.inf if infinite else _LARGEST):
             raise ValueError(f"{where} is not a number of its range")
 
     return check
@@ -200,7 +201,7 @@ _FTRL, _PAIRS, _VIEWS, _SCALED = (
     f"leanrank.solvers.sampling.{name}"
     for name in ("ftrl", "pair_descent", "coregularised", "_scaled_weights")
 )
-_RUN = {"steps": _count(), "documents": _count(), "epoch": _count(), "seed": _count(high=2**64)}
+_RUN = {"steps": _count(), "documents": _count(), "epoch": _count(), "seed": _count(high=2**31)}
 _VECTOR = _array(np.float64, "features")
 _PAIR_STATE = {
     "weights_": _record("ScaledWeights"),
@@ -232,7 +233,7 @@ RECORDS: dict[str, tuple[str, dict[str, Check]]] = {
             **dict.fromkeys(("eta0", "power", "l2", "l1"), _number(0)),
             **dict.fromkeys(("passive_aggressive", "project"), _flag),
             **dict.fromkeys(("largest", "ceiling"), _number(0, infinite=True)),
-            "every": _count(1),
+            "every": _count(1, 2**62),
         },
     ),
     "PairState": (_PAIRS, _PAIR_STATE),
