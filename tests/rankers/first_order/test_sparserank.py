@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -94,6 +95,16 @@ def test_a_run_that_cannot_go_on_says_why(data):
 def test_a_short_run_says_so(data):
     with pytest.warns(ConvergenceWarning, match="SparseRank stopped after 10"):
         SparseRank(1e-4, solver="proximal", max_iter=10).fit(data)
+
+
+def test_steps_that_lead_nowhere_are_bounded():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(13, 5)), rng.integers(0, 3, 13).astype(float)
+    X[:, 0] += 1e13  # a Hessian of a sparse matrix keeps no digit of the spread
+    with pytest.warns(ConvergenceWarning, match="hardly lower the objective"):
+        ranker = SparseRank().fit(csr_array(X), y)
+    assert ranker.n_iter_ <= 100
+    assert np.isfinite(ranker.coef_).all()
 
 
 def test_it_has_a_name():

@@ -168,7 +168,7 @@ class PenalizedRanker(ProblemRanker):
                 )
             remedy = "raise max_iter or tol"
             if solution.n_iter < self.max_iter:
-                remedy = "no further step lowers the objective in double precision, raise tol"
+                remedy = "further steps hardly lower the objective in double precision, raise tol"
             warnings.warn(
                 f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
                 f"above tol={self.tol:g}: {remedy}, or bring features to one scale",

@@ -53,6 +53,10 @@ class Newton(Solver):
         What a sparse Hessian may drop while the relative gap is above ``far``, and after.
     sample_per_feature : int
         Sample size per feature for rough Hessians on long lists.
+    patience, least_progress : int, float
+        The solver ends, without having converged, once the objective has not fallen by that share
+        of the gap for that many iterations: with next to no digits left in a Hessian, steps would
+        stay tiny for ever. Hard problems (1e-6·alpha_max) fall by a tenth of it or more.
     """
 
     descent: float = 0.4
@@ -66,6 +70,8 @@ class Newton(Solver):
     dropped_far: float = 1e-2
     dropped_near: float = 1e-3
     sample_per_feature: int = 100
+    patience: int = 30
+    least_progress: float = 1e-3
 
     name: ClassVar[str] = "newton"
     loss_needs: ClassVar[tuple[str, ...]] = ("smooth", "dual")
@@ -79,6 +85,7 @@ class Newton(Solver):
         free_scale = problem.gradient_scale()
         history = []
         strength = np.inf
+        improved, best = 1, np.inf  # the iteration of the last real progress, the objective there
         working = _WorkingSet(self, problem, np.flatnonzero(state.w))
         for n_iter in range(1, self.max_iter + 1):
             c = problem.gradient(penalty.stays_zero)
@@ -100,7 +107,10 @@ class Newton(Solver):
             converged = room <= self.tol * objective and free_residual <= self.tol
             # where the least objective is zero there is nothing that a gap could be relative to
             converged = converged or objective <= self.tol**2 * problem.value_at_zero
-            if converged or n_iter == self.max_iter:
+            least = self.least_progress * max(room, self.tol * objective)
+            if strength > 1.0 or objective <= best - least:
+                improved, best = n_iter, objective
+            if converged or n_iter == self.max_iter or n_iter - improved >= self.patience:
                 break
             strength = self._strength(strength, penalty, c, state.w)
             stage = penalty if strength == 1.0 else penalty.times(strength)
