@@ -211,7 +211,7 @@ def _create(target: Path) -> tuple[int, str | None]:
 
 
 def _publish(handle: int, name: str | None, target: Path) -> None:
-    """Give a file that is whole its name, and the mode of the one that it replaces."""
+    """Rename a complete file into place, with the mode of the file that it replaces."""
     os.fsync(handle)
     os.fchmod(handle, _default_mode(target))
     if name is not None:

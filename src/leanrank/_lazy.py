@@ -11,7 +11,7 @@ from typing import Any
 def attach(
     package: str, names: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Give ``__getattr__``, ``__dir__`` and ``__all__`` for a package.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package.
 
     ``names`` maps each public name to the module that defines it; a name that equals the last part
     of its module is that module itself.

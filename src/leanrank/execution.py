@@ -59,7 +59,7 @@ class ThreadExecutor:
 
 
 def make_executor(n_jobs: int | None) -> Executor:
-    """Give the executor for scikit-learn's ``n_jobs`` (None is 1, -1 is every core).
+    """Return the executor for scikit-learn's ``n_jobs`` (None is 1, -1 is every core).
 
     >>> make_executor(2).map(abs, [-3, 2, -1])
     [3, 2, 1]

@@ -1,4 +1,4 @@
-"""The command line: one command a file. Heavy imports wait inside the commands."""
+"""The command line: one command per file. Heavy imports wait inside the commands."""
 
 from leanrank.cli.entry import main
 

@@ -234,7 +234,7 @@ def _ideal_depth(table: IntArray) -> int:
 
 @kernel
 def _tie_state(ranked: IntArray, n: int, starts: IntArray, n_groups: int) -> int:
-    """Tell whether at least half of the documents, of several levels, share the highest score."""
+    """Return whether at least half of the documents, of several levels, share the highest score."""
     several = False
     for i in range(1, n):
         several |= ranked[i] != ranked[0]

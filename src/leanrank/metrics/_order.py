@@ -205,7 +205,7 @@ def ideal_codes(
 ) -> None:
     """Write the ``depth`` highest codes, from high to low: by counting unless levels are many.
 
-    ``spare`` holds at least 64 numbers and one a document.
+    ``spare`` holds at least 64 numbers and one per document.
     """
     n = len(codes)
     if n_levels > 64 and n_levels > n:

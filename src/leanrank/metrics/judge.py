@@ -108,7 +108,7 @@ def mean_of(values: FloatArray) -> float:
 
 
 def ranks_something(scores: Any, data: RankingData) -> bool:
-    """Tell whether scores are finite and differ within some query.
+    """Return whether scores are finite and differ within some query.
 
     A measure can credit scores that rank nothing with the order of the file.
     """
@@ -136,7 +136,7 @@ def best_of(worth: Any, sizes: Any = None) -> int:
 
 
 def as_good_as(worth: FloatArray, best: int, n_independent: int | None = None) -> BoolArray:
-    """Tell which models fall short of the best by at most one standard error.
+    """Return which models fall short of the best by at most one standard error.
 
     Parameters
     ----------

@@ -132,7 +132,7 @@ class Model:
         return rank_within_queries(scores, X.qid if isinstance(X, RankingData) else qid)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the document that :meth:`save` writes."""
+        """Return the document that :meth:`save` writes."""
         names = self.feature_names
         return {
             "format": "leanrank-model",
@@ -182,7 +182,7 @@ class Model:
         return model
 
     def replace(self, **changes: Any) -> Self:
-        """Give a copy in which some fields differ."""
+        """Return a copy in which some fields differ."""
         changed: Self = replace(self, **changes)  # type: ignore[type-var]
         return changed
 
@@ -222,7 +222,7 @@ class Model:
         return head
 
     def _own_parts(self) -> dict[str, Any]:
-        """Give the part of the document that only this kind of model has."""
+        """Return the part of the document that only this kind of model has."""
         raise NotImplementedError
 
     @classmethod
@@ -237,7 +237,7 @@ class Model:
         raise NotImplementedError
 
     def _contributions(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
-        """Give what each of ``indices`` adds to the score of each row."""
+        """Return what each of ``indices`` adds to the score of each row."""
         raise NotImplementedError
 
     def _prepared(self, X: Any, qid: Any) -> tuple[Matrix, IntArray | None, Any]:
@@ -287,7 +287,7 @@ class Model:
         return dict(zip(names, ordered, strict=True))
 
     def _refuse(self, row: int, matrix: Matrix, columns: IntArray | None) -> NoReturn:
-        """Say which feature made the score of a row unusable."""
+        """Name the feature that made the score of a row unusable."""
         features = matrix[[row]] if columns is None else matrix[[row]][:, columns]
         values = (features if isinstance(features, np.ndarray) else features.toarray())[0]
         for at, value in zip(self.indices.tolist(), values.tolist(), strict=True):

@@ -85,7 +85,7 @@ class BoostedModel(Model):
 
     @property
     def importances(self) -> FloatArray:
-        """One number a feature: the magnitudes of its weak rankers' values, added up."""
+        """One number per feature: the sum of its weak rankers' absolute values."""
         sums = np.bincount(self.features, np.abs(self.values), self.n_features)
         return sums.astype(np.float64, copy=False)
 
@@ -113,7 +113,7 @@ class BoostedModel(Model):
     def _steps(
         self, matrix: Matrix, columns: IntArray | None
     ) -> Iterator[tuple[slice, int, FloatArray]]:
-        """Give for blocks of rows what each feature used adds to their scores."""
+        """Return, for blocks of rows, what each used feature adds to their scores."""
         places = np.arange(len(self.indices)) if columns is None else columns
         steps = [_Steps.of(self, feature) for feature in self.indices.tolist()]
         for r0, r1 in row_blocks(matrix.shape[0]):

@@ -60,7 +60,7 @@ class Table:
         return cls(None, data.n_features, matrix=data.X)
 
     def take(self, model: Named, wanted: IntArray) -> tuple[Matrix, IntArray | None]:
-        """Give a matrix and the columns in it that are the model's features ``wanted``, in order.
+        """Return a matrix and the columns in it that are the model's features ``wanted``, in order.
 
         None stands for all columns as they are. A feature that the data lack but that has no weight
         is a column of zeros: nothing depends on it.

@@ -91,7 +91,7 @@ class Explanation:
         return len(self.scores)
 
     def ranked(self, query: int = 0) -> IntArray:
-        """Give the rows of a query by its position, best first; ties keep the order of the rows."""
+        """Return the rows of the query at a position, best first; ties keep the row order."""
         inside = self.rows[self.query_ptr[query] : self.query_ptr[query + 1]]
         ranked: IntArray = inside[np.argsort(-self.scores[inside], kind="stable")]
         return ranked
@@ -141,7 +141,7 @@ class Explanation:
         return shares
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values, ready for JSON: documents best first within their query."""
+        """Return plain values, ready for JSON: documents best first within their query."""
         documents = []
         for query, name in enumerate(self.query_ids.tolist()):
             for rank, row in enumerate(self.ranked(query).tolist(), 1):

@@ -148,7 +148,7 @@ class Field:
 
 
 def describe(value: Any) -> str:
-    """Say in a few words what a value is.
+    """Describe a value in a few words.
 
     >>> describe([1, 2]), describe("x" * 100), describe(None)
     ('a list', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'", 'null')
@@ -177,7 +177,7 @@ def shorten(value: str | float) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Tell whether text has no lone surrogates."""
+    """Return whether text has no lone surrogates."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -79,14 +79,14 @@ class LinearModel(Model):
         normalizer: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> LinearModel:
-        """Make a model from one weight a feature; zeros are left out.
+        """Make a model from one weight per feature; zeros are left out.
 
         >>> LinearModel.from_coef([0.0, 1.5]).weights
         {1: 1.5}
         """
         dense = np.asarray(coef, dtype=np.float64)
         if dense.ndim != 1:
-            raise ModelError(f"coef has {dense.ndim} dimensions: give one weight a feature")
+            raise ModelError(f"coef has {dense.ndim} dimensions: give one weight per feature")
         indices = np.flatnonzero(dense)
         return cls(
             n_features=len(dense),
@@ -99,7 +99,7 @@ class LinearModel(Model):
 
     @property
     def coef(self) -> FloatArray:
-        """One weight a feature, zeros included."""
+        """One weight per feature, zeros included."""
         dense = np.zeros(self.n_features)
         dense[self.indices] = self.values
         return dense

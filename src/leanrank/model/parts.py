@@ -30,7 +30,7 @@ def read_names(root: Field, n_features: int) -> tuple[str, ...] | None:
 
 
 def feature_reader(n_features: int, names: tuple[str, ...] | None) -> Callable[[Field], int]:
-    """Give a function that reads which feature is meant: by name if there are names, else index."""
+    """Return a function that reads a feature: by name if there are names, else by index."""
     if names is None:
         return lambda feature: feature.integer(0, n_features - 1)
     known = {name: at for at, name in enumerate(names)}

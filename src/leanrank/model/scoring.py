@@ -12,7 +12,7 @@ from leanrank.execution import row_blocks
 
 
 def weighted_sums(X: Matrix, weights: FloatArray, columns: IntArray | None = None) -> FloatArray:
-    """Give X[:, columns] @ weights in float64, each row by itself.
+    """Return X[:, columns] @ weights in float64, each row by itself.
 
     BLAS may add the same row differently depending on where it stands, so that equal documents get
     unequal scores; ``einsum`` and SciPy's CSR product do not.
@@ -36,7 +36,7 @@ def weighted_sums(X: Matrix, weights: FloatArray, columns: IntArray | None = Non
 
 
 def rank_within_queries(scores: FloatArray, qid: Any) -> IntArray:
-    """Give each document its place in its query, from 1; ties keep the order of the rows.
+    """Return the rank of each document in its query, from 1; ties keep the order of the rows.
 
     >>> rank_within_queries(np.array([0.1, 0.9, 0.5]), ["a", "b", "a"]).tolist()
     [2, 1, 1]

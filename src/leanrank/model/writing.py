@@ -58,7 +58,7 @@ def write_document(document: Mapping[str, Any], path: str | os.PathLike[str]) ->
 
 
 def layout(document: Mapping[str, Any]) -> str:
-    """Lay a document out: one weight a line, one provenance entry a line.
+    """Lay a document out: one weight per line, one provenance entry per line.
 
     >>> print(layout({"kind": "linear", "weights": [{"feature": 1, "value": 0.1}]}), end="")
     {

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def theme(*, dark: bool = False) -> dict[str, Any]:
-    """Give the colours and type of all charts, as a Vega-Lite configuration.
+    """Return the colours and fonts of all charts, as a Vega-Lite configuration.
 
     One accent for the matter at hand, a second colour for what works against it, grey for context.
     """

@@ -30,7 +30,7 @@ _DOCUMENTS = 20_000  # enough to know the variance of a score
 
 
 def front_models(study: Study | Iterable[Candidate], measure: str | None = None) -> list[Candidate]:
-    """Give the front, fewest features first, and with it the chosen model of a study."""
+    """Return the front, fewest features first, and the chosen model of a study."""
     if not isinstance(study, Study):
         if measure is None:
             raise InputError("a list of candidates does not say by what to judge: give measure=")
@@ -50,7 +50,7 @@ def front_rows(
     measure: str | None = None,
     models: Sequence[Candidate] | None = None,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int, str]:
-    """Give the points, the baselines, the place of the chosen model and what is measured."""
+    """Return the points, the baselines, the position of the chosen model and the measure."""
     if not isinstance(study, Study):
         study = list(study)
     name = measure or (study.measure if isinstance(study, Study) else "")
@@ -94,7 +94,7 @@ def front_rows(
 def path_rows(
     path: Path, feature_names: Sequence[str] | None, most: int = 8, limit: int = 40
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Give the points of each line, and where its name stands; at most ``limit`` lines."""
+    """Return the points of each line and the position of its name; at most ``limit`` lines."""
     usable = path.alphas > 0
     alphas, coefs = path.alphas[usable], path.coefs[usable]
     reach = np.abs(coefs).max(axis=0, initial=0.0)
@@ -157,7 +157,7 @@ def feature_title(feature: int, names: Sequence[str] | None) -> str:
 def history_rows(
     history: Sequence[Mapping[str, Any]], measures: Sequence[str] | None = None
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Give what the horizontal axis counts, and the points of a learning curve."""
+    """Return what the horizontal axis counts, and the points of a learning curve."""
     entries = [dict(entry) for entry in history]
     if not entries:
         raise InputError("the history is empty: there is no curve to draw")
@@ -182,12 +182,12 @@ def history_rows(
 def query_rows(
     values: Any, baseline: Any, query_ids: Any = None, measure: str = "ndcg@10"
 ) -> list[dict[str, Any]]:
-    """Give each query's difference, the largest win first; undefined ones are left out."""
+    """Return each query's difference, the largest win first; undefined ones are left out."""
     first, second = (np.asarray(v, dtype=np.float64) for v in (values, baseline))
     if first.shape != second.shape or first.ndim != 1:
         raise InputError(
-            f"values has shape {first.shape} and baseline {second.shape}: give one value a query, "
-            "of the same queries"
+            f"values has shape {first.shape} and baseline {second.shape}: give one value "
+            "per query, of the same queries"
         )
     ids = np.arange(len(first)) if query_ids is None else np.asarray(query_ids)
     gains = better_sign(measure) * (first - second)

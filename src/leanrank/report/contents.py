@@ -99,7 +99,7 @@ def report_contents(
 
 
 def _shown_models(study: Study) -> list[Candidate]:
-    """Give the front, thinned out if it is long, with the chosen model among it."""
+    """Return the front, thinned out if it is long, with the chosen model among it."""
     models = front_models(study)
     if len(models) <= MOST_MODELS:
         return models
@@ -145,7 +145,7 @@ def _model_entry(
 
 
 def _headline(values: Mapping[str, FloatArray]) -> dict[str, list[float | None]]:
-    """Give the mean of each measure and its interval."""
+    """Return the mean of each measure and its interval."""
     return {
         name: figures(mean_of(each), bootstrap_interval(each))
         for name, each in values.items()
@@ -154,7 +154,7 @@ def _headline(values: Mapping[str, FloatArray]) -> dict[str, list[float | None]]
 
 
 def _judged(study: Study) -> str:
-    """Say on which queries the front is judged."""
+    """Describe the queries on which the front is judged."""
     n_validation = counted(study.validation.n_queries, "query", "queries")
     if study.measure in study.chosen.training_values:
         n_training = counted(study.training.n_queries, "training query", "training queries")
@@ -208,7 +208,7 @@ def _data_summary(study: Study, test: RankingData | None) -> list[dict[str, Any]
 
 
 def _stability(study: Study) -> dict[str, Any] | None:
-    """Say in short what a stability result found, as far as it says so."""
+    """Summarise a stability result, as far as it has a summary."""
     result = study.stability
     if result is None:
         return None
@@ -272,7 +272,7 @@ def _charts(
 
 
 def _spec(chart: Any) -> dict[str, Any]:
-    """Give a chart without colours: the page sets those, light or dark."""
+    """Return a chart without colours: the page sets those, light or dark."""
     spec = dict(chart.to_dict())
     spec.pop("config", None)
     return spec

@@ -224,7 +224,7 @@ def _correlations(data: RankingData) -> FloatArray:
 
 
 def _inner_squares(data: RankingData) -> FloatArray:
-    """Give the sum of squares of each feature around its query's mean."""
+    """Return the sum of squares of each feature around its query's mean."""
     X, sizes = data.X, np.diff(data.query_ptr)
     if data.is_sparse:
         from scipy.sparse import csr_array
@@ -244,7 +244,7 @@ def _inner_squares(data: RankingData) -> FloatArray:
 
 
 def _still_features(data: RankingData) -> BoolArray:
-    """Tell which features have one value within every query."""
+    """Return which features have one value within every query."""
     starts = data.query_ptr[:-1][np.diff(data.query_ptr) > 0]
     if not len(starts):
         return np.zeros(data.n_features, dtype=bool)

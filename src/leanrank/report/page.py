@@ -59,7 +59,7 @@ def embed_json(value: Any) -> str:
 
 @lru_cache(maxsize=1)
 def chart_library() -> str:
-    """Give Vega and Vega-Lite as one script, of the version that Altair writes for."""
+    """Return Vega and Vega-Lite as one script, in the version that Altair writes for."""
     try:
         import vl_convert
     except ImportError as error:

@@ -17,7 +17,7 @@ MOST_PATHS = 6
 
 
 def find_paths(study: Study) -> dict[str, Path]:
-    """Give paths by a name for people.
+    """Return paths by their display name.
 
     Where a study brings none, linear candidates of one algorithm that differ in alpha only are put
     together; the longest ones are kept.
@@ -36,7 +36,7 @@ def find_paths(study: Study) -> dict[str, Path]:
 
 
 def path_of(one: Candidate, paths: Mapping[str, Path]) -> str | None:
-    """Give the name of the path that a candidate lies on."""
+    """Return the name of the path that a candidate lies on."""
     alpha = one.parameters.get("alpha") if _is_plain(one) else None
     for name in (_name(one), one.algorithm):
         path = paths.get(name)
@@ -46,7 +46,7 @@ def path_of(one: Candidate, paths: Mapping[str, Path]) -> str | None:
 
 
 def _is_plain(one: Candidate) -> bool:
-    """Tell whether a candidate is what its parameters alone give; others, fitted to some of the
+    """Return whether a candidate is determined by its parameters. Others, fitted to some of the
     features only, have a name of their own.
     """
     return one.name == describe(one.algorithm, one.parameters)

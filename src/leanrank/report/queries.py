@@ -31,7 +31,7 @@ def query_details(
     queries: IntArray,
     baselines: Mapping[str, Mapping[str, FloatArray]],
 ) -> dict[str, Any]:
-    """Give the documents of some queries, their features, and how each model scores and ranks them.
+    """Return the documents of some queries, their features, and each model's scores and ranks.
 
     A model's contributions are computed on the page, from feature values and weights: they would be
     too many to write down. Its order of the documents is written down, since rounded values might
@@ -104,7 +104,7 @@ def _most_telling(
 
 
 def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
-    """Give the first documents of each query, best first."""
+    """Return the first documents of each query, best first."""
     starts, stops = query_ptr[:-1].tolist(), query_ptr[1:].tolist()
     return [
         np.argsort(-scores[start:stop], kind="stable")[:TOP]
@@ -113,7 +113,7 @@ def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
 
 
 def _feature_values(model: Model, data: RankingData, columns: IntArray) -> FloatArray:
-    """Give features as a model sees them, after its normaliser."""
+    """Return features as a model sees them, after its normaliser."""
     probe = LinearModel(
         n_features=model.n_features,
         indices=columns,
@@ -126,7 +126,7 @@ def _feature_values(model: Model, data: RankingData, columns: IntArray) -> Float
 
 
 def _scoring(model: Model, union: IntArray) -> list[list[Any]]:
-    """Give what a model adds for each feature: a weight, or steps with what they add up to."""
+    """Return what a model adds per feature: a weight, or steps with what they add up to."""
     if isinstance(model, BoostedModel):
         return [
             [int(np.searchsorted(union, feature)), *_steps(model, feature)]

@@ -156,7 +156,7 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
 
 
 def as_seen_by(model: Model, data: RankingData) -> RankingData:
-    """Give data after the normaliser of a model, if it has one."""
+    """Return data after a model's normaliser, if it has one."""
     if model.normalizer is None:
         return data
     from leanrank.data.normalize import normalizer_from_dict
@@ -228,7 +228,7 @@ def _arguments(method: Any) -> Sequence[str]:
 
 
 def _about_the_same(first: IntArray, second: IntArray) -> bool:
-    """Tell whether two models share most of their features; solvers differ in the last ones."""
+    """Return whether two models share most of their features; solvers differ in the last ones."""
     return len(np.intersect1d(first, second)) >= 0.8 * len(np.union1d(first, second))
 
 
@@ -244,7 +244,7 @@ def _check_names(model: Model, data: RankingData) -> None:
 
 
 def _telling(algorithm: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the parameters that are not as they are by default, and the strength."""
+    """Return the parameters that differ from their defaults, and the strength."""
     system = classes().get(algorithm)
     usual = {} if system is None else system.load()().get_params()
     strengths = ("alpha", "radius", "n_features_to_select")

@@ -269,7 +269,7 @@ def _mean(rows: list[list[_TestFigures]], measure: str) -> float:
 
 
 def _summary(outcomes: ReachedBySet) -> str:
-    """Say what the two ways of MinBatSRank reach on each set."""
+    """Describe what the two variants of MinBatSRank reach on each set."""
     return " ".join(
         f"{label} on {name}: MAP {found[label].measures['map'].mean():.4f}, NDCG@10 "
         f"{found[label].measures['ndcg@10'].mean():.4f} with {found[label].sparsity.mean():.0%} of "

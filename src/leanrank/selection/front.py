@@ -108,7 +108,7 @@ def choose(
 
 
 def reaches(candidate: Candidate, measure: str, wanted: float) -> bool:
-    """Tell whether a measure is at least what is wanted; for an error, at most."""
+    """Return whether a measure is at least the wanted value; for an error, at most."""
     sign = better_sign(measure)
     return bool(sign * candidate.score(measure) >= sign * wanted)
 

@@ -98,7 +98,7 @@ class Fusion:
         return Run(pool.data.qid, pool.data.doc_ids, scores)
 
     def verdict(self) -> str:
-        """Say whether learning paid, beside reciprocal rank fusion and beside the best run."""
+        """Compare learned weights with reciprocal rank fusion and with the best run, in words."""
         better, figures = self._against(RRF)
         figures = f"by {figures}, {self.n_queries:,} queries)"
         if better < 0:
@@ -131,7 +131,7 @@ class Fusion:
         return int(low > 0) - int(high < 0), text
 
     def curve_sentence(self) -> str:
-        """Say how close few judged queries come to all of them."""
+        """Describe how close few judged queries come to all of them."""
         if not self.curve:
             return ""
         near = [p for p in self.curve if abs(p.against_all.difference) <= 0.005] or self.curve[-1:]

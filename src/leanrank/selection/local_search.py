@@ -246,7 +246,7 @@ def _training_part(task: Task, one: Candidate) -> Mapping[str, FloatArray]:
 
 
 def _support_gain(task: Task, same: Candidate, parent: Candidate) -> dict[str, float]:
-    """Give, by measure, what fixing the support beforehand adds on the training queries."""
+    """Return, by measure, the optimism of fixing the support first, on the training queries."""
     fixed, honest = _training_part(task, same), _training_part(task, parent)
     added = {}
     for measure in fixed:

@@ -56,7 +56,7 @@ class Wishes:
         )
 
     def allow(self, one: Candidate) -> bool:
-        """Tell whether a candidate is small and cheap enough."""
+        """Return whether a candidate is small and cheap enough."""
         return (self.max_features is None or one.n_features <= self.max_features) and (
             self.max_cost is None or one.cost <= self.max_cost
         )

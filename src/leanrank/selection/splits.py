@@ -197,7 +197,7 @@ def whole_number(name: str, value: Any, low: int) -> int:
 
 
 def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> BoolArray:
-    """Tell which queries some rows make up."""
+    """Return which queries some rows make up."""
     inside = np.zeros(len(data), dtype=bool)
     inside[np.asarray(rows)] = True
     if order is not None:

@@ -24,7 +24,7 @@ def system_names() -> list[str]:
 
 
 def installed(name: str) -> bool:
-    """Tell whether a system can be used here."""
+    """Return whether a system can be used here."""
     return name not in PACKAGES or find_spec(name) is not None
 
 

@@ -44,7 +44,7 @@ def cells(row: Row, measures: Sequence[str]) -> list[str]:
 
 
 def is_worse(row: Row, measure: str) -> bool:
-    """Tell whether a system is significantly worse than the best by a measure."""
+    """Return whether a system is significantly worse than the best by a measure."""
     return row.worse.get(measure, 1.0) < SIGNIFICANT
 
 

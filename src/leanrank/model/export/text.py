@@ -71,7 +71,7 @@ def quoted(name: str, quote: str) -> str:
 
 
 def check_plain(names: Iterable[str], target: str) -> None:
-    """Refuse names with line breaks or other control characters, which no quoting saves."""
+    """Reject names with line breaks or other control characters, which cannot be quoted."""
     for name in names:
         if not name or any(ord(c) < 32 or ord(c) == 127 for c in name):
             raise InputError(

@@ -59,7 +59,7 @@ class Engine:
     heavy: bool = False
 
     def lacks(self) -> str | None:
-        """Say what is not at hand, if anything."""
+        """Return what is missing, if anything."""
         for package in self.packages:
             if importlib.util.find_spec(package) is None:
                 return f"the package {package}: pip install 'leanrank[engines]'"
