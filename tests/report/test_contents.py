@@ -104,11 +104,8 @@ def test_a_tuned_study_without_validation_part_is_reported():
     assert contents["charts"]["paths"]
 
 
-def test_many_queries_and_models_are_thinned_out(monkeypatch, study):
-    monkeypatch.setattr("leanrank.report.contents.MOST_MODELS", 3)
-    monkeypatch.setattr("leanrank.report.contents.MOST_QUERIES", 6)
-    monkeypatch.setattr("leanrank.report.queries.MOST_CELLS", 8 * 2 * 10 * 2)
-    contents = report_contents(study[0])
+def test_many_queries_and_models_are_thinned_out(study):
+    contents = report_contents(study[0], max_models=3, max_queries=6, max_cells=8 * 2 * 10 * 2)
     assert len(contents["models"]) == 3
     assert contents["models"][contents["chosen"]]["name"] == study[0].chosen.name
     assert len(contents["queries"]) == len(contents["models"][0]["values"]) == 6

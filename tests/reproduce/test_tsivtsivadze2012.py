@@ -7,16 +7,9 @@ from leanrank import dump_letor, make_ranking
 from leanrank.errors import FileError, InputError
 from leanrank.reproduce import tsivtsivadze2012 as paper
 from leanrank.reproduce import tsivtsivadze2012_protocol as protocol
-from leanrank.reproduce.tsivtsivadze2012_protocol import LCRA, SPD, SPD_MV, SYSTEMS, run_split
+from leanrank.reproduce.tsivtsivadze2012_protocol import LCRA, SPD, SPD_MV, SYSTEMS, Grid, run_split
 
-
-@pytest.fixture
-def quick(monkeypatch):
-    """The same protocol with small grids and few steps."""
-    monkeypatch.setattr(protocol, "LABELLED_PAIRS", 200)
-    monkeypatch.setattr(protocol, "ETA0", (0.1,))
-    monkeypatch.setattr(protocol, "ALPHA", (1e-3, 1e-1))
-    monkeypatch.setattr(protocol, "PULL", (1e-2, 1.0))
+QUICK = Grid(eta0=(0.1,), alpha=(1e-3, 1e-1), pull=(1e-2, 1.0), labelled_pairs=200)
 
 
 @pytest.fixture
@@ -46,9 +39,9 @@ def test_the_grids_are_those_that_were_stated():
     ]
 
 
-def test_the_experiment_runs(small_set, tmp_path, quick):
+def test_the_experiment_runs(small_set, tmp_path):
     said = []
-    report = paper.run(small_set, tmp_path / "out", say=said.append, splits=2)
+    report = paper.run(small_set, tmp_path / "out", say=said.append, splits=2, grid=QUICK)
     assert len(said) == 2 * len(paper.CURVE)
     assert report.tables[0].title.startswith("MAP on OHSUMED")
     rows = {label: [cell.ours for cell in cells] for label, cells in report.tables[0].rows}
@@ -62,11 +55,11 @@ def test_the_experiment_runs(small_set, tmp_path, quick):
     text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert "| LCRA-5-50 |" in text
     assert "OHSUMED: " in report.summary
-    again = paper.run(small_set, splits=2, n_jobs=2)
+    again = paper.run(small_set, splits=2, n_jobs=2, grid=QUICK)
     assert again.to_dict() == report.to_dict()  # whatever the threads
 
 
-def test_hidden_labels_are_hidden(quick):
+def test_hidden_labels_are_hidden():
     """Change the labels that were taken away: nothing may change."""
     data = make_ranking(n_queries=30, n_features=8, docs_per_query=20, random_state=0)
     seen = []
@@ -78,7 +71,7 @@ def test_hidden_labels_are_hidden(quick):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(protocol, "_block", spy)
-        before = run_split(data, "letor4", 0.3, 0, SYSTEMS)
+        before = run_split(data, "letor4", 0.3, 0, SYSTEMS, QUICK)
     ids, labelled = seen[0]
     y = data.y.copy()
     at = 0
@@ -89,20 +82,20 @@ def test_hidden_labels_are_hidden(quick):
         at += len(rows)
     assert not np.array_equal(y, data.y)
     assert at == len(labelled)
-    after = run_split(data.replace(y=y), "letor4", 0.3, 0, SYSTEMS)
+    after = run_split(data.replace(y=y), "letor4", 0.3, 0, SYSTEMS, QUICK)
     assert before == after
     assert abs(labelled.mean() - 0.3) < 0.01
 
 
-def test_labels_that_make_no_pair_give_no_figure(quick):
+def test_labels_that_make_no_pair_give_no_figure():
     data = make_ranking(n_queries=10, n_features=4, docs_per_query=5, random_state=0)
-    assert run_split(data, "letor4", 0.02, 0, (SPD,)) == {}
+    assert run_split(data, "letor4", 0.02, 0, (SPD,), QUICK) == {}
 
 
-def test_systems_differ_only_by_what_they_say(quick):
+def test_systems_differ_only_by_what_they_say():
     data = make_ranking(n_queries=30, n_features=8, docs_per_query=20, random_state=0)
-    found = run_split(data, "letor4", 0.2, 1, (SPD, SPD_MV, LCRA[1, 1]))
-    alone = run_split(data, "letor4", 0.2, 1, (LCRA[1, 1],))
+    found = run_split(data, "letor4", 0.2, 1, (SPD, SPD_MV, LCRA[1, 1]), QUICK)
+    alone = run_split(data, "letor4", 0.2, 1, (LCRA[1, 1],), QUICK)
     assert found["LCRA-1-1"] == alone["LCRA-1-1"]
     assert found["SPD"].setting[2] == found["SPD-MV"].setting[2] == 0.0
 

@@ -138,11 +138,8 @@ def test_informative_features_stay_and_twins_take_turns():
     assert all(len(g.features) == 1 for g in apart.groups)
 
 
-def test_only_the_most_frequent_are_compared(monkeypatch, data):
-    from leanrank.selection import stable_features
-
-    monkeypatch.setattr(stable_features, "MOST_COMPARED", 3)
-    found = stability(RankRLS(), data, n_subsamples=2, correlation=1e-9)
+def test_only_the_most_frequent_are_compared(data):
+    found = stability(RankRLS(), data, n_subsamples=2, correlation=1e-9, max_compared=3)
     assert sorted(f for g in found.groups for f in g.features) == list(range(10))
     assert max(len(g.features) for g in found.groups) <= 3
 

@@ -23,6 +23,7 @@ from leanrank.selection import (
     run_trials,
     system_names,
 )
+from leanrank.selection.peers import fit_lightgbm, fit_xgboost
 from leanrank.selection.validation import make_ranker, run_setting
 
 SPACES = {name: system.space for name, system in SYSTEMS.items() if system.space is not None}
@@ -144,12 +145,11 @@ def test_lower_is_better_for_errors_and_equals_go_to_the_sparser(split):
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
-def test_trees(name, split, monkeypatch):
+def test_trees(name, split):
     pytest.importorskip(name)
-    from leanrank.selection import peers
-
-    monkeypatch.setattr(peers, "TREES", {"learning_rate": (0.1,), "leaves": (4, 8), "least": (5,)})
-    one, two = fit_system(name, split), fit_system(name, split)
+    fit = {"lightgbm": fit_lightgbm, "xgboost": fit_xgboost}[name]
+    grid = {"learning_rate": (0.1,), "leaves": (4, 8), "least": (5,)}
+    one, two = fit(split, grid), fit(split, grid)
     assert one.n_trials == 2
     assert 1 <= one.n_features <= 8
     assert np.array_equal(

@@ -25,15 +25,19 @@ from leanrank.selection.study import Study
 from leanrank.selection.tables import head
 from leanrank.selection.validation import Split
 
-MOST_MODELS = 40
 MOST_FEATURES = 60
-MOST_QUERIES = 2000
 MOST_GROUPS = 8
 _FILL = "container"
 
 
 def report_contents(
-    study: Study, *, test: RankingData | None = None, title: str | None = None
+    study: Study,
+    *,
+    test: RankingData | None = None,
+    title: str | None = None,
+    max_models: int = 40,
+    max_queries: int = 2000,
+    max_cells: int = 90_000,
 ) -> dict[str, Any]:
     """Gather what a report of a study shows.
 
@@ -43,8 +47,12 @@ def report_contents(
     test : RankingData, optional
         Measured for the models of the front and for the baselines, and for nothing else.
     title : str, optional
+    max_models, max_queries : int
+        The front and the queries are thinned out evenly beyond these.
+    max_cells : int
+        Feature values on the page; the default is about half a megabyte.
     """
-    models = _shown_models(study)
+    models = _shown_models(study, max_models)
     split = Split(study.training, study.validation, study.measure, study.convention)
     measures = study.measures or (study.measure,)
     baselines = study.baselines or measure_baselines(split, measures)
@@ -53,8 +61,8 @@ def report_contents(
         name: measured(split, one.predict(test), test, measures) for name, one in fitted.items()
     }  # fmt: skip
     paths = find_paths(study)
-    queries = _spread_queries(study.validation)
-    details = query_details(study, [one.model for one in models], queries, baselines)
+    queries = _spread_queries(study.validation, max_queries)
+    details = query_details(study, [one.model for one in models], queries, baselines, max_cells)
     return {
         "title": title or "Ranking report",
         "version": __version__,
@@ -98,13 +106,13 @@ def report_contents(
     }
 
 
-def _shown_models(study: Study) -> list[Candidate]:
+def _shown_models(study: Study, most: int) -> list[Candidate]:
     """Return the front, thinned out if it is long, with the chosen model among it."""
     models = front_models(study)
-    if len(models) <= MOST_MODELS:
+    if len(models) <= most:
         return models
     at = next(at for at, one in enumerate(models) if one is study.chosen)
-    kept = {*np.linspace(0, len(models) - 1, MOST_MODELS - 1).astype(int).tolist(), at}
+    kept = {*np.linspace(0, len(models) - 1, most - 1).astype(int).tolist(), at}
     return [models[k] for k in sorted(kept)]
 
 
@@ -167,11 +175,11 @@ def _judged(study: Study) -> str:
     return f"Judged on {n_validation} of the validation part."
 
 
-def _spread_queries(data: RankingData) -> Any:
+def _spread_queries(data: RankingData, most: int) -> Any:
     """Take all queries, or some evenly from many."""
-    if data.n_queries <= MOST_QUERIES:
+    if data.n_queries <= most:
         return np.arange(data.n_queries)
-    return np.unique(np.linspace(0, data.n_queries - 1, MOST_QUERIES).astype(int))
+    return np.unique(np.linspace(0, data.n_queries - 1, most).astype(int))
 
 
 def _data_summary(study: Study, test: RankingData | None) -> list[dict[str, Any]]:

@@ -21,8 +21,6 @@ TOP = 10
 """Documents of a query that are listed."""
 
 MOST_LOOKED_INTO = 120
-MOST_CELLS = 90_000
-"""Feature values that a page carries: about half a megabyte."""
 
 
 def query_details(
@@ -30,6 +28,7 @@ def query_details(
     models: Sequence[Model],
     queries: IntArray,
     baselines: Mapping[str, Mapping[str, FloatArray]],
+    max_cells: int,
 ) -> dict[str, Any]:
     """Return the documents of some queries, their features, and each model's scores and ranks.
 
@@ -40,14 +39,14 @@ def query_details(
     Returns
     -------
     dict
-        ``details``: one entry a query looked into; ``columns``: the features that some model uses;
-        ``scoring``: one entry a model.
+        ``details``: one entry per query shown; ``columns``: the features that some model uses;
+        ``scoring``: one entry per model.
     """
     data = study.validation
     union = np.unique(np.concatenate([model.indices for model in models]))
     looked_into = _most_telling(study, queries, baselines)
     specs = list(dict.fromkeys(_key(model) for model in models))
-    most = max(1, MOST_CELLS // max(1, len(union) * len(specs) * 2 * TOP))
+    most = max(1, max_cells // max(1, len(union) * len(specs) * 2 * TOP))
     looked_into = looked_into[: min(MOST_LOOKED_INTO, most)]
     part = data.queries[looked_into]
     orders = [_orders(model.predict(part), part.query_ptr) for model in models]

@@ -22,15 +22,13 @@ from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import make_executor
 from leanrank.reproduce.report import ComparedTable, Plot, Report, beside
 from leanrank.reproduce.tsivtsivadze2012_protocol import (
-    ALPHA,
-    ETA0,
     FOLDS,
-    LABELLED_PAIRS,
+    GRID,
     LCRA,
-    PULL,
     SPD,
     SPD_MV,
     SYSTEMS,
+    Grid,
     SplitResult,
     System,
     run_split,
@@ -53,6 +51,7 @@ def run(
     say: Callable[[str], None] = lambda text: None,
     n_jobs: int | None = None,
     splits: int = 20,
+    grid: Grid = GRID,
 ) -> Report:
     """Run the paper's experiment on those of its data sets that are there.
 
@@ -68,6 +67,8 @@ def run(
         Threads; the result does not depend on it.
     splits : int
         Random splits; the curve over the share of labels takes half as many.
+    grid : Grid
+        What each system chooses from.
     """
     if splits < 2:
         raise InputError(f"splits={splits} is too few to tell a difference: use at least 2")
@@ -91,7 +92,7 @@ def run(
             fraction, seed = task
             say(f"{name}, {100 * fraction:g} % labelled, split {seed + 1}")
             systems = SYSTEMS if fraction == FRACTION else CURVE_SYSTEMS
-            return run_split(data, convention, fraction, seed, systems)
+            return run_split(data, convention, fraction, seed, systems, grid)
 
         shorter = max(2, splits // 2)
         tasks = [(f, seed) for f in CURVE for seed in range(splits if f == FRACTION else shorter)]
@@ -109,7 +110,7 @@ def run(
         folder = data_directory(data_dir)
         raise FileError(f"{folder}: neither OHSUMED nor MQ2008 is there: {report.notes[0]}")
     report.conclusion = " ".join(findings)
-    report.notes += _notes(splits)
+    report.notes += _notes(splits, grid)
     if out_dir is not None:
         report.write(Path(out_dir))
     return report
@@ -224,14 +225,15 @@ def _curve(
     )
 
 
-def _notes(splits: int) -> list[str]:
+def _notes(splits: int, grid: Grid) -> list[str]:
     return [
         "The figures of the paper's Table 1 are not at hand; it says that LCRA beats SPD and "
         "SPD-MV on every set.",
-        f"Grids: η₀ {_list(ETA0)}; λ {_list(ALPHA)}, equal in both views; μ·l {_list(PULL)}. "
+        f"Grids: η₀ {_list(grid.eta0)}; λ {_list(grid.alpha)}, equal in both views; "
+        f"μ·l {_list(grid.pull)}. "
         f"{FOLDS}-fold cross-validation by query on the labelled documents; "
-        f"{LABELLED_PAIRS:,} labelled pairs per model, η = η₀/(1 + λη₀t), averaged over the later "
-        "half; hinge loss.",
+        f"{grid.labelled_pairs:,} labelled pairs per model, η = η₀/(1 + λη₀t), averaged over the "
+        "later half; hinge loss.",
         f"p is two-sided, of a paired t-test over {splits} random splits (half as many where the "
         "share of labels varies), with the variance corrected for splits that share queries.",
     ]

@@ -30,16 +30,30 @@ from leanrank.solvers.sampling.coregularised import (
 )
 from leanrank.solvers.sampling.pair_descent import PairRule, descend, start_pairs
 
-ETA0 = (0.001, 0.01, 0.1)
-ALPHA = (1e-4, 1e-3, 1e-2, 1e-1)
-PULL = (1e-3, 1e-2, 1e-1, 1.0)
-"""μ times the number l of unlabelled pairs in a step, over which the pull is summed."""
-
-LABELLED_PAIRS = 2_000
-"""Labelled pairs that a system sees in all: LCRA-5-50 takes a fifth of the others' steps."""
-
 FOLDS = 5
 TRAINING_SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The parameters to choose from, and how long a system learns.
+
+    Attributes
+    ----------
+    eta0, alpha : tuple of float
+    pull : tuple of float
+        μ times the number l of unlabelled pairs in a step, over which the pull is summed.
+    labelled_pairs : int
+        Labelled pairs that a system sees in all: LCRA-5-50 takes a fifth of the others' steps.
+    """
+
+    eta0: tuple[float, ...] = (0.001, 0.01, 0.1)
+    alpha: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1)
+    pull: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
+    labelled_pairs: int = 2_000
+
+
+GRID = Grid()
 
 
 @dataclass(frozen=True)
@@ -51,10 +65,10 @@ class System:
     n_labeled: int = 1
     n_unlabeled: int = 0
 
-    def settings(self) -> list[tuple[float, float, float]]:
+    def settings(self, grid: Grid = GRID) -> list[tuple[float, float, float]]:
         """List (η₀, λ, μ), the mildest first."""
-        pulls = [p / self.n_unlabeled for p in PULL] if self.n_unlabeled else [0.0]
-        return [(e, a, m) for m, a, e in itertools.product(pulls, ALPHA, ETA0)]
+        pulls = [p / self.n_unlabeled for p in grid.pull] if self.n_unlabeled else [0.0]
+        return [(e, a, m) for m, a, e in itertools.product(pulls, grid.alpha, grid.eta0)]
 
 
 SPD = System("SPD", n_views=1)
@@ -75,7 +89,12 @@ class SplitResult:
 
 
 def run_split(
-    data: RankingData, convention: str, fraction: float, seed: int, systems: tuple[System, ...]
+    data: RankingData,
+    convention: str,
+    fraction: float,
+    seed: int,
+    systems: tuple[System, ...],
+    grid: Grid = GRID,
 ) -> dict[str, SplitResult]:
     """Split a set at random, and learn and measure the systems.
 
@@ -91,6 +110,7 @@ def run_split(
         Of the split, the labels that are kept, the views and the pairs drawn: splits of one seed
         have the same training queries for every fraction.
     systems : tuple of System
+    grid : Grid
 
     Returns
     -------
@@ -118,14 +138,14 @@ def run_split(
         return {}
     out = {}
     for system in systems:
-        settings = system.settings()
+        settings = system.settings(grid)
         values = np.zeros(len(settings))
         for at, setting in enumerate(settings):
             for block, held_out in parts:
-                w = _learn(system, setting, block, views, seed)
+                w = _learn(system, setting, grid.labelled_pairs, block, views, seed)
                 values[at] += _map(w, held_out, convention) / len(parts)
         best = settings[int(np.argmax(np.round(values, 4)))]
-        w = _learn(system, best, whole, views, seed)
+        w = _learn(system, best, grid.labelled_pairs, whole, views, seed)
         out[system.name] = SplitResult(_map(w, test, convention), best)
     return out
 
@@ -133,13 +153,14 @@ def run_split(
 def _learn(
     system: System,
     setting: tuple[float, float, float],
+    labelled_pairs: int,
     block: ViewedBlock,
     views: FloatArray,
     seed: int,
 ) -> FloatArray | None:
     """Learn weights; None if the steps were too large."""
     eta0, alpha, mu = setting
-    n_steps = LABELLED_PAIRS // system.n_labeled
+    n_steps = labelled_pairs // system.n_labeled
     rule = PairRule(pair_loss_code("hinge"), eta0=eta0, l2=alpha)
     try:
         if system.n_views == 1:

@@ -1,17 +1,16 @@
-"""Improving the front: swap, drop and add features of a good model, and see whether it gets better.
+"""Improving the front: swap, drop and add features of a good model, and keep what is better.
 
 A step takes one model and looks at all supports that differ from its own by one feature. There are
 hundreds, so they go through a sieve: all are fitted by least squares from sums over the groups of
 queries, and judged by their squared error on the group left out; those best there are judged by the
 measure; of these the best few are fitted anew by the ranker that the model came from.
 
-Three things keep such a search from fooling itself. *A support that was chosen with all training
-queries at hand* looks better on each of them than one chosen without it: so the value of a new
-model on the training queries is lowered by what fixing the support beforehand adds to the model it
-came from, which is known both ways. *The best of hundreds is partly the luckiest*: so it is lowered
-by two standard errors of the gain as well, which is where the best of that many would stand if none
-were any better. And a gain must show on the training queries and on the
-validation queries, each for themselves (without a validation part: on either half of the groups).
+Three corrections keep the search from overfitting. A support chosen with all training queries looks
+better on each of them than one chosen without it: the value of a new model on the training queries
+is lowered by what fixing the support beforehand adds to its parent, which is known both ways. The
+best of many looks better by chance: the value is also lowered by two standard errors of the gain,
+about the maximum of that many if none were better. And a gain must show on the training queries and
+on the validation queries separately (without a validation part: on both halves of the groups).
 """
 
 from __future__ import annotations
@@ -33,20 +32,8 @@ from leanrank.selection.candidate import Candidate
 from leanrank.selection.trials import Task, run_trial, some_columns
 from leanrank.solvers.least_squares.centred import Centred
 
-MOST_POOL = 64
-"""Features that may come in: those that the best models use most often."""
-
-MOST_SUPPORT = 128
-"""Features of a model whose neighbours are looked at."""
-
-MEASURED = 32
-"""Supports that are judged by the measure."""
-
 CHANCE_ERRORS = 2.0
-"""Standard errors to take from a gain: where the best of ``MEASURED`` stands by chance alone."""
-
-REFITTED = 5
-"""Supports that are fitted by the ranker itself."""
+"""Standard errors to subtract from a gain: the expected maximum of 32 standard normal draws."""
 
 WEAKER = (1.0, 0.3, 0.1)
 """Strengths to try, times the model's own: few features need little shrinkage."""
@@ -62,7 +49,7 @@ def improve(
     max_features: int | None = None,
     max_cost: float | None = None,
 ) -> list[Candidate]:
-    """Look for models near another that are better at most at its size and limits.
+    """Look for better models near another, within the limits.
 
     Parameters
     ----------
@@ -119,8 +106,8 @@ def neighbours(support: IntArray, pool: IntArray, *, grow: bool) -> Iterable[Int
             yield np.sort(np.append(support, coming))
 
 
-def find_pool(candidates: Sequence[Candidate], measure: str) -> IntArray:
-    """List the features that good models use, most often used first."""
+def find_pool(candidates: Sequence[Candidate], measure: str, *, most: int = 64) -> IntArray:
+    """List the features that good models use, most often used first; at most ``most``."""
     sign = better_sign(measure)
     linear = [one for one in candidates if isinstance(one.model, LinearModel)]
     good = sorted(linear, key=lambda one: -sign * one.score(measure))[:200]
@@ -132,16 +119,16 @@ def find_pool(candidates: Sequence[Candidate], measure: str) -> IntArray:
         for feature in one.model.indices.tolist():
             used[feature] = used.get(feature, 0.0) + 1.0 / one.n_features
     order = sorted(used, key=lambda feature: (-used[feature], feature))
-    return np.array(order[:MOST_POOL], dtype=np.int64)
+    return np.array(order[:most], dtype=np.int64)
 
 
-def refitting(parent: Candidate) -> Space | None:
+def refitting(parent: Candidate, *, max_features: int = 128) -> Space | None:
     """Return how to fit supports near a model: its own ranker, with less and less shrinkage.
 
-    None if the ranker has no path, so that there is no telling what a fixed support adds, or if
-    the model is too large for its neighbours to be looked at.
+    None if the ranker has no path, so that the effect of a fixed support is unknown, or if the
+    model has more than ``max_features``, and with them too many neighbours.
     """
-    linear = isinstance(parent.model, LinearModel) and parent.n_features <= MOST_SUPPORT
+    linear = isinstance(parent.model, LinearModel) and parent.n_features <= max_features
     if not linear or not get_system(parent.algorithm).has_path:
         return None
     parameters = dict(parent.parameters)
@@ -155,10 +142,15 @@ def refitting(parent: Candidate) -> Space | None:
 
 @dataclass(frozen=True, eq=False)
 class Sieve:
-    """Sums over the groups of queries, from which least squares on any support is quick."""
+    """Sums over the groups of queries, from which least squares on any support is quick.
+
+    ``n_measured`` supports are judged by the measure; ``n_refitted`` of them go to the ranker.
+    """
 
     task: Task
     pool: IntArray
+    n_measured: int = 32
+    n_refitted: int = 5
 
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
@@ -186,7 +178,7 @@ class Sieve:
         return np.array(grams), np.array(targets)
 
     def best(self, supports: Sequence[IntArray]) -> list[IntArray]:
-        """Return the supports that promise most; at least one that drops a feature, if any does."""
+        """Return the most promising supports; at least one that drops a feature, if any does."""
         if not supports:
             return []
         errors = np.array([self._error(np.searchsorted(self._sorted, s)) for s in supports])
@@ -195,10 +187,10 @@ class Sieve:
         passed: list[tuple[float, int]] = []
         for size in np.unique(sizes):  # an error falls with the size, so each size for itself
             mine = np.flatnonzero(sizes == size)
-            share = max(1, round(MEASURED / len(np.unique(sizes))))
+            share = max(1, round(self.n_measured / len(np.unique(sizes))))
             few = mine[np.argsort(errors[mine], kind="stable")[:share]]
             valued = sorted((-sign * self._value(supports[at]), int(at)) for at in few)
-            passed += valued[: max(1, REFITTED // len(np.unique(sizes)))]
+            passed += valued[: max(1, self.n_refitted // len(np.unique(sizes)))]
         return [supports[at] for _, at in sorted(passed)]
 
     @cached_property

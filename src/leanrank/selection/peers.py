@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ MOST_ROUNDS = 500
 PATIENCE = 50
 
 
-def fit_lightgbm(split: Split) -> Chosen:
+def fit_lightgbm(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Chosen:
     """Fit LightGBM's lambdarank, its parameters chosen on validation data."""
 
     def fit(setting: dict[str, Any]) -> _Trees:
@@ -54,10 +54,10 @@ def fit_lightgbm(split: Split) -> Chosen:
         )
         return _Trees(trees)
 
-    return _fit_trees(fit, split, "LightGBM")
+    return _fit_trees(fit, split, grid, "LightGBM")
 
 
-def fit_xgboost(split: Split) -> Chosen:
+def fit_xgboost(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Chosen:
     """Fit XGBoost's LambdaMART, its parameters chosen on validation data."""
 
     def fit(setting: dict[str, Any]) -> _Trees:
@@ -88,7 +88,7 @@ def fit_xgboost(split: Split) -> Chosen:
         )
         return _Trees(trees)
 
-    return _fit_trees(fit, split, "XGBoost")
+    return _fit_trees(fit, split, grid, "XGBoost")
 
 
 def fit_single_feature(split: Split) -> Chosen:
@@ -139,7 +139,12 @@ class _Feature:
         return _column(data, self.feature) * self.direction
 
 
-def _fit_trees(fit: Callable[[dict[str, Any]], _Trees], split: Split, name: str) -> Chosen:
+def _fit_trees(
+    fit: Callable[[dict[str, Any]], _Trees],
+    split: Split,
+    grid: Mapping[str, tuple[Any, ...]],
+    name: str,
+) -> Chosen:
     labels = np.concatenate([split.train.y, split.validation.y])
     if not np.all((labels >= 0) & (labels == np.round(labels)) & (labels <= 30)):
         raise InputError(f"{name} takes whole labels from 0 to 30 only: leave it out")
@@ -147,7 +152,7 @@ def _fit_trees(fit: Callable[[dict[str, Any]], _Trees], split: Split, name: str)
         warnings.simplefilter("ignore")
         started = time.perf_counter()
         trials = []
-        for setting in Space("", {}, TREES).settings():
+        for setting in Space("", {}, grid).settings():
             trees = fit(setting)
             scores = trees.predict(split.validation)
             trials.append(Trial(setting, split.value(scores), trees.n_features))

@@ -19,9 +19,6 @@ from leanrank.selection.correlation import correlated_groups, within_query_corre
 from leanrank.selection.cross_validation import summarise_warnings
 from leanrank.selection.splits import ranking_data, whole_number
 
-MOST_COMPARED = 2000
-"""Features that may be grouped: those selected most often. The table of correlations is square."""
-
 
 @dataclass(frozen=True)
 class FeatureGroup:
@@ -179,6 +176,7 @@ def stability(
     n_subsamples: int = 50,
     share: float = 0.5,
     correlation: float = 0.9,
+    max_compared: int = 2000,
     n_jobs: int | None = None,
     random_state: int | None = None,
     **options: Any,
@@ -197,6 +195,9 @@ def stability(
         Of the queries with information that a subsample holds; drawn without replacement.
     correlation : float, default=0.9
         Features are shown as one group if any two of them reach this |correlation| within queries.
+    max_compared : int, default=2000
+        Features that are compared for groups, the most often selected ones: the table of
+        correlations is square.
     n_jobs : int, optional
         Threads that share the subsamples; the result does not depend on it.
     random_state : int or None, default=None
@@ -222,6 +223,7 @@ def stability(
     seed = 0 if random_state is None else whole_number("random_state", random_state, 0)
     check_number("share", share, high=1.0, open_low=True)
     check_number("correlation", correlation, high=1.0, open_low=True)
+    whole_number("max_compared", max_compared, 1)
     data = ranking_data(ranker, X, y, qid, **options)
     informative = np.flatnonzero(data.informative)
     n_drawn = max(1, round(share * len(informative)))
@@ -244,14 +246,14 @@ def stability(
         n_features=data.n_features,
         features=features,
         weights=weights,
-        groups=_groups(data, features, weights != 0, correlation, n_jobs),
+        groups=_groups(data, features, weights != 0, correlation, max_compared, n_jobs),
         share=share,
         feature_names=data.feature_names,
     )
 
 
 def _weights(ranker: Any, data: RankingData, drawn: IntArray) -> tuple[IntArray, FloatArray]:
-    """Fit on some queries; give the features used and their weights."""
+    """Fit on some queries; return the features used and their weights."""
     model = clone(ranker).fit(data.queries[drawn]).to_model()
     importances = getattr(model, "importances", None)  # a boosted model has no weights
     values = model.values if importances is None else importances[model.indices]
@@ -264,11 +266,12 @@ def _groups(
     features: IntArray,
     selected: BoolArray,
     threshold: float,
+    most: int,
     n_jobs: int | None,
 ) -> list[FeatureGroup]:
     """Put correlated features together, the most often selected group first."""
     often = selected.sum(axis=0)
-    compared = np.sort(np.argsort(-often, kind="stable")[:MOST_COMPARED])
+    compared = np.sort(np.argsort(-often, kind="stable")[:most])
     table = np.abs(within_query_correlation(data, features[compared], n_jobs=n_jobs))
     places = [compared[members] for members in correlated_groups(table, threshold)]
     places += [np.array([at]) for at in np.setdiff1d(np.arange(len(features)), compared)]

@@ -29,15 +29,6 @@ from leanrank.selection.splits import QueryKFold, whole_query_folds
 from leanrank.selection.sweeps import fit_model, sweep_weights, takes
 from leanrank.selection.validation import Split, make_ranker
 
-N_FOLDS = 4
-"""With a validation part: groups of training queries, each about as large as a usual part."""
-
-N_FOLDS_ALONE = 5
-"""Without one, where nothing else judges."""
-
-N_INNER_FOLDS = 5
-"""One of these groups of queries stops a ranker that needs validation data."""
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -62,9 +53,11 @@ class Task:
         The training data before they were scaled, where they were.
     scale : str or None
         The normaliser: fitted anew without each group, so that no query scales what judges it.
+    n_folds : int or None
+        Groups of training queries; None is 4 with a validation part, 5 without.
     beat : callable
-        Called again and again while fitting, with whether there must be a model at the end of it;
-        may raise OutOfTimeError.
+        Called repeatedly while fitting, with whether the fit must end with a model; may raise
+        OutOfTimeError.
     """
 
     training: RankingData
@@ -77,13 +70,14 @@ class Task:
     n_jobs: int | None = 1
     unscaled: RankingData | None = None
     scale: str | None = None
+    n_folds: int | None = None
     beat: Callable[[bool], None] = field(default=lambda needed: None)
 
     @cached_property
     def folds(self) -> IntArray:
         """The group of each training query; -1 for a single query, which cannot be left out."""
         n_queries = self.training.n_queries
-        n_folds = min(N_FOLDS_ALONE if self.validation is None else N_FOLDS, n_queries)
+        n_folds = min(self.n_folds or (5 if self.validation is None else 4), n_queries)
         groups = np.full(n_queries, -1)
         if n_folds > 1:
             cut = QueryKFold(n_folds, stratify=True)
@@ -125,7 +119,7 @@ class Task:
         training_values: Mapping[str, FloatArray],
         seconds: float | None = None,
     ) -> Candidate | None:
-        """Judge a model; None if it ranks nothing, which a measure may credit all the same."""
+        """Judge a model; None if it ranks nothing, which a measure may still credit."""
         judged_by = self.validation or self.training
         scores = _scores(model, judged_by)
         if scores is None or not ranks_something(scores, judged_by):
@@ -226,12 +220,12 @@ def fit_models(
     return fitted
 
 
-def fit_alone(ranker: Any, data: RankingData) -> None:
-    """Fit; a ranker that stops by validation data gets a fifth of the queries for it.
+def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5) -> None:
+    """Fit; a ranker that stops by validation data gets one of ``n_folds`` groups of queries for it.
 
-    They come from the data it may see: the queries that judge a model must not help to make it.
+    They come from its own data: the queries that judge a model must not influence its fit.
     """
-    n_folds = min(N_INNER_FOLDS, data.n_queries)
+    n_folds = min(n_folds, data.n_queries)
     if n_folds > 1 and takes(ranker, "validation"):
         fold = whole_query_folds(data, QueryKFold(n_folds, stratify=True))[0]
         rest, inner = data.queries[fold.train], data.queries[fold.test]
