@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and files of state that one process holds at a time."""
+"""Atomic writes, and state files that one process locks at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ except ImportError:  # Windows: files are written whole, and not locked
     fcntl = None  # type: ignore[assignment]
 
 PREVIOUS = ".previous"
-"""What is added to the name of a state file for the one before it."""
+"""Suffix of the previous version of a state file."""
 
 
 @contextlib.contextmanager
@@ -69,14 +69,14 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 
 
 class HeldFile:
-    """A file of state that belongs to this process until it is closed, or until the process ends.
+    """A state file that this process locks until it is closed or the process ends.
 
-    The lock is the system's own and lies on the file itself: a process that is killed leaves none.
+    The lock is the operating system's: a killed process leaves none.
 
     Parameters
     ----------
     path : path
-        Made if it is not there, and removed on closing if nothing was written to it.
+        Created if missing, and removed on closing if nothing was written.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class HeldFile:
 
     def append(self, content: bytes, at: int | None = None) -> None:
         """Add to the end, after cutting the file off ``at`` a place; on disk when this returns."""
-        with self._saying():
+        with self._file_errors():
             if at is not None:
                 os.ftruncate(self._handle, at)
             os.lseek(self._handle, 0, os.SEEK_END)
@@ -121,8 +121,8 @@ class HeldFile:
             os.fsync(self._handle)
 
     def replace(self, content: bytes) -> None:
-        """Put another content in its place, whole or not at all, and keep the one before."""
-        with self._saying():
+        """Replace the content atomically, and keep the previous version."""
+        with self._file_errors():
             handle, name = _create(self._target)
             try:
                 _write_all(handle, content)
@@ -140,7 +140,7 @@ class HeldFile:
             self._handle = handle
 
     def close(self) -> None:
-        """Let others use the file."""
+        """Release the file."""
         if self._handle < 0:
             return
         if self._made and os.fstat(self._handle).st_size == 0:
@@ -179,7 +179,7 @@ class HeldFile:
             os.close(handle)
 
     @contextlib.contextmanager
-    def _saying(self) -> Iterator[None]:
+    def _file_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

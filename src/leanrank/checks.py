@@ -60,7 +60,7 @@ def check_ranker_is_invariant_to_row_order(ranker: Any) -> None:
 
 
 def check_ranker_is_invariant_to_query_names(ranker: Any) -> None:
-    """Query identifiers are names: integers, strings and tuples group alike."""
+    """Query identifiers may be integers, strings or tuples."""
     X, y, qid = _problem()
     plain = _fit(ranker, X, y, qid)
     named = np.array([f"topic {q}" for q in qid])
@@ -187,7 +187,7 @@ def check_ranker_does_rank_within_queries(ranker: Any) -> None:
 
 
 def check_ranker_does_refuse_bad_input(ranker: Any) -> None:
-    """Wrong input gets a sentence, not a model."""
+    """Bad input raises an error that names the cause."""
     X, y, qid = _problem()
     hole = X.copy()
     hole[3, 1] = np.nan

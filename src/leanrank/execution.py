@@ -132,8 +132,8 @@ def add_up(parts: Sequence[Any]) -> Any:
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread: its sums differ between thread counts, and we thread above it.
 
-    The limit belongs to the process. So of several fits at once in threads of the caller, the first
-    sets it and the last one out lifts it.
+    The limit belongs to the process: of several concurrent fits, the first sets it and the last
+    restores it.
     """
     with _blas_lock:
         if not _blas_limits:
@@ -151,7 +151,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 _blas_lock = threading.Lock()
-_blas_limits: list[Any] = []  # one entry a user, the first with the way back
+_blas_limits: list[Any] = []  # one per user; the first can restore the limit
 
 
 @lru_cache(maxsize=1)

@@ -18,7 +18,7 @@ from leanrank._version import __version__
 COMMANDS = {
     "demo": "Learn on the sample set and compare with simple rules.",
     "train": "Learn a ranking function and write it as a model file.",
-    "predict": "Score documents with a model, one number a line.",
+    "predict": "Score documents with a model, one number per line.",
     "evaluate": "Measure how well scores rank judged documents.",
     "tune": "Search for the best model that meets your wishes.",
     "compare": "Compare all systems on the same data.",

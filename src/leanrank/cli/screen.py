@@ -68,7 +68,7 @@ def print_json(result: Mapping[str, Any]) -> None:
 
 
 def facts(rows: Mapping[str, str]) -> Table:
-    """Lay out short statements, one a line."""
+    """Lay out short statements, one per line."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))

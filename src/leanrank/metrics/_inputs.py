@@ -1,4 +1,4 @@
-"""Checking what the caller gives: one sentence that names the row when it cannot be used."""
+"""Checking the caller's input: an error names the row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leanrank.errors import InputError
 
 
 def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
-    """Check a column of finite numbers and give it as float64."""
+    """Check a column of finite numbers and return it as float64."""
     array = one_dimensional(values, name, length)
     try:
         array = np.ascontiguousarray(array, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Whether one ranker is better than another, or only luckier with the queries."""
+"""Whether one ranker is significantly better than another."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Comparison:
     differences : array
         ``b − a``, one per query; NaN where either is undefined.
     n_permutations : int
-        Patterns of signs that were looked at.
+        Sign patterns that were tried.
     exact : bool
-        Whether these are all patterns there are.
+        Whether these are all possible patterns.
     """
 
     measure: str
@@ -124,7 +124,7 @@ def compare(
     confidence : float
         Of the interval.
     random_state : int, Generator or None
-        Where the draws come from.
+        Seed or generator of the draws.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     **choices

@@ -1,4 +1,4 @@
-"""How much of a linear model is there."""
+"""The size of a linear model."""
 
 from __future__ import annotations
 

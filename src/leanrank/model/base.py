@@ -30,9 +30,9 @@ MAX_FEATURES = 2**31 - 1
 class Model:
     """A fitted ranker reduced to what is needed to score documents: immutable, small, plain data.
 
-    A kind of model is a frozen dataclass with the fields below and its own. It says what it writes
-    (``_own_parts``), how it is read (``_read_own``), how it scores (``_scores``) and what each
-    feature adds to a score (``_contributions``).
+    A kind of model is a frozen dataclass with the fields below and its own. It defines what it
+    writes (``_own_parts``), how it is read (``_read_own``), how it scores (``_scores``) and what
+    each feature adds to a score (``_contributions``).
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Model:
     indices : array of int64
         The features that a score depends on, ascending, zero-based.
     feature_names : tuple of str or None
-        One distinct name a feature. With names on both sides, data are aligned by name.
+        One distinct name per feature. With names on both sides, data are aligned by name.
     normalizer : dict or None
         What a normaliser of :mod:`leanrank.data.normalize` gives as ``to_dict()``; it is applied to
         the features first.
@@ -95,7 +95,7 @@ class Model:
         Returns
         -------
         array of float64
-            One score a document, in the order of X's rows (for a RankingData: of ``data.X``).
+            One score per document, in the order of X's rows (for a RankingData: of ``data.X``).
         """
         matrix, columns, _ = self._prepared(X, qid)
         return self._finite_scores(matrix, columns)
@@ -111,7 +111,7 @@ class Model:
         Returns
         -------
         Explanation
-            ``contributions``, one column a feature that the model uses, and ``why(a, b)``.
+            ``contributions``, one column per feature that the model uses, and ``why(a, b)``.
         """
         from leanrank.model.explain import Explanation
 
@@ -187,7 +187,7 @@ class Model:
         return changed
 
     def save(self, path: str | Path) -> None:
-        """Write the model file; ``"-"`` is standard output. Nobody ever sees half of it."""
+        """Write the model file; ``"-"`` is standard output. It is never half-written."""
         from leanrank.model.writing import write_document
 
         write_document(self.to_dict(), path)

@@ -1,4 +1,4 @@
-"""Finding a model's features in what the caller brings: by name or by place."""
+"""Finding a model's features in the caller's data, by name or by position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leanrank.errors import ModelError
 
 
 class Named(Protocol):
-    """What is asked of a model here."""
+    """The part of a model that is needed here."""
 
     @property
     def n_features(self) -> int: ...
@@ -41,7 +41,7 @@ class Table:
 
     @classmethod
     def of(cls, X: Any) -> Table:
-        """Look at what the caller gave."""
+        """Wrap the caller's data."""
         if isinstance(X, RankingData):
             return cls(X.feature_names, X.n_features, matrix=X.X)
         columns = getattr(X, "column_names", None)

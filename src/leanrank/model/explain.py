@@ -1,4 +1,4 @@
-"""Why a document stands where it stands: its score as a sum over features."""
+"""Why a document ranks where it does: its score as a sum over features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Explanation:
     Attributes
     ----------
     scores : array
-        One a document, in the order of the rows.
+        One per document, in the order of the rows.
     contributions : array of shape (documents, features used)
         A row adds up to the score, but for rounding.
     features : tuple of str or int

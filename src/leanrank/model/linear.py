@@ -32,7 +32,7 @@ class LinearModel(Model):
     values : array of float64
         Their weights; finite and not zero.
     feature_names : tuple of str, optional
-        One distinct name a feature. With names on both sides, data are aligned by name.
+        One distinct name per feature. With names on both sides, data are aligned by name.
     normalizer : dict, optional
         What a normaliser of :mod:`leanrank.data.normalize` gives as ``to_dict()``; it is applied to
         the features before the weights.

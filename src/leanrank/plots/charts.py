@@ -1,7 +1,7 @@
-"""The charts: each function returns one of Altair.
+"""The charts; each function returns an Altair chart.
 
 Names of features, queries and models are values in the data of a chart, never part of its code, so
-a strange name is drawn and nothing more.
+an unusual name is only drawn.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def front(
             y="low:Q", y2="high:Q"
         ),
         marked.mark_rule(style="accent", strokeWidth=3).encode(y="low:Q", y2="high:Q"),
-        # under the points, so that it is in nobody's way
+        # under the points, which stay clickable
         marked.mark_point(style="chosen", size=190, filled=False, strokeWidth=2.5, opacity=1),
         on_front.mark_point(style="accent", size=70, filled=True, opacity=1, cursor="pointer")
         .encode(description="name:N")

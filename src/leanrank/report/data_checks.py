@@ -1,4 +1,4 @@
-"""What is odd about a data set: leaks, constants, skewed labels, queries that teach nothing."""
+"""Problems of a data set: leaks, constants, skewed labels, uninformative queries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Finding:
 def check_data(
     training: RankingData, validation: RankingData | None = None, *, measure: str = "ndcg@10"
 ) -> list[Finding]:
-    """Look for what commonly goes wrong with ranking data, the gravest first.
+    """Look for common problems of ranking data, the gravest first.
 
     Parameters
     ----------

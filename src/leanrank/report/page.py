@@ -21,7 +21,7 @@ def make_page(contents: Mapping[str, Any]) -> str:
     """Write contents as an HTML page.
 
     The page forbids itself every connection and every script but its own three, which are named by
-    their hashes: a name that looks like HTML is text, and were it not, it could not run.
+    their hashes: a name that looks like HTML is shown as text and cannot run.
     """
     library = f'"use strict";(function(){{{chart_library()}}})();'
     script = _asset("page.js")

@@ -1,4 +1,4 @@
-"""A study of one model that is there already: what a report of it needs."""
+"""A study of an existing model, for a report."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def study_of_model(
 def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None = None) -> Study:
     """Add how often subsamples of the training queries choose each feature.
 
-    The chosen model's ranker is fitted again with its parameters. A study is given back as it is if
-    that does not lead to about the same features on all training queries (a model made by hand, or
-    fitted to features that something else chose), or if half of the queries are too few.
+    The chosen model's ranker is fitted again with its parameters. The study is returned unchanged
+    if that does not give about the same features on all training queries (a model made by hand, or
+    fitted to features chosen otherwise), or if half of the queries are too few.
     """
     from leanrank.selection.stable_features import stability
 
@@ -122,7 +122,7 @@ def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None =
 def with_path(study: Study, *, n_alphas: int = 30) -> Study:
     """Add the models of the chosen one's ranker at other strengths, to choose from.
 
-    A study whose ranker has no path, or whose path has no beginning, is given back as it is.
+    A study whose ranker has no path, or whose path has no start, is returned unchanged.
     """
     ranker = _ranker_of(study.chosen)
     if ranker is None or "n_alphas" not in _arguments(getattr(ranker, "path", None)):

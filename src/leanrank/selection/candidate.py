@@ -20,7 +20,7 @@ class Candidate:
     Attributes
     ----------
     name : str
-        For people, such as "domination alpha=0.0123".
+        Display name, such as "domination alpha=0.0123".
     algorithm : str
         The ranker's name on the command line.
     parameters : dict
@@ -32,12 +32,12 @@ class Candidate:
     n_features : int
         How many features the model uses.
     cost : float
-        What these cost together; by default 1 each.
+        Their total cost; 1 each by default.
     training_values : dict of str to array
         The same on the training part, every query by a model of these parameters that was fitted
         without it; empty if that was not looked at.
     seconds : float or None
-        What it took to fit.
+        Time of the fit.
 
     Examples
     --------
@@ -76,9 +76,8 @@ class Candidate:
     def score(self, measure: str) -> float:
         """Return the mean over all queries that can judge: what a choice goes by.
 
-        A validation part alone is small beside the number of models that are held against it; the
-        best of hundreds is then the luckiest. With the training queries, each seen by a model that
-        was fitted without it, there are several times as many to tell luck from worth.
+        A validation part alone is small for a choice among hundreds of models. The training
+        queries, each scored by a model fitted without it, are several times as many.
         """
         if measure not in self._scores:  # a search asks again and again
             self._scores[measure] = mean_of(self.judged(measure))
@@ -91,7 +90,7 @@ class Candidate:
 
 
 def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:
-    """Name a model by its algorithm and the parameters that tell it from its siblings.
+    """Name a model by its algorithm and the parameters that distinguish it.
 
     >>> describe("domination", {"tol": 1e-5, "alpha": 0.012345678, "normalize": "term"})
     'domination alpha=0.01235 normalize=term'
@@ -99,9 +98,9 @@ def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:
     words = [
         f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in parameters.items()
-        if value is not None and name not in _UNSPOKEN
+        if value is not None and name not in _NOT_SHOWN
     ]
     return " ".join([algorithm, *words])
 
 
-_UNSPOKEN = frozenset({"tol", "max_iter", "random_state", "epochs", "n_steps", "patience"})
+_NOT_SHOWN = frozenset({"tol", "max_iter", "random_state", "epochs", "n_steps", "patience"})

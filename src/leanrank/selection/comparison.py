@@ -68,7 +68,7 @@ class Outcome:
     scaled : str
         Why features were normalised, if the data decided.
     problem : str
-        Why there is nothing, if so.
+        Why the system failed, if it did.
     """
 
     system: str
@@ -210,7 +210,7 @@ def compare_systems(
     n_jobs : int, default=1
         Processes; a system that is timed has one thread.
     say : callable
-        Told what has been done.
+        Called with what has been done.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def _run_all(tasks: Sequence[_Task], n_jobs: int) -> Iterable[tuple[_Task, Outco
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
-    # A fresh interpreter: a fork would inherit the threads of the numerical libraries, dead.
+    # A fork would inherit dead threads of the numerical libraries.
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(n_jobs, len(tasks)), mp_context=fresh) as pool:
         pending = {pool.submit(_run, task): task for task in tasks}
@@ -291,13 +291,13 @@ def _run_all(tasks: Sequence[_Task], n_jobs: int) -> Iterable[tuple[_Task, Outco
 def _run(task: _Task) -> Outcome:
     train, vali, test, scaled = _load(task.parts)
     with warnings.catch_warnings():
-        # queries without information, and models of one feature that tie: all are looked at
+        # uninformative queries and tied scores are expected here
         warnings.simplefilter("ignore", DataWarning)
         try:
             chosen = fit_system(task.system, Split(train, vali, task.choose_by, task.convention))
         except LeanrankError as error:
             return Outcome(task.system, task.fold, problem=str(error))
-        except Exception as error:  # one system must not take the figures of all others with it
+        except Exception as error:  # one failing system must not end the others
             problem = f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:200]}"
             return Outcome(task.system, task.fold, problem=problem)
         seconds = []

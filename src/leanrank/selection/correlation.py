@@ -1,4 +1,4 @@
-"""Which features say the same: correlation within queries, and groups by it."""
+"""Correlation of features within queries, and groups of correlated features."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def within_query_correlation(
 ) -> FloatArray:
     """Correlate features over documents, each less its mean over the query.
 
-    What differs between queries only, such as the length of the query, ranks nothing and counts
-    for nothing. One read of the data.
+    Differences between queries, such as the length of the query, do not count. The data are read
+    once.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def within_query_correlation(
     ptr, n_columns = data.query_ptr, len(columns)
     products = _sparse_products if data.is_sparse else _dense_products
     shift = np.zeros(n_columns)
-    if not data.is_sparse and len(data):  # large numbers that hardly differ lose no digits
+    if not data.is_sparse and len(data):  # against cancellation between large, close values
         shift = np.nan_to_num(np.asarray(data.X[0, columns], dtype=np.float64))
 
     def sums(part: tuple[int, int]) -> FloatArray:
@@ -57,7 +57,7 @@ def within_query_correlation(
 
 
 def correlated_groups(correlation: FloatArray, threshold: float = 0.9) -> list[IntArray]:
-    """Group features so that any two of a group are correlated at least so much.
+    """Group features so that any two of a group reach the threshold.
 
     Parameters
     ----------

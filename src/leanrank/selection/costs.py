@@ -156,7 +156,7 @@ def _from_lines(text: str, path: Any) -> dict[str, str]:
             raise InputError(f"{path}, line {number}: write a feature, a comma and its cost")
         name, cost = (cell.strip() for cell in cells)
         if number == 1 and not _AMOUNT.fullmatch(cost):
-            continue  # a line of heads
+            continue  # a header
         if name in table:
             raise InputError(f"{path}, line {number}: {name!r} has a cost already")
         table[name] = cost

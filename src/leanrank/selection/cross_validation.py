@@ -23,8 +23,8 @@ from leanrank.selection.splits import Fold, ranking_data, whole_query_folds
 from leanrank.selection.sweeps import sweep_models
 
 RIDGE_ALPHAS = (1e2, 1e-6)
-"""From where to where a path goes if no strength empties the model: losses are means, so the same
-strengths matter for data of any size."""
+"""Range of a path when no strength empties the model. Losses are means, so it suits data of any
+size."""
 
 
 def cross_validate_path(
@@ -121,8 +121,8 @@ def cross_validate_ranker(
     Parameters
     ----------
     ranker : ranker
-        Its own parameters hold where the grid names no others. The held-out queries are not shown
-        to a ranker that could stop by them: they would judge what they helped to make.
+        Its own parameters hold where the grid names no others. A ranker that could stop early by
+        the held-out queries does not see them.
     grid : mapping of str to values, optional
         Parameters to vary; all combinations are tried. None: the ranker as it is.
     X, y, qid, cv, measures, convention, n_jobs, **options
@@ -160,7 +160,7 @@ def _strengths(
     n_alphas: int,
     alpha_min_ratio: float,
 ) -> tuple[float, ...]:
-    """Return the strengths of all folds alike, largest first."""
+    """Return the strengths for all folds, largest first."""
     if alphas is not None:
         return tuple(sorted(map(float, alphas), reverse=True))
     top = ranker.alpha_max(data) if hasattr(ranker, "alpha_max") else np.inf
@@ -248,7 +248,7 @@ def _by_query(
 def summarise_warnings(
     caught: Sequence[warnings.WarningMessage], n_fits: int, *, stacklevel: int
 ) -> None:
-    """Warn once about what many fits have warned of."""
+    """Summarise the warnings of many fits."""
     short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
     if short:
         n_short = min(len(short), n_fits)

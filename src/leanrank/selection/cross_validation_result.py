@@ -1,4 +1,4 @@
-"""What cross-validation found: each model's worth on unseen queries, and which one to take."""
+"""The result of a cross-validation: measures on unseen queries, and the choice of a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from leanrank.metrics.judge import as_good_as, best_of, better_sign, check_rule
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
-    """What models of several parameters are worth on queries that they were not fitted to.
+    """Measures of models with different parameters, on queries that they were not fitted to.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class CrossValidation:
     n_features : array of shape (folds, models)
         How many features each model uses.
     query_ids : array
-        Whose values ``per_query`` holds.
+        The queries of ``per_query``.
     n_splits : int
         Folds of one repetition, each query being in the test part of one of them.
     convention : str

@@ -45,7 +45,7 @@ def pareto_front(candidates: Iterable[Candidate], *, measure: str) -> list[Candi
         range(len(listed)), key=lambda at: (points[at][1], points[at][2], -points[at][0])
     )
     kept: list[int] = []
-    for at in order:  # whoever beats this one stands before it
+    for at in order:  # a candidate that beats this one comes earlier
         value, _, cost = points[at]
         if not any(points[k][0] >= value and points[k][2] <= cost for k in kept):
             kept.append(at)
@@ -74,7 +74,7 @@ def choose(
         In the unit of the candidates' costs.
     min_measure : mapping of str to float, optional
         What measures must reach. With a lower bound and no limit on features or cost, the candidate
-        with the fewest features that reaches it is given: that is what a bound is for.
+        with the fewest features that reaches it is returned.
     rule : {"best", "1se"}, default="best"
         "1se": the sparsest whose score is within one standard error of the best, the error being
         that of the difference between the two over the same queries.
@@ -82,7 +82,7 @@ def choose(
     Raises
     ------
     InputError
-        Nothing meets the wishes; the message says what comes nearest.
+        Nothing meets the wishes; the message names what comes nearest.
     """
     check_rule(rule)
     listed = [one for one in candidates if one.n_features and np.isfinite(one.score(measure))]
@@ -116,12 +116,12 @@ def reaches(candidate: Candidate, measure: str, wanted: float) -> bool:
 def bootstrap_interval(
     values: FloatArray, *, confidence: float = 0.95, n_draws: int = 2000, random_state: int = 0
 ) -> tuple[float, float]:
-    """Return an interval for a mean over queries, by drawing queries again and again.
+    """Return an interval for a mean over queries, by bootstrap.
 
     Parameters
     ----------
     values : array
-        One a query; NaN, where a measure is undefined, is left out.
+        One per query; NaN, where a measure is undefined, is left out.
     confidence : float, default=0.95
     n_draws, random_state : int
 
@@ -135,7 +135,7 @@ def bootstrap_interval(
     if len(defined) == 0:
         return float("nan"), float("nan")
     rng = np.random.default_rng(random_state)
-    # counts instead of places: one product, and memory in the number of draws times queries
+    # counts, not positions: one matrix product
     counts = rng.multinomial(len(defined), np.full(len(defined), 1 / len(defined)), n_draws)
     means = counts @ defined / len(defined)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
@@ -164,7 +164,7 @@ def _nearest(
         if max_cost is not None and cheapest is not smallest:
             text += f", the cheapest {_size(cheapest, max_cost)}"
         return text
-    # the wish to speak of: one that nothing reaches, or the first if they only exclude each other
+    # report a wish that nothing reaches, or the first if they only exclude each other
     unmet = [m for m, v in wishes.items() if not any(reaches(one, m, v) for one in slim)]
     wish = unmet[0] if unmet else next(iter(wishes))
     best = _best_by(slim, wish)

@@ -66,7 +66,7 @@ def fuse(
         A loss that Newton's method takes: domination, exponential, listnet, logistic or
         squared-hinge.
     nonnegative : bool, default=True
-        No run may count against a document. Engines take no other weights.
+        Whether to forbid negative weights, which engines do not take.
     scalers : iterable of str
         Those to choose from, see :meth:`leanrank.data.run_pool.RunPool.scaled`.
     constants : iterable of int
@@ -173,7 +173,7 @@ class _Learner:
                 for setting, weights, _ in self._fits(key, data.queries[train]):
                     scores[setting][rows] = data.X[rows] @ weights
         worth = [self._worth(pool, scores[setting]) for setting in self.settings]
-        if max(worth) == -np.inf:  # none of these queries says anything: equal weights
+        if max(worth) == -np.inf:  # no query is informative
             return self.settings[0], np.ones(pool.data.n_features), None
         setting = self.settings[best_of(worth)]
         data = next(data for key, data in inputs if key == setting[:2])

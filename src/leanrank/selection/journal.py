@@ -1,9 +1,9 @@
-"""A journal of trials: one line each, on disk before the next begins, to go on after a kill.
+"""A journal of trials: one line each, on disk before the next trial, to resume after a kill.
 
-The first line says which search it belongs to; every other holds a trial's models and what they are
-worth. Each line carries a checksum of itself and the lines before it. Numbers survive the way to
-disk and back exactly, and a search reads its own trials from the journal's form even when it was
-never interrupted, so that both give the same answer to the bit.
+The first line identifies the search; every other holds the models of a trial and their values. Each
+line carries a checksum of itself and the lines before it. Numbers are stored exactly, and a search
+always reads its trials in the journal's form: with or without a kill, the answer is the same to the
+bit.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _OTHER = "so it is left alone: give another name, or remove the file to start an
 
 
 class Journal:
-    """Lines of JSON that are only ever added to.
+    """An append-only file of JSON lines.
 
     Parameters
     ----------
     path : path or None
-        None: nothing is kept.
+        None: nothing is written.
     settings : mapping
         What the results depend on; a journal with others is refused.
 
     Attributes
     ----------
     entries : list of dict
-        The trials there are.
+        The trials so far.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Journal:
         file = HeldFile(self.path)
         try:
             content = file.read()
-            whole = content.rfind(b"\n") + 1  # what comes after was cut off by a kill
+            whole = content.rfind(b"\n") + 1  # a kill may cut off the last line
             if not whole and not _line(header, "").startswith(content):
                 raise InputError(f"{self.path}: this is no journal of leanrank tune, {_OTHER}")
             found, self._digest = _parse(content[:whole], self.path)
@@ -106,7 +106,7 @@ class Journal:
 
 
 def pack(values: FloatArray) -> str:
-    """Write numbers as text, exactly and shortly.
+    """Write numbers as compact text, exactly.
 
     >>> unpack(pack(np.array([0.1, np.nan]))).tolist()
     [0.1, nan]
@@ -133,7 +133,7 @@ def check_trial(
     Parameters
     ----------
     entry : object
-        What :meth:`Journal.add` was given, after its way through the file.
+        What :meth:`Journal.add` was given, read from the file.
     source : str
         The file and its line, for messages.
     n_queries, n_features : int

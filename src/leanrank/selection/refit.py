@@ -1,4 +1,4 @@
-"""Fitting a chosen model's features anew to all there is: training and validation part together."""
+"""Refitting a chosen model's features to the training and validation parts together."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from leanrank.selection.validation import make_ranker
 def fit_support(task: Task, chosen: Candidate) -> Model:
     """Fit a candidate's ranker, with its parameters and features, to both parts of the data.
 
-    Only its features are offered, so that no limit is exceeded. If nothing comes of it, or the
-    model is not linear, the model remains as it is.
+    Only its features are offered, so that no limit is exceeded. A model that is not linear, or
+    whose fit fails, is returned unchanged.
     """
     if not isinstance(chosen.model, LinearModel) or task.validation is None:
         return chosen.model

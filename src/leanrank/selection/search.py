@@ -1,4 +1,4 @@
-"""The trials of one search: what to do next, within what is left, and going on after a kill."""
+"""One search: its next trial within the budget, and resuming after a kill."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search is.
+    """The state of a search.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Search:
                 n_planned=len(self.plan),
                 needed=task.measures if task.validation is None else (),
             )
-            if not entry.get("hurried"):  # there may be time now to do it properly
+            if not entry.get("hurried"):  # repeated, now in full if time allows
                 self._take(entry)
         self.started = time.perf_counter() - self.earlier
 
@@ -194,7 +194,7 @@ class Search:
         return entry
 
     def _take(self, entry: Mapping[str, Any]) -> None:
-        """Add what a trial gave, as the journal has it."""
+        """Add the result of a trial, as read from the journal."""
         found = [self._read(each) for each in entry["candidates"]]
         self.candidates += [one for one in found if one is not None]
         self.n_done += 1
@@ -269,7 +269,7 @@ class Search:
         if self.trials is not None and self.n_done >= self.trials:
             return True
         late = self.budget is not None and self._seconds() >= self.budget
-        return late and bool(self.candidates)  # a model there must be
+        return late and bool(self.candidates)  # the first model may take longer
 
     def _beat(self, needed: bool) -> None:
         """End a trial when time is over; the first one only if it leaves a model."""
@@ -300,7 +300,7 @@ def _space(name: str) -> Space:
 
 
 def _written(one: Candidate, task: Task) -> dict[str, Any]:
-    """Return what cannot be had from the model again: its values on training queries."""
+    """Return a candidate for the journal, with the values that its model alone cannot reproduce."""
     held_out = one.values if task.validation is None else one.training_values
     return {
         "name": one.name,

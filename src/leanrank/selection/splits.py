@@ -16,7 +16,7 @@ from leanrank.errors import InputError
 from leanrank.rankers.inputs import validated_matrix
 
 LABEL_CLASSES = 4
-"""Stratified folds tell this many classes of queries apart by their mean label."""
+"""Classes of queries by their mean label, for stratified folds."""
 
 
 class QueryKFold(BaseCrossValidator):
@@ -30,13 +30,11 @@ class QueryKFold(BaseCrossValidator):
     n_splits : int, default=5
         Folds; the numbers of queries in them differ by one at most.
     n_repeats : int, default=1
-        How often to cut anew.
+        How often to repeat the split.
     stratify : bool, default=False
-        Give every fold its share of queries with information, of rich and poor ones (by the mean
-        label), and of long and short ones; needs y.
+        Balance the folds by informative queries, mean label and length; needs y.
     random_state : int or None, default=None
-        Seed of the cuts. None is 0: the same queries always give the same folds, however often a
-        search asks for them.
+        Seed of the split. None is 0: the same queries always give the same folds.
 
     Examples
     --------
@@ -169,7 +167,7 @@ def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> lis
 def ranking_data(
     ranker: Any, X: Any, y: Any = None, qid: Any = None, **options: Any
 ) -> RankingData:
-    """Check what a ranker would be given, and group it by query."""
+    """Check the input of a ranker, and group it by query."""
     known = {"group", "sample_weight", "query_weight", "offset"}
     if set(options) - known:
         raise InputError(

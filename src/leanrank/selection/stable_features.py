@@ -1,4 +1,4 @@
-"""How sure a selection of features is: what stays when the queries change, and what takes turns."""
+"""Stability of a selection of features when the queries change, and interchangeable features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from leanrank.selection.splits import ranking_data, whole_number
 
 @dataclass(frozen=True)
 class FeatureGroup:
-    """Features that say nearly the same about the documents of a query.
+    """Features that are nearly interchangeable within queries.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class StabilityResult:
     def sign_consistency(self) -> FloatArray:
         """For each feature, the share of its selections with its more frequent sign; NaN if none.
 
-        1: always the same direction; 0.5: a toss-up.
+        1: always the same direction; 0.5: no preferred direction.
         """
         up, down = (self.weights > 0).sum(axis=0), (self.weights < 0).sum(axis=0)
         return self._spread(np.maximum(up, down) / (up + down), np.nan)
@@ -181,13 +181,13 @@ def stability(
     random_state: int | None = None,
     **options: Any,
 ) -> StabilityResult:
-    """Fit a ranker on many subsamples of the queries, and see which features it selects.
+    """Fit a ranker on many subsamples of the queries, and count the features it selects.
 
     Parameters
     ----------
     ranker : ranker
-        With the parameters to be judged, such as the alpha that cross-validation chose. A seed of
-        its own should be fixed, or its chance counts as instability.
+        With the parameters to be judged, such as the alpha that cross-validation chose. Fix its
+        seed, if it has one: randomness counts as instability.
     X, y, qid : as for fit
         Or a RankingData.
     n_subsamples : int, default=50

@@ -1,4 +1,4 @@
-"""What one search produced: the models, those worth a look, and the one that was chosen."""
+"""The result of a search: the models, the front, and the chosen model."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Study:
         In the order in which they were found.
     chosen : Candidate
     training, validation : RankingData
-        ``validation`` is whose queries ``Candidate.values`` are about; where there is no validation
-        part it is the training data, every query judged by a model that was fitted without it.
+        ``Candidate.values`` are about the queries of ``validation``. Without a validation part it
+        is the training data, every query judged by a model that was fitted without it.
     measures : tuple of str
         All that were measured, the optimised one first.
     feature_names : tuple of str or None
@@ -46,7 +46,7 @@ class Study:
         A learning curve.
     stability : object or None
     normalizer : Normalizer or None
-        What ``training``, ``validation`` and all models' features have been through.
+        Applied to ``training``, ``validation`` and the features of all models.
     scale_reason : str
         Why features were normalised, if the data decided.
     not_tried : tuple of str

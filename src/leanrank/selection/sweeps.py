@@ -23,7 +23,7 @@ class Scored(NamedTuple):
 def sweep_models(
     sweep: Fits | AlphaPath | Sizes, ranker: Any, train: RankingData, validation: RankingData
 ) -> Iterator[Scored]:
-    """Fit on the training data, and score the validation data by each model that comes of it."""
+    """Fit on the training data, and score the validation data by each resulting model."""
     if isinstance(sweep, Fits):
         if sweep.stop_early:
             fit_model(ranker, train, validation)
@@ -53,9 +53,9 @@ def sweep_weights(
 
 
 def fit_model(ranker: Any, train: RankingData, validation: RankingData) -> Any:
-    """Fit, with the validation data beside it where the ranker can use them.
+    """Fit, and pass the validation data where the ranker can use them.
 
-    Some stop by them; one that learns from documents without labels gets these without theirs.
+    Some rankers stop by them; one that learns from unlabelled documents gets them without labels.
     """
     beside = {"validation": validation, "unlabeled": validation}
     return ranker.fit(train, **{k: v for k, v in beside.items() if takes(ranker, k)})

@@ -102,7 +102,7 @@ class Task:
 
     @cached_property
     def split(self) -> Split:
-        """The same for a ranker that stops by validation data, and for its convention."""
+        """The data as a split, for rankers that stop by validation data and for the judge."""
         return Split(self.training, self.validation or self.training, self.measure, self.convention)
 
     def measured(
@@ -156,11 +156,11 @@ class Fitted(NamedTuple):
 def run_trial(
     task: Task, space: Space, setting: Mapping[str, Any], *, columns: IntArray | None = None
 ) -> list[Candidate]:
-    """Fit and judge all models of one setting, on some columns only if told so."""
+    """Fit and judge all models of one setting, optionally on some columns only."""
     started = time.perf_counter()
     parameters = {**space.fixed, **setting}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the ends of a grid need not be exact, nor make sense
+        warnings.simplefilter("ignore")  # the extremes of a grid may not converge
         whole = fit_models(task, space, parameters, task.training, columns, needed=True)
         task.beat(True)
         sweep = space.sweep
@@ -175,7 +175,7 @@ def run_trial(
         try:
             left_out = make_executor(task.n_jobs).map(without, task.parts)
         except OutOfTimeError:
-            task.beat(True)  # the end, unless these are the only models there will be
+            task.beat(True)  # raises, unless these are the only models
             left_out = []
     each = (time.perf_counter() - started) / max(1, len(whole))
     found = []

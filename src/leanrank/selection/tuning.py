@@ -65,22 +65,21 @@ def tune(
     costs : Costs, optional
         What features cost; 1 each by default.
     systems : sequence of str, optional
-        What to try, in this order; by default those of the registry with
-        a tuning space.
+        What to try, in this order; by default those of the registry with a tuning space.
     budget : float, optional
         Seconds. Only the first fit, and one of a ranker that cannot be interrupted, may exceed it.
     trials : int, optional
         Instead of a budget: how many trials. The answer is then the same on every run, also one
         that was killed and went on from its journal. Neither: a budget of 60 seconds.
     journal : path, optional
-        A file to keep every trial in, and to go on from.
+        A file that keeps every trial, to resume from.
     refit : {"train", "both"}, default="train"
         Whether the chosen model is fitted to the training part, or its features anew to training
         and validation part together.
     n_jobs : int, optional
         Threads; with ``trials`` nothing but time depends on it.
     progress : callable, optional
-        Told of the progress before every trial.
+        Called with the progress before every trial.
 
     Returns
     -------
@@ -91,7 +90,7 @@ def tune(
     Notes
     -----
     A ranker that stops by validation data gets a fifth of its training queries for that: queries
-    that judge a model do not help to make it.
+    that judge a model are not used to fit it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Choosing parameters by what a measure says on validation data."""
+"""Choosing parameters by a measure on validation data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Split:
 
     @property
     def judge(self) -> Judge:
-        """What judges the models."""
+        """The judge of the models."""
         return Judge(self.measure, self.convention, self.average_ties)
 
     def value(self, scores: FloatArray) -> float:
@@ -52,7 +52,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Trial:
-    """Parameters that were tried, and what came out on the validation data.
+    """Parameters that were tried, and the measure on the validation data.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def fit_best(space: Space, split: Split) -> Chosen:
     """
     started = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the ends of a grid need not be exact, nor make sense
+        warnings.simplefilter("ignore")  # the extremes of a grid may not converge
         trials = list(run_trials(space, split))
     best = best_trial(trials, split, space.ranker)
     searched = time.perf_counter() - started

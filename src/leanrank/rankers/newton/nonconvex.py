@@ -80,7 +80,7 @@ class NonconvexRankSVM(PenalizedRanker):
     n_iter_ : int
         Iterations of all rounds.
     history_ : list of dict
-        One entry a round: its objective, gap, number of features and iterations.
+        One entry per round: its objective, gap, number of features and iterations.
     stationarity_ : float
         Largest slope of loss plus penalty that is left in a weight.
 
