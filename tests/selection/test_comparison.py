@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from leanrank.data import dump_letor, load_letor, make_ranking
 from leanrank.metrics import compare_values, evaluate
 from leanrank.selection import Split, compare_systems, fit_system
-from leanrank.selection.comparison import MEASURES, ComparedSet, Outcome, Parts, holm
+from leanrank.selection.comparison import MEASURES, ComparedSet, Outcome, Parts, holm, load_parts
 from leanrank.selection.tables import comma_separated, latex, markdown, seconds, to_dict
 
 SYSTEMS = ["rankrls", "bestfeature"]
@@ -173,8 +174,8 @@ def test_times_are_readable():
 
 
 def test_scaling_is_learned_on_the_training_part(splits):
-    plain = splits[0].load()
-    scaled = Parts(splits[0].train, splits[0].validation, splits[0].test, scale="standard").load()
+    plain = load_parts(splits[0])[:3]
+    scaled = load_parts(replace(splits[0], scale="standard"))[:3]
     mean, deviation = plain[0].X.mean(axis=0), plain[0].X.std(axis=0)
     for before, after in zip(plain, scaled, strict=True):
         assert np.allclose(after.X, (before.X - mean) / deviation)

@@ -12,6 +12,7 @@ from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
 from leanrank.metrics.evaluation import evaluate
+from leanrank.metrics.judge import better_sign
 from leanrank.metrics.measures import Measure, parse_measures
 
 _EXACT_UP_TO = 16  # differences: 65,536 patterns of signs are quicker than drawing some
@@ -186,7 +187,7 @@ def compare_values(
     t, p_t, effect, interval = _t_test(d, mean, confidence)
     p, n_looked_at, exact = _randomization(d, n_permutations, random_state)
     better, worse = int((d > 0).sum()), int((d < 0).sum())
-    if parsed is not None and not parsed.higher_is_better:
+    if parsed is not None and better_sign(parsed.name) < 0:
         better, worse = worse, better
     return Comparison(
         measure="values" if parsed is None else parsed.name,

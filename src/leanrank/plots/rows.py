@@ -72,9 +72,9 @@ def front_rows(
                 "model": place,
                 "name": one.name,
                 "features": one.n_features,
-                "value": _number(one.score(name)),
-                "low": _number(low),
-                "high": _number(high),
+                "value": brief(one.score(name)),
+                "low": brief(low),
+                "high": brief(high),
                 "cost": f"{one.cost:g}" if costs is None else costs.show(one.cost),
             }
         )
@@ -82,7 +82,7 @@ def front_rows(
     # a mean over other queries than those of the points would be no line to compare with
     if isinstance(study, Study) and not any(name in one.training_values for one in models):
         baselines = [
-            {"name": title, "value": _number(mean), "place": mean}
+            {"name": title, "value": brief(mean), "place": mean}
             for title, values in study.baselines.items()
             if name in values and not np.isnan(mean := mean_of(values[name]))
         ]
@@ -101,7 +101,7 @@ def path_rows(
     lines = [at for at in np.argsort(-reach, kind="stable")[:limit].tolist() if reach[at] > 0]
     rows, labels = [], []
     for order, feature in enumerate(lines):
-        name = feature_title(feature, feature_names)
+        name = feature_name(feature, feature_names)
         column = coefs[:, feature]
         largest = column[np.argmax(np.abs(column))]
         sign = int(np.sign(largest)) if order < most else 0
@@ -109,12 +109,12 @@ def path_rows(
         first = max(0, int(np.flatnonzero(column)[0]) - 1)
         for alpha, weight in zip(alphas[first:].tolist(), column[first:].tolist(), strict=True):
             rows.append(
-                {"line": feature, "feature": name, "alpha": _number(alpha),
-                 "weight": _number(weight), "sign": sign}
+                {"line": feature, "feature": name, "alpha": brief(alpha),
+                 "weight": brief(weight), "sign": sign}
             )  # fmt: skip
         if sign:
             labels.append(
-                {"feature": name, "alpha": _number(alphas[-1]), "sign": sign,
+                {"feature": name, "alpha": brief(alphas[-1]), "sign": sign,
                  "place": float(column[-1])}
             )  # fmt: skip
     spread(labels, float(np.ptp(coefs)) / 18 if len(lines) else 0.0)
@@ -139,19 +139,14 @@ def feature_rows(
             {
                 "place": place,
                 "index": index,
-                "feature": feature_title(index, names),
-                "weight": _number(weights[name]),  # type: ignore[index]
-                "share": _number(shares[at]),
-                "frequency": None if frequency is None else _number(frequency[index]),
+                "feature": feature_name(index, names),
+                "weight": brief(weights[name]),  # type: ignore[index]
+                "share": brief(shares[at]),
+                "frequency": None if frequency is None else brief(frequency[index]),
                 "cost": None if costs is None else costs.show(float(costs.each[index])),
             }
         )
     return rows
-
-
-def feature_title(feature: int, names: Sequence[str] | None) -> str:
-    """Return the name of a feature, or ``f1`` and so on where there are no names."""
-    return feature_name(feature, names)
 
 
 def history_rows(
@@ -166,7 +161,7 @@ def history_rows(
     across = counts[0] if counts else "round"
     rows = [
         {"at": entry[across] if counts else number, "measure": measure,
-         "value": _number(entry[measure])}
+         "value": brief(entry[measure])}
         for measure in drawn
         for number, entry in enumerate(entries, 1)
         if isinstance(entry.get(measure), (int, float)) and math.isfinite(entry[measure])
@@ -193,9 +188,9 @@ def query_rows(
     gains = better_sign(measure) * (first - second)
     order = np.argsort(-gains, kind="stable")
     return [
-        {"place": place, "position": at, "query": str(ids[at]), "gain": _number(gains[at]),
-         "difference": _number(first[at] - second[at]), "value": _number(first[at]),
-         "other": _number(second[at])}
+        {"place": place, "position": at, "query": str(ids[at]), "gain": brief(gains[at]),
+         "difference": brief(first[at] - second[at]), "value": brief(first[at]),
+         "other": brief(second[at])}
         for place, at in enumerate(order[~np.isnan(gains[order])].tolist())
     ]  # fmt: skip
 
@@ -226,7 +221,11 @@ def spread(labels: list[dict[str, Any]], gap: float) -> None:
         label["place"] = max(label["place"], before["place"] + gap)
 
 
-def _number(value: Any) -> float | None:
-    """Round to what a chart can show; JSON knows no NaN."""
+def brief(value: Any, digits: int = 5) -> float | None:
+    """Round to some digits; what is not finite is None, since JSON knows no NaN.
+
+    >>> brief(0.123456789), brief(float("nan")), brief(3)
+    (0.12346, None, 3.0)
+    """
     number = float(value)
-    return float(f"{number:.5g}") if math.isfinite(number) else None
+    return float(f"{number:.{digits}g}") if math.isfinite(number) else None

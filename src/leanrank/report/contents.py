@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank._version import __version__
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots import charts
 from leanrank.plots.colours import theme
-from leanrank.plots.rows import feature_rows, feature_title, front_models
+from leanrank.plots.rows import brief, feature_rows, front_models
 from leanrank.report.data_checks import check_data
-from leanrank.report.numbers import brief, counted, figures, numbers
+from leanrank.report.numbers import counted, figures, numbers
 from leanrank.report.paths import find_paths, path_of
 from leanrank.report.queries import query_details
-from leanrank.report.studies import fit_baselines, measure_baselines, measured
+from leanrank.report.studies import fit_baselines, measure_baselines
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import bootstrap_interval
 from leanrank.selection.study import Study
@@ -57,9 +58,10 @@ def report_contents(
     measures = study.measures or (study.measure,)
     baselines = study.baselines or measure_baselines(split, measures)
     fitted = {} if test is None else fit_baselines(split)
-    on_test = {} if test is None else {
-        name: measured(split, one.predict(test), test, measures) for name, one in fitted.items()
-    }  # fmt: skip
+    on_test = {
+        name: split.judge.per_query(test, one.predict(test), measures)
+        for name, one in fitted.items()
+    }
     paths = find_paths(study)
     queries = _spread_queries(study.validation, max_queries)
     details = query_details(study, [one.model for one in models], queries, baselines, max_cells)
@@ -133,7 +135,7 @@ def _model_entry(
     )
     on_test = None
     if test is not None:
-        on_test = _headline(measured(split, one.model.predict(test), test, measures))
+        on_test = _headline(split.judge.per_query(test, one.model.predict(test), measures))
     return {
         "name": one.name,
         "algorithm": one.algorithm,
@@ -228,7 +230,7 @@ def _stability(study: Study) -> dict[str, Any] | None:
     said = {name: None if value is None else brief(float(value)) for name, value in facts.items()}
     groups = [
         {
-            "features": [feature_title(at, study.feature_names) for at in group.features],
+            "features": [feature_name(at, study.feature_names) for at in group.features],
             "frequency": brief(group.frequency),
             "at_once": brief(group.at_once, 3),
         }
@@ -245,14 +247,12 @@ def _charts(
     queries: Any,
     paths: Mapping[str, Any],
 ) -> dict[str, Any]:
-    shown = Study(
-        study.measure, study.convention, study.candidates, study.chosen, study.training,
-        study.validation, study.measures, study.feature_names, study.costs, baselines,
-    )  # fmt: skip
     some = next((each[study.measure] for each in baselines.values() if study.measure in each), None)
     chosen = study.chosen.values[study.measure]
     return {
-        "front": _spec(charts.front(shown, models=models, width=_FILL)),
+        "front": _spec(
+            charts.front(replace(study, baselines=baselines), models=models, width=_FILL)
+        ),
         "features": _spec(
             charts.features(
                 study.chosen.model,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, Matrix
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import DataWarning
-from leanrank.plots.rows import feature_title
 
 NEAR_PERFECT = 0.95
 """A single feature that comes this far from a random order to a perfect one is suspicious."""
@@ -105,7 +104,7 @@ def _leaks(data: RankingData, measure: str) -> list[Finding]:
             continue
         alone = value(column)
         if alone - chance >= NEAR_PERFECT * (1 - chance):
-            name = feature_title(at, data.feature_names)
+            name = feature_name(at, data.feature_names)
             found.append(
                 Finding(
                     "leak",
@@ -160,7 +159,7 @@ def _constants(data: RankingData) -> list[Finding]:
     if not still.any():
         return []
     places = np.flatnonzero(still).tolist()
-    shown = ", ".join(feature_title(at, data.feature_names) for at in places[:8]) + (
+    shown = ", ".join(feature_name(at, data.feature_names) for at in places[:8]) + (
         ", …" if len(places) > 8 else ""
     )
     one = len(places) == 1

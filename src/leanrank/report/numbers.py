@@ -6,15 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-
-def brief(value: Any, digits: int = 5) -> float | None:
-    """Round to some digits; what is not finite is None.
-
-    >>> brief(0.123456789), brief(float("nan")), brief(3)
-    (0.12346, None, 3.0)
-    """
-    number = float(value)
-    return float(f"{number:.{digits}g}") if math.isfinite(number) else None
+from leanrank.plots.rows import brief
 
 
 def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.model.base import Model
 from leanrank.model.boosted import BoostedModel
 from leanrank.model.linear import LinearModel
-from leanrank.plots.rows import feature_title
-from leanrank.report.numbers import brief, numbers
+from leanrank.plots.rows import brief
+from leanrank.report.numbers import numbers
 from leanrank.selection.study import Study
 
 TOP = 10
@@ -77,7 +77,7 @@ def query_details(
     names = study.feature_names
     return {
         "details": details,
-        "columns": [feature_title(at, names) for at in union.tolist()],
+        "columns": [feature_name(at, names) for at in union.tolist()],
         "scoring": [
             {"matrix": specs.index(_key(model)), "parts": _scoring(model, union)}
             for model in models
@@ -120,8 +120,7 @@ def _feature_values(model: Model, data: RankingData, columns: IntArray) -> Float
         feature_names=model.feature_names,
         normalizer=model.normalizer,
     )
-    matrix, places, _ = probe._prepared(data, None)
-    return probe._contributions(matrix, places)  # each weight is 1
+    return probe.explain(data).contributions  # each weight is 1
 
 
 def _scoring(model: Model, union: IntArray) -> list[list[Any]]:

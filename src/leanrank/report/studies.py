@@ -72,14 +72,10 @@ def study_of_model(
     model = model.replace(normalizer=None)
     names = tuple(dict.fromkeys([measure, *measures]))
     split = Split(training, validation, measure, convention)
-    values = measured(split, model.predict(validation), validation, names)
-    cost = float(model.n_nonzero) if costs is None else costs.of(model.indices)
     made = model.provenance
     algorithm = str(made.get("algorithm", type(model).__name__))
     parameters = _telling(algorithm, dict(made.get("parameters") or {}))
-    one = Candidate(
-        describe(algorithm, parameters), algorithm, parameters, model, values, model.n_nonzero, cost
-    )
+    one = _candidate(split, algorithm, parameters, model, names, costs)
     return Study(
         measure=measure,
         convention=convention,
@@ -139,15 +135,9 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
         if not coef.any():
             continue
         model = LinearModel.from_coef(coef, feature_names=study.feature_names)
-        values = measured(split, model.predict(study.validation), study.validation, study.measures)
         parameters = {**study.chosen.parameters, "alpha": alpha}
-        name = describe(study.chosen.algorithm, parameters)
-        cost = float(model.n_nonzero) if study.costs is None else study.costs.of(model.indices)
-        found.append(
-            Candidate(
-                name, study.chosen.algorithm, parameters, model, values, model.n_nonzero, cost
-            )
-        )
+        algorithm, measures = study.chosen.algorithm, study.measures
+        found.append(_candidate(split, algorithm, parameters, model, measures, study.costs))
     return replace(
         study,
         candidates=[*study.candidates, *found],
@@ -174,7 +164,7 @@ def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[s
     data = split.validation
     if data is not split.train:
         return {
-            name: measured(split, baseline.predict(data), data, measures)
+            name: split.judge.per_query(data, baseline.predict(data), measures)
             for name, baseline in fit_baselines(split).items()
         }
     groups = np.random.default_rng(0).permutation(data.n_queries) % N_FOLDS
@@ -186,7 +176,7 @@ def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[s
         rows = np.repeat(groups == group, np.diff(data.query_ptr))
         for name, one in fit_baselines(replace(split, train=kept, validation=held)).items():
             scores.setdefault(name, np.zeros(len(data)))[rows] = one.predict(held)
-    return {name: measured(split, each, data, measures) for name, each in scores.items()}
+    return {name: split.judge.per_query(data, each, measures) for name, each in scores.items()}
 
 
 def fit_baselines(split: Split) -> dict[str, Any]:
@@ -202,11 +192,18 @@ def fit_baselines(split: Split) -> dict[str, Any]:
     return found
 
 
-def measured(
-    split: Split, scores: FloatArray, data: RankingData, measures: Sequence[str]
-) -> dict[str, FloatArray]:
-    """Measure scores query by query as the split judges: ties do not follow the file's order."""
-    return split.judge.per_query(data, scores, measures)
+def _candidate(
+    split: Split,
+    algorithm: str,
+    parameters: Mapping[str, Any],
+    model: Model,
+    measures: Sequence[str],
+    costs: Costs | None,
+) -> Candidate:
+    values = split.judge.per_query(split.validation, model.predict(split.validation), measures)
+    cost = float(model.n_nonzero) if costs is None else costs.of(model.indices)
+    name = describe(algorithm, parameters)
+    return Candidate(name, algorithm, parameters, model, values, model.n_nonzero, cost)
 
 
 def _ranker_of(one: Candidate) -> Any:

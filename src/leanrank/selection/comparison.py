@@ -41,10 +41,6 @@ class Parts:
     scale: str | None = None
     options: tuple[tuple[str, Any], ...] = ()
 
-    def load(self) -> tuple[RankingData, RankingData, RankingData]:
-        """Read the three parts, scaled alike if asked."""
-        return _load(self)[:3]
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -289,7 +285,7 @@ def _run_all(tasks: Sequence[_Task], n_jobs: int) -> Iterable[tuple[_Task, Outco
 
 
 def _run(task: _Task) -> Outcome:
-    train, vali, test, scaled = _load(task.parts)
+    train, vali, test, scaled = load_parts(task.parts)
     with warnings.catch_warnings():
         # uninformative queries and tied scores are expected here
         warnings.simplefilter("ignore", DataWarning)
@@ -325,7 +321,8 @@ def _run(task: _Task) -> Outcome:
 
 
 @lru_cache(maxsize=1)  # systems take turns on one split
-def _load(parts: Parts) -> tuple[RankingData, RankingData, RankingData, str]:
+def load_parts(parts: Parts) -> tuple[RankingData, RankingData, RankingData, str]:
+    """Read the three parts, scaled alike if asked; return them and the reason for scaling."""
     from leanrank.data import load
     from leanrank.data.formats import FORMATS
 
@@ -344,10 +341,7 @@ def _load(parts: Parts) -> tuple[RankingData, RankingData, RankingData, str]:
 
 
 def _mean_of_means(outcomes: Sequence[Outcome], measure: str) -> float:
-    means = []
-    for outcome in outcomes:
-        means.append(mean_of(outcome.per_query[measure]))
-    return float(np.mean(means))
+    return float(np.mean([mean_of(outcome.per_query[measure]) for outcome in outcomes]))
 
 
 def _all_queries(outcomes: Sequence[Outcome], measure: str) -> FloatArray:

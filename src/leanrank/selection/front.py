@@ -92,7 +92,7 @@ def choose(
             "bring the features to one scale"
         )
     wishes = dict(min_measure or {})
-    slim = [one for one in listed if _fits(one, max_features, max_cost)]
+    slim = [one for one in listed if within_limits(one, max_features, max_cost)]
     good = [one for one in slim if all(reaches(one, m, v) for m, v in wishes.items())]
     if not good:
         raise InputError(_nearest(listed, slim, max_features, max_cost, wishes))
@@ -142,7 +142,8 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def _fits(one: Candidate, max_features: int | None, max_cost: float | None) -> bool:
+def within_limits(one: Candidate, max_features: int | None, max_cost: float | None) -> bool:
+    """Return whether a candidate is small and cheap enough."""
     return (max_features is None or one.n_features <= max_features) and (
         max_cost is None or one.cost <= max_cost * (1 + 1e-12)  # sums of decimals are not exact
     )

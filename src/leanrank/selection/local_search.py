@@ -225,10 +225,10 @@ class Sieve:
         scores = np.empty(len(task.training))
         for w, (_, mine, rows) in zip(weights[:-1], task.parts, strict=True):
             scores[rows] = mine.X[:, support] @ w
-        values = task.measured(task.training, scores, [task.measure])[task.measure]
+        values = task.judge.per_query(task.training, scores)[task.measure]
         if task.validation is not None:
             on_validation = task.validation.X[:, support] @ weights[-1]
-            more = task.measured(task.validation, on_validation, [task.measure])[task.measure]
+            more = task.judge.per_query(task.validation, on_validation)[task.measure]
             values = np.concatenate([values, more])
         return mean_of(values)
 

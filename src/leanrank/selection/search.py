@@ -14,7 +14,7 @@ from leanrank.metrics.judge import better_sign
 from leanrank.model.provenance import to_json_values
 from leanrank.registry import Space, get_system
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.front import choose, pareto_front
+from leanrank.selection.front import pareto_front, within_limits
 from leanrank.selection.journal import Journal, check_trial, pack, read_model, unpack
 from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.trials import OutOfTimeError, Task, run_trial
@@ -24,42 +24,6 @@ SHARE = 0.6
 
 HEAD_START = 3
 """Turns that systems with a sparse path have before the others."""
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """The limits that the model must meet.
-
-    Attributes
-    ----------
-    max_features : int or None
-    max_cost : float or None
-        In the unit of the costs.
-    min_measure : mapping of str to float
-    rule : {"best", "1se"}
-    """
-
-    max_features: int | None = None
-    max_cost: float | None = None
-    min_measure: Mapping[str, float] | None = None
-    rule: str = "best"
-
-    def choose(self, candidates: Sequence[Candidate], measure: str) -> Candidate:
-        """Return the best candidate that meets them."""
-        return choose(
-            candidates,
-            measure=measure,
-            max_features=self.max_features,
-            max_cost=self.max_cost,
-            min_measure=self.min_measure,
-            rule=self.rule,
-        )
-
-    def allow(self, one: Candidate) -> bool:
-        """Return whether a candidate is small and cheap enough."""
-        return (self.max_features is None or one.n_features <= self.max_features) and (
-            self.max_cost is None or one.cost <= self.max_cost
-        )
 
 
 @dataclass(frozen=True)
@@ -91,14 +55,17 @@ class Search:
     def __init__(
         self,
         task: Task,
-        wishes: Wishes,
         systems: Sequence[str],
         journal: Journal,
+        *,
         budget: float | None,
         trials: int | None,
+        max_features: int | None,
+        max_cost: float | None,
     ) -> None:
         self.task = replace(task, beat=self._beat)
-        self.wishes = wishes
+        self.max_features = max_features
+        self.max_cost = max_cost
         self.plan = list(round_robin({name: _space(name) for name in systems}))
         self.journal = journal
         self.trials = trials
@@ -178,8 +145,8 @@ class Search:
                     self.task,
                     what,
                     pool,
-                    max_features=self.wishes.max_features,
-                    max_cost=self.wishes.max_cost,
+                    max_features=self.max_features,
+                    max_cost=self.max_cost,
                 )
         except OutOfTimeError:
             raise
@@ -203,7 +170,7 @@ class Search:
             self.at = entry["at"] + 1
             self.n_systems += 1
             self.slow[entry["name"]] = float(entry["seconds"])
-            if found and not any(one is not None and self.wishes.allow(one) for one in found):
+            if found and not any(one is not None and self._allows(one) for one in found):
                 self.too_large.add(entry["name"])
             if "problem" in entry:
                 self.problems[entry["name"]] = entry["problem"]
@@ -244,15 +211,18 @@ class Search:
     def _next_parent(self) -> Candidate | None:
         """Return the best model of the front whose neighbours have not been looked at."""
         sign = better_sign(self.task.measure)
-        front = pareto_front(filter(self.wishes.allow, self.candidates), measure=self.task.measure)
+        front = pareto_front(filter(self._allows, self.candidates), measure=self.task.measure)
         for one in sorted(front, key=lambda one: -sign * one.score(self.task.measure)):
             known = tuple(one.model.indices.tolist()) in self.expanded
             if not known and refitting(one) is not None:
                 return one
         return None
 
+    def _allows(self, one: Candidate) -> bool:
+        return within_limits(one, self.max_features, self.max_cost)
+
     def _best(self) -> Candidate | None:
-        allowed = [one for one in self.candidates if self.wishes.allow(one)]
+        allowed = [one for one in self.candidates if self._allows(one)]
         sign = better_sign(self.task.measure)
         return max(allowed, key=lambda one: sign * one.score(self.task.measure), default=None)
 

@@ -19,7 +19,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor
-from leanrank.metrics.judge import ranks_something
+from leanrank.metrics.judge import Judge, ranks_something
 from leanrank.model import LinearModel, make_provenance
 from leanrank.model.base import Model
 from leanrank.registry import AlphaPath, Fits, Space
@@ -105,11 +105,10 @@ class Task:
         """The data as a split, for rankers that stop by validation data and for the judge."""
         return Split(self.training, self.validation or self.training, self.measure, self.convention)
 
-    def measured(
-        self, data: RankingData, scores: FloatArray, measures: Sequence[str]
-    ) -> dict[str, FloatArray]:
-        """Measure scores query by query, ties averaged over their orders."""
-        return self.split.judge.per_query(data, scores, measures)
+    @property
+    def judge(self) -> Judge:
+        """The judge of the models; ties are averaged over their orders."""
+        return self.split.judge
 
     def candidate(
         self,
@@ -127,7 +126,7 @@ class Task:
         if self.validation is None:
             values, training_values = dict(training_values), {}
         else:
-            values = self.measured(self.validation, scores, self.measures)
+            values = self.judge.per_query(self.validation, scores, self.measures)
         used = model.indices
         return Candidate(
             name=describe(algorithm, parameters),
@@ -266,7 +265,7 @@ def _unseen(task: Task, models: Sequence[Model | None]) -> dict[str, FloatArray]
             return None
         scores[rows] = some
     measures = task.measures if task.validation is None else task.kept
-    return task.measured(task.training, scores, measures)
+    return task.judge.per_query(task.training, scores, measures)
 
 
 def _scores(model: Model, data: RankingData) -> FloatArray | None:

@@ -13,9 +13,10 @@ from leanrank.model.provenance import fingerprint
 from leanrank.rankers.validation import as_data
 from leanrank.registry import SYSTEMS
 from leanrank.selection.costs import Costs
+from leanrank.selection.front import choose
 from leanrank.selection.journal import Journal
 from leanrank.selection.refit import fit_support
-from leanrank.selection.search import Progress, Search, Wishes
+from leanrank.selection.search import Progress, Search
 from leanrank.selection.study import Study
 from leanrank.selection.trials import Task
 
@@ -111,7 +112,7 @@ def tune(
     validation = held_out
     if normalizer is not None and held_out is not None:
         validation = normalizer.transform(held_out)
-    wishes = Wishes(max_features, max_cost, min_measure, rule)
+    limits: dict[str, Any] = {"max_features": max_features, "max_cost": max_cost}
     kept = tuple(dict.fromkeys([measure, *(min_measure or {})]))
     task = Task(
         training=training,
@@ -127,11 +128,13 @@ def tune(
     )
     default = [name for name, system in SYSTEMS.items() if system.tuning is not None]
     names = default if systems is None else list(systems)
-    settings = _settings(task, wishes, names)
+    settings = _settings(task, names, {**limits, "min_measure": dict(min_measure or {})})
     with Journal(journal, settings) as kept_trials:
-        search = Search(task, wishes, names, kept_trials, budget, trials)
+        search = Search(task, names, kept_trials, budget=budget, trials=trials, **limits)
         search.run(progress)
-    chosen = wishes.choose(search.candidates, measure)
+    chosen = choose(
+        search.candidates, measure=measure, min_measure=min_measure, rule=rule, **limits
+    )
     if refit == "both" and validation is not None:
         chosen = replace(chosen, model=fit_support(task, chosen))
     return Study(
@@ -153,7 +156,7 @@ def tune(
     )
 
 
-def _settings(task: Task, wishes: Wishes, systems: Sequence[str]) -> dict[str, Any]:
+def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> dict[str, Any]:
     """List what results depend on, except for how long the search goes on."""
     from leanrank._version import __version__
 
@@ -166,9 +169,7 @@ def _settings(task: Task, wishes: Wishes, systems: Sequence[str]) -> dict[str, A
         "convention": task.convention,
         "measures": list(task.measures),
         "systems": list(systems),
-        "max_features": wishes.max_features,
-        "max_cost": wishes.max_cost,
-        "min_measure": dict(wishes.min_measure or {}),
+        **wishes,
         "costs": None if task.costs is None else [task.costs.unit, *task.costs.each.tolist()],
     }
 
