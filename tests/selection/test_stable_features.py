@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leanrank import DominationRanker, GreedyRankRLS, RankBoost, RankRLS
 from leanrank.data import RankingData, make_ranking
-from leanrank.errors import InputError
+from leanrank.errors import DataWarning, InputError
 from leanrank.rankers import RANKERS, get_ranker
 from leanrank.selection import StabilityResult, stability
 
@@ -145,7 +145,8 @@ def test_only_the_most_frequent_are_compared(data):
 
 
 def test_empty_models_and_boosted_ones(data):
-    found = stability(DominationRanker(alpha=100.0), data, n_subsamples=3)
+    with pytest.warns(DataWarning, match="without features"):
+        found = stability(DominationRanker(alpha=100.0), data, n_subsamples=3)
     assert found.groups == []
     assert found.sizes.tolist() == [0, 0, 0]
     assert found.frequencies.tolist() == [0.0] * 10

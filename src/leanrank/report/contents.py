@@ -57,11 +57,10 @@ def report_contents(
     split = Split(study.training, study.validation, study.measure, study.convention)
     measures = study.measures or (study.measure,)
     baselines = study.baselines or measure_baselines(split, measures)
-    fitted = {} if test is None else fit_baselines(split)
-    on_test = {
-        name: split.judge.per_query(test, one.predict(test), measures)
-        for name, one in fitted.items()
-    }
+    on_test = {}
+    if test is not None:
+        for name, one in fit_baselines(split).items():
+            on_test[name] = split.judge.per_query(test, one.predict(test), measures)
     paths = find_paths(study)
     queries = _spread_queries(study.validation, max_queries)
     details = query_details(study, [one.model for one in models], queries, baselines, max_cells)
