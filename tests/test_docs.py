@@ -31,7 +31,25 @@ def test_links_lead_somewhere(page):
 
 def test_the_readme_lists_every_ranker():
     from leanrank.rankers import RANKERS
+    from leanrank.registry import classes
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name, ranker in RANKERS.items():
         assert f"`{ranker}` (`{name}`)" in readme
+    table = readme.partition("## Systems")[2].partition("##")[0]
+    assert set(re.findall(r"`([A-Z]\w+)`", table)) == set(classes())
+
+
+def test_the_table_of_compared_systems_is_that_of_the_registry():
+    from leanrank.selection import system_names
+
+    page = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+    table = page.partition("| name | what varies |")[2].partition("\n\n")[0]
+    first = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
+    assert sorted(re.findall("`(.+?)`", "".join(first))) == sorted(system_names())
+
+
+def test_the_index_lists_every_guide():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    guides = {page.name for page in PAGES if page.parent.name == "docs"} - {"index.md"}
+    assert {name for name in guides if f"({name})" not in index} == set()
