@@ -53,7 +53,7 @@ FEW_LEVELS = 64
 
 @kernel
 def encode_labels(y: FloatArray, codes: IntArray) -> int:
-    """Use small whole labels as their own codes; give the number of levels, or 0 if they differ."""
+    """Use small whole labels as their own codes; return the number of levels, or 0."""
     highest = 0
     for i in range(len(y)):
         label = y[i]
@@ -224,7 +224,7 @@ def _count_relevant(pool: IntArray, lowest: int) -> int:
 
 @kernel
 def _ideal_depth(table: IntArray) -> int:
-    """Find how much of the ideal list is looked at; 0 if nobody does."""
+    """Return the length of the ideal list that is needed; 0 if none is."""
     depth = 0
     for m in range(len(table)):
         if table[m, KIND] in (NDCG, MEAN_NDCG):

@@ -1,4 +1,4 @@
-"""Sorting one query: documents by score, ties as the convention has them, labels for the ideal."""
+"""Sorting one query: documents by score, ties by the convention, labels for the ideal."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def sort_codes(codes: IntArray, n: int, spare: IntArray) -> int:
 
 @kernel
 def find_ties(keys: FloatArray, n: int, starts: IntArray) -> int:
-    """Write where each group of equal sorted keys starts, and ``n`` last; give their number."""
+    """Write where each group of equal sorted keys starts, and ``n`` last; return their number."""
     groups = 0
     for i in range(n):
         if i == 0 or keys[i] != keys[i - 1]:

@@ -40,7 +40,7 @@ from leanrank.metrics.measures import (
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What came out, keyed by the names of the measures asked for.
+    """The result, keyed by the names of the measures.
 
     Attributes
     ----------

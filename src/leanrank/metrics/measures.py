@@ -46,7 +46,7 @@ class Measure:
 
     @staticmethod
     def parse(name: str) -> Measure:
-        """Read a measure's name; anything that is not exactly one is refused."""
+        """Read a measure's name; anything else is rejected."""
         if not isinstance(name, str):
             raise InputError(f"the measure {name!r} is not a name: choose from {measure_names()}")
         return _parse(name.strip())
@@ -71,7 +71,7 @@ class Measure:
 
 
 def parse_measures(measures: str | Measure | Iterable[str | Measure]) -> tuple[Measure, ...]:
-    """Read one measure, several, or a text with commas; a measure asked for twice is given once.
+    """Read one measure, several, or a text with commas; repeated measures are returned once.
 
     >>> parse_measures("ndcg@10, map(rel=2)")
     (Measure('ndcg@10'), Measure('map(rel=2)'))
@@ -88,7 +88,7 @@ def parse_measures(measures: str | Measure | Iterable[str | Measure]) -> tuple[M
 
 
 def measure_names() -> str:
-    """List what exists, as it is written."""
+    """List the names of all measures."""
     return ", ".join(form for form, *_ in _FORMS.values())
 
 

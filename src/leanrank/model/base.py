@@ -101,7 +101,7 @@ class Model:
         return self._finite_scores(matrix, columns)
 
     def explain(self, X: Any, qid: Any = None) -> Explanation:
-        """Take the scores of documents apart into what each feature adds.
+        """Split the scores of documents into what each feature adds.
 
         Parameters
         ----------

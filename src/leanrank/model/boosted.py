@@ -35,7 +35,7 @@ class BoostedModel(Model):
     thresholds : array of float64
         Its threshold; −inf is true of every document that has the feature.
     missing : array of 0 and 1
-        What it says of a document without the feature.
+        Whether it is true of a document without the feature.
     values : array of float64
         Its weight. Weak rankers that differ in their value only are added up, and kept in the
         order of features, thresholds and ``missing``.
@@ -196,7 +196,7 @@ class _Steps:
         out: FloatArray = self.sums[np.searchsorted(self.thresholds, column, side="left")]
         absent = np.isnan(column)
         out[absent] = self.missing
-        out[np.isinf(column)] = np.nan  # refused by the caller
+        out[np.isinf(column)] = np.nan  # rejected by the caller
         return out
 
 
@@ -210,7 +210,7 @@ def _checked(
     if at.ndim != 1 or not at.shape == cut.shape == absent.shape == value.shape:
         raise ModelError(
             f"features, thresholds, missing and values have shapes {at.shape}, {cut.shape}, "
-            f"{absent.shape} and {value.shape}: give one of each a weak ranker"
+            f"{absent.shape} and {value.shape}: give one of each per weak ranker"
         )
     if len(at) and (at.min() < 0 or at.max() >= n_features):
         raise ModelError(f"a feature is not from 0 to {n_features - 1}")

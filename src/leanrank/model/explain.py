@@ -19,7 +19,7 @@ _SHOWN_FEATURES = 8
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """The scores of documents, each taken apart into what every feature adds to it.
+    """The scores of documents, each split into what every feature adds.
 
     Made by ``model.explain(X)`` or ``ranker.explain(X)``.
 
@@ -250,7 +250,7 @@ class Difference:
 
 
 def _digits(*arrays: FloatArray) -> int | None:
-    """How many decimals show the numbers without noise; None: they need exponents."""
+    """Return the decimals that show the numbers without noise; None if they need exponents."""
     largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     if largest == 0:
         return 1

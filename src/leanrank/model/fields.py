@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from leanrank.errors import ModelError
 
 MAX_DEPTH = 32
-"""Objects and lists inside one another; a model needs five."""
+"""Nesting of objects and lists; a model needs five."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -27,7 +27,7 @@ class Field:
     Parameters
     ----------
     value : object
-        What the JSON parser gave.
+        The parsed value.
     source : str
         The file, for messages.
     path : str
@@ -82,7 +82,7 @@ class Field:
         return self
 
     def array(self) -> Iterator[Field]:
-        """Check for a list and give its elements."""
+        """Check for a list and return its elements."""
         if not isinstance(self.value, list):
             self.wrong("a list")
         return (self[at] for at in range(len(self.value)))

@@ -116,7 +116,7 @@ def fingerprint(data: RankingData) -> str:
 
 
 def to_json_values(value: Any) -> Any:
-    """Turn a value into what a model file can hold; anything else becomes a text that names it.
+    """Turn a value into what a model file can hold; anything else becomes descriptive text.
 
     >>> to_json_values({"a": np.int64(3), "b": (1, None), "c": float("inf"), "d": abs})
     {'a': 3, 'b': [1, None], 'c': 'inf', 'd': 'builtins.abs'}

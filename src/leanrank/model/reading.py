@@ -1,4 +1,4 @@
-"""Reading a model file: strict, with a sentence for all that can be wrong, executing nothing."""
+"""Reading a model file: strict, with clear errors, and without executing anything."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ KINDS: dict[str, Callable[[Field], Model]] = {
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
     """Read a model file.
 
-    The file is data: nothing in it is executed, and whatever does not follow the format exactly is
-    refused, so files from others can be read safely. A pickled model cannot.
+    The file is data: nothing in it is executed, and any deviation from the format is rejected, so
+    untrusted files can be read safely. A pickled model cannot.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> M
 
 
 def check_header(root: Field, kinds: Iterable[str] | None = None) -> Field:
-    """Check format, schema version and kind, before anything else is looked at."""
+    """Check format, schema version and kind, before anything else."""
     root.object()
     root.object(("format",))
     if root["format"].string() != FORMAT:

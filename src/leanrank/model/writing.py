@@ -1,4 +1,4 @@
-"""Writing a model file: the same model gives the same bytes, laid out for people and for diffs."""
+"""Writing a model file: the same model gives the same bytes, laid out for readers and for diffs."""
 
 from __future__ import annotations
 

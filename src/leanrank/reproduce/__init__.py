@@ -1,7 +1,7 @@
-"""Published experiments, run again: what was printed beside what comes out here.
+"""Published experiments, run again: printed figures beside ours.
 
 Each paper is a module with ``run(data_dir, out_dir, *, say, n_jobs) -> Report``; the module is
-loaded when it is asked for. Its printed figures are in ``published``.
+loaded on first use. Its printed figures are in ``published``.
 """
 
 from __future__ import annotations

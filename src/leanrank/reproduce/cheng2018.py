@@ -1,8 +1,8 @@
 """Cheng et al. 2018, Section 4: MinBatSRank on LETOR 3.0, beside sparse and dense rankers.
 
-The paper does not say how many passes it makes, in which order, nor how parameters were chosen: so
-its figures are not to be matched digit by digit. Ours are chosen fold by fold on the validation
-parts, by the mean of MAP and NDCG@10, for each seed by itself, and averaged over folds and seeds.
+The paper does not state the number or order of its passes, nor how parameters were chosen, so its
+figures cannot be matched digit by digit. Ours are chosen fold by fold on the validation parts, by
+the mean of MAP and NDCG@10, for each seed by itself, and averaged over folds and seeds.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ COLUMNS = {
     STRICT: "MAP ≥2",
 }
 PUBLISHED_AS = {"MinBatSRank, plain sums": "MinBatSRank", MEANS.label: ""}
-"""Our rows that stand beside a printed one of another name: the faithful one beside MinBatSRank."""
+"""Our rows that are compared with a printed row of another name."""
 
 SHORT = {
     "AdaRank-NDCG": "AdaRank",
@@ -80,7 +80,7 @@ Part = tuple[RankingData, RankingData, RankingData]
 
 @dataclass(frozen=True)
 class Reached:
-    """What a system reached on one data set.
+    """The figures of a system on one data set.
 
     Attributes
     ----------
@@ -126,11 +126,11 @@ def run(
     out_dir : path, optional
         Where to write report.md, report.json and the plots; by default nothing is written.
     say : callable
-        Told what is being done.
+        Called with what is being done.
     n_jobs : int, optional
         Threads; the result does not depend on it, but for the times.
     seeds : sequence of int
-        For the systems with chance in them.
+        For the randomised systems.
     systems : sequence of System
         Which rows to fill.
     """
@@ -189,7 +189,7 @@ def learn(
         return _trials(spaces[at], {"random_state": seed} if system.seeded else {}, split)
 
     with warnings.catch_warnings():
-        # Empty models, ties and rough optima are what a grid is for.
+        # empty models, ties and rough optima are expected in a grid
         warnings.simplefilter("ignore", DataWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = dict(zip(runs, executor.map(search, runs), strict=True))

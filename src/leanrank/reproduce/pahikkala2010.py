@@ -53,7 +53,7 @@ def run(
     out_dir : path, optional
         Where to write report.md, report.json and the plots; by default nothing is written.
     say : callable
-        Told what is being done.
+        Called with what is being done.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     """
@@ -120,7 +120,7 @@ def _run_set(
         )
 
     with warnings.catch_warnings():
-        # constant features, and models of one feature that tie: the experiment looks at all
+        # constant features and tied scores are expected here
         warnings.simplefilter("ignore", DataWarning)
         found = make_executor(n_jobs).map(run_fold, range(1, folds.n_folds + 1))
     report.tables.append(_features_table(name, printed, found))
@@ -194,7 +194,7 @@ def _measures_table(
 
 
 def _entry(printed: list[int], ours: tuple[int, ...], at: int) -> Cell:
-    """Compare one place of two lists of features; where both have ended, there is nothing."""
+    """Compare one position of two lists of features; empty where both have ended."""
     if at >= len(printed) and at >= len(ours):
         return Cell()
     first, second = (str(some[at]) if at < len(some) else "none" for some in (printed, ours))

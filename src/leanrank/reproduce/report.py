@@ -1,4 +1,4 @@
-"""What a reproduction yields: tables of published and obtained figures, and plots."""
+"""The result of a reproduction: tables of published and obtained figures, and plots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leanrank.errors import FileError, MissingDependencyError
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as printed and as it comes out here; None where there is none.
+    """A figure as printed and as obtained here; None where there is none.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Cell:
 
 
 def beside(published: str | None, ours: str | None) -> Cell:
-    """Put figures from different data side by side: to be read, not to be matched."""
+    """Put figures side by side that need not match, since the data differ."""
     return Cell(published, ours, exact=False)
 
 
@@ -125,7 +125,7 @@ class Plot:
 
 @dataclass
 class Report:
-    """All that a reproduction found.
+    """All results of a reproduction.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Report:
     notes : list of str
         What was left out, and why.
     conclusion : str
-        What to say instead of how many figures agree.
+        Replaces the count of figures that agree.
     """
 
     paper: str
@@ -158,7 +158,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """What came out, in a sentence."""
+        """The result in one sentence."""
         same = self.n_compared - self.n_different
         return self.conclusion or (
             f"{same} of {self.n_compared} published figures come out to the last printed digit."

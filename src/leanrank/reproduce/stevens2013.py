@@ -1,8 +1,8 @@
 """Stevens, Bengio & Singer 2013, Section 1.5: Domination Rank on LETOR, pictures and news.
 
-None of the paper's data can be had as it was: its LETOR sets are not named, its pictures are not
-public and its news need an agreement. What is public, or made up in the same shape, stands in; so
-the published figures are beside ours for orientation.
+The paper's data are not available: its LETOR sets are not named, its pictures are not public and
+its news need an agreement. Public or synthetic data of the same shape replace them, so the
+published figures are shown for orientation only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def run(
     n_jobs: int | None = None,
     shape: Shape = Shape(),  # noqa: B008
 ) -> Report:
-    """Run the paper's experiments on what there is of their data.
+    """Run the paper's experiments on the data that are available.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ def run(
     out_dir : path, optional
         Where to write report.md and report.json; by default nothing is written.
     say : callable
-        Told what is being done.
+        Called with what is being done.
     n_jobs : int, optional
-        Threads; our results do not depend on it, but for the times in the notes. The last digits
-        of liblinear's may: its threads share one source of random numbers.
+        Threads; our results do not depend on it, except for the times in the notes. The last digits
+        of liblinear's may: its threads share one random generator.
     shape : Shape
         Of the made-up pictures.
     """

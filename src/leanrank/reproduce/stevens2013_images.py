@@ -1,8 +1,9 @@
-"""Stevens, Bengio & Singer 2013, Table 1.2: pictures ranked by clicks, on a made-up stand-in.
+"""Stevens, Bengio & Singer 2013, Table 1.2: pictures ranked by clicks, on synthetic data.
 
-The paper's pictures are not public. The stand-in has their shape: 10,000 dimensions of which 2 %
-are not zero, one ranking function per query over one collection, and feedback by counts of clicks,
-many of them noise. Half of the pictures are for training, a quarter each for validation and test.
+The paper's pictures are not public. The synthetic data have their shape: 10,000 dimensions of which
+2 % are not zero, one ranking function per query over one collection, and feedback by counts of
+clicks, many of them noise. Half of the pictures are for training, a quarter each for validation and
+test.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from leanrank.reproduce.stevens2013_topics import (
 )
 
 MARGIN_SCALES = (0.01, 0.03, 0.1, 0.3)
-"""Of which validation chooses one; counts of clicks reach dozens."""
+"""Validation chooses one; counts of clicks reach dozens."""
 
 RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-"""Strengths of ℓ2² to choose from: no formula gives the largest."""
+"""Strengths of ℓ2² to choose from: there is no formula for the largest."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How much to make up."""
+    """The size of the synthetic data."""
 
     n_documents: int = 6_000
     n_features: int = 10_000
@@ -50,7 +51,7 @@ class Shape:
 def image_table(
     *, say: Callable[[str], None], n_jobs: int | None = None, shape: Shape
 ) -> tuple[ComparedTable, list[str]]:
-    """Make Table 1.2 on the stand-in, and say what to know about it."""
+    """Return Table 1.2 on the synthetic data, and notes."""
     X, counts = make_clicks(shape)
     parts, kept = cut(X, counts, least=2)
     systems: dict[str, Callable[[], FloatArray]] = {
@@ -82,8 +83,8 @@ def image_table(
 def make_clicks(shape: Shape, seed: int = SEED) -> tuple[Matrix, Matrix]:
     """Make up pictures and, for each query, how often each was clicked.
 
-    A query likes few of the dimensions. The pictures it likes best are clicked, the more the better
-    they are; as many clicks again fall anywhere.
+    A query depends on few dimensions. Its best pictures are clicked, the better the more often; as
+    many clicks again are random.
     """
     X = make_ranking(
         1,

@@ -1,7 +1,7 @@
 """Stevens, Bengio & Singer 2013 on judged web searches: Table 1.1, and its variants fold by fold.
 
-On each fold the strength of the penalty, and what else a variant leaves open, is what gives the
-best NDCG@10 on the validation part.
+On each fold the strength of the penalty, and what else a variant leaves open, is chosen by NDCG@10
+on the validation part.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ BOOSTED: dict[str, Callable[[], Any]] = {
     "AdaRank-MAP": lambda: AdaRank(measure="map"),
     "RankBoost": lambda: RankBoost(n_rounds=300, measure=CHOOSE_BY),
 }
-"""The systems to compare with; validation data say when to stop."""
+"""The systems to compare with; they stop by validation data."""
 
 
 def fit_variant(variant: Variant, train: RankingData, vali: RankingData, convention: str) -> Chosen:
@@ -81,7 +81,7 @@ def fit_variant(variant: Variant, train: RankingData, vali: RankingData, convent
 def letor_table(
     data_dir: str | os.PathLike[str] | None, *, say: Callable[[str], None]
 ) -> tuple[ComparedTable | None, list[str]]:
-    """Rank the systems on each set that is there, and average; say what to know about it."""
+    """Rank the systems on each set found, and average; return the table and notes."""
     printed = published("stevens2013")["letor"]
     ranks, used, missing = [], [], []
     for name in (name for name, known in SETS.items() if known.convention.startswith("letor")):

@@ -1,7 +1,7 @@
 """Stevens, Bengio & Singer 2013, Table 1.3: topics of a news collection.
 
-The paper's RCV1 asks for an agreement; Reuters-21578, an earlier collection of the same agency,
-stands in. Each topic is a ranking of all documents, by unigram tf-idf. Beside it, an ℓ1-penalised
+The paper's RCV1 needs an agreement; Reuters-21578, an earlier collection of the same agency,
+replaces it. Each topic is a ranking of all documents, by unigram tf-idf. Beside it, an ℓ1-penalised
 logistic regression per topic from scikit-learn, its strength chosen by the same measure on the same
 documents.
 """
@@ -48,7 +48,7 @@ def text_table(
     say: Callable[[str], None],
     n_jobs: int | None = None,
 ) -> tuple[ComparedTable | None, list[str]]:
-    """Make Table 1.3 on Reuters-21578, and say what to know about it."""
+    """Return Table 1.3 on Reuters-21578, and notes."""
     try:
         collection = fetch("Reuters-21578", data_dir=data_dir, download=False)
     except FileError as error:
@@ -102,7 +102,7 @@ def _domination(parts: TopicSplit, n_jobs: int | None) -> tuple[FloatArray, floa
 
 
 def l1_logistic(C: float) -> Any:
-    """Make scikit-learn's ℓ1 logistic regression, in the words of its release."""
+    """Make scikit-learn's ℓ1 logistic regression, with the parameters of the installed release."""
     import sklearn
     from sklearn.linear_model import LogisticRegression
 

@@ -1,4 +1,4 @@
-"""What the large experiments of Stevens, Bengio & Singer 2013 share: topics over one collection."""
+"""Topics over one collection, shared by the large experiments of Stevens, Bengio & Singer 2013."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TopicSplit:
 
 
 def cut(X: Matrix, Y: Matrix, least: int, seed: int = SEED) -> tuple[TopicSplit, IntArray]:
-    """Cut a collection, keeping the topics with enough positives in every part; say which.
+    """Split a collection; return it and the topics kept, with enough positives in every part.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def run(
     out_dir : path, optional
         Where to write report.md, report.json and the plots; by default nothing is written.
     say : callable
-        Told what is being done.
+        Called with what is being done.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     splits : int
@@ -96,7 +96,7 @@ def run(
 
         shorter = max(2, splits // 2)
         tasks = [(f, seed) for f in CURVE for seed in range(splits if f == FRACTION else shorter)]
-        with warnings.catch_warnings():  # here, once: the filters belong to all threads
+        with warnings.catch_warnings():  # once, since all threads share the filters
             warnings.simplefilter("ignore", DataWarning)
             found = executor.map(one, tasks)
         results = dict(zip(tasks, found, strict=True))

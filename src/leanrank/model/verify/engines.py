@@ -1,4 +1,4 @@
-"""Running an export where its engine is at hand, and comparing scores that an engine logged."""
+"""Running an export in its engine, and comparing scores that an engine logged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Job:
     content : str or bytes
         The export.
     names : list of str
-        The features, as they are called in it.
+        The names of the features in it.
     X : array
         Documents × those features; NaN is missing.
     query : array of int
@@ -107,8 +107,8 @@ def verify_export(
     model : Model or fitted ranker
         What to export.
     target : str
-        A target with an engine at hand, or one of the learning-to-rank modules, for which a
-        float32 emulator stands in.
+        A target with an installed engine, or one of the learning-to-rank modules, which a float32
+        emulator replaces.
     data : RankingData
         Documents to score.
     tolerance : float
