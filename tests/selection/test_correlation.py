@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from leanrank import execution
 from leanrank.data import RankingData
 from leanrank.selection.correlation import correlated_groups, within_query_correlation
 
@@ -42,7 +41,7 @@ def test_equals_numpy_on_centred_columns(sizes, seed, kind):
     assert within_query_correlation(data) == pytest.approx(expected, abs=1e-6)
 
 
-def test_some_columns_many_blocks_any_number_of_threads(monkeypatch):
+def test_some_columns_many_blocks_any_number_of_threads():
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(40), 25)
     X = rng.normal(size=(1000, 5)) + 1e6 * qid[:, None]  # what differs between queries is large
@@ -50,10 +49,7 @@ def test_some_columns_many_blocks_any_number_of_threads(monkeypatch):
     data = RankingData(X, None, qid)
     whole = within_query_correlation(data)
     assert whole == pytest.approx(np.corrcoef(centred(X, qid).T), abs=1e-9)
-    from leanrank.selection import correlation
-
-    monkeypatch.setattr(correlation, "query_ranges", lambda ptr: execution.query_ranges(ptr, 100))
-    one, two = (within_query_correlation(data, n_jobs=n) for n in (1, 3))
+    one, two = (within_query_correlation(data, n_jobs=n, rows_per_range=100) for n in (1, 3))
     assert np.array_equal(one, two)
     assert one == pytest.approx(whole, abs=1e-9)
     assert within_query_correlation(data, np.array([4, 1])) == pytest.approx(

@@ -6,6 +6,7 @@ import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import counted
 from leanrank.data.sources import decimal, open_bytes, quoted, shown_name
 from leanrank.errors import InputError, ParseError
 
@@ -36,11 +37,7 @@ def read_scores(path: str, n_documents: int, described: str) -> FloatArray:
         )
     if len(scores) != n_documents:
         raise InputError(
-            f"{name} has {_count(len(scores), 'score')} but {described} has "
-            f"{_count(n_documents, 'document')}: give one score per line, in the documents' order"
+            f"{name} has {counted(len(scores), 'score')} but {described} has "
+            f"{counted(n_documents, 'document')}: give one score per line, in the documents' order"
         )
     return scores
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'s' * (n != 1)}"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import counted
 from leanrank.errors import ModelError
 from leanrank.execution import row_blocks
 from leanrank.model.base import Model
@@ -95,8 +96,7 @@ class BoostedModel(Model):
         return self._by_weight(self.importances[self.indices])
 
     def _headline(self) -> str:
-        plural = "s" * (self.n_weak_rankers != 1)
-        return f"{super()._headline()}, {self.n_weak_rankers:,} weak ranker{plural}"
+        return f"{super()._headline()}, {counted(self.n_weak_rankers, 'weak ranker')}"
 
     def _scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
         scores = np.zeros(matrix.shape[0])

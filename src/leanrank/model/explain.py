@@ -10,7 +10,7 @@ import numpy as np
 
 from leanrank._numbers import is_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.ranking_data import group_rows
+from leanrank.data.ranking_data import counted, group_rows
 from leanrank.errors import InputError
 
 _SHOWN_DOCUMENTS = 5
@@ -160,9 +160,9 @@ class Explanation:
 
     def __repr__(self) -> str:
         n_queries = len(self.query_ids)
-        counts = [_count(len(self), "document"), _count(len(self.features), "feature")]
+        counts = [counted(len(self), "document"), counted(len(self.features), "feature")]
         if n_queries > 1:
-            counts.insert(0, _count(n_queries, "query", "queries"))
+            counts.insert(0, counted(n_queries, "query", "queries"))
         lines = ["Explanation: " + ", ".join(counts)]
         if len(self) == 0:
             return lines[0]
@@ -188,11 +188,11 @@ class Explanation:
         ]
         hidden = []
         if len(ranked) > len(shown):
-            hidden.append(_count(len(ranked) - len(shown), "document"))
+            hidden.append(counted(len(ranked) - len(shown), "document"))
         if len(self.features) > len(columns):
-            hidden.append(_count(len(self.features) - len(columns), "feature"))
+            hidden.append(counted(len(self.features) - len(columns), "feature"))
         if len(self.query_ids) > 1:
-            hidden.append(_count(len(self.query_ids) - 1, "query", "queries"))
+            hidden.append(counted(len(self.query_ids) - 1, "query", "queries"))
         return [*lines, f"  … and {', '.join(hidden)} more"] if hidden else lines
 
     def _row(self, document: Any) -> int:
@@ -266,7 +266,3 @@ def _digits(*arrays: FloatArray) -> int | None:
 
 def _fixed(value: float, digits: int | None) -> str:
     return f"{value + 0.0:.3g}" if digits is None else f"{value + 0.0:.{digits}f}"
-
-
-def _count(n: int, singular: str, plural: str | None = None) -> str:
-    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"

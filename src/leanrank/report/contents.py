@@ -10,13 +10,13 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank._version import __version__
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots import charts
 from leanrank.plots.colours import theme
 from leanrank.plots.rows import brief, feature_rows, front_models
 from leanrank.report.data_checks import check_data
-from leanrank.report.numbers import counted, figures, numbers
+from leanrank.report.numbers import figures, numbers
 from leanrank.report.paths import find_paths, path_of
 from leanrank.report.queries import query_details
 from leanrank.report.studies import fit_baselines, measure_baselines

@@ -24,12 +24,3 @@ def figures(mean: float, interval: Iterable[float]) -> list[float | None]:
     """
     rounded = [float(f"{mean:.4f}"), *(float(f"{end:.3f}") for end in interval)]
     return [value if math.isfinite(value) else None for value in rounded]
-
-
-def counted(n: int, singular: str, plural: str) -> str:
-    """Write a number with its noun.
-
-    >>> counted(1, "query", "queries"), counted(2000, "query", "queries")
-    ('1 query', '2,000 queries')
-    """
-    return f"{n:,} {singular if n == 1 else plural}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import counted
 from leanrank.metrics.judge import mean_of
 from leanrank.model.base import Model
 
@@ -85,8 +86,7 @@ class Candidate:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {mean:.4f}" for name, mean in self.means.items())
-        plural = "s" * (self.n_features != 1)
-        return f"Candidate: {self.name}, {self.n_features} feature{plural}, {shown}"
+        return f"Candidate: {self.name}, {counted(self.n_features, 'feature')}, {shown}"
 
 
 def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:

@@ -8,11 +8,21 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.execution import add_up, make_executor, query_ranges, single_threaded_blas
+from leanrank.execution import (
+    ROWS_PER_RANGE,
+    add_up,
+    make_executor,
+    query_ranges,
+    single_threaded_blas,
+)
 
 
 def within_query_correlation(
-    data: RankingData, features: IntArray | None = None, *, n_jobs: int | None = None
+    data: RankingData,
+    features: IntArray | None = None,
+    *,
+    n_jobs: int | None = None,
+    rows_per_range: int = ROWS_PER_RANGE,
 ) -> FloatArray:
     """Correlate features over documents, each less its mean over the query.
 
@@ -26,6 +36,8 @@ def within_query_correlation(
         The columns to look at; all by default.
     n_jobs : int, optional
         Threads; the result does not depend on it.
+    rows_per_range : int
+        Documents per unit of work; the last bits depend on it.
 
     Returns
     -------
@@ -51,7 +63,7 @@ def within_query_correlation(
         return products(block.astype(np.float64), np.diff(ptr[first : last + 1]), shift)
 
     with single_threaded_blas():
-        parts = make_executor(n_jobs).map(sums, query_ranges(ptr))
+        parts = make_executor(n_jobs).map(sums, query_ranges(ptr, rows_per_range))
     total = add_up(parts) if parts else np.zeros((n_columns + 1, n_columns))
     return _scaled(total[:-1], total[-1] * (_LOST_SPARSE if data.is_sparse else _LOST_DENSE))
 
