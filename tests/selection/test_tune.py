@@ -76,7 +76,7 @@ def test_a_query_is_judged_by_a_model_that_has_not_seen_it(parts):
         inside = task.folds == group
         ranker = get_ranker("rankrls")(alpha=0.1).fit(training.queries[~inside])
         mine = training.queries[inside]
-        expected = task.measured(mine, ranker.predict(mine), ["map"])["map"]
+        expected = task.judge.per_query(mine, ranker.predict(mine), ["map"])["map"]
         assert one.training_values["map"][inside] == pytest.approx(expected, nan_ok=True)
     ranker = get_ranker("rankrls")(alpha=0.1).fit(training)
     assert one.model.coef == pytest.approx(ranker.coef_)
@@ -255,7 +255,7 @@ def test_a_system_that_fails_does_not_end_the_search(parts, error, monkeypatch, 
     how = {"journal": tmp_path / "j", "measure": "map"}
     study = tune(*parts, systems=["rankrls", "ranksvm"], trials=2, **how)
     assert {one.algorithm for one in study.candidates} == {"ranksvm"}
-    problem = json.loads((tmp_path / "j").read_text().splitlines()[1])["problem"]
+    problem = json.loads((tmp_path / "j").read_text().splitlines()[1])["entry"]["problem"]
     assert problem in ("it cannot", "unexpected ZeroDivisionError: a slip")
     with pytest.raises(InputError, match="no system gave a model that ranks anything: "):
         tune(*parts, systems=["rankrls"], trials=2)
@@ -355,7 +355,7 @@ def test_the_scaler_is_fitted_without_the_queries_that_judge(parts):
         scaler = make_normalizer("standard").fit(rest)
         ranker = get_ranker("rankrls")(alpha=0.1).fit(scaler.transform(rest))
         scores = ranker.predict(scaler.transform(mine))
-        expected = task.measured(mine, scores, ["map"])["map"]
+        expected = task.judge.per_query(mine, scores, ["map"])["map"]
         assert one.values["map"][inside] == pytest.approx(expected, nan_ok=True)
 
 
