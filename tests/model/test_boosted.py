@@ -201,7 +201,7 @@ def test_fuzzed_documents(tmp_path_factory, data):
         ((2, [0], [np.inf], [0], [1.0]), "a threshold is NaN or infinite"),
         ((2, [0], [0.0], [2], [1.0]), "missing must be 0 or 1"),
         ((2, [0], [0.0], [0], [np.inf]), "a value is not finite"),
-        ((2, [0, 1], [0.0], [0], [1.0]), "give one of each a weak ranker"),
+        ((2, [0, 1], [0.0], [0], [1.0]), "give one of each per weak ranker"),
         ((2, [0], [0.0], [0], [1.0], ["a"]), "1 feature names were given for 2 features"),
     ],
 )
