@@ -204,7 +204,6 @@ def test_ctrl_c_leaves_no_half_file(tmp_path):
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
     ) as process:
         assert process.stdout.readline() == b"ready\n"
-        assert len(list(tmp_path.iterdir())) == 1
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 130

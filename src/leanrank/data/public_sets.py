@@ -323,12 +323,10 @@ def _by_hand(known: PublicSet, folder: Path, is_rar: bool, needs_consent: bool) 
     sentence = f"{known.name} is not in {folder}"
     if not needs_consent and not is_rar:
         return f"{sentence}: allow download=True, or put {known.archive} there ({known.page})"
-    sentence += f": accept its agreement at {known.page}, download {known.archive}"
+    sentence += f": accept the agreement at {known.page} and put"
     if is_rar:
-        return (
-            f"{sentence}, unpack it, and put its folders Fold1 to Fold5 there in {known.folders[0]}"
-        )
-    return f"{sentence}, and put it there; it is unpacked for you"
+        return f"{sentence} Fold1 to Fold5 of {known.archive} there in {known.folders[0]}"
+    return f"{sentence} {known.archive} there"
 
 
 def _find_folder(known: PublicSet, folder: Path) -> Path | None:
