@@ -59,6 +59,25 @@ def warn(message: str, category: type[Warning] | None = None) -> None:
     warnings.warn(one_line(message), category or DataWarning, stacklevel=level)
 
 
+def check_choice(name: str, value: object, known: Iterable[str]) -> None:
+    """Reject a parameter that is none of the words it may be.
+
+    >>> check_choice("solver", "newtn", ["newton", "proximal"])
+    Traceback (most recent call last):
+    leanrank.errors.InputError: solver='newtn' is not known: did you mean 'newton'?
+    """
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"{name}={value!r} is not known: {suggest(value, known)}")
+
+
+def no_levels() -> str:
+    """Return the sentence for data without a pair of documents to learn from."""
+    return (
+        "no query has documents at two levels, so there is nothing to learn from: give labels "
+        "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
+    )
+
+
 def overflow(what: str) -> str:
     """Return the sentence for numbers that left the range of double precision."""
     return (

@@ -82,3 +82,15 @@ def test_a_misspelt_measure_is_found_without_validation_data(ranker, data):
 
     with pytest.raises(InputError, match="'mpa' is not known"):
         clone(ranker).set_params(measure="mpa").fit(data)
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=lambda r: type(r).__name__)
+def test_patience_without_validation_data_is_refused(ranker, data):
+    from sklearn.base import clone
+
+    patient = clone(ranker).set_params(patience=3)
+    if isinstance(ranker, AdaRank):  # stops by the training data
+        assert patient.fit(data).n_iter_ > 0
+        return
+    with pytest.raises(InputError, match="patience has no effect without validation data"):
+        patient.fit(data)

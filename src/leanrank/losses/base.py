@@ -34,7 +34,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._part import Part
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.errors import InputError
+from leanrank.errors import InputError, no_levels
 
 NORMALIZATIONS = ("query", "term", "none")
 
@@ -241,10 +241,7 @@ def query_scale(terms: FloatArray, query_weight: FloatArray | None, normalize: s
     weight = np.ones(len(terms)) if query_weight is None else np.asarray(query_weight, np.float64)
     weight = np.where(active, weight, 0.0)
     if not weight.any():
-        raise InputError(
-            "no query has documents at two levels, so there is nothing to learn from: give labels "
-            "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
-        )
+        raise InputError(no_levels())
     if normalize == "none":
         return weight
     if normalize == "term":

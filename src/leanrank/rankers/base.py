@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from leanrank.model.explain import Explanation
 
 
-_WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
+WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
 """Parameters on which no weight depends; a model file does not mention them."""
 
 
@@ -319,7 +319,7 @@ class BaseRanker(BaseEstimator):
         """Describe how the model was made."""
         from leanrank.model import make_provenance
 
-        parameters = {k: v for k, v in self.get_params().items() if k not in _WITHOUT_EFFECT}
+        parameters = {k: v for k, v in self.get_params().items() if k not in WITHOUT_EFFECT}
         report = {k: getattr(self, f"{k}_", None) for k in ("dual_gap", "objective", "n_iter")}
         return make_provenance(
             algorithm=type(self).__name__,

@@ -20,6 +20,7 @@ from leanrank.execution import SerialExecutor, make_executor, single_threaded_bl
 from leanrank.losses.base import Labels
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number, validated_matrix
+from leanrank.rankers.inputs import refuse_idle
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.newton.penalized import PenalizedRanker
 from leanrank.rankers.path import alpha_grid
@@ -118,6 +119,7 @@ class TopicRanker(BaseEstimator):
             y = _column(labels, topic)
             if y.min() == y.max():
                 raise InputError(f"topic {topic} has all documents at one level: leave it out")
+        self._refuse_idle(validated=validation is not None)
         held_out = None if validation is None else self._held_out(validation, labels.shape[1])
         if isinstance(self.ranker, PenalizedRanker):
             fits = self._fit_penalized(self.ranker, matrix, labels, held_out)
@@ -156,6 +158,16 @@ class TopicRanker(BaseEstimator):
         values = {name: np.array(column) for name, column in per_topic.items()}
         values["percent_zero"] = np.array([percent_zero(w) for w in self.coef_.toarray()])
         return TopicEvaluation(values)
+
+    def _refuse_idle(self, *, validated: bool) -> None:
+        grid = ("n_alphas", "alpha_min_ratio")
+        if not isinstance(self.ranker, PenalizedRanker):
+            because = f"{type(self.ranker).__name__}, which has no path"
+            refuse_idle(self, (*grid, "alphas", "per_topic", "measure"), because)
+        elif not validated:
+            refuse_idle(self, (*grid, "alphas", "per_topic", "measure"), "no validation data")
+        elif self.alphas is not None:
+            refuse_idle(self, grid, "alphas")
 
     def _held_out(self, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:

@@ -1,7 +1,9 @@
-"""Validation data: what rankers take beside their training data, and what must fit the two."""
+"""Validation data beside the training data, and the history of a run that they may stop."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ import numpy as np
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.rankers.inputs import check_whole, validated_matrix
+
+Callback = Callable[[dict[str, Any]], None]
 
 
 def as_data(given: Any, name: str = "validation") -> RankingData | None:
@@ -97,6 +101,34 @@ class BestSoFar:
             self.quality, self.at, self.model = self.sign * value, at, model
         # a threshold that suits the whole run may let no feature in for a while
         return self.patience is not None and self.at > 0 and at - self.at >= self.patience
+
+
+def start_watching(ranker: Any, *, validated: bool) -> BestSoFar:
+    """Check the measure and the patience of a run before it begins.
+
+    >>> from leanrank import SPD
+    >>> start_watching(SPD(patience=3), validated=False)
+    Traceback (most recent call last):
+    leanrank.errors.InputError: SPD: patience has no effect without validation data: ...
+    """
+    check_measure(ranker)
+    best = BestSoFar(ranker.measure, ranker.patience)
+    if best.patience is not None and not (validated or getattr(ranker, "stops_by_training", False)):
+        raise InputError(
+            f"{type(ranker).__name__}: patience has no effect without validation data: give "
+            "validation to fit, or leave it out"
+        )
+    return best
+
+
+def record(ranker: Any, entry: dict[str, Any]) -> None:
+    """Append an entry to ``history_``, print it if ``verbose``, and call ``callback`` with it."""
+    ranker.history_.append(entry)
+    if ranker.verbose:
+        texts = (f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items())
+        print(f"[{type(ranker).__name__}] {'  '.join(texts)}", file=sys.stderr)
+    if ranker.callback is not None:
+        ranker.callback(entry)
 
 
 def check_measure(ranker: Any) -> None:

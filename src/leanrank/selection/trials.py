@@ -231,6 +231,8 @@ def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5) -> None:
         if rest.informative.any() and inner.informative.any():
             fit_model(ranker, rest, inner)
             return
+    if takes(ranker, "validation") and not getattr(ranker, "stops_by_training", False):
+        ranker.set_params(patience=None)  # too few queries to judge by
     ranker.fit(data)
 
 

@@ -199,6 +199,7 @@ def test_one_query_is_chosen_for_by_training(data):
         ({"criterion": "aic"}, "criterion='aic'"),
         ({"memory": "none"}, "memory='none'"),
         ({"fitting": "both"}, "fitting='both'"),
+        ({"fitting": "back", "memory": "low"}, "memory has no effect with fitting='back'"),
         ({"rule": "2se"}, "rule='2se'"),
         ({"candidates": 0}, "candidates=0"),
         ({"costs": [1.0]}, "costs must be 12"),

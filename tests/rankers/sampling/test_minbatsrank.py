@@ -273,7 +273,8 @@ def test_names_and_examples():
 def test_a_run_does_not_go_on_with_other_parameters():
     data = problem()
     ranker = MinBatSRank(0.1, epochs=2, warm_start=True).fit(data)
-    ranker.set_params(epochs=3, patience=2, measure="map").fit(data)
+    ranker.set_params(epochs=3, patience=2, measure="map").fit(data, validation=data)
+    ranker.set_params(patience=None)
     ranker.set_params(alpha=0.2)
     for go_on in (ranker.fit, ranker.partial_fit):
         with pytest.raises(InputError, match=r"begun with alpha=0\.1 and cannot go on with alpha"):

@@ -124,6 +124,8 @@ def test_validation_keeps_the_best_pass(world):
     assert seen == retriever.history_
     assert retriever.n_iter_ == int(np.argmax(curve)) + 1
     assert retriever.score(*vali) == pytest.approx(max(curve))
+    with pytest.raises(InputError, match="patience has no effect without validation data"):
+        clone(retriever).set_params(patience=1).fit(*train)
     stopped = clone(retriever).set_params(patience=1).fit(*train, validation=vali)
     assert len(stopped.history_) <= stopped.n_iter_ + 1
 

@@ -303,5 +303,5 @@ def test_an_unknown_bound_is_refused():
     rng = np.random.default_rng(9)
     labels = random_labels(rng)
     X = random_features(rng, len(labels.y), 2)
-    with pytest.raises(InputError, match=r"bound='tight' is not known: use 'range' or 'paper'"):
+    with pytest.raises(InputError, match=r"bound='tight' is not known: choose from paper, range"):
         solve_bound_cd(make_problem(X, labels), ElasticNet.build(0.1, 1.0, 2), bound="tight")

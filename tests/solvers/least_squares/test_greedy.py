@@ -151,5 +151,5 @@ def test_what_the_machine_cannot_hold_is_refused_before_it_is_tried(monkeypatch)
 
 def test_an_unknown_state_is_refused():
     X, plan = random_problem(np.random.default_rng(7))
-    with pytest.raises(InputError, match="no greedy state"):
+    with pytest.raises(InputError, match="kind='fast' is not known"):
         make_state("fast", centred_of(X, plan), 1.0, make_executor(1))

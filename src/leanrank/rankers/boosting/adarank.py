@@ -9,9 +9,9 @@ import numpy as np
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.rankers.boosting.boosted import BoostedRanker, Callback, HeldOut
+from leanrank.rankers.boosting.boosted import BoostedRanker, HeldOut
 from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.validation import BestSoFar
+from leanrank.rankers.validation import BestSoFar, Callback, record
 from leanrank.solvers.boosting.measure_boosting import boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 
@@ -116,7 +116,7 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
             if held_out is not None:
                 held_out.scores += step * held_out.column(feature).astype(np.float64)
                 judged = entry["validation"] = held_out.measured()
-            self._report(entry)
+            record(self, entry)
             if best.update(count, judged, coef.copy()):
                 break
         self.coef_ = np.zeros(data.n_features) if best.model is None else best.model

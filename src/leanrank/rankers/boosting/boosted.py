@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,17 +11,15 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.inputs import check_whole
-from leanrank.rankers.validation import BestSoFar, check_measure
+from leanrank.rankers.validation import BestSoFar, Callback, start_watching
 from leanrank.solvers.boosting.threshold_columns import column_values
-
-Callback = Callable[[dict[str, Any]], None]
 
 
 class BoostedRanker(BaseRanker):
     """A ranker that adds one weak ranker per round.
 
-    A subclass defines ``_boost(data, labels, held_out, best)``, which runs the rounds, reports each
-    by ``_report`` and sets the fitted attributes.
+    A subclass defines ``_boost(data, labels, held_out, best)``, which runs the rounds, records each
+    in the history and sets the fitted attributes.
 
     Attributes
     ----------
@@ -49,8 +45,7 @@ class BoostedRanker(BaseRanker):
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         check_whole("n_rounds", self.n_rounds)
-        check_measure(self)
-        best = BestSoFar(self.measure, self.patience)
+        best = start_watching(self, validated=held_out is not None)
         self.history_ = []
         measured = None if held_out is None else HeldOut(held_out, self.measure, self.convention)
         self._boost(data, labels, measured, best)
@@ -59,17 +54,6 @@ class BoostedRanker(BaseRanker):
         self, data: RankingData, labels: Labels, held_out: HeldOut | None, best: BestSoFar
     ) -> None:
         raise AssertionError(f"{type(self).__name__} must define _boost")
-
-    def _report(self, entry: dict[str, Any]) -> None:
-        """Enter a round into the history, and show it if asked."""
-        self.history_.append(entry)
-        if self.verbose:
-            texts = (
-                f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()
-            )
-            print(f"[{type(self).__name__}] {'  '.join(texts)}", file=sys.stderr)
-        if self.callback is not None:
-            self.callback(entry)
 
 
 class HeldOut:

@@ -15,9 +15,9 @@ from leanrank.errors import DataWarning
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
-from leanrank.rankers.boosting.boosted import BoostedRanker, Callback, HeldOut
+from leanrank.rankers.boosting.boosted import BoostedRanker, HeldOut
 from leanrank.rankers.inputs import check_whole
-from leanrank.rankers.validation import BestSoFar
+from leanrank.rankers.validation import BestSoFar, Callback, record
 from leanrank.solvers.boosting.rounds import boost
 from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
 
@@ -147,7 +147,7 @@ class RankBoost(BoostedRanker):
             if held_out is not None:
                 held_out.scores[cut_values(cut, held_out.column(cut.feature))] += value
                 entry[self.measure] = held_out.measured()
-            self._report(entry)
+            record(self, entry)
             if held_out is not None and best.update(len(found), entry[self.measure], found):
                 break
         self.n_iter_ = len(found) if held_out is None else best.at

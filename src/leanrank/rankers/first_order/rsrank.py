@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from leanrank.data.ranking_data import RankingData
+from leanrank.errors import check_choice
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole
 from leanrank.rankers.sampling.sampled_pairs import (
     SampledPairRanker,
-    check_eta0,
-    largest_step,
+    chosen_rate,
     refuse_idle_rates,
 )
-from leanrank.rankers.sampling.stochastic import Callback
+from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
     PairRule,
@@ -114,13 +114,13 @@ class RSRank(SampledPairRanker):
         return make_pair_block(data.X, labels, over=self.sampling, importance=self.importance)
 
     def _rule(self, block: PairBlock) -> PairRule:
+        check_choice("learning_rate", self.learning_rate, ("optimal", "invscaling", "constant"))
         refuse_idle_rates(self)
-        eta0 = check_eta0(self.eta0)
         ceiling = self.ceiling
         return PairRule(
             loss=pair_loss_code(self.loss),
             schedule=schedule_code(self.learning_rate),
-            eta0=largest_step(block, self.loss) if eta0 is None else eta0,
+            eta0=chosen_rate(self.eta0, block, self.loss),
             power=check_number("power_t", self.power_t),
             l1=check_number("alpha", self.alpha),
             every=check_whole("truncate_every", self.truncate_every),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from leanrank._typing import FloatArray
-from leanrank.errors import InputError
+from leanrank.errors import check_choice
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
+from leanrank.rankers.inputs import refuse_idle
 from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
 from leanrank.solvers.base import Solution
 from leanrank.solvers.first_order.proximal import solve_proximal
@@ -100,12 +101,10 @@ class SparseRank(PenalizedRanker):
     def _solve(
         self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None
     ) -> Solution:
-        if self.solver not in SOLVERS:
-            raise InputError(f"solver={self.solver!r} is not known: choose one of {SOLVERS}")
+        check_choice("solver", self.solver, SOLVERS)
         k = self.lipschitz
         if self.solver == "newton":
-            if k is not None:
-                raise InputError("lipschitz has no effect with solver='newton': leave it out")
+            refuse_idle(self, ("lipschitz",), "solver='newton'")
             return super()._solve(problem, penalty, w, callback)
         return solve_proximal(
             problem,

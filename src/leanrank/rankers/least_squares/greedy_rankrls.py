@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import DataWarning, InputError, check_choice
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
@@ -273,9 +273,10 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
             "memory": ("standard", "low"),
             "fitting": ("pre", "back"),
         }.items():
-            if getattr(self, name) not in known:
-                raise InputError(f"{name}={getattr(self, name)!r} must be one of {known}")
+            check_choice(name, getattr(self, name), known)
         check_rule(self.rule)
+        if self.fitting == "back":
+            refuse_idle(self, ("memory",), "fitting='back'")
         if self.budget is not None and self.costs is None:
             raise InputError("budget needs costs: give what each feature costs")
 
@@ -320,11 +321,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     def transform(self, X: Any) -> Any:
         """Keep the columns of the selected features, in their order in X; also of a RankingData."""
         if isinstance(X, RankingData):
-            if X.n_features != self.n_features_in_:
-                raise InputError(
-                    f"X has {X.n_features} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
+            self._features_to_score(X)
             return _only(X, self.get_support(indices=True))
         return super().transform(X)
 

@@ -3,14 +3,70 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
+from leanrank.execution import make_executor, single_threaded_blas
+from leanrank.losses.base import Labels
 from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
+from leanrank.rankers.base import BaseRanker, check_number
 from leanrank.solvers.least_squares.centred import Centred
+from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
+from leanrank.solvers.least_squares.spectrum import Spectrum
+
+
+class LeaveQueryOut(BaseRanker):
+    """A ranker that can leave out each query without training again; it defines ``_factorise``."""
+
+    alpha: float
+    n_jobs: int | None
+
+    def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
+        raise AssertionError(f"{type(self).__name__} must define _factorise")
+
+    def leave_query_out(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        alphas: Iterable[float] | None = None,
+        **options: Any,
+    ) -> FloatArray:
+        """Score every document by the model of the *other* queries, exactly, in closed form.
+
+        Nothing is trained again: one factorisation serves all queries and all alphas. A query that
+        is left out takes its loss out of the objective and changes nothing else, so with
+        ``normalize="none"`` the scores are those of training on the other queries; with another
+        normalisation its divisor stays that of all queries.
+
+        Parameters
+        ----------
+        X, y, qid : as for fit
+        alphas : iterable of float, optional
+            Positive strengths; by default the ranker's own.
+        **options
+            What else ``fit`` takes.
+
+        Returns
+        -------
+        array of shape (n_alphas, documents)
+            In the order of ``alphas`` and of the rows given.
+        """
+        listed = [self.alpha] if alphas is None else alphas
+        grid = np.array([check_number("alpha", a, open_low=True) for a in listed])
+        twin = clone(self)
+        with single_threaded_blas():
+            data, labels = twin._data_and_labels(X, y, qid, **options)
+            spectrum = twin._factorise(data, labels)
+            scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
+        return scores if data is X else data.restore(scores.T).T
 
 
 def measure_scores(

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError, ModelError
-from leanrank.execution import make_executor, single_threaded_blas
+from leanrank.errors import InputError, ModelError, check_choice
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.rankers.base import BaseRanker, check_finite, check_number, validated_matrix
+from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import refuse_idle
+from leanrank.rankers.least_squares.held_out import LeaveQueryOut
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
 from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
 from leanrank.solvers.least_squares.spectrum import DualSpectrum, factorise_kernel
 
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 
 
-class KernelRankRLS(BaseRanker):
+class KernelRankRLS(LeaveQueryOut):
     """RankRLS whose score is a sum of similarities to the training documents.
 
     The kernel matrix of all training documents is factorised: at most 8,192 of them.
@@ -88,11 +86,11 @@ class KernelRankRLS(BaseRanker):
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         del held_out
         alpha = check_number("alpha", self.alpha, open_low=True)
-        spectrum, columns = self._factorised(data, labels)
+        spectrum = self._factorise(data, labels)
         grouped = spectrum.centred.root * spectrum.dual_coefficients(alpha)
         if self.kernel == "precomputed":  # columns of new rows come in the order given here
             self.dual_coef_ = np.empty(len(grouped))
-            self.dual_coef_[columns] = grouped
+            self.dual_coef_[self._columns] = grouped
         else:
             self.dual_coef_ = grouped
             self.X_fit_ = data.X
@@ -100,16 +98,7 @@ class KernelRankRLS(BaseRanker):
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first."""
         check_is_fitted(self, "dual_coef_")
-        if isinstance(X, RankingData):
-            matrix = X.X
-            if X.n_features != self.n_features_in_:
-                raise InputError(
-                    f"X has {X.n_features} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
-            check_finite(matrix, X.n_features, X.feature_names)
-        else:
-            matrix = validated_matrix(self, X, reset=False)
+        matrix = self._features_to_score(X)
         if self.kernel == "precomputed":
             return np.asarray(matrix @ self.dual_coef_, dtype=np.float64)
         used = np.flatnonzero(self.dual_coef_)
@@ -117,50 +106,16 @@ class KernelRankRLS(BaseRanker):
         scores: FloatArray = similar @ self.dual_coef_[used]
         return scores
 
-    def leave_query_out(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        alphas: Iterable[float] | None = None,
-        **options: Any,
-    ) -> FloatArray:
-        """Score every document by the model of the other queries, exactly; see RankRLS.
-
-        Parameters
-        ----------
-        X, y, qid : array-like
-            As for fit.
-        alphas : iterable of float, optional
-            Positive strengths; by default the ranker's own.
-        **options : dict
-            What else ``fit`` takes.
-
-        Returns
-        -------
-        array of shape (n_alphas, documents)
-        """
-        listed = [self.alpha] if alphas is None else list(alphas)
-        grid = np.array([check_number("alpha", a, open_low=True) for a in listed])
-        with single_threaded_blas():
-            twin = clone(self)
-            data, labels = twin._data_and_labels(X, y, qid, **options)
-            spectrum, _ = twin._factorised(data, labels)
-            scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
-        return scores if data is X else data.restore(scores.T).T
-
     def _data_and_labels(
         self, X: Any, y: Any = None, qid: Any = None, **options: Any
     ) -> tuple[RankingData, Labels]:
         data, labels = super()._data_and_labels(X, y, qid, **options)
-        self._order = None if data is X else data.order  # that of the columns of a kernel
+        grouped = data is X or data.order is None
+        self._columns = slice(None) if grouped else data.order  # of a precomputed kernel
         return data, labels
 
-    def _factorised(self, data: RankingData, labels: Labels) -> tuple[DualSpectrum, Any]:
-        """Factorise the kernel matrix; also return its columns in grouped order."""
-        if self.kernel not in KERNELS:
-            raise InputError(f"kernel={self.kernel!r} must be one of {KERNELS}")
+    def _factorise(self, data: RankingData, labels: Labels) -> DualSpectrum:
+        check_choice("kernel", self.kernel, KERNELS)
         used = {"poly": ("gamma", "degree", "coef0"), "rbf": ("gamma",)}.get(self.kernel, ())
         idle = [name for name in ("gamma", "degree", "coef0") if name not in used]
         refuse_idle(self, idle, f"kernel={self.kernel!r}")
@@ -169,20 +124,18 @@ class KernelRankRLS(BaseRanker):
                 f"the kernel matrix of {len(data):,} documents is too large, at most "
                 f"{LARGEST_FACTORISATION:,}: take a sample, or scikit-learn's Nystroem and RankRLS"
             )
-        columns: Any = slice(None)  # of a precomputed kernel, in the order of its rows
         if self.kernel == "precomputed":
             if data.n_features != len(data):
                 raise InputError(
                     f"a precomputed kernel must be square, not {len(data)} × {data.n_features}"
                 )
-            columns = slice(None) if self._order is None else self._order
             dense = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
-            kernel = dense.astype(np.float64)[:, columns]
+            kernel = dense.astype(np.float64)[:, self._columns]
         else:
             kernel = self._similarities(data.X, data.X)
         centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
         outer = centred.project(centred.root[:, None] * kernel.T).T
-        return factorise_kernel(centred, outer), columns
+        return factorise_kernel(centred, outer)
 
     def _similarities(self, left: Matrix, right: Matrix) -> FloatArray:
         from sklearn.metrics.pairwise import pairwise_kernels

@@ -16,6 +16,7 @@ from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.rankers.base import check_number
+from leanrank.rankers.least_squares.held_out import LeaveQueryOut
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.least_squares.centred import Centred
@@ -24,12 +25,13 @@ from leanrank.solvers.least_squares.ridge import (
     solve_ridge,
     solve_ridge_dual,
 )
+from leanrank.solvers.least_squares.spectrum import Spectrum, factorise
 
 if TYPE_CHECKING:
     from leanrank.rankers.path import Path
 
 
-class RankRLS(BaseLinearRanker):
+class RankRLS(LeaveQueryOut, BaseLinearRanker):
     """Closed-form ranking: a ridge regression on query-centred data (Pahikkala et al. 2007).
 
     With more documents than features it is solved in the primal, else in the dual; where both are
@@ -106,7 +108,6 @@ class RankRLS(BaseLinearRanker):
             Models by descending alpha; their gap is 0, as they solve a linear system.
         """
         from leanrank.rankers.path import Path, measure_models
-        from leanrank.solvers.least_squares.spectrum import factorise
 
         twin = clone(self)
         data, labels = twin._data_and_labels(X, y, qid, **options)
@@ -115,7 +116,7 @@ class RankRLS(BaseLinearRanker):
         loss = SquaredLoss()
         plan = loss.prepare(labels)
         with single_threaded_blas():
-            spectrum = factorise(Centred.from_plan(data.X, plan))
+            spectrum = self._factorise(data, labels)
             coefs = np.array([spectrum.weights(float(alpha)) for alpha in grid])
             problem = Problem(data.X, loss, plan, make_executor(self.n_jobs))
             values = [problem.evaluate(problem.scores(w))[0] for w in coefs]
@@ -128,46 +129,8 @@ class RankRLS(BaseLinearRanker):
             measures=measure_models(coefs, held_out, measures, convention),
         )
 
-    def leave_query_out(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        alphas: Iterable[float] | None = None,
-        **options: Any,
-    ) -> FloatArray:
-        """Score every document by the model of the *other* queries, exactly, in closed form.
-
-        Nothing is trained again: one factorisation serves all queries and all alphas. A query that
-        is left out takes its loss out of the objective and changes nothing else, so with
-        ``normalize="none"`` the scores are those of training on the other queries; with another
-        normalisation its divisor stays that of all queries.
-
-        Parameters
-        ----------
-        X, y, qid : as for fit
-        alphas : iterable of float, optional
-            Positive strengths; by default the ranker's own.
-        **options
-            What else ``fit`` takes.
-
-        Returns
-        -------
-        array of shape (n_alphas, documents)
-            In the order of ``alphas`` and of the rows given.
-        """
-        from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
-        from leanrank.solvers.least_squares.spectrum import factorise
-
-        data, labels = clone(self)._data_and_labels(X, y, qid, **options)
-        grid = np.array(
-            [check_number("alpha", a, open_low=True) for a in _listed(alphas, self.alpha)]
-        )
-        with single_threaded_blas():
-            spectrum = factorise(Centred.from_plan(data.X, SquaredLoss().prepare(labels)))
-            scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
-        return scores if data is X else data.restore(scores.T).T
+    def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
+        return factorise(Centred.from_plan(data.X, SquaredLoss().prepare(labels)))
 
 
 def check_alphas(alphas: Iterable[float]) -> FloatArray:
@@ -176,7 +139,3 @@ def check_alphas(alphas: Iterable[float]) -> FloatArray:
     if len(grid) == 0:
         raise InputError("alphas is empty: give at least one strength")
     return grid
-
-
-def _listed(alphas: Iterable[float] | None, own: float) -> list[float]:
-    return [own] if alphas is None else list(alphas)

@@ -20,13 +20,12 @@ from leanrank.rankers.inputs import check_whole, feature_number
 from leanrank.rankers.sampling.sampled_pairs import (
     CURVATURE,
     SampledPairRanker,
-    check_eta0,
     check_pegasos,
     rate_for,
     refuse_idle_rates,
 )
-from leanrank.rankers.sampling.stochastic import Callback
 from leanrank.rankers.sampling.unlabeled import join_unlabeled, take_missing_labels
+from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     ViewedState,
@@ -238,20 +237,20 @@ class LCRA(SampledPairRanker):
             n_features,
         )
 
-    def _by_view(self, name: str, value: Any, n_views: int) -> FloatArray:
+    def _by_view(
+        self, name: str, value: Any, n_views: int, *, open_low: bool = False
+    ) -> FloatArray:
         if np.ndim(value) == 0:
-            return np.full(n_views, check_number(name, value))
+            return np.full(n_views, check_number(name, value, open_low=open_low))
         if len(value) != n_views:
             raise InputError(
                 f"{name} has {len(value)} values but there are {n_views} views: give one per view"
             )
-        return np.array([check_number(name, number) for number in value])
+        return np.array([check_number(name, number, open_low=open_low) for number in value])
 
     def _rates(self, views: Views, block: ViewedBlock) -> FloatArray:
         if self.eta0 is not None:
-            for number in np.atleast_1d(np.asarray(self.eta0, dtype=object)):
-                check_eta0(number)
-            return self._by_view("eta0", self.eta0, len(views.member))
+            return self._by_view("eta0", self.eta0, len(views.member), open_low=True)
         out = np.ones(len(views.member))
         for v, member in enumerate(views.member):
             size = largest_pair(block.rows, block.index, block.width, member)

@@ -9,12 +9,13 @@ from sklearn.base import clone
 
 from leanrank._typing import IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
+from leanrank.errors import check_choice
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole, refuse_idle
-from leanrank.rankers.sampling.stochastic import Callback, StochasticRanker
+from leanrank.rankers.sampling.stochastic import StochasticRanker
+from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.ftrl import (
     FTRLRule,
     FTRLState,
@@ -151,10 +152,7 @@ class MinBatSRank(StochasticRanker):
         eta0 = check_number("eta0", self.eta0, open_low=True)
         rho = check_number("rho", self.rho)
         for name, known in (("rates", ("feature", "uniform")), ("l1", ("total", "per_step"))):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"{name}={getattr(self, name)!r} is not known: use {known[0]!r} or {known[1]!r}"
-                )
+            check_choice(name, getattr(self, name), known)
         if self.rates == "uniform":
             refuse_idle(self, ("rho",), "rates='uniform'")
         self.alpha_ = alpha * self._scale(block, n_passes) if self.relative else alpha

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
 from leanrank.rankers.sampling.sampled_pairs import SampledPairRanker
-from leanrank.rankers.sampling.stochastic import Callback
+from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.pair_descent import PairBlock, PairRule, make_pair_block
-
-SAMPLING = ("queries", "pairs")
 
 
 class PAMIR(SampledPairRanker):
@@ -90,8 +87,6 @@ class PAMIR(SampledPairRanker):
         self.callback = callback
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
-        if self.sampling not in SAMPLING:
-            raise InputError(f"sampling={self.sampling!r} is not known: choose one of {SAMPLING}")
         return make_pair_block(data.X, labels, over=self.sampling)
 
     def _rule(self, block: PairBlock) -> PairRule:

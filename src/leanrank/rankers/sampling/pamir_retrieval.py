@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.rankers.base import check_finite, check_number
 from leanrank.rankers.inputs import check_whole, seed_of
-from leanrank.rankers.validation import BestSoFar, check_measure
+from leanrank.rankers.validation import Callback, record, start_watching
 from leanrank.solvers.sampling.pair_sampling import new_state
 from leanrank.solvers.sampling.pamir import RetrievalBlock, make_retrieval_block, take_steps
 
@@ -91,7 +90,7 @@ class PAMIRRetriever(BaseEstimator):
         convention: str = "standard",
         patience: int | None = None,
         verbose: int = 0,
-        callback: Callable[[dict[str, Any]], None] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.C = C
         self.n_steps = n_steps
@@ -115,8 +114,7 @@ class PAMIRRetriever(BaseEstimator):
         validation : (Q, P, relevance), optional
             Other queries, or other pictures, or both.
         """
-        check_measure(self)
-        best = BestSoFar(self.measure, self.patience)
+        best = start_watching(self, validated=validation is not None)
         epochs = check_whole("epochs", self.epochs)
         Q, P, relevance = _checked(Q, P, relevance)
         block = make_retrieval_block(Q, P, relevance)
@@ -194,16 +192,12 @@ class PAMIRRetriever(BaseEstimator):
         entry = {"steps": steps + n_steps, "loss": loss, "moved": moved / n_steps}
         if held_out is not None:
             entry[self.measure] = self._measured(*held_out)
-        self.history_.append(entry)
         self.n_iter_ += 1
-        if self.verbose:
-            texts = "  ".join(f"{k} {v:.5g}" for k, v in entry.items())
-            print(f"[{type(self).__name__}] {texts}", file=sys.stderr)
-        if self.callback is not None:
-            self.callback(entry)
+        record(self, entry)
 
     def _measured(self, Q: Matrix, P: Matrix, relevance: Matrix) -> float:
         from leanrank.metrics import evaluate
+        from leanrank.metrics.judge import mean_of
 
         values = []
         for part in _blocks(Q.shape[0], P.shape[0]):
@@ -216,8 +210,7 @@ class PAMIRRetriever(BaseEstimator):
                 convention=self.convention,
             )
             values.append(result.per_query[self.measure])
-        found = np.concatenate(values)
-        return float(np.nanmean(found)) if np.isfinite(found).any() else float("nan")
+        return mean_of(np.concatenate(values))
 
     def _check_width(self, Q: Matrix | None, P: Matrix) -> None:
         for name, matrix, width in (("Q", Q, 0), ("P", P, 1)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import IntArray
 from leanrank.errors import InputError
 from leanrank.losses.pair_slopes import PAIR_LOSSES
 from leanrank.rankers.base import check_number
@@ -51,14 +51,11 @@ class SampledPairRanker(StochasticRanker):
         return descend(state, block, check_whole("n_steps", self.n_steps))
 
 
-def check_eta0(eta0: Any, name: str = "eta0") -> float | None:
-    """Check a rate that may be left to the data."""
-    return None if eta0 is None else check_number(name, eta0, open_low=True)
-
-
-def largest_step(block: PairBlock, loss: str, member: FloatArray | None = None) -> float:
-    """Choose η₀ by the size of the pairs: a step then about settles the largest of them."""
-    size = largest_pair(block.rows, block.index, block.width, member)
+def chosen_rate(eta0: Any, block: PairBlock, loss: str) -> float:
+    """Return η₀: as given, or the one with which a step about settles the largest pair."""
+    if eta0 is not None:
+        return check_number("eta0", eta0, open_low=True)
+    size = largest_pair(block.rows, block.index, block.width)
     return rate_for(CURVATURE.get(loss, 1.0) * size)
 
 

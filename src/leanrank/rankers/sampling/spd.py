@@ -12,12 +12,11 @@ from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.sampling.sampled_pairs import (
     SampledPairRanker,
-    check_eta0,
     check_pegasos,
-    largest_step,
+    chosen_rate,
     refuse_idle_rates,
 )
-from leanrank.rankers.sampling.stochastic import Callback
+from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
     PairRule,
@@ -147,11 +146,10 @@ class SPD(SampledPairRanker):
                 "average=True leaves no weight at zero, which l1_ratio asks for: give one of them"
             )
         check_pegasos(self.learning_rate, l2)
-        eta0 = check_eta0(self.eta0)
         return PairRule(
             loss=pair_loss_code("hinge" if passive else self.loss),
             schedule=schedule_code(self.learning_rate),
-            eta0=largest_step(block, self.loss) if eta0 is None else eta0,
+            eta0=chosen_rate(self.eta0, block, self.loss),
             power=check_number("power_t", self.power_t),
             l2=l2,
             l1=l1,

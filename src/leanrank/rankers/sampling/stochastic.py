@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,13 +15,11 @@ from leanrank.losses.base import Edges, Labels
 from leanrank.rankers.inputs import check_whole, seed_of
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.preferences import count_informative
-from leanrank.rankers.validation import BestSoFar, check_measure
+from leanrank.rankers.validation import Callback, record, start_watching
 from leanrank.solvers.sampling.pair_sampling import document_keys
 
 if TYPE_CHECKING:
     from typing import Self
-
-Callback = Callable[[dict[str, Any]], None]
 
 _ANY_TIME = frozenset(
     {
@@ -151,8 +147,7 @@ class StochasticRanker(BaseLinearRanker):
         return self
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        check_measure(self)
-        best = BestSoFar(self.measure, self.patience)
+        best = start_watching(self, validated=held_out is not None)
         epochs = check_whole("epochs", self.epochs)
         block = self._block(data, labels)
         go_on = self.warm_start and getattr(self, "state_", None) is not None
@@ -224,14 +219,7 @@ class StochasticRanker(BaseLinearRanker):
             entry[self.measure] = mean_of(found[self.measure])
         entry["documents_per_second"] = (self.state_.documents - before) / max(seconds, 1e-9)
         entry["seconds"] = time.perf_counter() - start
-        self.history_.append(entry)
-        if self.verbose:
-            texts = (
-                f"{k} {v:.5g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items()
-            )
-            print(f"[{type(self).__name__}] {'  '.join(texts)}", file=sys.stderr)
-        if self.callback is not None:
-            self.callback(entry)
+        record(self, entry)
         return w
 
     def _check_same_features(self, X: Any) -> None:

@@ -322,9 +322,9 @@ class _Run:
 def _recipe(ranker: Any) -> dict[str, Any]:
     """Name the algorithm and the parameters on which the weights depend."""
     from leanrank.model.provenance import to_json_values
-    from leanrank.rankers.base import _WITHOUT_EFFECT
+    from leanrank.rankers.base import WITHOUT_EFFECT
 
-    ignored = {*_WITHOUT_EFFECT, "epochs", "shuffle", "patience", "warm_start"}
+    ignored = {*WITHOUT_EFFECT, "epochs", "shuffle", "patience", "warm_start"}
     parameters = {k: v for k, v in ranker.get_params().items() if k not in ignored}
     return {"algorithm": type(ranker).__name__, "parameters": to_json_values(parameters)}
 

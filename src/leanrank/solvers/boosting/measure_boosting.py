@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
-from leanrank.errors import InputError
+from leanrank.errors import check_choice
 from leanrank.solvers.boosting.rounds import boosting_weight
 
 REPEATS = ("progress", "always", "never")
@@ -65,8 +65,7 @@ def boost_measure(
         raise the mean measure above its best is set aside until another does. "always": as
         published. "never": each comes once.
     """
-    if repeats not in REPEATS:
-        raise InputError(f"repeats={repeats!r} is not known: choose one of {REPEATS}")
+    check_choice("repeats", repeats, REPEATS)
     share = query_weight / query_weight.sum()
     distribution = share
     best = -np.inf

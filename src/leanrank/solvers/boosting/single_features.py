@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import DataWarning, InputError, no_levels
 from leanrank.metrics import Measure, evaluate
 from leanrank.metrics.measures import AUC, COVERAGE, DCG, JOACHIMS, KENDALL, TOP_RANK
 from leanrank.solvers.boosting.threshold_columns import column_values
@@ -120,10 +120,7 @@ def _informative(data: RankingData) -> tuple[RankingData, FloatArray]:
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
     queries = np.flatnonzero(data.informative & (weight > 0))
     if len(queries) == 0:
-        raise InputError(
-            "no query has documents at two levels, so there is nothing to learn from: give labels "
-            "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
-        )
+        raise InputError(no_levels())
     return data.queries[queries], weight[queries]
 
 

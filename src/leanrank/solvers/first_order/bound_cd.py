@@ -6,8 +6,6 @@ the documents per feature, monotone, and slow: it is kept as the published algor
 reference.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,8 +17,8 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._part import require
-from leanrank._typing import FloatArray
-from leanrank.errors import InputError
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.errors import check_choice
 from leanrank.penalties.coordinate import coordinate_minimum
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.base import Solution
@@ -56,8 +54,7 @@ def solve_bound_cd(
         Sweeps between two duality gaps.
     callback : callable, optional
     """
-    if bound not in ("range", "paper"):
-        raise InputError(f"bound={bound!r} is not known: use 'range' or 'paper'")
+    check_choice("bound", bound, ("range", "paper"))
     require(problem.loss, "bound-cd", "term_mass", "compiled", "dual")
     require(penalty, "bound-cd", "coordinate_table")
     w = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
@@ -110,7 +107,10 @@ def _columns(problem: Problem) -> tuple[Any, Any, Any]:
 
 
 @kernel
-def _bounds(values, rows, pointers, query_of, query_ptr, mass, paper):
+def _bounds(
+    values: AnyArray, rows: AnyArray, pointers: AnyArray, query_of: IntArray, query_ptr: IntArray,
+    mass: FloatArray, paper: bool,
+) -> FloatArray:  # fmt: skip
     """Bound the curvature of the loss in each weight, whatever the scores."""
     n_features = len(pointers) - 1
     beta = np.zeros(n_features)
@@ -140,7 +140,11 @@ def _bounds(values, rows, pointers, query_of, query_ptr, mass, paper):
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def _sweep(evaluate, arrays, values, rows, pointers, query_of, n_queries, beta, table, w, u, g):
+def _sweep(
+    evaluate: Any, arrays: Any, values: AnyArray, rows: AnyArray, pointers: AnyArray,
+    query_of: IntArray, n_queries: int, beta: FloatArray, table: Any, w: FloatArray, u: FloatArray,
+    g: FloatArray,
+) -> None:  # fmt: skip
     above, below, ridge, rate, power = table
     for r in range(len(w)):
         if beta[r] <= 0.0:

@@ -21,7 +21,7 @@ import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import FloatArray
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import relative
@@ -67,8 +67,7 @@ def solve_cutting_plane(
     callback : callable, optional
         Called with each entry of the history.
     """
-    if variant not in VARIANTS:
-        raise InputError(f"variant={variant!r} is not known: choose one of {VARIANTS}")
+    check_choice("variant", variant, VARIANTS)
     require(problem.loss, "cutting-plane", "evaluate")
     spread = _spread(penalty)
     best = _Point(problem, penalty, np.zeros(problem.n_features) if w is None else w * (spread > 0))

@@ -22,7 +22,7 @@ import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import FloatArray, IntArray
-from leanrank.errors import InputError
+from leanrank.errors import check_choice
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import relative
@@ -72,8 +72,7 @@ def solve_fenchel(
     callback : callable, optional
         Called with each entry of the history.
     """
-    if variant not in VARIANTS:
-        raise InputError(f"solver={variant!r} is not known: choose one of {VARIANTS}")
+    check_choice("solver", variant, VARIANTS)
     require(problem.loss, f"fenchel ({variant})", "evaluate")
     if variant == "corrective":
         require(problem.loss, "fenchel (corrective)", "curvature or products")

@@ -20,14 +20,13 @@ query's rows are kept for WIDTH features at a time in one small buffer (one, bec
 must prove that arrays do not overlap, and gives up if there are many).
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 import numba
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
 
 # Lets the compiler split a sum over vector lanes; the split is the same in every thread.
 _sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -39,16 +38,18 @@ _TAU, _CP, _CU, _PU, _UU, _KAPPA, _Z, _ENERGY, _GAIN, _NEXT_Z = (WIDTH * at for 
 
 @kernel
 def step_and_measure(
-    C, U, query_ptr, r0, r1, p, b, alpha, step_c, step_u, inverse_rest, t, kappa, z, energy,
-    lone_ptr, lone, stepping, out,
-):  # fmt: skip
+    C: FloatArray, U: FloatArray, query_ptr: IntArray, r0: int, r1: int, p: FloatArray,
+    b: FloatArray, alpha: float, step_c: FloatArray, step_u: FloatArray, inverse_rest: FloatArray,
+    t: FloatArray, kappa: FloatArray, z: FloatArray, energy: FloatArray, lone_ptr: IntArray,
+    lone: IntArray, out: FloatArray,
+) -> None:  # fmt: skip
     """Bring the rows of queries [r0, r1) up to date with the last chosen feature, and measure.
 
     ``t`` is x·c of the chosen and each other feature, ``kappa`` that over alpha + x·c of the chosen
     one, ``inverse_rest`` the inverse of the latter without each query (0: it lives in that query
-    only). ``z`` (c·b) and ``energy`` (x·c) are of each feature after the step. ``out`` gets the
-    sums over these queries of the decrease and of c·b, which is more exact than the z carried
-    along.
+    only); zeros are no step. ``z`` (c·b) and ``energy`` (x·c) are of each feature after the step.
+    ``out`` gets the sums over these queries of the decrease and of c·b, which is more exact than
+    the z carried along.
     """
     n = C.shape[1]
     work = np.zeros(10 * WIDTH)
@@ -62,16 +63,12 @@ def step_and_measure(
             work[_NEXT_Z + k] = 0.0
         for q in range(r0, r1):
             begin, end = query_ptr[q], query_ptr[q + 1]
-            if stepping:
-                _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest[q], work)
-                for at in range(lone_ptr[q], lone_ptr[q + 1]):
-                    if f0 <= lone[at] < f0 + w:
-                        work[_TAU + lone[at] - f0] = 0.0
+            _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest[q], work)
+            for at in range(lone_ptr[q], lone_ptr[q + 1]):
+                if f0 <= lone[at] < f0 + w:
+                    work[_TAU + lone[at] - f0] = 0.0
             _clear_sums(w, work)
-            if stepping:
-                _step_and_sum(C, U, begin, end, f0, w, step_c, step_u, p, b, work)
-            else:
-                _sum(C, U, begin, end, f0, w, p, b, work)
+            _step_and_sum(C, U, begin, end, f0, w, step_c, step_u, p, b, work)
             for at in range(lone_ptr[q], lone_ptr[q + 1]):
                 if f0 <= lone[at] < f0 + w:
                     work[_CP + lone[at] - f0] = work[_Z + lone[at] - f0]  # theta is 0
@@ -83,8 +80,10 @@ def step_and_measure(
 
 @kernel
 def replay_and_measure(
-    C, U, query_ptr, p, b, alpha, steps_c, steps_u, inverse_rests, t, z, energy, only, n_steps, gain
-):
+    C: FloatArray, U: FloatArray, query_ptr: IntArray, p: FloatArray, b: FloatArray, alpha: float,
+    steps_c: FloatArray, steps_u: FloatArray, inverse_rests: FloatArray, t: FloatArray,
+    z: FloatArray, energy: FloatArray, only: IntArray, n_steps: int, gain: FloatArray,
+) -> None:  # fmt: skip
     """Measure features given by their residual C and their plain columns U, which are spent."""
     w = C.shape[1]
     work = np.zeros(10 * WIDTH)
@@ -110,7 +109,11 @@ def replay_and_measure(
 
 
 @kernel
-def replay(c, u, query_ptr, only, energy, steps_c, steps_u, totals, inverse_rests, n_steps):
+def replay(
+    c: FloatArray, u: FloatArray, query_ptr: IntArray, only: int, energy: float,
+    steps_c: FloatArray, steps_u: FloatArray, totals: FloatArray, inverse_rests: FloatArray,
+    n_steps: int,
+) -> float:  # fmt: skip
     """Turn a column into its residual c, fill u, and return x·c; all steps of a query at once."""
     t = np.empty(n_steps)
     for j in range(n_steps):
@@ -118,8 +121,7 @@ def replay(c, u, query_ptr, only, energy, steps_c, steps_u, totals, inverse_rest
         energy = max(0.0, energy - t[j] * (t[j] / totals[j]))
     for q in range(len(query_ptr) - 1):
         begin, end = query_ptr[q], query_ptr[q + 1]
-        for i in range(begin, end):
-            u[i] = c[i]
+        u[begin:end] = c[begin:end]
         for j in range(n_steps):
             tau = (t[j] - _dot(steps_c[j, begin:end], u[begin:end])) * inverse_rests[j, q]
             if q != only and tau != 0.0:
@@ -130,9 +132,11 @@ def replay(c, u, query_ptr, only, energy, steps_c, steps_u, totals, inverse_rest
 
 @kernel
 def frozen_and_measure(
-    data, indices, indptr, features, query_ptr, mass, root, p, a, alpha, energy, only, steps_c,
-    totals, held, n_steps, decrease,
-):  # fmt: skip
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, features: IntArray, query_ptr: IntArray,
+    mass: FloatArray, root: FloatArray, p: FloatArray, a: FloatArray, alpha: float,
+    energy: FloatArray, only: IntArray, steps_c: FloatArray, totals: FloatArray, held: FloatArray,
+    n_steps: int, decrease: FloatArray,
+) -> None:  # fmt: skip
     """Measure sparse features with the other weights frozen, from their own non-zeros.
 
     ``held`` is c_q·p_q of each step and query. Sums need no centring where the other factor is
@@ -183,7 +187,10 @@ def frozen_and_measure(
 
 
 @kernel
-def sparse_energy(data, indices, indptr, query_ptr, mass, root, features, energy, only):
+def sparse_energy(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, query_ptr: IntArray, mass: FloatArray,
+    root: FloatArray, features: IntArray, energy: FloatArray, only: IntArray,
+) -> None:  # fmt: skip
     """Compute ‖x‖² of centred sparse features, and the only query that each lives in (or −1)."""
     for k in range(len(features)):
         i = features[k]
@@ -222,7 +229,9 @@ def sparse_energy(data, indices, indptr, query_ptr, mass, root, features, energy
 
 
 @kernel
-def row_energy(rows, query_ptr, first, total, lives):
+def row_energy(
+    rows: AnyArray, query_ptr: IntArray, first: int, total: FloatArray, lives: IntArray
+) -> None:
     """Add up ‖x‖² over the rows of some queries; ``lives`` is the only query a feature is seen in.
 
     −1: none so far, −2: several.
@@ -241,7 +250,7 @@ def row_energy(rows, query_ptr, first, total, lives):
 
 
 @kernel
-def query_sums(left, right, query_ptr):
+def query_sums(left: FloatArray, right: FloatArray, query_ptr: IntArray) -> FloatArray:
     """Sum the products of two vectors over each query."""
     out = np.empty(len(query_ptr) - 1)
     for q in range(len(out)):
@@ -251,7 +260,10 @@ def query_sums(left, right, query_ptr):
 
 
 @kernel
-def _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest, work):
+def _left_out_weights(
+    U: FloatArray, begin: int, end: int, f0: int, w: int, step_c: FloatArray, t: FloatArray,
+    inverse_rest: float, work: FloatArray,
+) -> None:  # fmt: skip
     """Compute the weight that the chosen feature gets in each other one, without one query."""
     for k in range(w):
         work[_TAU + k] = 0.0
@@ -265,7 +277,9 @@ def _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest, work):
 
 
 @kernel
-def _step_left_out(U, begin, end, w, step_u, work):
+def _step_left_out(
+    U: FloatArray, begin: int, end: int, w: int, step_u: FloatArray, work: FloatArray
+) -> None:
     for i in range(begin, end):
         u = U[i, :w]
         factor = step_u[i]
@@ -274,7 +288,7 @@ def _step_left_out(U, begin, end, w, step_u, work):
 
 
 @kernel
-def _clear_sums(w, work):
+def _clear_sums(w: int, work: FloatArray) -> None:
     for k in range(w):
         work[_CP + k] = 0.0
         work[_CU + k] = 0.0
@@ -283,7 +297,10 @@ def _clear_sums(w, work):
 
 
 @kernel
-def _step_and_sum(C, U, begin, end, f0, w, step_c, step_u, p, b, work):
+def _step_and_sum(
+    C: FloatArray, U: FloatArray, begin: int, end: int, f0: int, w: int, step_c: FloatArray,
+    step_u: FloatArray, p: FloatArray, b: FloatArray, work: FloatArray,
+) -> None:  # fmt: skip
     for i in range(begin, end):
         c, u = C[i, f0 : f0 + w], U[i, f0 : f0 + w]
         sc, su, pi, bi = step_c[i], step_u[i], p[i], b[i]
@@ -300,7 +317,10 @@ def _step_and_sum(C, U, begin, end, f0, w, step_c, step_u, p, b, work):
 
 
 @kernel
-def _sum(C, U, begin, end, f0, w, p, b, work):
+def _sum(
+    C: FloatArray, U: FloatArray, begin: int, end: int, f0: int, w: int, p: FloatArray,
+    b: FloatArray, work: FloatArray,
+) -> None:  # fmt: skip
     for i in range(begin, end):
         c, u = C[i, f0 : f0 + w], U[i, f0 : f0 + w]
         pi, bi = p[i], b[i]
@@ -314,7 +334,7 @@ def _sum(C, U, begin, end, f0, w, p, b, work):
 
 
 @kernel
-def _add_gain(w, alpha, work):
+def _add_gain(w: int, alpha: float, work: FloatArray) -> None:
     for k in range(w):
         rest = alpha + max(0.0, work[_ENERGY + k] - work[_CU + k])
         theta = (work[_Z + k] - work[_CP + k]) / rest
@@ -323,7 +343,7 @@ def _add_gain(w, alpha, work):
 
 
 @_sums
-def _dot(left, right):
+def _dot(left: FloatArray, right: FloatArray) -> float:
     total = 0.0
     for i in range(len(left)):
         total += np.float64(left[i]) * np.float64(right[i])
@@ -331,13 +351,13 @@ def _dot(left, right):
 
 
 @kernel
-def _subtract(vector, direction, factor):
+def _subtract(vector: FloatArray, direction: FloatArray, factor: float) -> None:
     for i in range(len(vector)):
         vector[i] -= factor * direction[i]
 
 
 @kernel
-def _query_at(query_ptr, row, q):
+def _query_at(query_ptr: IntArray, row: int, q: int) -> int:
     """Find the query of a row, from query q on."""
     if query_ptr[q + 1] > row:
         return q

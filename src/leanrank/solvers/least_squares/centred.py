@@ -5,8 +5,6 @@ weight in the objective; b is the same of the labels. In the paper's notation A 
 centring is a projection within each query, so leaving out a query is leaving out its rows.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._jit import kernel, kernel_view
-from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.losses.squared import SquaredPlan
 
 
@@ -45,10 +43,10 @@ class Centred:
         """Centre the data of a prepared squared loss."""
         root = np.sqrt(plan.scale[plan.cell] * plan.weight)
         wanted = plan.y if plan.offset is None else plan.y + plan.offset
-        target = np.empty((1, plan.n_rows))
+        target = np.empty((plan.n_rows, 1))
         column = np.ascontiguousarray(wanted, dtype=np.float64)[:, None]
-        _dense_features(column, np.zeros(1, np.int64), kernel_view(plan.query_ptr), root, target)
-        return cls(X, kernel_view(plan.query_ptr), root, target[0])
+        _dense_rows(column, kernel_view(plan.query_ptr), root, target)
+        return cls(X, kernel_view(plan.query_ptr), root, target[:, 0])
 
     @property
     def n_rows(self) -> int:
@@ -102,23 +100,27 @@ class Centred:
         _dense_rows(dense, self.query_ptr[r0 : r1 + 1] - begin, self.root[begin:end], out)
         return out
 
-    def features(self, chosen: IntArray, out: Any = None) -> Any:
+    def features(self, chosen: IntArray) -> FloatArray:
         """Compute some columns of A, one per row of the result."""
-        if out is None:
-            out = np.empty((len(chosen), self.n_rows))
-        if self.is_sparse:
-            _sparse_features(*self.columns, chosen, self.query_ptr, self.root, self.unit, out)
-        else:
-            _dense_features(kernel_view(self.X), chosen, self.query_ptr, self.root, out)
+        if not self.is_sparse:
+            return np.ascontiguousarray(self.block(chosen).T)
+        out = np.empty((len(chosen), self.n_rows))
+        _sparse_features(*self.columns, chosen, self.query_ptr, self.root, out)
         return out
 
     def block(self, chosen: IntArray) -> FloatArray:
-        """Compute some columns of A, one a column of the result."""
+        """Compute some columns of A, in the order of ``chosen``."""
         if self.is_sparse:
             return np.ascontiguousarray(self.features(chosen).T)
         out = np.empty((self.n_rows, len(chosen)))
-        _dense_block(kernel_view(self.X), chosen, self.query_ptr, self.root, out)
+        _dense_rows(np.take(self.X, chosen, axis=1), self.query_ptr, self.root, out)
         return out
+
+    def adjoint(self, values: FloatArray) -> FloatArray:
+        """Compute Aᵀ times a vector that is centred within each query."""
+        if self.is_sparse:
+            return np.asarray(self.X.T @ (self.root * values))
+        return self.rows(0, len(self.query_ptr) - 1).T @ values
 
     @cached_property
     def columns(self) -> tuple[Any, Any, Any]:
@@ -153,7 +155,7 @@ class Centred:
 
 
 @kernel
-def _dense_rows(X, query_ptr, root, out):
+def _dense_rows(X: AnyArray, query_ptr: IntArray, root: FloatArray, out: FloatArray) -> None:
     n = X.shape[1]
     mean = np.empty(n)
     for q in range(len(query_ptr) - 1):
@@ -174,46 +176,10 @@ def _dense_rows(X, query_ptr, root, out):
 
 
 @kernel
-def _dense_block(X, chosen, query_ptr, root, out):
-    w = len(chosen)
-    mean = np.empty(w)
-    for q in range(len(query_ptr) - 1):
-        begin, end = query_ptr[q], query_ptr[q + 1]
-        mean[:] = 0.0
-        mass = 0.0
-        for i in range(begin, end):
-            weight = root[i] * root[i]
-            mass += weight
-            for k in range(w):
-                out[i, k] = np.float64(X[i, chosen[k]]) - X[begin, chosen[k]]
-                mean[k] += weight * out[i, k]
-        if mass > 0.0:
-            mean /= mass
-        for i in range(begin, end):
-            for k in range(w):
-                out[i, k] = root[i] * (out[i, k] - mean[k])
-
-
-@kernel
-def _dense_features(X, chosen, query_ptr, root, out):
-    for q in range(len(query_ptr) - 1):
-        begin, end = query_ptr[q], query_ptr[q + 1]
-        mass = 0.0
-        for i in range(begin, end):
-            mass += root[i] * root[i]
-        for k in range(len(chosen)):
-            j = chosen[k]
-            mean = 0.0
-            for i in range(begin, end):
-                mean += root[i] * root[i] * (np.float64(X[i, j]) - X[begin, j])
-            if mass > 0.0:
-                mean /= mass
-            for i in range(begin, end):
-                out[k, i] = root[i] * ((np.float64(X[i, j]) - X[begin, j]) - mean)
-
-
-@kernel
-def _sparse_features(data, indices, indptr, chosen, query_ptr, root, unit, out):
+def _sparse_features(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, chosen: IntArray, query_ptr: IntArray,
+    root: FloatArray, out: FloatArray,
+) -> None:  # fmt: skip
     for k in range(len(chosen)):
         row = out[k]
         row[:] = 0.0

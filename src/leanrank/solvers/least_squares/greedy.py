@@ -18,13 +18,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.designs.products import dense_rmatvec
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 from leanrank.execution import Executor, add_up, query_ranges, row_blocks
 from leanrank.solvers.least_squares import _greedy_kernels as kernels
 from leanrank.solvers.least_squares.centred import Centred
@@ -36,24 +36,6 @@ NUMBERS_PER_RANGE = 1 << 17
 """Size of the rows in one unit of work over queries."""
 
 
-class GreedyState(Protocol):
-    """The features chosen so far, and what each other one would bring."""
-
-    chosen: list[int]
-    residual: FloatArray
-    start_energy: FloatArray
-    by_training: bool
-
-    def decreases(self, candidates: IntArray) -> FloatArray:
-        """Compute by how much the leave-query-out error falls with each candidate.
-
-        With ``by_training``, by how much the error of training with the penalty does.
-        """
-
-    def add(self, feature: int) -> None:
-        """Choose a feature."""
-
-
 def make_state(
     kind: str,
     centred: Centred,
@@ -62,24 +44,18 @@ def make_state(
     criterion: str = "lqo",
 ) -> GreedyState:
     """Start with no feature chosen; ``kind`` is "standard", "low" or "frozen"."""
-    state: GreedyState
-    if kind == "standard":
-        state = HeldColumns(centred, alpha, executor)
-    elif kind == "low":
-        state = Replayed(centred, alpha, executor)
-    elif kind == "frozen":
-        state = Frozen(centred, alpha, executor)
-    else:
-        raise InputError(f"there is no greedy state {kind!r}")
-    state.by_training = criterion == "training"
-    return state
+    states = {"standard": HeldColumns, "low": Replayed, "frozen": Frozen}
+    check_choice("kind", kind, states)
+    return states[kind](centred, alpha, executor, criterion == "training")
 
 
-class _Steps:
-    """What every state keeps: the residuals of the labels, and of each chosen feature.
+class GreedyState:
+    """The features chosen so far, and the residuals of the labels and of each chosen feature.
 
     Attributes
     ----------
+    by_training : bool
+        Whether features are compared by the training error with its penalty.
     chosen : list of int
     residual : array
         p: what the model without each query leaves of that query's labels.
@@ -91,11 +67,13 @@ class _Steps:
         The only query in which each feature is not constant, or −1.
     """
 
-    def __init__(self, centred: Centred, alpha: float, executor: Executor) -> None:
+    def __init__(
+        self, centred: Centred, alpha: float, executor: Executor, by_training: bool
+    ) -> None:
         self.centred = centred
         self.alpha = alpha
         self.executor = executor
-        self.by_training = False
+        self.by_training = by_training
         self.chosen: list[int] = []
         self.residual = centred.target.copy()
         self.trained = centred.target.copy()
@@ -106,6 +84,10 @@ class _Steps:
         self.steps_c, self.steps_u = np.empty((0, m)), np.empty((0, m))
         self.totals = np.empty(0)
         self.inverse_rests = np.empty((0, len(centred.query_ptr) - 1))
+
+    def decreases(self, candidates: IntArray) -> FloatArray:
+        """Compute by how much each candidate lowers the leave-query-out (or training) error."""
+        raise AssertionError(f"{type(self).__name__} must define decreases")
 
     def add(self, feature: int) -> None:
         """Choose a feature: update the residuals of the labels and remember the step."""
@@ -170,11 +152,13 @@ class _Steps:
         return query_ranges(self.centred.query_ptr, per_range)
 
 
-class HeldColumns(_Steps):
+class HeldColumns(GreedyState):
     """Algorithm 1: both residuals of every feature, one row per document."""
 
-    def __init__(self, centred: Centred, alpha: float, executor: Executor) -> None:
-        super().__init__(centred, alpha, executor)
+    def __init__(
+        self, centred: Centred, alpha: float, executor: Executor, by_training: bool
+    ) -> None:
+        super().__init__(centred, alpha, executor, by_training)
         shape = (centred.n_rows, centred.n_features)
         _check_memory(16 * shape[0] * shape[1])
         self.C, self.U = np.empty(shape), np.empty(shape)
@@ -205,9 +189,8 @@ class HeldColumns(_Steps):
     def _step(self) -> FloatArray:
         centred, n = self.centred, self.centred.n_features
         ptr, ranges = centred.query_ptr, self._ranges
-        t = kappa = np.zeros(n)
-        c = u = inverse = np.zeros(1)
-        stepping = self.pending is not None
+        t = kappa = np.zeros(n)  # before the first choice: a step of zero
+        c, u, inverse = np.zeros(centred.n_rows), np.zeros(centred.n_rows), np.zeros(len(ptr) - 1)
         if self.pending is not None:
             x, c, u, total, inverse = self.pending
             t = self._products(x)
@@ -222,7 +205,7 @@ class HeldColumns(_Steps):
             out = np.zeros((2, n))
             kernels.step_and_measure(
                 self.C, self.U, ptr, r[0], r[1], self.residual, centred.target, self.alpha, c, u,
-                inverse, t, kappa, z, self.energy, self.lone_ptr, self.lone, stepping, out,
+                inverse, t, kappa, z, self.energy, self.lone_ptr, self.lone, out,
             )  # fmt: skip
             return out
 
@@ -255,11 +238,13 @@ class HeldColumns(_Steps):
         self.last = c, u, total, inverse
 
 
-class Replayed(_Steps):
-    """The variation of low memory: nothing is kept of the features that were not chosen."""
+class Replayed(GreedyState):
+    """The low-memory variant: nothing is kept of the features that were not chosen."""
 
-    def __init__(self, centred: Centred, alpha: float, executor: Executor) -> None:
-        super().__init__(centred, alpha, executor)
+    def __init__(
+        self, centred: Centred, alpha: float, executor: Executor, by_training: bool
+    ) -> None:
+        super().__init__(centred, alpha, executor, by_training)
         if centred.is_sparse:
             kernels.sparse_energy(
                 *centred.columns, centred.query_ptr, centred.mass, centred.root,

@@ -61,10 +61,7 @@ def solve_ridge_dual(centred: Centred, alpha: float) -> FloatArray:
     gram = centred.project(centred.root[:, None] * centred.products())
     system = 0.5 * (gram + gram.T)
     system[np.diag_indices(len(system))] += alpha
-    dual = centred.project(_factorise(system)(centred.target))
-    if centred.is_sparse:
-        return np.asarray(centred.X.T @ (centred.root * dual))
-    return centred.rows(0, len(centred.query_ptr) - 1).T @ dual
+    return centred.adjoint(centred.project(_factorise(system)(centred.target)))
 
 
 def check_products(system: FloatArray) -> None:

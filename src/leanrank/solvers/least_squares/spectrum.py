@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,30 +26,6 @@ from leanrank.errors import InputError
 from leanrank.execution import query_ranges
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION, check_products
-
-
-class Spectrum(Protocol):
-    """A factorised problem; see the table of the module."""
-
-    is_dual: ClassVar[bool]
-
-    @property
-    def centred(self) -> Centred:
-        """The regression."""
-
-    @property
-    def values(self) -> FloatArray:
-        """The eigenvalues s."""
-
-    @property
-    def target(self) -> FloatArray:
-        """The target c in the basis."""
-
-    def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
-        """Return B and T of the documents of the queries [r0, r1)."""
-
-    def weights(self, alpha: float) -> FloatArray:
-        """Compute the model of one alpha: weights of features, or a kernel's coefficients."""
 
 
 def factorise(centred: Centred, largest: int = LARGEST_FACTORISATION) -> Spectrum:
@@ -88,67 +64,80 @@ def factorise_kernel(centred: Centred, outer: FloatArray) -> DualSpectrum:
     values, vectors = eigh(gram)
     noise = len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
     values = np.where(values > noise, values, 0.0)
-    return DualSpectrum(centred, values, vectors, outer @ vectors, vectors.T @ centred.target)
+    return DualSpectrum(centred, values, vectors, vectors.T @ centred.target, outer @ vectors)
 
 
 @dataclass(frozen=True)
-class PrimalSpectrum:
-    """Fewer features than documents: B and T are made for one block of queries at a time."""
+class Spectrum:
+    """A factorised problem; see the table of the module.
+
+    Attributes
+    ----------
+    centred : Centred
+    values, vectors : array
+        The eigenvalues s, and V or U.
+    target : array
+        c.
+    """
 
     centred: Centred
     values: FloatArray
     vectors: FloatArray
     target: FloatArray
-    is_dual: ClassVar[bool] = False
+    is_dual: ClassVar[bool]
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
         """Return B and T of the documents of the queries [r0, r1)."""
+        raise AssertionError(f"{type(self).__name__} must define block")
+
+    def weights(self, alpha: float) -> FloatArray:
+        """Compute the weights of the features; at alpha 0, those of least norm."""
+        raise AssertionError(f"{type(self).__name__} must define weights")
+
+    def _mixture(self, alpha: float) -> FloatArray:
+        """Compute V or U times c / (s + alpha); at alpha 0, leave out s that may be rounding."""
+        floor = 0.0
+        if alpha == 0.0:
+            floor = 10 * len(self.values) * np.finfo(np.float64).eps * self.values.max(initial=0.0)
+        s = self.values + alpha
+        mixture: FloatArray = self.vectors @ np.divide(
+            self.target, s, out=np.zeros_like(self.target), where=s > floor
+        )
+        return mixture
+
+
+@dataclass(frozen=True)
+class PrimalSpectrum(Spectrum):
+    """Fewer features than documents: B and T are made for one block of queries at a time."""
+
+    is_dual: ClassVar[bool] = False
+
+    def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
         ptr = self.centred.query_ptr
         outer = np.asarray(self.centred.X[int(ptr[r0]) : int(ptr[r1])] @ self.vectors)
         return self.centred.rows(r0, r1) @ self.vectors, outer
 
     def weights(self, alpha: float) -> FloatArray:
-        """Compute the weights of the features; at alpha 0, those of least norm."""
-        weights: FloatArray = self.vectors @ divide(self.target, self.values, alpha)
-        return weights
+        return self._mixture(alpha)
 
 
 @dataclass(frozen=True)
-class DualSpectrum:
-    """Fewer documents than features, or a kernel."""
+class DualSpectrum(Spectrum):
+    """Fewer documents than features, or a kernel; ``outer`` is T."""
 
-    centred: Centred
-    values: FloatArray
-    vectors: FloatArray
     outer: FloatArray
-    target: FloatArray
     is_dual: ClassVar[bool] = True
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
-        """Return B and T of the documents of the queries [r0, r1)."""
         rows = slice(int(self.centred.query_ptr[r0]), int(self.centred.query_ptr[r1]))
         return self.vectors[rows], self.outer[rows]
 
     def dual_coefficients(self, alpha: float) -> FloatArray:
         """Compute the coefficients a of the centred documents, G ŷ in the paper."""
-        return self.centred.project(self.vectors @ divide(self.target, self.values, alpha))
+        return self.centred.project(self._mixture(alpha))
 
     def weights(self, alpha: float) -> FloatArray:
-        """Compute the weights of the features of a linear kernel."""
-        dual = self.dual_coefficients(alpha)
-        if self.centred.is_sparse:
-            return np.asarray(self.centred.X.T @ (self.centred.root * dual))
-        return self.centred.rows(0, len(self.centred.query_ptr) - 1).T @ dual
-
-
-def divide(target: FloatArray, values: FloatArray, alpha: float) -> FloatArray:
-    """Divide by s + alpha; at alpha 0 what rounding cannot tell from zero is left out."""
-    floor = 0.0
-    if alpha == 0.0:
-        floor = 10 * len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
-    return np.divide(
-        target, values + alpha, out=np.zeros_like(target), where=values + alpha > floor
-    )
+        return self.centred.adjoint(self.dual_coefficients(alpha))
 
 
 def row_ranges(centred: Centred, width: int, numbers: int = 1 << 22) -> list[tuple[int, int]]:
@@ -166,8 +155,7 @@ def _eigen_of_features(centred: Centred) -> tuple[FloatArray, FloatArray, FloatA
         gram = (scaled.T @ scaled).toarray() - (sums.T @ sums).toarray()
         check_products(gram)
         values, vectors = eigh(gram)
-        right = np.asarray(centred.X.T @ (centred.root * centred.target))
-        return np.maximum(values, 0.0), vectors, vectors.T @ right
+        return np.maximum(values, 0.0), vectors, vectors.T @ centred.adjoint(centred.target)
     # A triangle from QR keeps the digits that forming AᵀA would lose.
     triangle = _triangle(centred)
     check_products(triangle)

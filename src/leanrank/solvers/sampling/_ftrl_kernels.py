@@ -6,8 +6,6 @@ steps. A feature that no document of a batch has keeps its state untouched; what
 between did to it follows in closed form from ``t`` alone.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 import math
@@ -15,14 +13,15 @@ import math
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank.solvers.sampling.pair_sampling import draw_place
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.solvers.sampling.pair_sampling import GOLDEN, draw_place, mix_bits, to_unit
 
 ZETA_HALF = -1.4603545088095868
 EXACT_TERMS = 32
 
 
 @kernel
-def dense_scores(X, begin, end, w, u):
+def dense_scores(X: AnyArray, begin: int, end: int, w: FloatArray, u: FloatArray) -> None:
     """Fill the scores; only the columns of non-zero weights are read."""
     support = np.empty(len(w) + 3, dtype=np.int64)
     weight = np.zeros(len(w) + 3)
@@ -47,7 +46,11 @@ def dense_scores(X, begin, end, w, u):
 
 
 @kernel
-def dense_step(X, begin, end, g, factor, c, v, s, w, t, alpha, gamma, rho, uniform, per_step):
+def dense_step(
+    X: AnyArray, begin: int, end: int, g: FloatArray, factor: float, c: FloatArray, v: FloatArray,
+    s: FloatArray, w: FloatArray, t: int, alpha: float, gamma: float, rho: float, uniform: bool,
+    per_step: bool,
+) -> None:  # fmt: skip
     n_features = X.shape[1]
     c[:] = 0.0
     for i in range(begin, end):
@@ -61,9 +64,10 @@ def dense_step(X, begin, end, g, factor, c, v, s, w, t, alpha, gamma, rho, unifo
 
 @kernel
 def sparse_scores(
-    values, columns, pointers, begin, end, u,
-    seen, touched, v, s, w, t, alpha, gamma, rho, uniform, per_step,
-):  # fmt: skip
+    values: AnyArray, columns: AnyArray, pointers: AnyArray, begin: int, end: int, u: FloatArray,
+    seen: IntArray, touched: IntArray, v: FloatArray, s: FloatArray, w: FloatArray, t: int,
+    alpha: float, gamma: float, rho: float, uniform: bool, per_step: bool,
+) -> int:  # fmt: skip
     """Fill the scores; list the features of these documents, brought up to date after t steps."""
     n_touched = 0
     for i in range(begin, end):
@@ -82,9 +86,10 @@ def sparse_scores(
 
 @kernel
 def sparse_step(
-    values, columns, pointers, begin, end, g, factor, c, touched, n_touched,
-    v, s, w, t, alpha, gamma, rho, uniform, per_step,
-):  # fmt: skip
+    values: AnyArray, columns: AnyArray, pointers: AnyArray, begin: int, end: int, g: FloatArray,
+    factor: float, c: FloatArray, touched: IntArray, n_touched: int, v: FloatArray, s: FloatArray,
+    w: FloatArray, t: int, alpha: float, gamma: float, rho: float, uniform: bool, per_step: bool,
+) -> None:  # fmt: skip
     for i in range(begin, end):
         weight = factor * g[i]
         if weight != 0.0:
@@ -97,13 +102,19 @@ def sparse_step(
 
 
 @kernel
-def catch_up_all(v, s, w, t, alpha, gamma, rho, uniform, per_step):
+def catch_up_all(
+    v: FloatArray, s: FloatArray, w: FloatArray, t: int, alpha: float, gamma: float, rho: float,
+    uniform: bool, per_step: bool,
+) -> None:  # fmt: skip
     for j in range(len(w)):
         catch_up(j, v, s, w, t, alpha, gamma, rho, uniform, per_step)
 
 
 @kernel
-def move(j, c, v, s, w, t, alpha, gamma, rho, uniform, per_step):
+def move(
+    j: int, c: float, v: FloatArray, s: FloatArray, w: FloatArray, t: int, alpha: float,
+    gamma: float, rho: float, uniform: bool, per_step: bool,
+) -> None:  # fmt: skip
     """Take step t in a feature whose weight is up to date after t − 1 steps."""
     if uniform:
         v[j] += c - (math.sqrt(t) - math.sqrt(t - 1)) / gamma * w[j]
@@ -117,7 +128,10 @@ def move(j, c, v, s, w, t, alpha, gamma, rho, uniform, per_step):
 
 
 @kernel
-def catch_up(j, v, s, w, t, alpha, gamma, rho, uniform, per_step):
+def catch_up(
+    j: int, v: FloatArray, s: FloatArray, w: FloatArray, t: int, alpha: float, gamma: float,
+    rho: float, uniform: bool, per_step: bool,
+) -> None:  # fmt: skip
     """Bring the weight of a feature, and with uniform rates its v, to what they are after t steps
     without a gradient.
     """
@@ -154,7 +168,7 @@ def catch_up(j, v, s, w, t, alpha, gamma, rho, uniform, per_step):
 
 
 @kernel
-def leader(v, scale, t, alpha, gamma, per_step):
+def leader(v: float, scale: float, t: int, alpha: float, gamma: float, per_step: bool) -> float:
     """Return the weight that minimises v·w + threshold·|w| + scale/(2·gamma)·w²."""
     threshold = alpha * t if per_step else alpha
     if abs(v) <= threshold or scale == 0.0:
@@ -165,7 +179,7 @@ def leader(v, scale, t, alpha, gamma, per_step):
 
 
 @kernel
-def inverse_roots(n):
+def inverse_roots(n: int) -> float:
     """Sum 1/√τ for τ = 1..n, by the formula of Euler and Maclaurin when n is large."""
     if n < EXACT_TERMS:
         total = 0.0
@@ -185,7 +199,10 @@ def inverse_roots(n):
 
 
 @kernel
-def draw_pairs(rows, first, chance, mass, begin, end, seed, t, u, pairs, pair_u):
+def draw_pairs(
+    rows: IntArray, first: IntArray, chance: FloatArray, mass: FloatArray, begin: int, end: int,
+    seed: int, t: int, u: FloatArray, pairs: IntArray, pair_u: FloatArray,
+) -> None:  # fmt: skip
     """Draw pairs of a query, each by its weight, and gather their scores; see ``DrawnPairs``."""
     for k in range(len(pairs)):
         higher = draw_place(chance, begin, end, random_uniform(seed, t, 2 * k))
@@ -197,7 +214,7 @@ def draw_pairs(rows, first, chance, mass, begin, end, seed, t, u, pairs, pair_u)
 
 
 @kernel
-def scatter_pairs(pairs, pair_g, begin, end, g):
+def scatter_pairs(pairs: IntArray, pair_g: FloatArray, begin: int, end: int, g: FloatArray) -> None:
     """Add the gradients of drawn pairs to those of their documents."""
     for i in range(begin, end):
         g[i] = 0.0
@@ -207,15 +224,12 @@ def scatter_pairs(pairs, pair_g, begin, end, g):
 
 
 @kernel
-def random_uniform(seed, t, k):
+def random_uniform(seed: int, t: int, k: int) -> float:
     """Mix three numbers into one in [0, 1) (the finaliser of splitmix64, three times over).
 
     Draws depend on the step alone, so an interrupted run continues with the same ones.
     """
     z = np.uint64(0)
     for part in (seed, t, k):
-        z = (z ^ np.uint64(part)) + np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-    return np.float64(z >> np.uint64(11)) * 2.0**-53
+        z = mix_bits((z ^ np.uint64(part)) + GOLDEN)
+    return to_unit(z)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 from leanrank.losses.base import Cells, Labels, sort_into_cells
 from leanrank.losses.importance import importance_tables
 from leanrank.losses.pair_slopes import pair_loss
@@ -139,7 +139,7 @@ def make_pair_block(
     X: Matrix, labels: Labels, *, over: str = "pairs", importance: Any = None
 ) -> PairBlock:
     """Index the pairs of a data set, in an order that does not depend on that of its rows."""
-    if getattr(labels, "edges", None) is not None:
+    if labels.edges is not None:
         raise InputError("pairs are drawn by labels, not from explicit preferences: give labels y")
     index = index_pairs(
         labels.y,
@@ -229,8 +229,7 @@ def schedule_code(name: str) -> int:
     >>> schedule_code("pegasos")
     1
     """
-    if name not in SCHEDULES:
-        raise InputError(f"learning_rate={name!r} is not known: choose one of {SCHEDULES}")
+    check_choice("learning_rate", name, SCHEDULES)
     return SCHEDULES.index(name)
 
 

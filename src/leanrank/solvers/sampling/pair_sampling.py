@@ -19,7 +19,7 @@ import numpy.typing as npt
 from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import informative_queries
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice, no_levels
 
 PAIRINGS = ("pairs", "queries")
 
@@ -86,8 +86,7 @@ def index_pairs(
     >>> sorted(set(zip(higher.tolist(), lower.tolist())))
     [(0, 1), (0, 2), (2, 1), (3, 4)]
     """
-    if over not in PAIRINGS:
-        raise InputError(f"pairs drawn over {over!r} are not known: choose one of {PAIRINGS}")
+    check_choice("sampling", over, PAIRINGS)
     kept = ~np.isnan(y)
     if sample_weight is not None:
         kept &= sample_weight > 0
@@ -115,10 +114,7 @@ def index_pairs(
         chance = chance * query_weight[cell_query]
     able = np.flatnonzero(chance > 0)
     if len(able) == 0:
-        raise InputError(
-            "no query has documents at two levels, so there is nothing to learn from: give labels "
-            "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
-        )
+        raise InputError(no_levels())
     cumulative, guide = _guide(chance[able])
     return PairIndex(
         rows=rows,
@@ -222,7 +218,7 @@ def _guide(chance: FloatArray) -> tuple[FloatArray, IntArray]:
     return cumulative, np.minimum(guide, len(chance) - 1)
 
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND_MIX = np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
@@ -231,12 +227,22 @@ _UNIT = 2.0**-53
 
 @kernel
 def next_uniform(state: Any) -> float:
-    """Advance the generator and give a number in [0, 1)."""
-    state[0] += _GOLDEN
-    z = state[0]
+    """Advance the generator and return a number in [0, 1)."""
+    state[0] += GOLDEN
+    return to_unit(mix_bits(state[0]))
+
+
+@kernel
+def mix_bits(z: Any) -> Any:
+    """Return the finaliser of SplitMix64."""
     z = (z ^ (z >> _S30)) * _FIRST_MIX
     z = (z ^ (z >> _S27)) * _SECOND_MIX
-    z = z ^ (z >> _S31)
+    return z ^ (z >> _S31)
+
+
+@kernel
+def to_unit(z: Any) -> float:
+    """Return a number in [0, 1) from 64 random bits."""
     return np.float64(z >> _S11) * _UNIT
 
 
