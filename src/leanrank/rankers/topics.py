@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, Matrix
 from leanrank.designs.base import make_design
-from leanrank.errors import InputError
+from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.problem.memory import MemoryProblem as Problem
@@ -262,11 +261,10 @@ class TopicRanker(BaseEstimator):
         """Choose by quality on validation data; a topic without any there goes with the others."""
         short = sum(not fit.converged for path in paths for fit in path)
         if short:
-            warnings.warn(
+            warn(
                 f"{short} of {sum(map(len, paths))} models stopped above a relative duality gap of "
                 f"tol={tol:g}: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         quality = np.array([[fit.quality for fit in path] for path in paths])
         known = np.isfinite(quality).any(axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -11,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning
+from leanrank.errors import warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
@@ -156,11 +155,9 @@ class RankBoost(BoostedRanker):
         self._model = self._sum_of(self.weak_rankers_, {})
         self.feature_importances_ = self._model.importances
         if not found:
-            warnings.warn(
+            warn(
                 "RankBoost learned a model without features: no feature differs within a query "
                 "between documents of different levels, so every score is 0",
-                DataWarning,
-                stacklevel=4,
             )
 
     def predict(self, X: Any) -> FloatArray:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.errors import warn
 from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.problem.memory import MemoryProblem as Problem
@@ -105,11 +104,10 @@ class FenchelRank(ProblemRanker):
         self.objective_, self.dual_gap_ = solution.objective, solution.gap
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.converged:
-            warnings.warn(
+            warn(
                 f"FenchelRank took {solution.n_iter} rounds to a relative duality gap of "
                 f"{solution.gap:.2g}, above tol={self.tol:g}: raise max_iter or tol, or use "
                 "solver='corrective'",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return solution.w

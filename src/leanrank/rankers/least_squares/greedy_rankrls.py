@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError, check_choice
+from leanrank.errors import InputError, check_choice, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
@@ -335,19 +334,15 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
 def _warn_of_constants(selected: IntArray, constant: BoolArray) -> None:
     idle = int(constant[selected].sum())
     if constant.all():
-        warnings.warn(
+        warn(
             "every feature is constant within every query, so all weights are 0: give features "
             "that differ between the documents of a query",
-            DataWarning,
-            stacklevel=5,
         )
     elif idle:
-        warnings.warn(
+        warn(
             f"{idle} of the {len(selected)} selected features cannot rank, being constant within "
             "every query, and got weight 0, as no other feature lowers the leave-query-out error: "
             f"ask for at most {len(selected) - idle} features",
-            DataWarning,
-            stacklevel=5,
         )
 
 

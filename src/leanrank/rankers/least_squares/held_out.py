@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,7 @@ from sklearn.base import clone
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
@@ -112,11 +111,9 @@ def measure_scores(
 def warn_of_single_query(centred: Centred, what: str) -> None:
     """Warn that leave-query-out has nothing to go by."""
     if centred.only_query >= 0:
-        warnings.warn(
+        warn(
             "only one query has labels that differ, and without it there is no model, so "
             f"leave-query-out says nothing: {what}; give qid, or choose by validation",
-            DataWarning,
-            stacklevel=6,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from leanrank._files import HeldFile
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import Position, RankingStream, open_stream, resized
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError, warn
 from leanrank.rankers.sampling.checkpoint import Checkpoint, fitted_attributes
 
 Progress = Callable[[dict[str, Any]], None]
@@ -311,11 +310,9 @@ class _Run:
         if self.bits is not None:
             self.ranker.n_features_in_ = self.width
         if not self.ranker.coef_.any():
-            warnings.warn(
+            warn(
                 f"{type(self.ranker).__name__} learned a model without features from the stream: "
                 "every score is 0; lower alpha, or see whether labels differ within a query",
-                DataWarning,
-                stacklevel=4,
             )
 
 

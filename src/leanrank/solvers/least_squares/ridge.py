@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import FloatArray
-from leanrank.errors import InputError, overflow
+from leanrank.errors import InputError, overflow, warn
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.least_squares.centred import Centred
 
@@ -102,10 +101,9 @@ def _conjugate_gradients(
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
     solution, unfinished = cg(operator, -gradient, rtol=tol, maxiter=10 * n)
     if unfinished:
-        warnings.warn(
+        warn(
             f"conjugate gradients stopped after {10 * n} iterations above tol={tol}: raise alpha "
             "or bring the features to one scale",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return np.asarray(solution)
