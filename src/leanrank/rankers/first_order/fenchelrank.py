@@ -24,17 +24,17 @@ class FenchelRank(ProblemRanker):
     Parameters
     ----------
     radius : float, default=10.0
-        Largest sum of the weights' sizes.
+        Largest Σ|w_j|.
     solver : {"corrective", "greedy"}, default="corrective"
         "greedy": the published algorithm, a step towards one corner of the ball per round; its gap
-        falls like one over the rounds, so that it is meant for a ``tol`` of 1e-3. "corrective":
-        minimises over all features met so far before it looks for more.
+        falls like one over the rounds, so use a ``tol`` of 1e-3. "corrective": minimises over
+        all features in use before it adds more.
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by: its pairs, the pairs of all queries, or nothing.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=10000
-        Most rounds.
+        Largest number of rounds.
     warm_start : bool, default=False
         Start from the weights of the last fit.
     n_jobs : int, optional
@@ -105,7 +105,7 @@ class FenchelRank(ProblemRanker):
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.converged:
             warn(
-                f"FenchelRank took {solution.n_iter} rounds to a relative duality gap of "
+                f"FenchelRank ended after {solution.n_iter} rounds at a relative duality gap of "
                 f"{solution.gap:.2g}, above tol={self.tol:g}: raise max_iter or tol, or use "
                 "solver='corrective'",
                 ConvergenceWarning,

@@ -1,4 +1,4 @@
-"""RSRank: pairs that count by what a swap would cost, and truncated gradients."""
+"""RSRank: pairs weighted by the cost of a swap, and truncated gradients."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ from leanrank.solvers.sampling.pair_descent import (
 class RSRank(SampledPairRanker):
     """Robust sparse ranking (Sun et al. 2009): importance-weighted pairs, truncated gradients.
 
-    A pair weighs what the measure loses when its documents are swapped, by their levels in the
-    ideal ranking. Every ``truncate_every`` steps, weights of at most ``ceiling`` move towards zero
-    by the gravity gathered since, and stop there.
+    The weight of a pair is what the measure loses when documents of its levels are swapped in the
+    ideal ranking. Every ``truncate_every`` steps, weights of at most ``ceiling`` are
+    soft-thresholded by the gravity accumulated since.
 
     Parameters
     ----------
     alpha : float, default=1e-3
         Gravity: the strength of the ℓ1 penalty beside the mean weighted loss of a pair.
     importance : "ndcg", None or array of shape (levels, levels), default="ndcg"
-        What a pair of levels weighs; an array has the lowest level first, row the winner's. The
-        weights are divided by their mean over pairs, so alpha does not depend on their scale.
+        Weight of a pair by its levels; an array has the lowest level first, the winner's in rows.
+        The weights are divided by their mean over pairs, so alpha does not depend on their scale.
     loss : {"hinge", "squared-hinge", "squared", "logistic"}, default="hinge"
     sampling : {"pairs", "queries"}, default="queries"
         Which pairs are equally likely; see ``SPD``.
     truncate_every : int, default=1000
         θ, the steps between truncations.
     ceiling : float, default=inf
-        τ: larger weights are left alone.
+        τ: larger weights are not truncated.
     n_steps : int, default=100_000
-        Pairs of a pass.
+        Pairs per pass.
     epochs : int, default=1
         Passes; the model is measured on validation data after each.
     learning_rate : {"optimal", "invscaling", "constant"}, default="optimal"
         The rate of step t: η₀/(1 + α η₀ t), η₀/tᵖ, or η₀.
     eta0 : float, optional
-        η₀; by default chosen by the size of the pairs.
+        η₀; by default set from the norm of the pairs.
     power_t : float, default=0.5
         p of "invscaling".
     random_state, measure, convention, patience, warm_start, verbose, callback

@@ -32,8 +32,8 @@ class SparseRank(PenalizedRanker):
         "newton": working-set proximal Newton. "proximal": the published iteration, a gradient step
         and then a soft threshold at alpha/K. It is much slower: use it with a ``tol`` of 1e-3.
     lipschitz : float, optional
-        K at the start of "proximal", smaller than the Lipschitz constant of the gradient on
-        purpose. None: a tenth of the curvature in the direction of the first gradient.
+        K at the start of "proximal", deliberately smaller than the Lipschitz constant of the
+        gradient. None: a tenth of the curvature in the direction of the first gradient.
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by: its pairs, the pairs of all queries, or nothing.
     penalty_factors : array-like or dict by feature, optional
@@ -43,7 +43,7 @@ class SparseRank(PenalizedRanker):
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=10000
-        Most iterations or steps.
+        Largest number of iterations.
     warm_start : bool, default=False
         Start from the weights of the last fit.
     n_jobs : int, optional

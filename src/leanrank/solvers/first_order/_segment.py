@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 PROBES = 60
-"""Most slopes looked at; where a step of Newton's does not halve the slope, the next halves the
-segment."""
+"""Largest number of slopes; a Newton step that does not halve the slope leads to a bisection."""
 
 
 def minimise_on_segment(
@@ -23,7 +22,7 @@ def minimise_on_segment(
         Returns slope and curvature at t; a curvature of 0 where there is none.
     high : float
     accuracy : float
-        Share of the slope at 0 that may be left, or of the segment that may stay open.
+        Stop at this share of the slope at 0, or when the bracket is this share of its end.
 
     Returns
     -------
@@ -46,7 +45,7 @@ def minimise_on_segment(
     for _ in range(PROBES):
         new = at - slope / bend if trusted else 0.5 * (low + end)
         if new >= end == high:
-            new = high  # Newton points beyond the segment: look at its end
+            new = high  # the Newton step leaves the segment: try its end
         elif not low < new < end:
             new = 0.5 * (low + end)
         before, at = slope, new

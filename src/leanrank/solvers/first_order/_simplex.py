@@ -26,13 +26,13 @@ def minimise_over_simplex(
         Symmetric, positive semidefinite.
     b, x : array of shape (n,)
     tol : float
-        How far above the minimum the value may stay.
+        Largest distance of the value from the minimum.
 
     Returns
     -------
     x : array of shape (n,)
     gap : float
-        The value is at most so far above the minimum.
+        Bound on the distance of the value from the minimum.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _free_step(Q: FloatArray, slope: FloatArray, small: float) -> FloatArray:
     n = len(slope)
     if n == 1:
         return np.zeros(1)
-    # the last coordinate gives what the others take, which leaves no constraint
+    # the last coordinate is minus the sum of the others, which removes the constraint
     reduced = Q[:-1, :-1] - Q[-1:, :-1] - Q[:-1, -1:] + Q[-1, -1]
     reduced[np.diag_indices(n - 1)] += small
     moved = np.linalg.solve(reduced, slope[-1] - slope[:-1])

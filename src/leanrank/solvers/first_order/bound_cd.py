@@ -1,9 +1,8 @@
 """Coordinate descent on a quadratic bound (Fig. 1.1 of Stevens et al. 2013), for many queries.
 
 For each feature in turn: the gradient of the loss, a bound β on its curvature that holds
-everywhere, the minimum of the bound plus the penalty, and the scores moved accordingly. Linear in
-the documents per feature, monotone, and slow: it is kept as the published algorithm and as a
-reference.
+everywhere, the minimum of the bound plus the penalty, and an update of the scores. Linear in the
+documents per feature, monotone and slow: it is kept as the published algorithm and as a reference.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ def solve_bound_cd(
     problem : Problem
     penalty : ElasticNet or PowerPenalty
     w : array, optional
-        Where to start.
+        Starting point.
     bound : {"range", "paper"}
         β from (max − min)²/4 of the feature over each query, or the printed max x².
     tol : float
         Relative duality gap at which to stop.
     max_iter : int
-        Most sweeps.
+        Largest number of sweeps.
     check_every : int
         Sweeps between two duality gaps.
     callback : callable, optional
@@ -65,7 +64,7 @@ def solve_bound_cd(
     beta = _bounds(*columns, query_of, problem.plan.query_ptr, mass, bound == "paper")
     evaluate, arrays = problem.loss.compiled(problem.plan)
     table = penalty.coordinate_table()
-    w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not see them
+    w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not depend on them
     u = problem.scores(w)
     certificate = Certificate(problem, penalty)
     problem.at(w)

@@ -6,10 +6,10 @@ problem, in its dual a mixture of planes; its minimum bounds the objective from 
 minimiser is where the next plane is taken. One plane stands for all pairs of all queries (the
 joint constraint of Joachims' "1-slack" formulation), so that a few dozen are active at a time.
 
-That is SVM-rank's algorithm, with its rule to stop: the loss at the minimiser exceeds the planes'
-envelope by little. From one plane to the next the objective goes up and down. The fast variant
-(after Franc and Sonnenburg's OCAS) keeps the best point, searches the line from it to the
-minimiser, and takes planes where that line is lowest and a little further on.
+This is the algorithm of SVM-rank with its stopping rule: the loss at the minimiser exceeds the
+envelope by little. Its objective is not monotone. The fast variant (after Franc and Sonnenburg's
+OCAS) keeps the best point, searches the line from it to the minimiser, and adds planes at the
+minimum of that line and slightly beyond.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from leanrank.solvers.first_order._simplex import minimise_over_simplex
 VARIANTS = ("plain", "fast")
 
 IDLE_ROUNDS = 30
-"""A plane that no mixture has used for so many rounds is dropped."""
+"""Rounds without use after which a plane is dropped."""
 
 BEYOND = 0.1
-"""The fast variant takes a plane this share of the way from its best point to the minimiser."""
+"""Share of the way from the best point to the minimiser at which a plane is added, as in OCAS."""
 
 INNER_SHARE = 0.01
-"""The mixture is solved to this share of the gap that is left."""
+"""Accuracy of the mixture, as a share of the remaining gap."""
 
 
 def solve_cutting_plane(
@@ -57,12 +57,12 @@ def solve_cutting_plane(
     problem : Problem
         Its loss needs a value and a (sub)gradient only.
     penalty : ElasticNet
-        Without an ℓ1 part or signs, and with some ridge for every feature that may enter.
+        Without an ℓ1 part or signs, and with a ridge for every feature that may enter.
     w : array, optional
-        Where to take the first plane.
+        Point of the first plane.
     tol : float
     max_iter : int
-        Most rounds.
+        Largest number of rounds.
     variant : {"plain", "fast"}
     callback : callable, optional
         Called with each entry of the history.
@@ -128,7 +128,7 @@ class _Planes:
         self.idle = np.zeros(0, dtype=np.int64)
 
     def add(self, point: _Point) -> None:
-        """Take the plane that touches the loss at a point."""
+        """Add the tangent plane of the loss at a point."""
         across = self.slope @ (self.spread * point.c)
         own = float(point.c @ (self.spread * point.c))
         self.inner = np.block([[self.inner, across[:, None]], [across[None, :], own]])

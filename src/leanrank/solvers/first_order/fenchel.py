@@ -6,11 +6,11 @@ Over ‖w‖₁ ≤ radius the linear function ⟨c, w⟩, c the gradient of the
     ⟨c, w⟩ + radius · max|c_j|,
 
 is a duality gap: no point of the ball has a loss smaller than the value here less this. Each round
-moves towards that corner, one feature, so that scores change by one column.
+moves towards that corner, so that one feature changes.
 
 The greedy variant is the published one; its gap falls like one over the rounds. The corrective
-variant takes several corners at a time and, before it looks for others, minimises over all of the
-ball that they and the features in use span, by quadratic models: a few rounds give many digits.
+variant adds several corners at a time and, before it adds more, minimises over the part of the ball
+that they and the features in use span, by quadratic models: few rounds give a small gap.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from leanrank.solvers.first_order._simplex import minimise_over_simplex
 VARIANTS = ("greedy", "corrective")
 
 NEW_FEATURES = 16
-"""Features that may join those in use in one round, or as many as there are in use."""
+"""Features added per round, or as many as are in use if that is more."""
 
 INNER_SHARE = 0.1
-"""The features in use are minimised over until their gap is this share of the whole gap."""
+"""Accuracy on the features in use, as a share of the whole gap."""
 
 INNER_STEPS = 20
 
 ROUNDING = 1e-14
-"""Relative rise of the loss that its sums cannot tell from none; near the optimum the gap still
-falls where the loss no longer does."""
+"""Relative rise of the loss that counts as rounding: near the optimum the gap still falls when the
+loss no longer does."""
 
 
 def solve_fenchel(
@@ -56,19 +56,19 @@ def solve_fenchel(
 ) -> Solution:
     """Minimise the loss over ‖w‖₁ ≤ radius to a relative duality gap of ``tol``.
 
-    It also stops where the loss has all but vanished, at the square of ``tol`` times what it was.
+    It also stops when the loss is below ``tol**2`` times its value at the start.
 
     Parameters
     ----------
     problem : Problem
     radius : float
     w : array, optional
-        Where to start; shrunk into the ball.
+        Starting point; scaled into the ball.
     tol : float
     max_iter : int
-        Most rounds: reads of the whole X.
+        Largest number of rounds, each of which reads all of X.
     variant : {"greedy", "corrective"}
-        One corner a round, or all features met so far corrected before the next.
+        One corner per round, or a minimisation over all features in use before the next.
     callback : callable, optional
         Called with each entry of the history.
     """
@@ -78,7 +78,7 @@ def solve_fenchel(
         require(problem.loss, "fenchel (corrective)", "curvature or products")
     point = _Point(problem, _inside(w, problem.n_features, radius))
     best_bound = 0.0  # no loss is negative
-    nothing = tol**2 * point.value
+    vanished = tol**2 * point.value
     last_value = last_room = np.inf
     history: list[dict[str, Any]] = []
     for n_iter in range(1, max_iter + 1):
@@ -94,9 +94,9 @@ def solve_fenchel(
         history.append(entry)
         if callback is not None:
             callback(entry)
-        # where the least loss is zero there is nothing that a gap could be relative to
-        converged = entry["gap"] <= tol or point.value <= nothing
-        # the last digits: sums can no longer tell a lower value
+        # if the least loss is zero, no relative gap is small
+        converged = entry["gap"] <= tol or point.value <= vanished
+        # rounding hides any further decrease
         stalled = point.value >= last_value and room >= 0.5 * last_room
         if converged or stalled or n_iter == max_iter:
             break
@@ -123,7 +123,7 @@ class _Point:
         self.products = self.u if problem.plan.offset is None else self.u + problem.plan.offset
 
     def move(self, step: FloatArray) -> bool:
-        """Go along a step to where the loss is least, at most to its end; return whether it did."""
+        """Minimise the loss along a step, at most to its end; return whether the point moved."""
         corner = self.w + step
         d = self.problem.design.matvec(corner) - self.products
 
@@ -156,7 +156,7 @@ def _gap(c: FloatArray, w: FloatArray, radius: float) -> float:
 
 
 def _corner(c: FloatArray, radius: float) -> FloatArray:
-    """Return the corner of the ball where a gradient c falls most."""
+    """Return the corner of the ball with the least ⟨c, w⟩."""
     corner = np.zeros(len(c))
     j = int(np.argmax(np.abs(c)))
     corner[j] = -np.sign(c[j]) * radius
@@ -164,7 +164,7 @@ def _corner(c: FloatArray, radius: float) -> FloatArray:
 
 
 def _join(features: IntArray, c: FloatArray) -> IntArray:
-    """Add those with the largest gradients to the features in use; about double them."""
+    """Add the features with the largest gradients, about as many as are in use."""
     strength = np.abs(c)
     strength[features] = 0.0
     room = min(max(NEW_FEATURES, len(features)), np.count_nonzero(strength))

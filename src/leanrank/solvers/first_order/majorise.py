@@ -38,16 +38,16 @@ def solve_majorise(
     problem : Problem
     penalty : ConcavePenalty
     w : array, optional
-        Where the first round's solver starts.
+        Starting point of the first round.
     solve : callable, default=solve_newton
         The ℓ1 solver: ``solve(problem, elastic_net, w=, tol=, max_iter=)``.
     rounds : int, default=10
-        Most problems to solve, the plain one included; it ends sooner when the objective has
-        fallen by less than ``tol`` of itself.
+        Largest number of problems, including the plain one; stops when the objective falls by
+        less than ``tol``, relative to itself.
     tol : float, default=1e-6
         Relative duality gap of each problem.
     max_iter : int, default=100
-        Most iterations of each problem.
+        Largest number of iterations of each problem.
     callback : callable, optional
         Called with each entry of the history.
 
@@ -72,7 +72,7 @@ def solve_majorise(
         n_iter += inner.n_iter
         reached = inner.objective - surrogate.value(inner.w) + penalty.value(inner.w)
         settled = objective - reached <= tol * abs(reached)
-        if reached <= objective:  # else the last round ended where it began, but for rounding
+        if reached <= objective:  # else the round only added rounding
             best, objective = inner, reached
         history.append(
             {

@@ -4,8 +4,8 @@
 
 For ℓ1 that is w ← S(w − ∇/K), soft thresholding at λ/K. With K at least the Lipschitz constant of
 the gradient, every step descends, but steps are short. The published SparseRank takes a smaller K
-on purpose: steps are longer, some go up, and the best point so far is the answer. When no step has
-improved it for a while, K is doubled and the iteration continues from the best point.
+on purpose: steps are longer, some raise the objective, and the best point is returned. After
+``patience`` steps without a better point, K is doubled and the iteration continues from the best.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def solve_proximal(
 ) -> Solution:
     """Minimise loss + penalty to a relative duality gap of ``tol``.
 
-    It also ends, without having converged, where the step from the best point no longer changes a
-    digit: K doubles whenever steps stop helping, so that happens after a bounded number of steps.
+    It also ends, unconverged, when a step from the best point changes no weight: K doubles whenever
+    steps stop helping, so this happens after a bounded number of steps.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def solve_proximal(
         K at the start. None: a tenth of the curvature at the start in the direction of the
         gradient, which is itself at most the Lipschitz constant.
     w : array, optional
-        Where to start.
+        Starting point.
     tol : float
     max_iter : int
-        Most steps: reads of the whole X.
+        Largest number of steps, each of which reads all of X.
     patience : int
         Steps without a better point after which K is doubled.
     check_every : int
