@@ -74,7 +74,7 @@ def test_standard_input(run, files, monkeypatch):
         (("train.txt", "--features", "grow"), "--features is for streams"),
         (("--stream", "train.txt", "-a", "rankrls"), "rankrls needs all data at once"),
         (("--stream", "train.txt", "--scale", "minmax"), "--scale minmax needs all data at once"),
-        (("--stream", "-", "--checkpoint", "c"), "cannot go on later"),
+        (("--stream", "-", "--checkpoint", "c"), "cannot be resumed"),
         (("--stream", "train.txt", "none.txt"), "none.txt: there is no such file"),
         (("--stream", "train.txt", "--features", "hsh:3"), "use 'grow', or 'hash:BITS'"),
         (("--stream", "train.txt", "--checkpoint", "no/c"), "the directory no does not exist"),

@@ -166,7 +166,7 @@ def test_growing():
     assert np.array_equal(ranker.coef_[:15], before)
     assert not ranker.coef_[15:].any()
     assert ranker.partial_fit(X, data.y, data.qid).coef_[15:].any()
-    with pytest.raises(InputError, match="cannot go on"):
+    with pytest.raises(InputError, match="cannot continue"):
         ranker.grow(3)
     assert MinBatSRank().grow(4).n_features_in_ == 4
 
@@ -277,14 +277,14 @@ def test_a_run_does_not_go_on_with_other_parameters():
     ranker.set_params(patience=None)
     ranker.set_params(alpha=0.2)
     for go_on in (ranker.fit, ranker.partial_fit):
-        with pytest.raises(InputError, match=r"begun with alpha=0\.1 and cannot go on with alpha"):
+        with pytest.raises(InputError, match=r"started with alpha=0\.1 and cannot continue"):
             go_on(data)
     ranker.set_params(warm_start=False).fit(data).partial_fit(data)
 
 
 def test_growing_is_one_way():
     ranker = MinBatSRank(0.1).partial_fit(problem())
-    with pytest.raises(InputError, match="features already: it cannot go on with 3"):
+    with pytest.raises(InputError, match="features already: it cannot continue with 3"):
         ranker.grow(3)
 
 

@@ -408,7 +408,7 @@ def test_the_guide_shows_what_happens():
 def test_what_cannot_be_done(tmp_path):
     with pytest.raises(InputError, match="epochs=2 needs a source that can be read again"):
         fit_stream(ranker(), chunks(), epochs=2)
-    with pytest.raises(InputError, match="cannot go on later"):
+    with pytest.raises(InputError, match="cannot be resumed"):
         fit_stream(ranker(), "-", checkpoint=tmp_path / "c")
     with pytest.raises(InputError, match="RankRLS needs all data at once"):
         fit_stream(RankRLS(), chunks())
@@ -440,7 +440,7 @@ def test_a_warm_start_takes_other_widths():
 
 def test_buckets_are_not_features():
     model = fit_stream(ranker(warm_start=True), chunks(), features="hash:4")
-    with pytest.raises(InputError, match="learned from hashed features: go on with fit_stream"):
+    with pytest.raises(InputError, match="learned from hashed features: continue with"):
         model.partial_fit(next(iter(chunks())))
     for features in ("grow", "hash:5"):
         with pytest.raises(InputError, match="features='hash:4' before"):

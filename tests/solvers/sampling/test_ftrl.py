@@ -276,7 +276,7 @@ def test_new_features_may_appear(rule):
     ftrl_pass(grown, full, full.active[full.active >= len(ptr) // 2])
     ftrl_pass(plain, full, full.active)
     assert np.allclose(grown.weights(), plain.weights(), rtol=1e-9, atol=1e-12)
-    with pytest.raises(InputError, match="cannot go on with 2"):
+    with pytest.raises(InputError, match="cannot continue with 2"):
         grown.grow(2)
 
 

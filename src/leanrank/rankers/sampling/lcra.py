@@ -1,4 +1,4 @@
-"""LCRA: views of the features that learn from labelled pairs and agree on unlabelled ones."""
+"""LCRA: views of the features, learned from labelled pairs to agree on unlabelled ones."""
 
 from __future__ import annotations
 
@@ -50,31 +50,31 @@ class LCRA(SampledPairRanker):
     documents of a query, on which the views' scores are pulled together. Prediction is the mean
     over the views, and so one linear function. With ``mu=0`` it is SPD-MV, with one view SPD.
 
-    Unlabelled documents have the label NaN, or are given beside as ``unlabeled``.
+    Unlabelled documents have the label NaN, or are given to ``fit`` as ``unlabeled``.
 
     Parameters
     ----------
     alpha : float or sequence of float, default=1e-3
-        λ, the strength of the ℓ2² penalty; a sequence has one for each view.
+        λ, the strength of the ℓ2² penalty; a sequence has one per view.
     mu : float, default=0.01
         μ, the strength of the agreement.
     n_labeled, n_unlabeled : int, default=1, 10
-        k and l: pairs of a step.
+        k and l: pairs per step.
     views : int or sequence of sequences, default=2
-        So many views, to which features are dealt at random; or the features of each view, by
-        name or by number.
+        Number of views, to which features are assigned at random; or the features of each view,
+        by name or by number.
     loss : {"hinge", "squared", "squared-hinge", "logistic"}, default="hinge"
-        Of labelled pairs. Losses are summed over the pairs of a step, as published.
+        Loss of labelled pairs, summed over the pairs of a step, as published.
     sampling : {"pairs", "queries"}, default="pairs"
         How labelled pairs are drawn; unlabelled ones are all equally likely.
     n_steps : int, default=100_000
-        Steps of a pass.
+        Steps per pass.
     epochs : int, default=1
         Passes; the model is measured on validation data after each.
     learning_rate : {"optimal", "pegasos", "invscaling", "constant"}, default="optimal"
         The rate of step t: η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ, or η₀.
     eta0 : float or sequence of float, optional
-        η₀; a sequence has one for each view. By default chosen by the size of the pairs.
+        η₀; a sequence has one per view. By default set from the norm of the pairs.
     power_t : float, default=0.5
         p of "invscaling".
     average : bool, default=True

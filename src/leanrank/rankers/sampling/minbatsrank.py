@@ -28,8 +28,8 @@ from leanrank.solvers.sampling.ftrl import (
 class MinBatSRank(StochasticRanker):
     """Mini-batch stochastic sparse ranking (Cheng et al. 2018): FTRL over batches of one query.
 
-    Each query in turn moves the weights by the gradient of its loss; a soft threshold on what has
-    been gathered keeps most of them exactly zero. A sparse document costs its own non-zeros.
+    Each query in turn moves the weights by the gradient of its loss; a soft threshold on the
+    accumulated gradients keeps most of them exactly zero. A step costs the batch's non-zeros.
 
     Parameters
     ----------
@@ -43,30 +43,29 @@ class MinBatSRank(StochasticRanker):
         "squared-hinge" as published, "hinge", "logistic", "domination", "listnet", ...: the last
         two make it a sparse stochastic listwise ranker.
     rates : {"feature", "uniform"}, default="feature"
-        A rate of its own for each feature, or γ/√t for all (the paper's Nonfea).
+        One rate per feature, or γ/√t for all (the paper's Nonfea).
     l1 : {"total", "per_step"}, default="total"
-        Whether alpha is for the whole run, as published, or for each step. Only the latter
-        converges to the optimum of mean loss + alpha·‖w‖₁; the former's pull fades as the run goes
-        on.
+        Whether alpha applies to the whole run, as published, or to each step. Only "per_step"
+        converges to the optimum of mean loss + alpha·‖w‖₁; the effect of "total" fades with the
+        length of the run.
     relative : bool, default=True
         Whether alpha is a share of ``alpha_max``. In a stream that is the first block's, so give an
         absolute alpha there.
     epochs : int, default=10
         Passes over the queries.
     batch_pairs : int, optional
-        Draw so many pairs of a query for a step; by default all of them count, without being
-        listed.
+        Pairs to draw per query and step; by default all count, without being listed.
     normalize : {"query", "none"}, default="query"
         Whether a query's loss is the mean over its pairs or, as published, their sum.
     shuffle : bool, default=True
-        Whether the queries come in a new order in each pass.
+        Whether each pass has a new order of the queries.
     random_state : int, RandomState or None, default=0
     measure, convention : str, default="ndcg@10", "standard"
-        What tells the best pass on validation data.
+        Measure that selects the best pass on validation data.
     patience : int, optional
-        Passes without a better one after which to stop.
+        Passes without improvement after which to stop; needs validation data.
     warm_start : bool, default=False
-        Go on from the state of the last fit, with the parameters of the steps unchanged.
+        Continue from the state of the last fit, with the same parameters of the steps.
     verbose : int, default=0
     callback : callable, optional
         Called with each entry of the history.
@@ -74,7 +73,7 @@ class MinBatSRank(StochasticRanker):
     Attributes
     ----------
     alpha_ : float
-        The strength in force, absolute.
+        The absolute strength.
 
     Examples
     --------
@@ -133,7 +132,7 @@ class MinBatSRank(StochasticRanker):
         self.callback = callback
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
-        """Return the alpha at which about no feature enters; takes what ``fit`` takes.
+        """Return the alpha at which hardly any feature enters; takes what ``fit`` takes.
 
         It is the largest sum of a feature's gradients at zero weights: over all steps of the run,
         or with ``l1="per_step"`` their mean, which is the alpha_max of the batch problem.

@@ -17,31 +17,31 @@ class PAMIR(SampledPairRanker):
     """Passive-aggressive ranking (Grangier & Bengio 2008) in its linear, single-query form.
 
     Each step draws a query, a document of it and one of a lower level. If the first does not lead
-    by 1, the weights move by the least that makes it so, though not by more than C allows: the
-    minimiser of ½‖w − w₀‖² + C·max(0, 1 − w·(x⁺ − x⁻)). A step costs the features of the two.
+    by 1, the weights make the smallest move that achieves it, limited by C: the minimiser of
+    ½‖w − w₀‖² + C·max(0, 1 − w·(x⁺ − x⁻)). A step costs the features of the two.
     The form with text queries and pictures is :class:`PAMIRRetriever`.
 
     Parameters
     ----------
     C : float, default=0.01
-        Aggressiveness: the most that one pair may pull. Smaller on noisy labels.
+        Aggressiveness: the largest step for one pair. Use less for noisy labels.
     sampling : {"queries", "pairs"}, default="queries"
         Every query is equally likely, and then its pairs are, as published; or every pair is.
     n_steps : int, default=100_000
-        Pairs of a pass.
+        Pairs per pass.
     epochs : int, default=1
         Passes; the model is measured on validation data after each, and the best is kept.
     average : bool, default=False
         Whether the model is the average of the weights over about the later half of the steps,
-        which the last pairs move less; as published it is not.
+        which depends less on the last pairs. Not in the paper.
     random_state : int, RandomState or None, default=0
         The same seed gives the same model, whatever the order of the rows.
     measure, convention : str, default="ndcg@10", "standard"
-        What tells the best pass on validation data.
+        Measure that selects the best pass on validation data.
     patience : int, optional
-        Passes without a better one after which to stop.
+        Passes without improvement after which to stop; needs validation data.
     warm_start : bool, default=False
-        Go on from the state of the last fit, with the parameters of the steps unchanged.
+        Continue from the state of the last fit, with the same parameters of the steps.
     verbose : int, default=0
     callback : callable, optional
         Called with each entry of the history.
@@ -55,7 +55,7 @@ class PAMIR(SampledPairRanker):
     True
     """
 
-    _takes_preferences: ClassVar[bool] = True  # drawing pairs refuses them, and says why
+    _takes_preferences: ClassVar[bool] = True  # rejected when pairs are indexed
 
     def __init__(
         self,

@@ -23,30 +23,29 @@ if TYPE_CHECKING:
     from typing import Self
 
 SCORES_AT_ONCE = 1 << 22
-"""Scores that are held while queries are measured or ranked."""
+"""Scores held in memory while queries are measured or ranked."""
 
 
 class PAMIRRetriever(BaseEstimator):
     """Rank pictures (or anything else with features) for text queries (Grangier & Bengio 2008).
 
     A picture p is projected into the space of terms by a matrix W, and its score for a query q is
-    the match q·(W p) there. W is learned for the order of the pictures, on triplets of a query, a
-    picture relevant to it and one that is not, by passive-aggressive steps that touch the rows of
-    the query's terms only.
+    the match q·(W p) there. W is learned on triplets of a query, a picture relevant to it and one
+    that is not, by passive-aggressive steps that change the rows of the query's terms only.
 
     Parameters
     ----------
     C : float, default=0.1
-        Aggressiveness: the most that one triplet may pull.
+        Aggressiveness: the largest step for one triplet.
     n_steps : int, default=100_000
-        Triplets of a pass.
+        Triplets per pass.
     epochs : int, default=1
         Passes; the model is measured on validation data after each, and the best is kept.
     random_state : int, RandomState or None, default=0
     measure, convention : str, default="map", "standard"
-        What tells the best pass on validation data, and what ``score`` gives.
+        Measure that selects the best pass on validation data, and that ``score`` returns.
     patience : int, optional
-        Passes without a better one after which to stop.
+        Passes without improvement after which to stop; needs validation data.
     verbose : int, default=0
     callback : callable, optional
         Called with each entry of the history.
@@ -58,8 +57,8 @@ class PAMIRRetriever(BaseEstimator):
     n_iter_ : int
         Passes; with validation data, those of the model that was kept.
     history_ : list of dict
-        One entry per pass: steps so far, the loss before each step on average, the share of steps
-        that moved W and, with validation data, their measure.
+        One entry per pass: steps so far, the mean loss before each step, the share of steps that
+        changed W and, with validation data, their measure.
 
     Examples
     --------
@@ -136,7 +135,7 @@ class PAMIRRetriever(BaseEstimator):
         return self
 
     def partial_fit(self, Q: Any, P: Any, relevance: Any) -> Self:
-        """Take ``n_steps`` steps on the given queries and pictures, going on from ``coef_``."""
+        """Take ``n_steps`` steps on the given queries and pictures, continuing from ``coef_``."""
         Q, P, relevance = _checked(Q, P, relevance)
         if not hasattr(self, "coef_"):
             self._start(Q.shape[1], P.shape[1])
@@ -184,7 +183,7 @@ class PAMIRRetriever(BaseEstimator):
         self.history_, self.n_iter_ = [], 0
 
     def _pass(self, block: RetrievalBlock, held_out: tuple[Matrix, Matrix, Matrix] | None) -> None:
-        """Make one pass, and enter it into the history."""
+        """Make one pass and record it."""
         C = check_number("C", self.C, open_low=True)
         n_steps = check_whole("n_steps", self.n_steps)
         loss, moved = take_steps(self.coef_, block, C, n_steps, self._generator)
@@ -231,7 +230,7 @@ def _matrix(X: Any, name: str) -> Matrix:
 
 
 def _checked(Q: Any, P: Any, relevance: Any) -> tuple[Matrix, Matrix, Matrix]:
-    """Check what belongs together; queries and relevance become CSR."""
+    """Check the three together; queries and relevance become CSR."""
     from scipy.sparse import csr_array
 
     queries, pictures = csr_array(_matrix(Q, "Q")), _matrix(P, "P")
@@ -242,7 +241,7 @@ def _checked(Q: Any, P: Any, relevance: Any) -> tuple[Matrix, Matrix, Matrix]:
             f"{pictures.shape[0]} pictures: give queries × pictures"
         )
     if judged.data.min(initial=0.0) < 0.0:
-        raise InputError("relevance holds a negative number: give positive ones where it is so")
+        raise InputError("relevance holds a negative number: give 0 for pictures not relevant")
     judged = judged.copy()
     judged.eliminate_zeros()
     judged.sort_indices()

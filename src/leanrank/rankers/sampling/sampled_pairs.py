@@ -1,4 +1,4 @@
-"""What rankers share that take a step for each pair they draw."""
+"""The base of rankers that take one step per drawn pair."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from leanrank.solvers.sampling.pair_descent import (
 )
 
 CURVATURE = dict(zip(PAIR_LOSSES, (1.0, 2.0, 2.0, 1.0), strict=True))
-"""What the largest step of a loss is divided by, beside the squared norm of a pair."""
+"""Divisor of the default step of each loss, beside the squared norm of a pair."""
 
 
 class SampledPairRanker(StochasticRanker):
     """A ranker whose pass is ``n_steps`` steps, each on one drawn pair.
 
-    A subclass says what pairs there are (``_block``) and what a step does (``_rule``).
+    A subclass defines the pairs (``_block``) and the step (``_rule``).
     """
 
     shuffle: ClassVar[bool] = False  # type: ignore[misc]  # pairs are drawn anyway
@@ -35,7 +35,7 @@ class SampledPairRanker(StochasticRanker):
     loss: str
 
     def _rule(self, block: PairBlock) -> PairRule:
-        """Return what a step does."""
+        """Return the parameters of a step."""
         raise AssertionError(f"{type(self).__name__} must define _rule")
 
     def _averages(self) -> bool:
@@ -65,7 +65,7 @@ def rate_for(size: float) -> float:
 
 
 def refuse_idle_rates(ranker: Any) -> None:
-    """Refuse parameters of the rate that its schedule does not use."""
+    """Reject parameters of the rate that its schedule does not use."""
     schedule = f"learning_rate={ranker.learning_rate!r}"
     if ranker.learning_rate != "invscaling":
         refuse_idle(ranker, ("power_t",), schedule)
@@ -74,7 +74,7 @@ def refuse_idle_rates(ranker: Any) -> None:
 
 
 def check_pegasos(learning_rate: str, l2: float) -> None:
-    """Refuse steps that would be endless."""
+    """Reject a schedule that would divide by zero."""
     if learning_rate == "pegasos" and not l2 > 0.0:
         raise InputError(
             "learning_rate='pegasos' divides by the strength of the ℓ2 penalty, which is 0: give "

@@ -46,13 +46,13 @@ class SPD(SampledPairRanker):
     sampling : {"pairs", "queries"}, default="pairs"
         Every pair is equally likely; or every query is, and then its pairs are.
     n_steps : int, default=100_000
-        Pairs of a pass.
+        Pairs per pass.
     epochs : int, default=1
         Passes; the model is measured on validation data after each.
     learning_rate : {"optimal", "pegasos", "invscaling", "constant"}, default="optimal"
         The rate of step t: η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ, or η₀.
     eta0 : float, optional
-        η₀; by default chosen by the size of the pairs.
+        η₀; by default set from the norm of the pairs.
     power_t : float, default=0.5
         p of "invscaling".
     C : float, default=1.0
@@ -67,11 +67,11 @@ class SPD(SampledPairRanker):
     random_state : int, RandomState or None, default=0
         The same seed gives the same model on any machine, whatever the order of the rows.
     measure, convention : str, default="ndcg@10", "standard"
-        What tells the best pass on validation data.
+        Measure that selects the best pass on validation data.
     patience : int, optional
-        Passes without a better one after which to stop.
+        Passes without improvement after which to stop; needs validation data.
     warm_start : bool, default=False
-        Go on from the state of the last fit.
+        Continue from the state of the last fit.
     verbose : int, default=0
     callback : callable, optional
         Called with each entry of the history.

@@ -1,4 +1,4 @@
-"""What rankers that learn from a stream of queries share: passes, seeds, early stopping, curves."""
+"""The base of stochastic rankers: passes, seeds, early stopping, histories."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _ANY_TIME = frozenset(
         *("warm_start", "n_jobs", "verbose", "callback"),
     }
 )
-"""Parameters that may change while a run goes on; the state holds what the others said."""
+"""Parameters that may change during a run; the state holds the others."""
 
 
 class StochasticRanker(BaseLinearRanker):
     """A ranker that takes a step per query (or a few pairs), for some passes over the data.
 
-    A subclass says how it prepares a block of queries (``_block``), how a run begins (``_begin``)
-    and what a pass over queries in a given order does (``_pass``). The run's state is ``state_``.
+    A subclass defines how to prepare a block of queries (``_block``), the state before the first
+    step (``_begin``) and a pass over queries in a given order (``_pass``).
 
-    ``fit`` shuffles the queries before each pass by ``random_state``, from an order that depends on
-    what is in them and not on the order of the rows: the same data in another order give the same
-    model. ``partial_fit`` is one pass over the given queries in the given order.
+    ``fit`` shuffles the queries before each pass by ``random_state``, starting from an order that
+    depends on their content: the same data in another order give the same model. ``partial_fit``
+    is one pass over the given queries in the given order.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class StochasticRanker(BaseLinearRanker):
         With validation data, the weights of the best pass; models without a feature are never the
         best.
     state_ : object
-        Picklable; grows with the features.
+        The state of the run, picklable.
     history_ : list of dict
         One entry per pass: the mean loss before each step; documents and features so far; with
         validation data, their measure.
@@ -74,11 +74,11 @@ class StochasticRanker(BaseLinearRanker):
     n_iter_: int
 
     def _block(self, data: RankingData, labels: Labels) -> Any:
-        """Prepare whole queries for passes over them; once a fit, or once a partial_fit."""
+        """Prepare whole queries for passes over them, once per fit or partial_fit."""
         raise AssertionError(f"{type(self).__name__} must define _block")
 
     def _begin(self, block: Any, n_features: int, seed: int, n_passes: int) -> Any:
-        """Return the state of a run before its first step; ``block`` is the first to be seen."""
+        """Return the state of a run before its first step; ``block`` is the first one."""
         raise AssertionError(f"{type(self).__name__} must define _begin")
 
     def _pass(self, state: Any, block: Any, order: IntArray) -> float:
@@ -89,8 +89,7 @@ class StochasticRanker(BaseLinearRanker):
         """Learn from more data than fits in memory.
 
         Takes what :func:`leanrank.rankers.sampling.streaming.fit_stream` takes: a source of text,
-        Parquet or chunks, and options for checkpoints, validation and features that appear on
-        the way.
+        Parquet or chunks, and options for checkpoints, validation and new features.
         """
         from leanrank.rankers.sampling.streaming import fit_stream
 
@@ -98,9 +97,9 @@ class StochasticRanker(BaseLinearRanker):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
-        """Learn from whole queries, once each in the given order, going on from ``state_``.
+        """Learn from whole queries, once each in the given order, continuing from ``state_``.
 
-        Takes what ``fit`` takes, but for validation data. Queries without information are counted
+        Takes what ``fit`` takes, except validation data. Queries without information are counted
         and skipped. More features than before need :meth:`grow` first.
         """
         first = not hasattr(self, "state_")
@@ -109,7 +108,7 @@ class StochasticRanker(BaseLinearRanker):
             self._check_same_features(X)
         data, labels = self._data_and_labels(X, y, qid, first=first, **options)
         counted = (0, 0)
-        if hasattr(self, "coef_"):  # which blocks without information leave at zero
+        if hasattr(self, "coef_"):  # zero after blocks without information
             counted = (self.n_queries_, self.n_informative_queries_)
         n_informative = count_informative(data, labels)
         self.n_queries_ = counted[0] + data.n_queries
@@ -131,11 +130,11 @@ class StochasticRanker(BaseLinearRanker):
         return self
 
     def grow(self, n_features: int) -> Self:
-        """Make room for features that appear in a stream; their weights begin at zero."""
+        """Add features that appear in a stream; their weights start at zero."""
         known = getattr(self, "n_features_in_", 0)
         if check_whole("n_features", n_features) < known:
             raise InputError(
-                f"{type(self).__name__} has met {known} features already: it cannot go on with "
+                f"{type(self).__name__} has {known} features already: it cannot continue with "
                 f"{n_features}"
             )
         if hasattr(self, "state_"):
@@ -184,20 +183,20 @@ class StochasticRanker(BaseLinearRanker):
         return {k: v for k, v in self.get_params().items() if k not in _ANY_TIME}
 
     def _check_same_parameters(self) -> None:
-        """Refuse to go on with a state while pretending that a parameter has changed."""
+        """Reject parameters other than those that the state was made with."""
         begun = getattr(self, "_begun_with", {})
         now = self._parameters_of_state()
         for name, value in begun.items():
             if repr(value) != repr(now[name]):
                 raise InputError(
-                    f"the run was begun with {name}={value!r} and cannot go on with "
-                    f"{name}={now[name]!r}: set it back, or fit anew without warm_start"
+                    f"the run was started with {name}={value!r} and cannot continue with "
+                    f"{name}={now[name]!r}: set it back, or fit again without warm_start"
                 )
 
     def _pass_and_report(
         self, block: Any, order: IntArray, start: float, held_out: RankingData | None = None
     ) -> FloatArray:
-        """Make one pass, and enter it into the history."""
+        """Make one pass and record it."""
         before, began = self.state_.documents, time.perf_counter()
         loss = self._pass(self.state_, block, order)
         seconds = time.perf_counter() - began
@@ -223,21 +222,20 @@ class StochasticRanker(BaseLinearRanker):
         return w
 
     def _check_same_features(self, X: Any) -> None:
-        """Refuse a block whose features are not those of the blocks before it."""
+        """Reject a block with other features than the blocks before it."""
         self._features_to_score(X)
         if len(self.coef_) != len(self.state_.weights()):
             raise InputError(
-                f"{type(self).__name__} learned from hashed features: go on with fit_stream, the "
-                "same features='hash:BITS' and warm_start=True"
+                f"{type(self).__name__} learned from hashed features: continue with fit_stream, "
+                "the same features='hash:BITS' and warm_start=True"
             )
 
 
 def content_order(data: RankingData, queries: IntArray, edges: Edges | None = None) -> IntArray:
-    """Sort queries by what is in them, whatever the order of the rows and the names.
+    """Sort queries by their content, whatever the order of the rows and the identifiers.
 
-    The key of a query is how its labels (or preferences) go with a random direction of its
-    features. What is the same for all documents of a query does not count, nor do documents of
-    weight zero.
+    The key of a query is the covariance of its labels (or preferences) with a random projection of
+    its features. Constants within a query and documents of weight zero do not change it.
 
     >>> data = RankingData([[1.0], [0.0], [3.0], [0.0]], [1, 0, 1, 0], qid=["b", "b", "a", "a"])
     >>> data.query_ids[content_order(data, np.arange(2))].tolist()

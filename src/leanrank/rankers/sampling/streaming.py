@@ -1,4 +1,4 @@
-"""Learning from a stream: one chunk in memory, checkpoints, features that appear on the way."""
+"""Learning from a stream: one chunk in memory, checkpoints, new features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from leanrank.rankers.sampling.checkpoint import Checkpoint, fitted_attributes
 Progress = Callable[[dict[str, Any]], None]
 
 EVERY = 10_000
-"""Queries between two checkpoints, unless told."""
+"""Default number of queries between two checkpoints."""
 
 
 def fit_stream(
@@ -43,20 +43,20 @@ def fit_stream(
         As :func:`leanrank.data.streams.open_stream` takes it: text, Parquet, or RankingData (or
         tuples (X, y, qid)) from a generator.
     checkpoint : path, optional
-        A file from which the run goes on if it exists, and which it writes as it goes. A run that
-        was killed and started again ends with the same bits as one that was not. A generator must
-        then be made anew; what was learned from before is drawn and dropped.
+        A file that the run writes, and from which it continues if the file exists. A run that was
+        killed and restarted ends with the same bits as one that was not. A generator must start
+        from its beginning; what was already learned from is skipped.
     every : int, optional
         Queries after which to write the checkpoint and an entry of ``history_``, at the end of the
-        chunk; 10,000 if there is a checkpoint, else once a pass.
+        chunk; 10,000 if there is a checkpoint, else once per pass.
     validation : RankingData or (X, y, qid), optional
         Where to measure the model for each entry of ``history_``; features that only one side has
         count as zero.
     epochs : int, default=1
-        Passes over the stream, instead of the parameter of that name; there is no shuffling.
+        Passes over the stream, instead of the ranker's ``epochs``; queries are not shuffled.
     features : "grow" or "hash:BITS", default="grow"
-        What to do with features that appear on the way: make room for them, or put them all in
-        2^BITS buckets. ``coef_`` has a weight for each feature either way.
+        What to do with new features: add them, or hash all features into 2^BITS buckets. ``coef_``
+        has one weight per feature either way.
     progress : callable, optional
         Called after each chunk with a dict: queries and documents of this pass so far,
         documents_per_second, support, sparsity.
@@ -77,7 +77,7 @@ def fit_stream(
         raise InputError(
             f"{type(ranker).__name__} needs all data at once: use fit, or a ranker with partial_fit"
         )
-    _Run(ranker, open_stream(source), features, epochs, every, validation, progress).go(checkpoint)
+    _Run(ranker, open_stream(source), features, epochs, every, validation, progress).run(checkpoint)
     return ranker
 
 
@@ -92,7 +92,7 @@ def can_stream(ranker: type) -> bool:
 
 
 class _Run:
-    """A run over a stream, from its beginning or from a checkpoint."""
+    """A run over a stream, from its start or from a checkpoint."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Run:
         if getattr(ranker, "patience", None) is not None:
             raise InputError(
                 f"patience={ranker.patience!r} has no effect on a stream, which is read to its end "
-                "and gives its last model: leave it out"
+                "and returns its last model: leave it out"
             )
         if self.held_out is not None:
             check_measure(ranker)
@@ -140,25 +140,25 @@ class _Run:
         self.start = time.perf_counter()
         self.learned = 0  # documents of all passes since the start
 
-    def go(self, checkpoint: str | os.PathLike[str] | None) -> None:
+    def run(self, checkpoint: str | os.PathLike[str] | None) -> None:
         if checkpoint is None:
-            self._go(None)
+            self._run(None)
             return
         if not self.stream.resumes:
             raise InputError(
-                "a run over standard input or a pipe cannot go on later: leave the checkpoint out, "
+                "a run over standard input or a pipe cannot be resumed: leave the checkpoint out, "
                 "or give files"
             )
         with HeldFile(checkpoint) as held:
-            self._go(held)
+            self._run(held)
 
-    def _go(self, checkpoint: HeldFile | None) -> None:
+    def _run(self, checkpoint: HeldFile | None) -> None:
         ranker = self.ranker
         found = None if checkpoint is None else Checkpoint.load(checkpoint)
         if checkpoint is not None and found is not None:
             self._resume(found, checkpoint.path)
         elif getattr(ranker, "warm_start", False) and hasattr(ranker, "state_"):
-            self._go_on()
+            self._continue()
         else:
             for name in fitted_attributes(ranker):
                 delattr(ranker, name)
@@ -186,8 +186,8 @@ class _Run:
         ranker.n_iter_ = self.epochs
         self._finish()
 
-    def _go_on(self) -> None:
-        """Take up what an earlier fit or stream left, which may be weights of buckets."""
+    def _continue(self) -> None:
+        """Continue from an earlier fit or stream, which may have hashed features."""
         ranker = self.ranker
         own = ranker.state_.weights()
         hashed = len(own) != ranker.n_features_in_
@@ -195,7 +195,7 @@ class _Run:
             before = f"hash:{len(own).bit_length() - 1}" if hashed else "grow"
             raise InputError(
                 f"the ranker learned with features={before!r} before: give the same, or set "
-                "warm_start=False to begin anew"
+                "warm_start=False to start again"
             )
         if self.bits is not None:
             self.width = ranker.n_features_in_ if hashed else 0
@@ -214,7 +214,7 @@ class _Run:
             chunk = self._same_features(chunk)
         counted = (ranker.n_queries_, ranker.n_informative_queries_) if self.epoch else None
         ranker.partial_fit(chunk)
-        if counted is not None:  # a later pass meets the same queries
+        if counted is not None:  # a later pass sees the same queries
             ranker.n_queries_, ranker.n_informative_queries_ = counted
         del ranker.history_[:-1]  # one entry per chunk would add up in an endless stream
         self.queries += chunk.n_queries
@@ -224,7 +224,7 @@ class _Run:
             self.progress(self._report())
 
     def _same_features(self, chunk: RankingData) -> RankingData:
-        """Make room for features that are new, and add those that a chunk lacks at its end."""
+        """Add new features to the ranker, and missing ones to the end of a chunk."""
         ranker = self.ranker
         known, own, names = ranker.n_features_in_, ranker._names(), chunk.feature_names
         if own is not None and names is not None:
@@ -254,7 +254,7 @@ class _Run:
         }
 
     def _entry(self) -> dict[str, Any]:
-        """Describe the moment, for the history."""
+        """Return an entry for the history."""
         ranker = self.ranker
         last = ranker.history_[-1] if ranker.history_ else {}
         entry = {"epoch": self.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
@@ -266,7 +266,7 @@ class _Run:
         from leanrank.metrics import evaluate
 
         held_out, coef = self.held_out, self._coef()
-        assert held_out is not None  # asked for by the caller
+        assert held_out is not None  # checked by the caller
         scores = np.asarray(resized(held_out, len(coef)).X @ coef, dtype=np.float64)
         result = evaluate(held_out, scores, measures=[measure], convention=self.ranker.convention)
         return float(result.means[measure])
@@ -275,7 +275,7 @@ class _Run:
         if file is None:
             return
         fitted = {**fitted_attributes(self.ranker), "history_": history}
-        fitted.pop("coef_", None)  # the state knows
+        fitted.pop("coef_", None)  # the state has them
         Checkpoint(
             self.made_by,
             self.position or Position(),
@@ -317,7 +317,7 @@ class _Run:
 
 
 def _recipe(ranker: Any) -> dict[str, Any]:
-    """Name the algorithm and the parameters on which the weights depend."""
+    """Return the algorithm and the parameters on which the weights depend."""
     from leanrank.model.provenance import to_json_values
     from leanrank.rankers.base import WITHOUT_EFFECT
 

@@ -1,4 +1,4 @@
-"""Documents without labels, for the rankers that learn from them too."""
+"""Documents without labels, for rankers that learn from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leanrank.errors import InputError
 
 
 def take_missing_labels(X: Any, y: Any) -> tuple[Any, Any, BoolArray | None]:
-    """Fill in labels that are NaN, so that the rest can be checked; tell which these were.
+    """Replace labels that are NaN, so that the rest can be checked, and return which these were.
 
     Returns X, y and a mask in the order of the rows given, or None if every document has a label.
     """
@@ -20,7 +20,7 @@ def take_missing_labels(X: Any, y: Any) -> tuple[Any, Any, BoolArray | None]:
     labels = held.y if held is not None else y
     try:
         missing = np.isnan(np.asarray(labels))
-    except TypeError:  # not numbers: let the usual checks say so
+    except TypeError:  # not numbers: the usual checks report it
         return X, y, None
     if labels is None or missing.ndim != 1 or not missing.any():
         return X, y, None
@@ -31,10 +31,10 @@ def take_missing_labels(X: Any, y: Any) -> tuple[Any, Any, BoolArray | None]:
 def join_unlabeled(
     X: Any, y: Any, qid: Any, unlabeled: Any, options: dict[str, Any]
 ) -> tuple[RankingData, dict[str, Any]]:
-    """Put documents without labels beside those with, as documents labelled NaN.
+    """Append documents without labels, as documents labelled NaN.
 
-    Of ``options`` it takes ``sample_weight``, and gives back the others; what else is one a
-    document or a query is refused.
+    Uses ``sample_weight`` of ``options`` and returns the others; what else is given per document
+    or per query is rejected.
     """
     for name in ("group", "query_weight", "gain_weight", "offset"):
         if options.get(name) is not None:

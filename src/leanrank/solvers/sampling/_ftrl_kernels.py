@@ -2,8 +2,8 @@
 
 Shared arguments: ``v`` and ``w`` of each feature, and ``s``, the sum of squared gradients (rates by
 feature) or the step at which the feature was last brought up to date (uniform rates). ``t`` counts
-steps. A feature that no document of a batch has keeps its state untouched; what the steps in
-between did to it follows in closed form from ``t`` alone.
+steps. A feature that no document of a batch has keeps its state; the effect of the steps in between
+follows in closed form from ``t``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def dense_scores(X: AnyArray, begin: int, end: int, w: FloatArray, u: FloatArray
             support[n] = j
             weight[n] = w[j]
             n += 1
-    while n % 4 != 0:  # filled up with weights of zero
+    while n % 4 != 0:  # pad with zero weights
         support[n] = 0
         weight[n] = 0.0
         n += 1
     for i in range(begin, end):
-        a = b = c = d = 0.0  # four sums at once: one would wait for itself
+        a = b = c = d = 0.0  # four sums hide the latency of additions
         for k in range(0, n, 4):
             a += X[i, support[k]] * weight[k]
             b += X[i, support[k + 1]] * weight[k + 1]
@@ -68,7 +68,7 @@ def sparse_scores(
     seen: IntArray, touched: IntArray, v: FloatArray, s: FloatArray, w: FloatArray, t: int,
     alpha: float, gamma: float, rho: float, uniform: bool, per_step: bool,
 ) -> int:  # fmt: skip
-    """Fill the scores; list the features of these documents, brought up to date after t steps."""
+    """Fill the scores; list the features of these documents and bring them up to date at step t."""
     n_touched = 0
     for i in range(begin, end):
         total = 0.0
@@ -132,9 +132,7 @@ def catch_up(
     j: int, v: FloatArray, s: FloatArray, w: FloatArray, t: int, alpha: float, gamma: float,
     rho: float, uniform: bool, per_step: bool,
 ) -> None:  # fmt: skip
-    """Bring the weight of a feature, and with uniform rates its v, to what they are after t steps
-    without a gradient.
-    """
+    """Apply steps without a gradient, up to step t, to a weight and with uniform rates to its v."""
     if not uniform:
         if per_step:
             w[j] = leader(v[j], math.sqrt(rho + s[j]), t, alpha, gamma, per_step)
@@ -155,7 +153,7 @@ def catch_up(
         v[j] = sign * (left * math.sqrt(t) / gamma + alpha * t)
         w[j] = -sign * left
         return
-    low, high = last, t  # w is not zero after step low, but after step high
+    low, high = last, t  # w is non-zero after step low and zero after step high
     while high - low > 1:
         middle = (low + high) // 2
         if abs(w[j]) - gamma * alpha * (inverse_roots(middle) - start) > 0.0:
@@ -180,7 +178,7 @@ def leader(v: float, scale: float, t: int, alpha: float, gamma: float, per_step:
 
 @kernel
 def inverse_roots(n: int) -> float:
-    """Sum 1/√τ for τ = 1..n, by the formula of Euler and Maclaurin when n is large."""
+    """Sum 1/√τ for τ = 1..n, by the Euler–Maclaurin formula when n is large."""
     if n < EXACT_TERMS:
         total = 0.0
         for k in range(1, n + 1):
@@ -225,9 +223,9 @@ def scatter_pairs(pairs: IntArray, pair_g: FloatArray, begin: int, end: int, g: 
 
 @kernel
 def random_uniform(seed: int, t: int, k: int) -> float:
-    """Mix three numbers into one in [0, 1) (the finaliser of splitmix64, three times over).
+    """Hash three numbers to one in [0, 1).
 
-    Draws depend on the step alone, so an interrupted run continues with the same ones.
+    Draws depend on the step only, so an interrupted run continues with the same draws.
     """
     z = np.uint64(0)
     for part in (seed, t, k):

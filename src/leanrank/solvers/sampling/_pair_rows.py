@@ -1,4 +1,4 @@
-"""The difference of two documents, dense or sparse, and what is done with it."""
+"""Differences of two documents, dense or sparse, and products with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Rows(NamedTuple):
 
 
 def as_rows(X: Matrix) -> Rows:
-    """Wrap a matrix; what it is not stays empty."""
+    """Wrap a matrix; the arrays of the other form are empty."""
     if isinstance(X, np.ndarray):
         none = np.empty(0, dtype=np.int32)
         return Rows(kernel_view(X), none, none, np.empty(0, dtype=X.dtype))
@@ -43,7 +43,7 @@ def pair_width(X: Matrix) -> int:
 
 
 class Buffers(NamedTuple):
-    """Room for some pairs and their differences."""
+    """Space for pairs and their differences."""
 
     pairs: IntArray
     features: IntArray
@@ -52,7 +52,7 @@ class Buffers(NamedTuple):
 
 
 def make_buffers(width: int, n_pairs: int | None = None) -> Buffers:
-    """Make room for so many pairs, or for as many as the fastest memory holds."""
+    """Allocate space for ``n_pairs``, by default as many as fit a near cache."""
     if n_pairs is None:
         n_pairs = min(64, max(1, 4096 // max(width, 1)))
     every = np.arange(max(width, 1), dtype=np.int64)  # those of a dense matrix
@@ -68,8 +68,8 @@ def make_buffers(width: int, n_pairs: int | None = None) -> Buffers:
 def fill_differences(rows, pairs, n_pairs, features, values, counts):  # type: ignore[no-untyped-def]
     """Fill, for each pair, the features and values in which its documents differ, and how many.
 
-    Of a dense matrix all values are filled, and ``features`` stays as it is. Many pairs at once,
-    as their documents are far apart in memory and would be waited for one by one.
+    For a dense matrix, all values are filled and ``features`` is not changed. Pairs are filled in
+    batches, so that reads of distant rows overlap.
     """
     if rows.dense.shape[0] > 0:
         dense = rows.dense
@@ -105,17 +105,17 @@ def _sparse_difference(indptr, indices, data, a, b, features, values):  # type: 
             values[n] = np.float64(data[i]) - np.float64(data[k])
             i += 1
             k += 1
-        if values[n] != 0.0:  # what both share is no part of the pair
+        if values[n] != 0.0:  # equal values are left out
             n += 1
     return n
 
 
 @kernel
 def dot(is_dense, weights, features, values, at, n):  # type: ignore[no-untyped-def]
-    """Multiply weights and the difference in line ``at``.
+    """Return the product of weights and the difference in row ``at``.
 
-    Four sums at once, as one alone waits for itself; lines are not cut out first, as counting the
-    references to a part of an array takes longer than the product.
+    Four sums hide the latency of additions. Rows are not sliced first: counting references to a
+    slice takes longer than the product.
     """
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     whole = n - n % 4
@@ -149,7 +149,7 @@ def add(is_dense, weights, features, values, at, n, factor):  # type: ignore[no-
 
 @kernel
 def squared_norm(values, at, n):  # type: ignore[no-untyped-def]
-    """Sum the squares of a difference."""
+    """Return the squared norm of a difference."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     whole = n - n % 4
     for j in range(0, whole, 4):

@@ -1,15 +1,15 @@
-"""Weights that shrink in constant time, remember their average, and are truncated when touched.
+"""Weights that shrink in constant time, keep their average, and are truncated when used.
 
 Weights are kept as w = s·v, so a shrinking factor changes one number, and a step changes the
-features of its pair. Two more things are put off until a feature is touched or read:
+features of its pair. Two updates are deferred until a feature is used:
 
 *Average.* With S the running sum of s over steps, a change δ of v at S_k counts in all later sums
 Σ s·v except the first S_k: so Σ w = S·v − Σ δ·S_k, and the last sum is kept beside v. The sums
 restart when the number of steps has doubled; with those before, they cover the last half to three
 quarters of all steps, which is where averaging helps.
 
-*Truncation.* The soft threshold owed by all weights, in units of v, is one running number; each
-weight remembers how much of it has been taken.
+*Truncation.* The soft threshold due for all weights, in units of v, is one running sum; ``taken``
+is how much of it each weight has received.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray
 
-SCALE, COUNTED, N_NOW, N_BEFORE, OWED, PENDING, NORM = range(7)
+SCALE, COUNTED, N_NOW, N_BEFORE, DUE, PENDING, NORM = range(7)
 SMALLEST = 1e-5
-"""A smaller scale is multiplied into the weights, lest the numbers beside it lose their digits."""
+"""A smaller scale is multiplied into the weights, to keep precision."""
 
 
 class ScaledWeights(NamedTuple):
@@ -35,12 +35,12 @@ class ScaledWeights(NamedTuple):
     v : array
         Weights without their scale.
     numbers : array
-        Scale, running sum of scales, steps counted now and before, threshold owed by all weights,
-        threshold that waits for its turn, squared norm of v.
+        Scale, running sum of scales, steps counted now and before, threshold due for all weights,
+        threshold pending until the next truncation, squared norm of v.
     late, now, before : array
-        What averaging keeps: Σ δ·S_k, and the sums of w since the last doubling and the one before.
+        For the average: Σ δ·S_k, and the sums of w since the last doubling and the one before.
     taken : array
-        How much of the threshold each weight has taken.
+        Threshold applied to each weight so far.
     """
 
     v: FloatArray
@@ -69,22 +69,22 @@ def new_weights(
 
 
 def read_weights(state: ScaledWeights, ceiling: float = np.inf) -> FloatArray:
-    """Return the weights as they are, or their average if it is kept; the state stays as it is."""
+    """Return the weights, or their average if it is kept; the state does not change."""
     copy = ScaledWeights(*(part.copy() for part in state))
     for r in range(len(copy.v)):
         if copy.taken.shape[1]:
-            copy.numbers[r, OWED] += copy.numbers[r, PENDING] / copy.numbers[r, SCALE]
+            copy.numbers[r, DUE] += copy.numbers[r, PENDING] / copy.numbers[r, SCALE]
             settle(copy, r, ceiling)
         elif copy.now.shape[1] and copy.numbers[r, N_NOW]:
             flush(copy, r)
             total = copy.before[r] + copy.now[r]
             copy.v[r] = total / (copy.numbers[r, N_BEFORE] + copy.numbers[r, N_NOW])
             copy.numbers[r, SCALE] = 1.0
-    return np.asarray(copy.v * copy.numbers[:, [SCALE]] + 0.0)  # and no zero with a minus sign
+    return np.asarray(copy.v * copy.numbers[:, [SCALE]] + 0.0)  # + 0.0: no negative zeros
 
 
 def grow_weights(state: ScaledWeights, n_features: int) -> ScaledWeights:
-    """Return the same weights with room for more features, which begin at zero."""
+    """Return the same weights with more features, whose weights are zero."""
     more = n_features - state.v.shape[1]
 
     def wider(name: str, part: FloatArray) -> FloatArray:
@@ -93,8 +93,8 @@ def grow_weights(state: ScaledWeights, n_features: int) -> ScaledWeights:
         return np.pad(part, ((0, 0), (0, more)))
 
     grown = ScaledWeights(*(wider(*field) for field in state._asdict().items()))
-    if grown.taken.shape[1]:  # a weight of zero owes nothing
-        grown.taken[:, n_features - more :] = grown.numbers[:, [OWED]]
+    if grown.taken.shape[1]:  # no threshold is due for a weight of zero
+        grown.taken[:, n_features - more :] = grown.numbers[:, [DUE]]
     return grown
 
 
@@ -117,7 +117,7 @@ def shrink(state, r, factor, ceiling):  # type: ignore[no-untyped-def]
 
 @kernel
 def restart_average(state, r):  # type: ignore[no-untyped-def]
-    """Begin new sums, when the number of steps has doubled, and keep the last ones beside."""
+    """Start new sums when the number of steps has doubled, and keep the previous ones."""
     flush(state, r)
     numbers = state.numbers[r]
     numbers[N_BEFORE] = numbers[N_NOW]
@@ -139,13 +139,13 @@ def flush(state, r):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_threshold(v, taken, features, n, numbers, ceiling):  # type: ignore[no-untyped-def]
-    """Let some weights take the threshold they owe, if they are not above the ceiling."""
-    due, highest = numbers[OWED], ceiling / numbers[SCALE]
+    """Apply the threshold due to some weights, except those above the ceiling."""
+    due, highest = numbers[DUE], ceiling / numbers[SCALE]
     for k in range(n):
         j = features[k]
-        owed, size = due - taken[j], abs(v[j])
+        left_due, size = due - taken[j], abs(v[j])
         if size <= highest:
-            left = max(size - owed, 0.0)
+            left = max(size - left_due, 0.0)
             numbers[NORM] += left * left - size * size
             v[j] = math.copysign(left, v[j])
         taken[j] = due
@@ -153,9 +153,9 @@ def take_threshold(v, taken, features, n, numbers, ceiling):  # type: ignore[no-
 
 @kernel
 def settle(state, r, ceiling):  # type: ignore[no-untyped-def]
-    """Let every weight take the threshold it owes, and start from nothing owed."""
+    """Apply the threshold due to every weight, and reset it."""
     n = state.taken.shape[1]
     if n > 0:
         take_threshold(state.v[r], state.taken[r], np.arange(n), n, state.numbers[r], ceiling)
         state.taken[r, :] = 0.0
-        state.numbers[r, OWED] = 0.0
+        state.numbers[r, DUE] = 0.0

@@ -45,12 +45,12 @@ from leanrank.solvers.sampling.pair_sampling import (
     new_state,
 )
 
-_BUFFERED = 64  # pairs that are drawn at a time
+_BUFFERED = 64  # pairs per draw
 
 
 @dataclass(frozen=True)
 class HiddenPairs:
-    """Pairs without labels, and the documents that they are of."""
+    """Unlabelled pairs and their documents."""
 
     rows: Rows
     index: PairIndex
@@ -66,7 +66,7 @@ class ViewedBlock(PairBlock):
 
 @dataclass(frozen=True)
 class Views:
-    """How the views are made and learn.
+    """The features and parameters of each view.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Views:
     mu : float
         Strength of the agreement.
     n_labeled, n_unlabeled : int
-        k and l: pairs of a step.
+        k and l: pairs per step.
     """
 
     member: FloatArray
@@ -90,7 +90,7 @@ class Views:
 
 @dataclass
 class ViewedState(PairState):
-    """All that a run knows; its weights are the mean over the views."""
+    """The state of a run; its weights are the mean over the views."""
 
     views: Views | None = None
     hidden_generator: npt.NDArray[np.uint64] = field(default_factory=lambda: new_state(0))
@@ -100,10 +100,9 @@ class ViewedState(PairState):
         return read_weights(self.weights_)
 
     def grow(self, n_features: int) -> None:
-        """Views are of features that are known when learning begins."""
+        """Reject new features: views are fixed when learning begins."""
         raise InputError(
-            f"views are made of the features that are there at first: {n_features} features need a "
-            "new fit"
+            f"views are fixed when learning begins: {n_features} features need a new fit"
         )
 
 
@@ -123,7 +122,7 @@ def make_viewed_block(X: Matrix, labels: Labels, *, over: str = "pairs") -> View
 def start_views(
     rule: PairRule, views: Views, n_features: int, seed: int, *, average: bool = False
 ) -> ViewedState:
-    """Begin a run at zero weights; labelled pairs are those that ``start_pairs`` would draw."""
+    """Start a run at zero weights; labelled pairs are those that ``start_pairs`` would draw."""
     return ViewedState(
         weights_=new_weights(n_features, n_vectors=len(views.member), average=average),
         generator=new_state(seed),
@@ -176,9 +175,9 @@ def descend_views(state: ViewedState, block: ViewedBlock, n_steps: int) -> float
 
 
 def random_views(n_features: int, n_views: int, seed: int) -> FloatArray:
-    """Deal the features to views at random: of every ``n_views`` in a row, each view gets one.
+    """Assign features to views at random: of every ``n_views`` in a row, each view gets one.
 
-    So views are equally large, and a feature that is added later changes no other's view.
+    Views are equally large, and a feature added later does not change the views of the others.
 
     >>> random_views(5, 2, seed=0).sum(axis=0).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]

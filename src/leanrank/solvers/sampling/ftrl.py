@@ -57,7 +57,7 @@ class FTRLRule:
 
 @dataclass
 class FTRLState:
-    """All that a run knows: stored and read again, it goes on with the same bits.
+    """The complete state of a run: stored and loaded, it continues with the same bits.
 
     Attributes
     ----------
@@ -96,14 +96,14 @@ class FTRLState:
 
     @property
     def n_features(self) -> int:
-        """How many features have been met."""
+        """Number of features."""
         return len(self.w)
 
     def grow(self, n_features: int) -> None:
-        """Make room for features that were not there before; they have had no gradient."""
+        """Add features, which have had no gradient."""
         if n_features < self.n_features:
             raise InputError(
-                f"the run has met {self.n_features} features already: it cannot go on with "
+                f"the run has {self.n_features} features already: it cannot continue with "
                 f"{n_features}"
             )
         more = np.zeros(n_features - self.n_features)
@@ -113,7 +113,7 @@ class FTRLState:
         """Return the weights after the steps taken so far."""
         w = self.w.copy()
         if not (self.rule.uniform or self.rule.per_step):
-            return w  # a step leaves no trace on features without a gradient
+            return w  # a step does not change features without a gradient
         v, s = self.v.copy(), self.s.copy()
         kernels.catch_up_all(v, s, w, self.steps, *self.rule.numbers())
         return w
@@ -129,7 +129,7 @@ class FTRLState:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> FTRLState:
-        """Read what :meth:`to_dict` gave."""
+        """Restore what :meth:`to_dict` returned."""
         return cls(**{**fields, "rule": FTRLRule(**fields["rule"])})
 
 
@@ -145,8 +145,8 @@ class QueryBatches:
         A loss, and its plan for these rows or, with ``pairs``, for that many drawn pairs.
     query_ptr : array of int64
     factor : array
-        What to multiply the gradient of each query by, so that it does not depend on which other
-        queries are in the block.
+        Factor of each query's gradient, so that it does not depend on the other queries in the
+        block.
     active : array of int64
         The queries that take part.
     offset : array, optional
@@ -171,7 +171,7 @@ class QueryBatches:
             u -= self.offset
         gradient = _gradient_of_pairs(self, 0) if self.pairs else _gradient(self)
         for q in self.active.tolist():
-            # drawn by the size of the query, which does not depend on the order of the queries
+            # with the size of the query as the step: independent of the order of the queries
             gradient(q, int(self.query_ptr[q + 1] - self.query_ptr[q]), u, g)
             g[self.query_ptr[q] : self.query_ptr[q + 1]] *= self.factor[q]
         return np.asarray(self.X.T @ g, dtype=np.float64)
@@ -221,7 +221,7 @@ def make_batches(
     loss : Loss
         Needs ``prepare`` and ``evaluate``.
     batch_pairs : int, optional
-        Draw so many pairs of each query, each a list of two; by default a batch is a whole query.
+        Pairs to draw of each query, each a list of two; by default a batch is a whole query.
     """
     if labels.normalize not in ("query", "none"):
         raise InputError(
@@ -313,7 +313,7 @@ class _DenseBatch:
 
 
 class _SparseBatch:
-    """Only the features of a query's documents take part, each brought up to date when met."""
+    """Only the features of a query's documents take part, each brought up to date when used."""
 
     def __init__(self, state: FTRLState, batches: QueryBatches) -> None:
         X = batches.X
@@ -352,7 +352,7 @@ def _gradient(batches: QueryBatches) -> Any:
 
 def _gradient_of_pairs(batches: QueryBatches, seed: int) -> Any:
     pairs, ptr = batches.pairs, batches.query_ptr.tolist()
-    assert pairs is not None  # asked for by the caller
+    assert pairs is not None  # checked by the caller
     evaluate, plan, n_pairs = batches.loss.evaluate, batches.plan, pairs.n_pairs
     drawn = np.zeros((n_pairs, 2), dtype=np.int64)
     pair_u, pair_g = np.zeros(2 * n_pairs), np.zeros(2 * n_pairs)

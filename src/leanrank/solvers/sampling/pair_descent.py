@@ -4,12 +4,12 @@ It minimises
 
     F(w) = E c·ℓ(z) + α [ l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖² ],   z = wᵀ(a − b) − (s_a − s_b),
 
-over pairs of a higher document a and a lower one b of the same query, drawn as their index says;
+over pairs of a higher document a and a lower one b of the same query, drawn from an index;
 c is the weight of the pair's levels, s an offset. A step costs the features of its pair.
 
-The ℓ1 part is a truncated gradient (Langford, Li & Zhang 2009): every θ steps a weight of at most
-a ceiling moves towards zero by what has been gathered, and stops there. It is put off until the
-weight is next looked at, which gives the same weights.
+The ℓ1 part is a truncated gradient (Langford, Li & Zhang 2009): every θ steps, weights of at most a
+ceiling are soft-thresholded by the accumulated strength. The threshold is applied when a weight is
+next used, which gives the same weights.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SAMPLED_FOR_SIZE = 1000
 
 
 class PairRule(NamedTuple):
-    """What a step does; kernels take it as it is.
+    """The parameters of a step, as kernels take them.
 
     Attributes
     ----------
@@ -68,8 +68,8 @@ class PairRule(NamedTuple):
     l2, l1 : float
         Strengths of the two penalties; α is their sum.
     passive_aggressive : bool
-        Instead of a gradient step, the smallest one that leaves the pair without hinge loss, but at
-        most ``largest``; no penalty.
+        Whether to take, instead of a gradient step, the smallest one that leaves the pair without
+        hinge loss, at most ``largest``; no penalty.
     largest : float
     project : bool
         Whether weights stay within radius 1/√l2, where the optimum of the hinge loss is.
@@ -93,10 +93,10 @@ class PairRule(NamedTuple):
 
 
 class PairWeights(NamedTuple):
-    """What a pair counts by its levels, its higher document and the offsets; empty if nothing."""
+    """Weights of pairs by level and by higher document, and offsets; empty if unused."""
 
     table: FloatArray
-    line: IntArray  # where in the table the line of a document's level begins
+    line: IntArray  # where the table row of a document's level begins
     level: IntArray  # the document's level among those of its query
     gain: FloatArray
     offset: FloatArray
@@ -116,7 +116,7 @@ class PairBlock:
 
 @dataclass
 class PairState:
-    """All that a run knows: with it, it goes on with the same bits."""
+    """The complete state of a run, which continues from it with the same bits."""
 
     weights_: ScaledWeights
     generator: npt.NDArray[np.uint64]
@@ -131,7 +131,7 @@ class PairState:
         return np.asarray(read_weights(self.weights_, self.rule.ceiling).mean(axis=0))
 
     def grow(self, n_features: int) -> None:
-        """Make room for features that were not there before."""
+        """Add features with zero weights."""
         self.weights_ = scaled.grow_weights(self.weights_, n_features)
 
 
@@ -160,13 +160,13 @@ def make_pair_block(
 
 
 def start_pairs(rule: PairRule, n_features: int, seed: int, *, average: bool = False) -> PairState:
-    """Begin a run at zero weights; the average of the weights is kept if there is no ℓ1 penalty."""
+    """Start a run at zero weights; the average of the weights is kept if there is no ℓ1 penalty."""
     weights = new_weights(n_features, average=average, truncate=rule.l1 > 0.0)
     return PairState(weights, new_state(seed), rule, seed)
 
 
 def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
-    """Take so many steps; return the mean loss of the pairs, each before its step."""
+    """Take ``n_steps`` steps; return the mean loss of the pairs, each before its step."""
     buffers, total = make_buffers(block.width), 0.0
     for some in step_counts(n_steps, len(buffers.pairs), block.width):
         total += _descend(
@@ -188,7 +188,7 @@ def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
 
 
 def step_counts(n_steps: int, at_once: int, cost: int, most: int = 1 << 24) -> Iterator[int]:
-    """Split steps over kernel calls of a fraction of a second, so that Ctrl-C is answered.
+    """Split steps over kernel calls of a fraction of a second, so that Ctrl-C works.
 
     A call takes a multiple of ``at_once`` steps, of ``cost`` products each, ``most`` in all.
 
@@ -211,9 +211,9 @@ def check_finite_loss(total: float, steps: int, eta0: float) -> None:
 def largest_pair(
     block_rows: Rows, index: PairIndex, width: int, member: FloatArray | None = None
 ) -> float:
-    """Return the largest squared norm among a thousand pairs, to choose the size of steps by.
+    """Return the largest squared norm among a thousand pairs, which sets the size of steps.
 
-    ``member`` picks the features of a view: 1 for those that belong to it, else 0.
+    ``member`` is 1 for the features of a view, else 0.
     """
     chosen = np.empty(0) if member is None else member
     generator, largest = new_state(0, stream=7), 0.0
@@ -224,7 +224,7 @@ def largest_pair(
 
 
 def schedule_code(name: str) -> int:
-    """Return the number by which kernels know a schedule.
+    """Return the code of a schedule for kernels.
 
     >>> schedule_code("pegasos")
     1
@@ -294,7 +294,7 @@ def learning_rate(schedule, eta0, power, alpha, t):  # type: ignore[no-untyped-d
 
 @kernel
 def pair_weight(weights, a, b):  # type: ignore[no-untyped-def]
-    """Return what a pair counts."""
+    """Return the weight of a pair."""
     c = 1.0
     if len(weights.table) > 0:
         c = weights.table[weights.line[a] + weights.level[b]]
@@ -365,13 +365,13 @@ def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ign
                 add(is_dense, late, features, values, at, n, factor * numbers[scaled.COUNTED])
         if rule.project:
             size = rule.l2 * numbers[scaled.NORM] * numbers[scaled.SCALE] ** 2
-            if truncate and size > 1.0:  # the weights may be smaller by what they owe
+            if truncate and size > 1.0:  # apply the threshold that is due first
                 scaled.settle(state, 0, rule.ceiling)
                 size = rule.l2 * numbers[scaled.NORM] * numbers[scaled.SCALE] ** 2
             if size > 1.0:
                 scaled.shrink(state, 0, 1.0 / math.sqrt(size), rule.ceiling)
         if truncate and t % rule.every == 0:
-            numbers[scaled.OWED] += numbers[scaled.PENDING] / numbers[scaled.SCALE]
+            numbers[scaled.DUE] += numbers[scaled.PENDING] / numbers[scaled.SCALE]
             numbers[scaled.PENDING] = 0.0
         if average:
             if (t & (t - 1)) == 0:

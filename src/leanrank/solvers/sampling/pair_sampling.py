@@ -1,12 +1,11 @@
-"""Drawing pairs of documents of one query and different levels, without ever listing them.
+"""Drawing pairs of documents of one query and different levels, without listing them.
 
 The documents are sorted by query and level; the documents *below* one are then a range of places.
 A *cell* is the documents of one level of one query that have others below. A pair is a cell, drawn
 by its number of pairs through a guide table, a document of the cell, and a document below: three
 uniform numbers, in expected constant time whatever the number of documents.
 
-Numbers come from a counter-based generator of our own (SplitMix64), so that the same seed gives the
-same pairs on any machine.
+Numbers come from SplitMix64, so that the same seed gives the same pairs on any machine.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ PAIRINGS = ("pairs", "queries")
 
 
 class PairIndex(NamedTuple):
-    """What pairs are drawn from; kernels take it as it is.
+    """The index that pairs are drawn from, as kernels take it.
 
     Attributes
     ----------
@@ -38,7 +37,7 @@ class PairIndex(NamedTuple):
     cumulative : array
         Running sum of the cells' probabilities.
     guide : array of int64
-        For each of equal parts of the unit interval, the cell at which it begins.
+        The first cell of each of equal parts of the unit interval.
     mass : array
         Running sum of the documents' weights over places, starting at 0; empty if all weigh 1.
     """
@@ -72,12 +71,12 @@ def index_pairs(
     over : {"pairs", "queries"}
         Every pair is equally likely; or every query is, and then its pairs are.
     sample_weight : array, optional
-        2 means the document twice: a pair counts as often as both weights say.
+        2 means the document twice: the weight of a pair is the product of both.
     query_weight : array, optional
         Multiplies the chance of a query's pairs.
     keys : array, optional
-        One number per document, as :func:`document_keys` gives: the draws then depend on which
-        documents there are, and not on the order of the rows.
+        One number per document, from :func:`document_keys`: the draws then do not depend on the
+        order of the rows.
 
     Examples
     --------
@@ -151,10 +150,10 @@ def index_all_pairs(
 
 
 def document_keys(X: Matrix) -> FloatArray:
-    """Return a number for each document that depends on its features alone: a fixed projection.
+    """Return one number per document, a fixed projection of its features.
 
     A dense and a sparse X of the same values get the same numbers; a feature that is constant
-    within a query moves the numbers of that query's documents alike.
+    within a query shifts all numbers of that query alike.
 
     >>> document_keys(np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).round(3).tolist()
     [-0.518, 0.17, -0.518]
@@ -187,11 +186,11 @@ def draw_pairs(index: PairIndex, n_pairs: int, seed: int) -> tuple[IntArray, Int
 def _places(
     labels: FloatArray, queries: IntArray, weight: FloatArray, keys: FloatArray | None
 ) -> IntArray:
-    """Sort documents by query and level; with keys, the order given does not matter."""
+    """Sort documents by query and level; with keys, whatever the order given."""
     if keys is None:
         return np.lexsort((labels, queries))
     order = np.lexsort((keys, labels, queries))
-    # Queries go by how far their documents' keys are spread, which a constant does not change.
+    # Queries are sorted by the spread of their keys, which a constant does not change.
     n_queries = int(queries.max(initial=-1)) + 1
     by_query, w, k = queries[order], weight[order], keys[order]
     total = np.bincount(by_query, w, n_queries)
@@ -254,10 +253,9 @@ def fill_uniform(state, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_pairs(index, state, out, n_pairs):  # type: ignore[no-untyped-def]
-    """Draw pairs into the first lines of ``out``: a higher row and a lower one each.
+    """Draw pairs into the first rows of ``out``: the higher row, then the lower.
 
-    Much faster than one by one: the arrays are taken out of the index once, and the draws do not
-    wait for each other's memory.
+    Faster than one by one: arrays are taken out of the index once, and memory reads overlap.
     """
     rows, mass = index.rows, index.mass
     first, last, bottom = index.first, index.last, index.bottom
@@ -281,7 +279,7 @@ def _draw(rows, first, last, bottom, cumulative, guide, mass, state):  # type: i
 
 @kernel
 def draw_place(mass, begin, end, u):  # type: ignore[no-untyped-def]
-    """Draw a place of begin:end, by weight if there are weights."""
+    """Draw a place in begin:end, by weight if there are weights."""
     if len(mass) == 0:
         return begin + int(u * (end - begin))
     target = mass[begin] + u * (mass[end] - mass[begin])

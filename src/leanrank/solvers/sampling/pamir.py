@@ -34,7 +34,7 @@ from leanrank.solvers.sampling.pair_sampling import next_uniform
 
 
 class Triplets(NamedTuple):
-    """What triplets are drawn from; kernels take it as it is.
+    """The index that triplets are drawn from, as kernels take it.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Triplets(NamedTuple):
 
 
 class RetrievalBlock(NamedTuple):
-    """Queries, pictures and which belong together, prepared for steps."""
+    """Queries, pictures and relevance, prepared for steps."""
 
     triplets: Triplets
     pictures: Rows
@@ -97,7 +97,7 @@ def take_steps(
     n_steps: int,
     generator: npt.NDArray[np.uint64],
 ) -> tuple[float, int]:
-    """Take so many steps on W; return the mean loss, each before its step, and how many moved W."""
+    """Take steps on W; return the mean loss before each step, and how many steps changed W."""
     buffers = make_buffers(block.width)
     queries = np.zeros(len(buffers.pairs), dtype=np.int64)
     total, moved = 0.0, 0
@@ -152,7 +152,7 @@ def fill_triplets(triplets, n_pictures, generator, queries, pairs, n):  # type: 
         queries[at] = q
         pairs[at, 0] = relevant[int(next_uniform(generator) * len(relevant))]
         place = int(next_uniform(generator) * (n_pictures - len(relevant)))
-        # the place among the others, and so far as many relevant ones before it as it has passed
+        # shift the place among the others by the relevant pictures before it
         low, high = 0, len(relevant)
         while low < high:
             middle = (low + high) // 2
