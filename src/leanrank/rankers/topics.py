@@ -39,8 +39,8 @@ class TopicRanker(BaseEstimator):
     Parameters
     ----------
     ranker : linear ranker
-        What to fit. If it has an alpha, validation data choose it, or else its own is used; other
-        rankers get the validation data in ``fit`` if they take any, to stop early.
+        What to fit. If it has a path, validation data choose its alpha; other rankers use them to
+        stop early if they can.
     n_alphas : int, default=20
         With validation data: how many alphas to try, from the smallest that leaves the model empty
         down to ``alpha_min_ratio`` times it.
@@ -50,8 +50,8 @@ class TopicRanker(BaseEstimator):
     per_topic : bool, default=True
         Whether each topic gets its own alpha, or all the one that is best on average.
     measure : str, default="map"
-        What validation data choose by: its highest value, or its lowest if it is an error. Models
-        without features are not chosen; a topic on which it is not defined goes with the others.
+        Measure on validation data that chooses alpha. Models without features are not chosen; a
+        topic on which it is not defined gets the alpha that is best for the others.
     n_jobs : int, optional
         Threads: over topics, or within the topic when there is only one.
 
@@ -258,7 +258,7 @@ class TopicRanker(BaseEstimator):
         return fits
 
     def _chosen(self, paths: list[list[_Fit]], tol: float) -> list[_Fit]:
-        """Choose by quality on validation data; a topic without any there goes with the others."""
+        """Choose by quality on validation data; a topic without any gets the best of the others."""
         short = sum(not fit.converged for path in paths for fit in path)
         if short:
             warn(
@@ -274,7 +274,7 @@ class TopicRanker(BaseEstimator):
                 "validation documents on which the measure is defined"
             )
         worst = np.min(quality, axis=1, initial=np.inf, where=np.isfinite(quality))
-        filled = np.where(np.isfinite(quality), quality, worst[:, None])  # empty models earn least
+        filled = np.where(np.isfinite(quality), quality, worst[:, None])  # empty models count least
         shared = int(np.argmax(filled[known].mean(axis=0)))
         best = np.full(len(paths), shared)
         if self.per_topic:
@@ -351,7 +351,7 @@ def _as_row(w: FloatArray) -> Any:
 def _label_columns(Y: Any, n_rows: int) -> Matrix:
     """Check a label matrix; sparse becomes CSC."""
     if hasattr(Y, "tocsc"):
-        labels = Y.tocsc(copy=True)  # made canonical, which must not show outside
+        labels = Y.tocsc(copy=True)  # a copy, as it is made canonical
         labels.sum_duplicates()
     else:
         labels = np.asarray(Y)

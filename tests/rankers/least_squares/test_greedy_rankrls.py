@@ -126,7 +126,7 @@ def test_costs_and_budget(data):
     assert GreedyRankRLS(1, alpha=0.01, costs=costs).fit(data).selected_[0] != free
     bought = GreedyRankRLS(alpha=0.01, costs=costs, budget=4).fit(data)
     assert len(bought.subsets_) == 4
-    with pytest.raises(InputError, match="buys no feature"):
+    with pytest.raises(InputError, match="below the cost of every feature"):
         GreedyRankRLS(costs=costs, budget=0.5).fit(data)
 
 

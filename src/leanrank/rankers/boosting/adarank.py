@@ -1,4 +1,4 @@
-"""AdaRank: a sum of single features, boosted by the measure that is to be high."""
+"""AdaRank: a sum of single features, boosted by a ranking measure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leanrank.solvers.boosting.single_features import SingleFeatures
 
 
 class AdaRank(BoostedRanker, BaseLinearRanker):
-    """AdaRank (Xu & Li 2007): boosting that looks at nothing but a measure of each query's ranking.
+    """AdaRank (Xu & Li 2007): boosting by a measure of each query's ranking.
 
     A weak ranker is one feature used as the score. Each round takes the one with the best measure
     over the queries, weighted towards those that the rounds before rank badly. The sum is a linear
@@ -28,22 +28,20 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
     ----------
     n_rounds : int, default=200
     measure : str, default="map"
-        What to make high: "map", "ndcg@5", "mrr" or any other measure within [−1, 1].
+        Measure to maximise: "map", "ndcg@5", "mrr" or any other measure within [−1, 1].
     convention : str, default="standard"
-        How it is computed. In "standard" documents with equal scores, which a single feature has
-        many of, count as in all their orders on average; the LETOR conventions credit a weak ranker
-        with the order of the file.
+        How it is computed. A single feature gives many documents equal scores: "standard" averages
+        over their orders; the LETOR conventions take the order of the file.
     signs : array-like, dict by feature or int, default=1
         One of −1, 0, 1 per feature, or one for all: 1 uses features as they are, as published; −1
-        turned over; 0 both.
+        negated; 0 both.
     repeats : {"progress", "always", "never"}, default="progress"
-        When a feature may be taken again. The weights of the queries move little, so that the
-        feature which is best on average tends to come again and again and to change nothing.
-        "progress": a feature that did not raise the measure above its best so far is set aside
-        until another one does; when all are, the run ends. "always": as published. "never": each
-        feature is taken once.
+        When a feature may be chosen again. The weights of the queries change little, so that the
+        feature which is best on average tends to be chosen repeatedly without effect. "progress":
+        a feature that did not raise the best measure so far is set aside until another one does;
+        when all are, the run ends. "always": as published. "never": each feature is chosen once.
     patience : int, optional
-        Rounds without a better one after which to stop; by default all rounds are run.
+        Rounds without improvement after which to stop; by default all rounds are run.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
@@ -101,7 +99,7 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
         for name in ("gain_weight", "offset"):
             if getattr(labels, name) is not None:
                 raise InputError(
-                    f"AdaRank sees whole rankings, so {name} has no meaning there: leave it out"
+                    f"AdaRank measures whole rankings, so {name} has no effect: leave it out"
                 )
         signs = self._by_feature("signs", data.n_features, 1.0)
         weak = SingleFeatures(data, self.measure, self.convention, signs, self.n_jobs)

@@ -1,4 +1,4 @@
-"""What boosted rankers share: rounds, and stopping by what is measured on held-out queries."""
+"""The base of boosted rankers: rounds, and early stopping on held-out queries."""
 
 from __future__ import annotations
 

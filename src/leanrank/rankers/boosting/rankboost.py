@@ -41,24 +41,24 @@ class RankBoost(BoostedRanker):
     """RankBoost (Freund, Iyer, Schapire & Singer 2003) with weak rankers "feature above threshold".
 
     Each round takes, of all features and thresholds, the weak ranker that agrees best with the
-    pairs that the rounds before left in the wrong order, and lowers the pairwise exponential loss.
-    Features may be missing (NaN): every weak ranker says where such documents go.
+    pairs still in the wrong order, and lowers the pairwise exponential loss. Features may be
+    missing (NaN): every weak ranker decides on which side such documents are.
 
     Parameters
     ----------
     n_rounds : int, default=300
     n_thresholds : int, optional
-        The most thresholds a feature may have, near equally spaced quantiles; by default there is
-        one between any two values of the training data.
+        Most thresholds per feature, near equally spaced quantiles; by default one between any two
+        values of the training data.
     importance : None, "ndcg" or array of shape (levels, levels), default=None
-        What a pair weighs by its levels, lowest first, row the winner's; "ndcg": by how much
+        Weight of a pair by its levels, lowest first, the winner's in rows; "ndcg": by how much
         swapping the levels changes NDCG.
     normalize : {"query", "term", "none"}, default="query"
         "query": every query weighs the same; "term" and "none": every pair does, as published.
     measure, convention : str, default="ndcg@10", "standard"
-        What tells the best round on validation data.
+        Measure that selects the best round on validation data.
     patience : int, optional
-        Rounds without a better one after which to stop; by default all rounds are run.
+        Rounds without improvement after which to stop; needs validation data.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
@@ -68,7 +68,7 @@ class RankBoost(BoostedRanker):
     Attributes
     ----------
     weak_rankers_ : list of WeakRanker
-        In the order in which they were taken; the same feature and threshold may come again.
+        In the order of the rounds; a feature and threshold may occur again.
     feature_importances_ : array of shape (n_features,)
         The magnitudes of the values of each feature's weak rankers, added up.
     objective_ : float

@@ -37,7 +37,7 @@ from leanrank.solvers.least_squares.greedy_search import (
 )
 
 MOST_FEATURES = 50
-"""Features up to which "auto" looks, unless told otherwise."""
+"""Default of ``max_features`` without a budget."""
 
 
 class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
@@ -50,17 +50,17 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     Parameters
     ----------
     n_features_to_select : int or "auto", default="auto"
-        How many features. "auto" looks at up to ``max_features`` and keeps as many as
-        ``select_by`` and ``rule`` say.
+        Number of features. "auto" selects up to ``max_features`` and keeps the number chosen by
+        ``select_by`` and ``rule``.
     alpha : float, default=1e-3
         Strength of the ℓ2² penalty, above 0. With ``normalize="none"`` it is the paper's λ.
     criterion : {"lqo", "training"}, default="lqo"
-        What features are chosen by: the leave-query-out squared error, or that of training with
-        its penalty. With a single query the latter is used, as nothing is left without it.
+        Criterion of the choice: the leave-query-out squared error, or the training error with its
+        penalty. With a single query, "training" is used.
     normalize : {"query", "term", "none"}, default="query"
         As for RankRLS.
     max_features : int, optional
-        How far "auto" looks; by default up to 50.
+        Limit of "auto"; by default 50, or what ``budget`` allows.
     select_by : str, default="criterion"
         For "auto": "criterion", or a measure such as "map" or "ndcg@10" of the leave-query-out
         scores of each size.
@@ -70,19 +70,19 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         Of the measure.
     memory : {"standard", "low"}, default="standard"
         "standard" holds two residuals of each feature: O(kmn) time, O(mn) memory for k of n
-        features and m documents. "low" computes them anew: O(k²mn) time, O(km + nnz) memory.
+        features and m documents. "low" recomputes them: O(k²mn) time, O(km + nnz) memory.
     fitting : {"pre", "back"}, default="pre"
         "pre" measures a candidate together with the refitted weights of the others. "back", made
         for sparse data, measures it with the others frozen at what the remaining queries gave them,
         from the candidate's own non-zeros: O(k²·m̄·n) time with m̄ non-zeros per feature, memory as
         "low". The chosen weights are refitted after each choice.
     candidates : int, optional
-        Look at as many features per step, drawn at random; with "low" or "back" the time falls
-        accordingly.
+        Number of features to try per step, drawn at random; with "low" or "back" it shortens the
+        time.
     costs : array-like or dict by feature, optional
-        What each feature costs: choose by gain per cost.
+        Cost of each feature; features are chosen by gain per cost.
     budget : float, optional
-        What the features may cost together; with "auto" they are added while they are affordable.
+        Largest total cost; with "auto", features are added while they are affordable.
     random_state : int, RandomState or None, default=0
         For ``candidates``.
     n_jobs : int, optional
@@ -95,21 +95,21 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         The features, from 0, in order of choice.
     coef_ : array of shape (n_features,)
     n_features_to_select_ : int
-        How many were kept.
+        Number of features kept.
     subsets_ : list of array
-        The features of each size looked at; each contains the one before.
+        The features of each size; each contains the one before.
     coef_path_ : array of shape (sizes, n_features)
         The weights of each size: ``coef_path_[k - 1]`` has k features.
     criterion_path_ : array
         The leave-query-out squared error of each size.
     select_path_ : array of shape (sizes, queries)
-        What ``select_by`` gave on each left-out query, higher is better; NaN where undefined.
+        ``select_by`` on each left-out query, higher is better; NaN where undefined.
 
     Notes
     -----
     The leave-query-out error of a size is exact for its subset of features, but the subset was
-    chosen with all queries at hand: as an estimate of the error on new queries it is optimistic.
-    Validation data has no such bias: see :meth:`choose_size`.
+    chosen with all queries: as an estimate of the error on new queries it is optimistic.
+    Validation data has no such bias: see :meth:`measure_path`.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         )
         if not subsets:
             raise InputError(
-                f"budget={self.budget} buys no feature: the cheapest costs "
+                f"budget={self.budget} is below the cost of every feature: the cheapest costs "
                 f"{0.0 if choice.costs is None else choice.costs.min():g}"
             )
         self._weights = nested_weights(centred, subsets[-1].features, alpha)
@@ -244,8 +244,8 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     def leave_query_out(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> FloatArray:
         """Score the training documents by the models of the other queries, for every size.
 
-        Takes what ``fit`` took; returns (sizes, documents). The features are those that were chosen
-        with all queries at hand.
+        Takes what ``fit`` took; returns (sizes, documents). The features are those chosen with
+        all queries.
         """
         from leanrank.rankers.least_squares.rankrls import RankRLS
 
@@ -259,7 +259,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         return np.vstack(parts)
 
     def _on_left_out(self, residual: FloatArray, centred: Centred, data: RankingData) -> FloatArray:
-        """Judge a leave-query-out residual, query by query, higher is better."""
+        """Measure a leave-query-out residual on each query; higher is better."""
         if self.select_by == "criterion":
             return -squared_by_query(residual, centred)
         fitted = centred.target - residual
@@ -277,7 +277,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         if self.fitting == "back":
             refuse_idle(self, ("memory",), "fitting='back'")
         if self.budget is not None and self.costs is None:
-            raise InputError("budget needs costs: give what each feature costs")
+            raise InputError("budget needs costs: give the cost of each feature")
 
     def _count_steps(self, n_features: int) -> int:
         wanted = self.n_features_to_select

@@ -1,4 +1,4 @@
-"""Choosing among models by what they do on queries left out of training."""
+"""Exact leave-query-out, and the choice of a model by it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LeaveQueryOut(BaseRanker):
 def measure_scores(
     scores: FloatArray, centred: Centred, data: RankingData, measure: str, convention: str
 ) -> FloatArray:
-    """Measure the left-out scores of several models, query by query.
+    """Measure the left-out scores of several models on each query.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def measure_scores(
         weights that are not whole count as 1.
     data : RankingData
     measure : str
-        A measure, or "loss" for the squared loss with its sign turned: higher is better.
+        A measure, or "loss" for the negated squared loss: higher is better.
     convention : str
 
     Returns
@@ -109,7 +109,7 @@ def measure_scores(
 
 
 def warn_of_single_query(centred: Centred, what: str) -> None:
-    """Warn that leave-query-out has nothing to go by."""
+    """Warn that leave-query-out cannot choose."""
     if centred.only_query >= 0:
         warn(
             "only one query has labels that differ, and without it there is no model, so "
@@ -134,7 +134,7 @@ def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
     (1, 1)
     """
     check_rule(rule)
-    turned = measure in ("loss", "criterion")  # errors with their sign turned
+    turned = measure in ("loss", "criterion")  # negated errors
     worth = values * (1.0 if turned else better_sign(measure))
     means = np.array([mean_of(row) for row in worth])
     if np.isnan(means).all():

@@ -51,7 +51,7 @@ class KernelRankRLS(LeaveQueryOut):
     Attributes
     ----------
     dual_coef_ : array
-        One coefficient per training document, those of queries in which nothing differs are 0.
+        One coefficient per training document; 0 in queries whose labels do not differ.
     X_fit_ : array or CSR array
         The training documents, grouped by query as ``dual_coef_`` is.
 
@@ -152,7 +152,7 @@ class KernelRankRLS(LeaveQueryOut):
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
-        """Refuse: a model file holds weights of features."""
+        """Raise an error: a model file holds weights of features."""
         raise ModelError(
             "a kernel model is not linear and cannot be saved as a model file: use RankRLS, or "
             "pickle it"

@@ -55,7 +55,7 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.5)
     True
 
-    How would each query have been ranked, had it not been among the training queries?
+    Score each query by the model of the other queries:
 
     >>> scores = ranker.leave_query_out(data.X, data.y, qid=data.qid, alphas=[0.001, 0.1])
     >>> scores.shape == (2, len(data))

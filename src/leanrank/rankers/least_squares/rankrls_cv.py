@@ -49,7 +49,7 @@ class RankRLSCV(BaseLinearRanker):
     ----------
     coef_ : array of shape (n_features,)
     alpha_ : float
-        What was chosen; among equals the largest.
+        The chosen strength; among equals the largest.
     alphas_ : array
         Ascending.
     measures_ : array of shape (n_alphas,)
@@ -84,7 +84,7 @@ class RankRLSCV(BaseLinearRanker):
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
         grid = check_alphas(self.alphas)
         if grid[0] <= 0:
-            raise InputError("alphas must be positive: without a penalty a left-out query is open")
+            raise InputError("alphas must be positive: alpha=0 has no unique left-out model")
         centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
         warn_of_single_query(centred, "the largest alpha is taken")
         spectrum = factorise(centred)

@@ -1,4 +1,4 @@
-"""A feature as codes: how many thresholds are below each value, in one or two bytes.
+"""A feature as codes: the number of thresholds below each value, in one or two bytes.
 
 The sums of a direction over the documents above each threshold are a histogram over the codes and
 its running sum from the top: one sequential read, and no sorting after the first time.
@@ -18,7 +18,7 @@ TIED = 1e-12
 """Agreements closer than this are equal: the first one found is taken, whatever the rounding."""
 
 LANES, FEW_CODES = 4, 4_096
-"""Histograms that are filled side by side, and codes up to which they stay in a near cache."""
+"""Histograms filled side by side, and the most codes for which they fit a near cache."""
 
 
 class Found(NamedTuple):
@@ -28,12 +28,12 @@ class Found(NamedTuple):
     ----------
     agreement : float
     place : int
-        Which threshold, as the column knows them.
+        The threshold, as numbered by the column.
     missing : int
     bound : float
         No cut of the column has a larger magnitude.
     memo : object
-        What the column needs to look closer.
+        What ``refine`` of the column needs.
     """
 
     agreement: float
@@ -50,13 +50,13 @@ class CodedColumn:
     Attributes
     ----------
     thresholds : array
-        Ascending. A feature with missing values has −inf among them: any value there is.
+        Ascending. A feature with missing values has −inf among them, below every value.
     codes : array of uint8, uint16 or uint32
-        How many thresholds are below the value; one more than there are for a missing value.
+        Number of thresholds below the value; for a missing value, one more than there are.
     rows : array of int or None
-        The rows that are stored; None is all of them.
+        The stored rows; None is all.
     zero_code : int
-        The code of the rows that are not.
+        The code of the rows that are not stored.
     """
 
     thresholds: FloatArray
@@ -78,7 +78,7 @@ class CodedColumn:
 
     @property
     def n_bytes(self) -> int:
-        """What it takes in memory."""
+        """Size in bytes."""
         return sum(a.nbytes for a in (self.thresholds, self.codes, self.rows) if a is not None)
 
     def search(self, direction: FloatArray, total: float) -> Found | None:
@@ -96,7 +96,7 @@ class CodedColumn:
         return Found(agreement, place, missing, abs(agreement))
 
     def refine(self, direction: FloatArray, found: Found, floor: float) -> Found:
-        """Look closer: there is nothing more to see."""
+        """Return the cut: the search was exact."""
         del direction, floor
         return found
 
@@ -152,7 +152,7 @@ def between(low: FloatArray, high: FloatArray) -> FloatArray:
     >>> between(np.array([1.0, 2.0]), np.array([2.0, 5.0])).tolist()
     [1.5, 3.5]
     """
-    middle = 0.5 * low + 0.5 * high  # halves first: the sum may be too large for a number
+    middle = 0.5 * low + 0.5 * high  # halves first: the sum may overflow
     return np.where((middle >= low) & (middle < high), middle, low)
 
 
@@ -165,7 +165,7 @@ def _nearest(places: FloatArray, targets: FloatArray) -> IntArray:
 
 @kernel
 def _add_up(codes, direction, n_codes, lanes):  # type: ignore[no-untyped-def]
-    """Sum by code; with lanes, neighbours of the same code need not wait for each other."""
+    """Sum by code; lanes hide the latency of additions to the same code."""
     sums = np.zeros((lanes, n_codes))
     whole = 0
     if lanes == 4:
@@ -195,7 +195,7 @@ def _add_up_rows(codes, rows, direction, sums):  # type: ignore[no-untyped-def]
 
 @kernel
 def _best_threshold(sums, tied):  # type: ignore[no-untyped-def]
-    """Run through the thresholds from the highest down; the last sum is that of missing values."""
+    """Search the thresholds from the highest down; the last sum is that of missing values."""
     n = len(sums) - 2
     absent = sums[n + 1]
     above = 0.0

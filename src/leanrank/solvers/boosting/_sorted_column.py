@@ -1,9 +1,9 @@
-"""A feature of very many values: coarse codes say where to look, the sorted rows are looked at.
+"""A feature with very many values: coarse codes narrow the search, sorted rows complete it.
 
 A histogram over as many codes as there are values would not fit a near cache. So the sorted rows
 are cut into some thousand *bins*, and the histogram over them gives the sum at every edge of a bin
 and, from the sum of magnitudes within, how far the sums inside can rise above those at its edges.
-Only bins that can hold the best cut are then looked at row by row: the result is exact.
+Only bins that can hold the best cut are then searched row by row: the result is exact.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class SortedColumn:
     Attributes
     ----------
     values : array
-        One per document; the caller's own.
+        One per document; not copied.
     codes : array of uint16
-        The bin of each document; one more than there are for a missing value.
+        The bin of each document; for a missing value, the number of bins.
     order : array of int32
         The documents that count by ascending value; −1 − row for one whose value is above that of
         the one before.
@@ -47,7 +47,7 @@ class SortedColumn:
     ) -> SortedColumn:
         """Sort values; those that do not count make no cut. NaN is a missing value.
 
-        ``kept`` are the same values, to keep: a view of the caller's matrix.
+        ``kept`` is a view of the same values in the caller's matrix.
         """
         rows = np.flatnonzero(counted)
         rows = rows[np.argsort(values[rows])]
@@ -69,7 +69,7 @@ class SortedColumn:
 
     @property
     def n_bytes(self) -> int:
-        """What it takes in memory, beside the caller's values."""
+        """Size in bytes, without the caller's values."""
         return self.codes.nbytes + self.order.nbytes + self.bin_ptr.nbytes
 
     def search(self, direction: FloatArray, total: float) -> Found | None:
@@ -84,7 +84,7 @@ class SortedColumn:
         return Found(agreement, place, missing, max(abs(agreement), bounds.max()), memo)
 
     def refine(self, direction: FloatArray, found: Found, floor: float) -> Found:
-        """Look at the rows of the bins that may hold a cut above ``floor``."""
+        """Search the rows of the bins that may hold a cut above ``floor``."""
         sums, bounds = found.memo
         agreement, place, missing = _best_inside(
             self.order,
@@ -119,7 +119,7 @@ def _add_up(codes, direction, sums):  # type: ignore[no-untyped-def]
 
 @kernel
 def _best_edge(sums, some_missing, bounds, tied):  # type: ignore[no-untyped-def]
-    """Run through the bins from the highest down; the last sums are those of missing values."""
+    """Search the bins from the highest down; the last sums are those of missing values."""
     n = len(sums) - 1
     absent = sums[n, 0]
     above = 0.0

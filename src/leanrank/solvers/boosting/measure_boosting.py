@@ -1,4 +1,4 @@
-"""Boosting of single features by a measure of whole rankings, query by query."""
+"""Boosting of single features by a measure of each query's ranking."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def boost_measure(
     table : array of shape (weak rankers, queries)
         The measure of each weak ranker on each query, within [−1, 1].
     combined : callable
-        Called with a weak ranker and its weight; adds it to the combined ranker and gives the
-        measure of that on each query.
+        Called with a weak ranker and its weight; adds it to the combined ranker and returns the
+        measure of the sum on each query.
     query_weight : array
     n_rounds : int
     repeats : {"progress", "always", "never"}
-        When a weak ranker may come again. P moves little, so that one which is best for all
-        queries alike comes again and again, and may change nothing. "progress": one that did not
-        raise the mean measure above its best is set aside until another does. "always": as
-        published. "never": each comes once.
+        When a weak ranker may be chosen again. P changes little, so that one which is best on
+        average tends to be chosen repeatedly without effect. "progress": one that did not raise the
+        best mean measure is set aside until another does. "always": as published. "never": each is
+        chosen once at most.
     """
     check_choice("repeats", repeats, REPEATS)
     share = query_weight / query_weight.sum()
@@ -91,10 +91,7 @@ def boost_measure(
 
 
 def _best(quality: FloatArray, aside: BoolArray) -> tuple[int, float]:
-    """Find the first weak ranker that none of those not set aside exceeds; −1 if there is none.
-
-    One that does no better than reversing the order, 0 at most, is not taken.
-    """
+    """Return the best weak ranker not set aside, the first among equals; −1 if none is above 0."""
     usable = np.flatnonzero(~aside & (quality > 0.0))
     if len(usable) == 0:
         return -1, 0.0

@@ -13,13 +13,13 @@ from leanrank.losses.base import Plan
 from leanrank.solvers.boosting.threshold_columns import Cut, ThresholdColumns
 
 LEAST_AGREEMENT = 1e-10
-"""Below this no weak ranker is better than chance: what is left is rounding."""
+"""Smaller agreements are rounding: no weak ranker is better than chance."""
 
 MOST_AGREEMENT = 1.0 - 1e-9
 """An agreement of 1 would ask for an infinite weight; this one gives about 10.7."""
 
 LEAST_LOSS = 1e-200
-"""Of the loss at the start: pairs are then in order by a margin that numbers barely hold."""
+"""Share of the loss at the start below which margins approach the limits of double precision."""
 
 
 class Round(NamedTuple):

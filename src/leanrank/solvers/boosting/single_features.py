@@ -1,4 +1,4 @@
-"""Single features as weak rankers: what a measure makes of each, query by query."""
+"""Single features as weak rankers, and the measure of each on every query."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class SingleFeatures:
     measure, convention : str
         The measure lies within [−1, 1] and is higher for better rankings.
     signs : array-like or int
-        One of −1, 0, 1 per feature, or one for all: as it is, turned over, or both.
+        One of −1, 0, 1 per feature, or one for all: negated, both, or as it is.
     n_jobs : int or None
 
     Attributes
     ----------
     features, signs : array
-        The feature of each weak ranker and whether it is turned over.
+        The feature of each weak ranker and its sign.
     table : array of shape (weak rankers, queries)
         The measure of each on each query.
     query_weight : array
@@ -67,7 +67,7 @@ class SingleFeatures:
         self.query_weight: FloatArray = weight[self._defined]
 
     def add(self, weak: int, value: float) -> FloatArray:
-        """Add a weak ranker with a weight to the sum, and measure that on each query."""
+        """Add a weak ranker with a weight to the sum; return the measure on each query."""
         self._scores += value * self._column(weak)
         return self._measured(self._scores)[self._defined]
 
@@ -99,7 +99,7 @@ def _check_measure(name: str) -> None:
 
 
 def _weak_rankers(signs: Any, n_features: int) -> tuple[IntArray, FloatArray]:
-    """List the features to use and the sign of each; a feature of sign 0 is there twice."""
+    """List the features to use and the sign of each; a feature of sign 0 is listed twice."""
     given = np.asarray(signs)
     if given.ndim > 1 or (given.ndim == 1 and len(given) != n_features):
         raise InputError(
@@ -116,7 +116,7 @@ def _weak_rankers(signs: Any, n_features: int) -> tuple[IntArray, FloatArray]:
 
 
 def _informative(data: RankingData) -> tuple[RankingData, FloatArray]:
-    """Return the queries that can teach something, and their weights."""
+    """Return the informative queries and their weights."""
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
     queries = np.flatnonzero(data.informative & (weight > 0))
     if len(queries) == 0:
@@ -125,14 +125,14 @@ def _informative(data: RankingData) -> tuple[RankingData, FloatArray]:
 
 
 def _repeated(data: RankingData) -> RankingData:
-    """Write out what sample_weight says: a document of weight 2 is in the list twice."""
+    """Repeat documents by sample_weight: one of weight 2 is in the list twice."""
     if data.sample_weight is None:
         return data
     counts = data.sample_weight.astype(np.int64)
     if not np.array_equal(counts, data.sample_weight):
         raise InputError(
-            "a measure is of a list of documents, in which each is there a whole number of times: "
-            "give whole sample_weight, or query_weight"
+            "a measure takes each document a whole number of times: give whole sample_weight, or "
+            "query_weight"
         )
     if (counts == 1).all():
         return data

@@ -1,7 +1,7 @@
-"""Features cut at thresholds: which feature above which threshold agrees best with a direction.
+"""Features cut at thresholds, and the search for the cut that agrees best with a direction.
 
 Every feature is prepared once, as codes or, if it has very many values, sorted; a search then costs
-one sequential read of a byte or two a value.
+one sequential read of one or two bytes per value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from leanrank.solvers.boosting._sorted_column import SortedColumn
 
 
 class Cut(NamedTuple):
-    """A feature above a threshold, and what is said of documents without the feature."""
+    """A feature above a threshold, and whether documents without the feature count as above."""
 
     agreement: float
     feature: int
@@ -34,8 +34,8 @@ class ThresholdColumns:
     X : C-contiguous float array or SciPy CSR array
         NaN is a missing value.
     n_thresholds : int or None
-        The most thresholds a feature may have, near equally spaced quantiles; None is one between
-        any two values.
+        Most thresholds per feature, near equally spaced quantiles; None: one between any two
+        values.
     executor : Executor
     weight : array, optional
         One weight per document, for the quantiles; values of documents of weight 0 do not count.
@@ -75,13 +75,13 @@ class ThresholdColumns:
 
     @property
     def n_bytes(self) -> int:
-        """What the prepared columns take in memory, beside X."""
+        """Size of the prepared columns in bytes, without X."""
         return sum(column.n_bytes for column in self._columns)
 
     def best(self, direction: FloatArray) -> Cut | None:
-        """Find the cut whose documents have the sum of ``direction`` of the largest magnitude.
+        """Return the cut with the largest absolute sum of ``direction`` over its documents.
 
-        Of equal ones the first feature is taken. None if no feature has a threshold.
+        Among equals the first feature is taken. None if no feature has a threshold.
         """
         total = float(direction.sum())
 
@@ -108,7 +108,7 @@ class ThresholdColumns:
         return Cut(best.agreement, feature, threshold, best.missing)
 
     def add(self, cut: Cut, value: float, scores: FloatArray) -> None:
-        """Add ``value`` to the scores of the documents that a cut is true of."""
+        """Add ``value`` to the scores of the documents of which a cut is true."""
         scores[cut_values(cut, column_values(self._X, cut.feature))] += value
 
 
@@ -127,7 +127,7 @@ def column_values(X: Matrix, feature: int) -> AnyArray:
 
 
 def cut_values(cut: Cut, column: AnyArray) -> AnyArray:
-    """Return of which values a cut is true.
+    """Return a mask of the values of which a cut is true.
 
     >>> cut_values(Cut(0.5, 0, 3.0, 1), np.array([1.0, 4.0, np.nan])).tolist()
     [False, True, True]

@@ -2,22 +2,22 @@
 
 Write x for a candidate, S for the features chosen so far. Everything needed is two residuals of x:
 
-c   what regression on S over all queries leaves of x            (C = alpha·G X̂ᵀ in the paper)
-u   for each query, what regression on S over the others leaves  (U in the paper)
+c   of the regression of x on S over all queries                  (C = alpha·G X̂ᵀ in the paper)
+u   for each query, of the regression over the other queries      (U in the paper)
 
 With a the residual of the labels, p its leave-query-out twin, and sums over a query q written with
-a subscript, adding x to S gives it, when q is left out, the weight
+a subscript, x added to S has, when q is left out, the weight
 
     theta_q = (c·b − c_q·p_q) / (alpha + x·c − c_q·u_q)
 
 and the residual p_q − theta_q u_q. These are lines 14, 15, 24 and 25 of Algorithm 1 with γ and d
-worked out: numerator and denominator are sums over the other queries, so nothing cancels that a
-training without q would have kept. A feature that lives in query q only is the exception (both are
-then rounding errors): its theta_q is 0.
+worked out: numerator and denominator are sums over the other queries, so no more digits cancel than
+in training without q. A feature that varies in query q only is the exception (both are then
+rounding errors): its theta_q is 0.
 
-Features lie side by side in a row, so that one instruction works on several; the sums over a
-query's rows are kept for WIDTH features at a time in one small buffer (one, because the compiler
-must prove that arrays do not overlap, and gives up if there are many).
+Features are adjacent in a row, so that loops vectorise; the sums over a query's rows are kept for
+WIDTH features at a time in one small buffer (one, because the compiler must prove that arrays do
+not overlap, and fails with many).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def step_and_measure(
     """Bring the rows of queries [r0, r1) up to date with the last chosen feature, and measure.
 
     ``t`` is x·c of the chosen and each other feature, ``kappa`` that over alpha + x·c of the chosen
-    one, ``inverse_rest`` the inverse of the latter without each query (0: it lives in that query
+    one, ``inverse_rest`` the inverse of the latter without each query (0: it varies in that query
     only); zeros are no step. ``z`` (c·b) and ``energy`` (x·c) are of each feature after the step.
     ``out`` gets the sums over these queries of the decrease and of c·b, which is more exact than
     the z carried along.
@@ -84,7 +84,7 @@ def replay_and_measure(
     steps_c: FloatArray, steps_u: FloatArray, inverse_rests: FloatArray, t: FloatArray,
     z: FloatArray, energy: FloatArray, only: IntArray, n_steps: int, gain: FloatArray,
 ) -> None:  # fmt: skip
-    """Measure features given by their residual C and their plain columns U, which are spent."""
+    """Measure features given by their residuals C and their plain columns U, which are changed."""
     w = C.shape[1]
     work = np.zeros(10 * WIDTH)
     for k in range(w):
@@ -191,7 +191,7 @@ def sparse_energy(
     data: AnyArray, indices: AnyArray, indptr: AnyArray, query_ptr: IntArray, mass: FloatArray,
     root: FloatArray, features: IntArray, energy: FloatArray, only: IntArray,
 ) -> None:  # fmt: skip
-    """Compute ‖x‖² of centred sparse features, and the only query that each lives in (or −1)."""
+    """Compute ‖x‖² of centred sparse features, and the only query in which each varies (or −1)."""
     for k in range(len(features)):
         i = features[k]
         at, last = indptr[i], indptr[i + 1]
@@ -208,7 +208,7 @@ def sparse_energy(
                 row = indices[at]
                 zero_mass -= root[row] * root[row]
                 at += 1
-            # where no zero is left out, less the first value: a constant must come out as 0
+            # without implicit zeros, subtract the first value: a constant gives exactly 0
             full = at - start == end - begin
             anchor = np.float64(data[start]) if full else 0.0
             for here in range(start, at):
@@ -232,7 +232,7 @@ def sparse_energy(
 def row_energy(
     rows: AnyArray, query_ptr: IntArray, first: int, total: FloatArray, lives: IntArray
 ) -> None:
-    """Add up ‖x‖² over the rows of some queries; ``lives`` is the only query a feature is seen in.
+    """Add up ‖x‖² over the rows of some queries; ``lives`` is the only query a feature varies in.
 
     −1: none so far, −2: several.
     """

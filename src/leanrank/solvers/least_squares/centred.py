@@ -20,7 +20,7 @@ from leanrank.losses.squared import SquaredPlan
 
 @dataclass(frozen=True)
 class Centred:
-    """The rows A and the target b, computed from X where they are asked for.
+    """The rows A and the target b, computed from X on demand.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class Centred:
 
     @property
     def n_rows(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return int(self.X.shape[1])
 
     @property
@@ -79,7 +79,7 @@ class Centred:
 
     @cached_property
     def mass(self) -> FloatArray:
-        """The weight of each query's documents together."""
+        """Total weight of each query's documents."""
         n_queries = len(self.query_ptr) - 1
         return np.asarray(np.bincount(self.query_of, self.root**2, n_queries), dtype=np.float64)
 
@@ -140,7 +140,7 @@ class Centred:
         return products
 
     def project(self, values: FloatArray) -> FloatArray:
-        """Take each query's mean off a scaled vector, or off the columns of a matrix."""
+        """Subtract each query's mean from a scaled vector, or from the columns of a matrix."""
         unit = self.unit if values.ndim == 1 else self.unit[:, None]
         filled = np.flatnonzero(np.diff(self.query_ptr))
         sums = np.zeros((len(self.query_ptr) - 1, *values.shape[1:]))
@@ -150,8 +150,8 @@ class Centred:
         return centred
 
 
-# Rows are taken less the first one of their query before the mean: a constant column comes out as
-# zeros, not as rounding errors, and a large constant costs no digits.
+# The first row of a query is subtracted before the mean: a constant column gives exact zeros, and a
+# large constant costs no digits.
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Greedy RankRLS: what adding each feature would do to the exact leave-query-out error.
 
-Three ways to the same question, by what they hold in memory (k features chosen of n, m documents):
+Three algorithms, by what they hold in memory (k features chosen of n, m documents):
 
 ============  ==================  ============  ====================================================
 state         time of k choices   memory        how
@@ -10,7 +10,7 @@ Replayed      O(k²mn)             O(km + nnz)   residuals computed anew from th
 Frozen        O(k²·m̄·n)           O(km + nnz)   *back-fitting*: m̄ the average non-zeros of a feature
 ============  ==================  ============  ====================================================
 
-Measuring only κ candidates per step puts κ for n in the last two rows.
+Measuring only κ candidates per step replaces n by κ in the last two rows.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class GreedyState:
         Whether features are compared by the training error with its penalty.
     chosen : list of int
     residual : array
-        p: what the model without each query leaves of that query's labels.
+        p: the residual of each query's labels under the model without that query.
     trained : array
-        a: what the model of all queries leaves of the labels.
+        a: the residual of the labels under the model of all queries.
     start_energy : array
         ‖x‖² of each feature; 0 if it is constant within every query.
     only : array of int64
@@ -127,7 +127,7 @@ class GreedyState:
         self.totals[k], self.inverse_rests[k] = total, inverse
 
     def _find_energy(self, rows_of: Callable[[int, int], AnyArray]) -> None:
-        """Compute ‖x‖² of every feature, and the only query that it lives in."""
+        """Compute ‖x‖² of every feature, and the only query in which it varies."""
         n, ptr = self.centred.n_features, self.centred.query_ptr
 
         def part(r: tuple[int, int]) -> tuple[FloatArray, IntArray]:
@@ -224,7 +224,7 @@ class HeldColumns(GreedyState):
         return total
 
     def add(self, feature: int) -> None:
-        """Choose a feature; the others learn of it when they are measured next."""
+        """Choose a feature; the others are updated when they are measured next."""
         if self.gains is None:
             self._step()
         super().add(feature)
@@ -285,10 +285,10 @@ class Replayed(GreedyState):
 class Frozen(Replayed):
     """Back-fitting: a candidate is measured with the other weights frozen, then all are refitted.
 
-    The criterion is exact for what it asks. Leave a query out, train the chosen features on the
+    The criterion is exact: leave a query out, train the chosen features on the
     others, freeze their weights, give the candidate the weight that is best on the others, and take
-    the error on the query. The error after refitting is not known before the choice, and is what
-    ``residual`` holds after it.
+    the error on the query. The error after refitting is known only after the choice, as
+    ``residual``.
     """
 
     def decreases(self, candidates: IntArray) -> FloatArray:
@@ -314,7 +314,7 @@ class Frozen(Replayed):
 
 
 def _check_memory(wanted: int) -> None:
-    """Refuse what the machine cannot hold, before it is killed for trying."""
+    """Reject a problem that does not fit the memory of the machine."""
     there = machine_memory()
     if wanted > there:
         raise InputError(
@@ -325,7 +325,7 @@ def _check_memory(wanted: int) -> None:
 
 
 def machine_memory() -> float:
-    """Return the bytes of memory of this machine, or infinity if it does not tell."""
+    """Return the bytes of memory of this machine, or infinity if unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Which feature next: forward selection with feature costs."""
+"""Forward selection with feature costs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Subset:
     criterion : float
         The leave-query-out squared error, Eq. 7 of the paper.
     by_query : array
-        What ``record`` made of the leave-query-out residual.
+        What ``record`` returned for the leave-query-out residual.
     """
 
     features: IntArray
@@ -38,11 +38,11 @@ class Choice:
     ----------
     n_features : int
     n_candidates : int or None
-        Draw as many candidates at random each step; None: all.
+        Candidates to draw at random per step; None: all.
     costs : array or None
         Compare gains per unit of cost.
     budget : float
-        What the chosen features may cost together.
+        Largest total cost of the chosen features.
     random : Generator
         For the candidates.
     """
@@ -71,7 +71,7 @@ class Choice:
         values = gains
         if self.costs is not None:
             cost = self.costs[candidates]
-            # a loss is not made smaller by a high price
+            # a higher cost must not improve a negative gain
             values = np.where(gains > 0, gains / np.where(cost > 0, cost, 1e-300), gains * cost)
         return int(candidates[int(np.argmax(values))])
 
@@ -96,7 +96,7 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
     """Solve the ridge regressions on the first 1, 2, … of the chosen features.
 
     One QR of the regression with the penalty as further rows serves all: its leading triangles are
-    those of the smaller subsets. The system is never squared, so a tiny alpha costs no digits.
+    those of the smaller subsets. No normal equations are formed, so a tiny alpha costs no digits.
     """
     from scipy.linalg.lapack import dgeqrf, dtrtrs
 

@@ -47,8 +47,8 @@ def solve_ridge(
     system[np.diag_indices(n)] += alpha
     solve = _factorise(system)
     w = solve(-gradient)
-    # Forming H squares the condition of X; one step on the residual of the problem itself wins back
-    # most of what that costs.
+    # Forming H squares the condition of X; one step of iterative refinement recovers most of the
+    # lost digits.
     return w - solve(problem.design.rmatvec(problem.evaluate(problem.scores(w))[1]) + alpha * w)
 
 
@@ -64,13 +64,13 @@ def solve_ridge_dual(centred: Centred, alpha: float) -> FloatArray:
 
 
 def check_products(system: FloatArray) -> None:
-    """Refuse products of features that are not finite."""
+    """Reject products of features that are not finite."""
     if not np.isfinite(system).all():
         raise InputError(overflow("RankRLS"))
 
 
 def _factorise(system: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Return the solver of a system; among many solutions it takes the one of least norm."""
+    """Return the solver of a system; of many solutions it returns the one of least norm."""
     from scipy.linalg import eigh, lapack
 
     check_products(system)

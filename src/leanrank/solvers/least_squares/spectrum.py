@@ -54,8 +54,8 @@ def factorise_kernel(centred: Centred, outer: FloatArray) -> DualSpectrum:
 
     gram = centred.project(centred.root[:, None] * outer)
     gram = 0.5 * (gram + gram.T)
-    # The direction that centring removes from a query takes no part; given an eigenvalue like the
-    # others instead of 0, it does not spoil the condition of the left-out systems at a tiny alpha.
+    # The direction that centring removes from a query takes no part. An eigenvalue like the others
+    # instead of 0 keeps the left-out systems well conditioned at a tiny alpha.
     usual = float(np.trace(gram)) / max(1, len(gram))
     ptr, unit = centred.query_ptr, centred.unit
     for begin, end in itertools.pairwise(ptr.tolist()):
@@ -141,7 +141,7 @@ class DualSpectrum(Spectrum):
 
 
 def row_ranges(centred: Centred, width: int, numbers: int = 1 << 22) -> list[tuple[int, int]]:
-    """Cut the queries into ranges whose dense rows hold about so many numbers."""
+    """Split the queries into ranges whose dense rows hold about ``numbers`` numbers."""
     return query_ranges(centred.query_ptr, max(1, numbers // max(1, width)))
 
 
