@@ -128,7 +128,7 @@ def test_threads_do_not_change_a_bit(form, validated):
     X, Y = collection(n=600)
     held_out = collection(seed=1) if validated else None
     found = [
-        TopicRanker(DominationRanker(0.01), n_alphas=5, n_jobs=n_jobs).fit(
+        TopicRanker(DominationRanker(0.01), n_alphas=5 if validated else 20, n_jobs=n_jobs).fit(
             form(X), Y, validation=held_out
         )
         for n_jobs in (None, 2, 3)
@@ -255,7 +255,7 @@ def test_evaluation_averages_over_topics():
 
 def test_fitted_topics_can_be_cloned_and_pickled():
     X, Y = collection()
-    topics = TopicRanker(DominationRanker(0.02), n_alphas=3)
+    topics = TopicRanker(DominationRanker(0.02), n_jobs=1)
     assert clone(topics).get_params()["ranker__alpha"] == 0.02
     topics.fit(X, Y)
     assert not hasattr(topics.ranker, "coef_")  # the ranker given is a recipe

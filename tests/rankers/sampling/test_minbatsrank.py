@@ -203,7 +203,7 @@ def test_an_empty_model_is_never_the_best_pass():
     patient = MinBatSRank(0.9, epochs=20, measure="map", convention="letor3", patience=2)
     assert patient.fit(data, validation=vali).coef_.any()
     assert patient.best_epoch_ > 2
-    assert not hasattr(patient.fit(data), "best_epoch_")
+    assert not hasattr(patient.set_params(patience=None).fit(data), "best_epoch_")
 
 
 def test_warm_start_goes_on():
