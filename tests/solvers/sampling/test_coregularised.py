@@ -11,7 +11,6 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.solvers.sampling.coregularised import (
-    HiddenPairs,
     ViewedBlock,
     Views,
     descend_views,
@@ -28,8 +27,7 @@ def blocks(X, y, ptr, hidden_labels):
     """Labelled pairs of documents with labels, unlabelled ones of the others."""
     block = make_pair_block(X, Labels(y, ptr))
     index = index_all_pairs(ptr, among=hidden_labels, keys=document_keys(X))
-    hidden = HiddenPairs(block.rows, index, block.width)
-    return ViewedBlock(**vars(block), hidden=hidden)
+    return ViewedBlock(**vars(block), hidden=index)
 
 
 def partly_labelled(sparse=False):
@@ -89,7 +87,7 @@ def test_a_step_is_minus_the_gradient_of_equation_1(member, loss, sparse):
     before = state.view_weights()
     labelled, unlabelled = np.empty((3, 2), np.int64), np.empty((4, 2), np.int64)
     fill_pairs(block.index, state.generator.copy(), labelled, 3)
-    fill_pairs(block.hidden.index, state.hidden_generator.copy(), unlabelled, 4)
+    fill_pairs(block.hidden, state.hidden_generator.copy(), unlabelled, 4)
     p, gap = differences(X, labelled), y[labelled[:, 0]] - y[labelled[:, 1]]
     hidden_p = differences(X, unlabelled)
 

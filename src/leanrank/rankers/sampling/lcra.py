@@ -256,8 +256,7 @@ class LCRA(SampledPairRanker):
             size = largest_pair(block.rows, block.index, block.width, member)
             size *= CURVATURE[self.loss] * views.n_labeled
             if block.hidden is not None and views.mu > 0.0 and len(out) > 1:
-                hidden = block.hidden
                 pull = 4.0 * views.mu * views.n_unlabeled * len(out)
-                size += pull * largest_pair(hidden.rows, hidden.index, hidden.width, member)
+                size += pull * largest_pair(block.rows, block.hidden, block.width, member)
             out[v] = rate_for(size)
         return out

@@ -76,11 +76,6 @@ class CodedColumn:
             int(np.searchsorted(thresholds, 0.0, side="left")),
         )
 
-    @property
-    def n_bytes(self) -> int:
-        """Size in bytes."""
-        return sum(a.nbytes for a in (self.thresholds, self.codes, self.rows) if a is not None)
-
     def search(self, direction: FloatArray, total: float) -> Found | None:
         """Find the best cut; ``total`` is the sum of the direction."""
         n_codes = len(self.thresholds) + 2

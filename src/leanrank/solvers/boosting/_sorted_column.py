@@ -67,11 +67,6 @@ class SortedColumn:
             some_missing,
         )
 
-    @property
-    def n_bytes(self) -> int:
-        """Size in bytes, without the caller's values."""
-        return self.codes.nbytes + self.order.nbytes + self.bin_ptr.nbytes
-
     def search(self, direction: FloatArray, total: float) -> Found | None:
         """Find the best cut at the edge of a bin, and bound those inside."""
         del total
@@ -86,14 +81,9 @@ class SortedColumn:
     def refine(self, direction: FloatArray, found: Found, floor: float) -> Found:
         """Search the rows of the bins that may hold a cut above ``floor``."""
         sums, bounds = found.memo
+        floor = max(floor, abs(found.agreement)) + TIED
         agreement, place, missing = _best_inside(
-            self.order,
-            self.bin_ptr,
-            direction,
-            sums,
-            bounds,
-            max(floor, abs(found.agreement)) + TIED,
-            TIED,
+            self.order, self.bin_ptr, direction, sums, bounds, floor, TIED
         )
         if place < 0:
             return found

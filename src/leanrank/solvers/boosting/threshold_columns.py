@@ -73,11 +73,6 @@ class ThresholdColumns:
         )
         self._shares = row_blocks(self.n_features, max(1, self.n_features // 16))
 
-    @property
-    def n_bytes(self) -> int:
-        """Size of the prepared columns in bytes, without X."""
-        return sum(column.n_bytes for column in self._columns)
-
     def best(self, direction: FloatArray) -> Cut | None:
         """Return the cut with the largest absolute sum of ``direction`` over its documents.
 

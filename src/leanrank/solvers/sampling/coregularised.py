@@ -24,7 +24,7 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss
 from leanrank.solvers.sampling import _scaled_weights as scaled
-from leanrank.solvers.sampling._pair_rows import Rows, dot, fill_differences, make_buffers
+from leanrank.solvers.sampling._pair_rows import dot, fill_differences, make_buffers
 from leanrank.solvers.sampling._scaled_weights import new_weights, read_weights
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
@@ -49,19 +49,10 @@ _BUFFERED = 64  # pairs per draw
 
 
 @dataclass(frozen=True)
-class HiddenPairs:
-    """Unlabelled pairs and their documents."""
-
-    rows: Rows
-    index: PairIndex
-    width: int
-
-
-@dataclass(frozen=True)
 class ViewedBlock(PairBlock):
-    """Labelled pairs, and unlabelled ones if there are any."""
+    """Labelled pairs, and the index of unlabelled ones if there are any."""
 
-    hidden: HiddenPairs | None = None
+    hidden: PairIndex | None = None
 
 
 @dataclass(frozen=True)
@@ -112,10 +103,9 @@ def make_viewed_block(X: Matrix, labels: Labels, *, over: str = "pairs") -> View
     among = np.isnan(labels.y)
     if labels.sample_weight is not None:
         among &= labels.sample_weight > 0
-    index = None
+    hidden = None
     if among.any():
-        index = index_all_pairs(labels.query_ptr, among=among, keys=document_keys(X))
-    hidden = None if index is None else HiddenPairs(block.rows, index, block.width)
+        hidden = index_all_pairs(labels.query_ptr, among=among, keys=document_keys(X))
     return ViewedBlock(**vars(block), hidden=hidden)
 
 
@@ -140,34 +130,17 @@ def descend_views(state: ViewedState, block: ViewedBlock, n_steps: int) -> float
     k, n_hidden = views.n_labeled, views.n_unlabeled
     agree = hidden is not None and views.mu > 0.0 and n_hidden > 0 and len(views.member) > 1
     if hidden is None or not agree:
-        hidden, n_hidden = HiddenPairs(block.rows, block.index, 1), 0
+        hidden, n_hidden = block.index, 0
     at_once = max(1, _BUFFERED // (k + n_hidden))
     buffers = make_buffers(block.width, at_once * k)
-    hidden_buffers = make_buffers(hidden.width, max(1, at_once * n_hidden))
+    hidden_buffers = make_buffers(block.width, max(1, at_once * n_hidden))
     total = 0.0
-    for some in step_counts(n_steps, at_once, (block.width + hidden.width) * len(views.member)):
+    for some in step_counts(n_steps, at_once, 2 * block.width * len(views.member)):
         total += _descend_views(
-            block.rows,
-            block.y,
-            block.index,
-            block.weights,
-            hidden.rows,
-            hidden.index,
-            state.rule,
-            views.member,
-            views.alpha,
-            views.eta0,
-            views.mu,
-            k,
-            n_hidden,
-            state.weights_,
-            state.generator,
-            state.hidden_generator,
-            state.steps,
-            some,
-            buffers,
-            hidden_buffers,
-        )
+            block.rows, block.y, block.index, block.weights, hidden, state.rule, views.member,
+            views.alpha, views.eta0, views.mu, k, n_hidden, state.weights_, state.generator,
+            state.hidden_generator, state.steps, some, buffers, hidden_buffers,
+        )  # fmt: skip
         check_finite_loss(total, state.steps, float(views.eta0.max()))
         state.steps += some
         state.documents += 2 * some * (k + n_hidden)
@@ -203,25 +176,25 @@ def listed_views(lists: Sequence[Sequence[int]], n_features: int) -> FloatArray:
 
 @kernel
 def _descend_views(  # type: ignore[no-untyped-def]
-    rows, y, index, weights, hidden_rows, hidden_index, rule, member, alpha, eta0, mu, k,
-    n_hidden, state, generator, hidden_generator, done, n_steps, buffers, hidden_buffers,
+    rows, y, index, weights, hidden_index, rule, member, alpha, eta0, mu, k, n_hidden, state,
+    generator, hidden_generator, done, n_steps, buffers, hidden_buffers,
 ):  # fmt: skip
     total, t, end = 0.0, done, done + n_steps
     at_once = len(buffers.pairs) // k
-    is_dense, hidden_dense = rows.dense.shape[0] > 0, hidden_rows.dense.shape[0] > 0
+    is_dense = rows.dense.shape[0] > 0
     slopes, pulls = np.zeros((len(member), k)), np.zeros((len(member), n_hidden))
     room = np.zeros(member.shape[1])
     while t < end:
         n = min(at_once, end - t)
         _draw(rows, index, generator, buffers, n * k)
         if n_hidden > 0:
-            _draw(hidden_rows, hidden_index, hidden_generator, hidden_buffers, n * n_hidden)
+            _draw(rows, hidden_index, hidden_generator, hidden_buffers, n * n_hidden)
         for step in range(n):
             t += 1
             _scores(state, buffers, step * k, is_dense, slopes)
             total += _to_slopes(y, weights, rule.loss, buffers.pairs, step * k, slopes)
             if n_hidden > 0:
-                _scores(state, hidden_buffers, step * n_hidden, hidden_dense, pulls)
+                _scores(state, hidden_buffers, step * n_hidden, is_dense, pulls)
                 _to_pulls(pulls, mu)
             for v in range(len(member)):
                 rate = learning_rate(rule.schedule, eta0[v], rule.power, alpha[v], t)
@@ -232,17 +205,8 @@ def _descend_views(  # type: ignore[no-untyped-def]
                     scaled.shrink(state, v, factor, np.inf)
                 _add_pairs(state, v, member, buffers, step * k, is_dense, slopes, rate, room)
                 if n_hidden > 0:
-                    _add_pairs(
-                        state,
-                        v,
-                        member,
-                        hidden_buffers,
-                        step * n_hidden,
-                        hidden_dense,
-                        pulls,
-                        rate,
-                        room,
-                    )
+                    first = step * n_hidden
+                    _add_pairs(state, v, member, hidden_buffers, first, is_dense, pulls, rate, room)
                 if state.now.shape[1] > 0:
                     if (t & (t - 1)) == 0:
                         scaled.restart_average(state, v)

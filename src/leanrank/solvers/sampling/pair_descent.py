@@ -170,17 +170,9 @@ def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
     buffers, total = make_buffers(block.width), 0.0
     for some in step_counts(n_steps, len(buffers.pairs), block.width):
         total += _descend(
-            block.rows,
-            block.y,
-            block.index,
-            block.weights,
-            state.rule,
-            state.weights_,
-            state.generator,
-            state.steps,
-            some,
-            buffers,
-        )
+            block.rows, block.y, block.index, block.weights, state.rule, state.weights_,
+            state.generator, state.steps, some, buffers,
+        )  # fmt: skip
         check_finite_loss(total, state.steps, state.rule.eta0)
         state.steps += some
         state.documents += 2 * some
@@ -320,12 +312,8 @@ def _descend(rows, y, index, weights, rule, state, generator, done, n_steps, buf
 def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ignore[no-untyped-def]
     average, truncate = state.now.shape[1] > 0, state.taken.shape[1] > 0
     v, numbers, late, taken = state.v[0], state.numbers[0], state.late[0], state.taken[0]
-    pairs, counts, features, values = (
-        buffers.pairs,
-        buffers.counts,
-        buffers.features,
-        buffers.values,
-    )
+    pairs, counts = buffers.pairs, buffers.counts
+    features, values = buffers.features, buffers.values
     has_offset, offset = len(weights.offset) > 0, weights.offset
     is_weighted = len(weights.table) > 0 or len(weights.gain) > 0
     total, alpha = 0.0, rule.l1 + rule.l2
