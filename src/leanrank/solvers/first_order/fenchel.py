@@ -32,7 +32,8 @@ from leanrank.solvers.first_order._simplex import minimise_over_simplex
 VARIANTS = ("greedy", "corrective")
 
 NEW_FEATURES = 16
-"""Features added per round, or as many as are in use if that is more."""
+"""Features added per round, or as many as are in use if that is more; measured, as the next, by
+``benchmarks pairwise``."""
 
 INNER_SHARE = 0.1
 """Accuracy on the features in use, as a share of the whole gap."""

@@ -30,10 +30,10 @@ from leanrank.solvers.least_squares import _greedy_kernels as kernels
 from leanrank.solvers.least_squares.centred import Centred
 
 COLUMNS_AT_ONCE = 32
-"""Features in one unit of work where they are independent of each other."""
+"""Features per task where they are independent; measured by ``benchmarks greedy``."""
 
 NUMBERS_PER_RANGE = 1 << 17
-"""Size of the rows in one unit of work over queries."""
+"""Size of the rows per task over queries; measured by ``benchmarks greedy``."""
 
 
 def make_state(

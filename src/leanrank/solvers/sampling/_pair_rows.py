@@ -52,7 +52,7 @@ class Buffers(NamedTuple):
 
 
 def make_buffers(width: int, n_pairs: int | None = None) -> Buffers:
-    """Allocate space for ``n_pairs``, by default as many as fit a near cache."""
+    """Allocate space for ``n_pairs``; the default is measured by ``benchmarks stochastic``."""
     if n_pairs is None:
         n_pairs = min(64, max(1, 4096 // max(width, 1)))
     every = np.arange(max(width, 1), dtype=np.int64)  # those of a dense matrix
