@@ -120,7 +120,7 @@ def test_a_rate_and_a_strength_for_each_view(data, hidden):
 
 def test_what_is_refused(data, hidden):
     X, y, qid = data.X, data.y, data.qid
-    with pytest.raises(InputError, match="feature 1"):
+    with pytest.raises(InputError, match="feature 'f2'"):
         LCRA().fit(np.where(np.arange(12) == 1, np.nan, X), y, qid)
     with pytest.raises(InputError, match="finite"):
         LCRA().fit(X, np.where(hidden, np.inf, y), qid)
