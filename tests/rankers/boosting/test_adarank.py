@@ -157,7 +157,7 @@ def test_whole_sample_weights_repeat_documents(data):
 
 @pytest.mark.parametrize("name", ["gain_weight", "offset"])
 def test_what_has_no_meaning_is_refused(data, name):
-    with pytest.raises(InputError, match=f"so {name} has no meaning"):
+    with pytest.raises(InputError, match=f"so {name} has no effect"):
         AdaRank().fit(data.X, data.y, data.qid, **{name: np.ones(len(data))})
 
 
