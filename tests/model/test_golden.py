@@ -29,7 +29,7 @@ def test_named_linear_model_of_version_1():
 def test_minimal_linear_model_of_version_1():
     model = load_model(GOLDEN / "linear-v1-by-index.json")
     assert model.n_features == 46
-    assert model.weights == {45: 0.1, 3: -4.5e-05}
+    assert model.weights == {"f46": 0.1, "f4": -4.5e-05}
     X = np.zeros((1, 46))
     X[0, 45] = 3.0
     assert model.predict(X).tolist() == [0.30000000000000004]

@@ -178,7 +178,7 @@ def test_nothing_to_score(model):
     ("build", "message"),
     [
         (lambda: LinearModel.from_coef([[1.0]]), "coef has 2 dimensions"),
-        (lambda: LinearModel.from_coef([1.0, np.inf]), "the weight of feature 1 is not finite"),
+        (lambda: LinearModel.from_coef([1.0, np.inf]), "the weight of feature f2 is not finite"),
         (lambda: LinearModel.from_coef([1.0], feature_names=["a", "b"]), "2 feature names"),
         (lambda: LinearModel.from_coef([1.0, 2.0], feature_names=["a", "a"]), "'a' occurs twice"),
         (lambda: LinearModel.from_coef([1.0], feature_names=["\ud800"]), "cannot be written"),

@@ -303,7 +303,10 @@ def _loaded(tmp_path_factory, content):
 def test_fuzzed_documents(tmp_path_factory, document):
     model = _loaded(tmp_path_factory, json.dumps(document).encode())
     if model is not None:
-        stated = {w["feature"]: w["value"] for w in document["weights"]}
+        stated = {
+            f"f{w['feature'] + 1}" if isinstance(w["feature"], int) else w["feature"]: w["value"]
+            for w in document["weights"]
+        }
         assert model.weights == stated
         assert 0 not in stated.values()
         assert model.n_features == document["n_features"]

@@ -84,8 +84,6 @@ def weights_table(
     model: Model, console: Console, notes: Mapping[Any, str] | None = None, title: str = ""
 ) -> Table:
     """List the features with the largest weights; ``notes`` adds a column headed by ``title``."""
-    from leanrank.data.ranking_data import feature_name
-
     table = _table()
     table.add_column("feature", overflow="fold")
     table.add_column("weight", justify="right", no_wrap=True)
@@ -96,8 +94,7 @@ def weights_table(
     largest = abs(shown[0][1]) if shown else 1.0
     for name, weight in shown:
         note = [] if notes is None else [notes.get(name, "")]
-        shown_name = feature_name(name) if isinstance(name, int) else str(name)
-        table.add_row(shown_name, signed(weight, largest), _bar(weight, largest, console), *note)
+        table.add_row(name, signed(weight, largest), _bar(weight, largest, console), *note)
     return table
 
 

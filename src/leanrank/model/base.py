@@ -58,8 +58,8 @@ class Model:
     provenance: Mapping[str, Any]
 
     @property
-    def weights(self) -> dict[str, float] | dict[int, float]:
-        """The weight of each feature by its name (or index), largest magnitude first."""
+    def weights(self) -> dict[str, float]:
+        """The weight of each feature by its name, largest magnitude first."""
         raise NotImplementedError
 
     @property
@@ -116,12 +116,10 @@ class Model:
         from leanrank.model.explain import Explanation
 
         matrix, columns, qid = self._prepared(X, qid)
-        names = self.feature_names
-        features = self.indices.tolist()
         return Explanation.of(
             self._finite_scores(matrix, columns),
             self._contributions(matrix, columns),
-            features if names is None else [names[at] for at in features],
+            [feature_name(at, self.feature_names) for at in self.indices.tolist()],
             qid,
             X.doc_ids if isinstance(X, RankingData) else None,
         )
@@ -277,14 +275,11 @@ class Model:
             spec = Field(dict(self.normalizer), kind, "normalizer").json()
             object.__setattr__(self, "normalizer", spec)
 
-    def _by_weight(self, values: FloatArray) -> dict[str, float] | dict[int, float]:
+    def _by_weight(self, values: FloatArray) -> dict[str, float]:
         """Pair the names of ``indices`` with one value each, largest magnitude first."""
         largest = np.argsort(-np.abs(values), kind="stable")
-        ordered = values[largest].tolist()
-        if self.feature_names is None:
-            return dict(zip(self.indices[largest].tolist(), ordered, strict=True))
-        names = [self.feature_names[at] for at in self.indices[largest].tolist()]
-        return dict(zip(names, ordered, strict=True))
+        names = [feature_name(at, self.feature_names) for at in self.indices[largest].tolist()]
+        return dict(zip(names, values[largest].tolist(), strict=True))
 
     def _refuse(self, row: int, matrix: Matrix, columns: IntArray | None) -> NoReturn:
         """Name the feature that made the score of a row unusable."""

@@ -91,8 +91,8 @@ class BoostedModel(Model):
         return sums.astype(np.float64, copy=False)
 
     @property
-    def weights(self) -> dict[str, float] | dict[int, float]:
-        """The importance of each feature used by its name (or index), largest first."""
+    def weights(self) -> dict[str, float]:
+        """The importance of each feature used by its name, largest first."""
         return self._by_weight(self.importances[self.indices])
 
     def _headline(self) -> str:

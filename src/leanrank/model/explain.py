@@ -29,8 +29,8 @@ class Explanation:
         One per document, in the order of the rows.
     contributions : array of shape (documents, features used)
         A row adds up to the score, but for rounding.
-    features : tuple of str or int
-        What the columns are: names, or zero-based numbers where there are none.
+    features : tuple of str
+        What the columns are; ``f1`` is the first feature where there are no names.
     query_ptr : array of int64
     rows : array of int64
         ``rows[query_ptr[q]:query_ptr[q + 1]]`` are the documents of query q.
@@ -58,7 +58,7 @@ class Explanation:
 
     scores: FloatArray
     contributions: FloatArray
-    features: tuple[str, ...] | tuple[int, ...]
+    features: tuple[str, ...]
     query_ptr: IntArray
     rows: IntArray
     query_ids: AnyArray

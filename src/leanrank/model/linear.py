@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError
 from leanrank.model.base import Model
 from leanrank.model.fields import Field
@@ -82,7 +83,7 @@ class LinearModel(Model):
         """Make a model from one weight per feature; zeros are left out.
 
         >>> LinearModel.from_coef([0.0, 1.5]).weights
-        {1: 1.5}
+        {'f2': 1.5}
         """
         dense = np.asarray(coef, dtype=np.float64)
         if dense.ndim != 1:
@@ -105,8 +106,8 @@ class LinearModel(Model):
         return dense
 
     @property
-    def weights(self) -> dict[str, float] | dict[int, float]:
-        """The weights by feature name (or index), largest magnitude first."""
+    def weights(self) -> dict[str, float]:
+        """The weights by feature name, largest magnitude first."""
         return self._by_weight(self.values)
 
     def _scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
@@ -144,7 +145,8 @@ def _checked_weights(indices: Any, values: Any, n_features: int) -> tuple[IntArr
         raise ModelError(f"indices must ascend without repeats from 0 to at most {n_features - 1}")
     if not np.isfinite(weight).all():
         bad = int(at[np.flatnonzero(~np.isfinite(weight))[0]])
-        raise ModelError(f"the weight of feature {bad} is not finite: the model cannot be used")
+        name = feature_name(bad)
+        raise ModelError(f"the weight of feature {name} is not finite: the model cannot be used")
     if (weight == 0).any():
         raise ModelError("a weight is zero: only features with a weight belong in a model")
     at.flags.writeable = False

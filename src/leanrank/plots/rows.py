@@ -134,13 +134,12 @@ def feature_rows(
     rows = []
     for place, at in enumerate(np.argsort(-shares, kind="stable").tolist()):
         index = int(model.indices[at])
-        name = index if names is None else names[index]
         rows.append(
             {
                 "place": place,
                 "index": index,
                 "feature": feature_name(index, names),
-                "weight": brief(weights[name]),  # type: ignore[index]
+                "weight": brief(weights[feature_name(index, names)]),
                 "share": brief(shares[at]),
                 "frequency": None if frequency is None else brief(frequency[index]),
                 "cost": None if costs is None else costs.show(float(costs.each[index])),

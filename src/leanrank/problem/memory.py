@@ -16,6 +16,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import feature_name
 from leanrank.designs import products as _products
 from leanrank.designs.base import Block, Curvature, Design, make_design
 from leanrank.errors import InputError
@@ -162,8 +163,8 @@ class MemoryProblem(Problem):
             scale = self.design.column_norms * float(np.linalg.norm(self.point.g))
         if not np.isfinite(scale).all():
             raise InputError(
-                f"feature {int(np.argmin(np.isfinite(scale)))} has values too large for products "
-                "with them: bring features to a smaller scale"
+                f"feature {feature_name(int(np.argmin(np.isfinite(scale))))} has values too large "
+                "for products with them: bring features to a smaller scale"
             )
         return np.where(scale > 0, scale, 1.0)
 

@@ -121,12 +121,12 @@ def test_vespa_takes_attributes_and_rank_features():
 
 def test_scripts_choose_by_missing_and_by_steps():
     assert export_model(STEPS, "painless") == (
-        "return (doc['f0'].size() == 0 ? 0.0 : (doc['f0'].value > 0.75 ? 2.0 : "
-        "(doc['f0'].value > 0.5 ? 1.0 : 0.0))) + (doc['f1'].size() == 0 ? -0.25 : "
-        "(doc['f1'].value > 3.0 ? -0.25 : 0.0));\n"
+        "return (doc['f1'].size() == 0 ? 0.0 : (doc['f1'].value > 0.75 ? 2.0 : "
+        "(doc['f1'].value > 0.5 ? 1.0 : 0.0))) + (doc['f2'].size() == 0 ? -0.25 : "
+        "(doc['f2'].value > 3.0 ? -0.25 : 0.0));\n"
     )
     assert export_model(STEPS, "lucene-expression").startswith(
-        "(doc['f0'].empty ? 0.0 : (doc['f0']"
+        "(doc['f1'].empty ? 0.0 : (doc['f1']"
     )
     named = export_model(model(), "lucene-expression", names={"bm25": "_score"})
     assert named == "1.0 * _score + -2.0 * doc['spam'].value\n"

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
+from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError
 from leanrank.model.base import Model
 from leanrank.model.boosted import BoostedModel
@@ -298,10 +299,7 @@ def formula_of(model: Model, *, fold: bool = True) -> Formula:
     >>> [term.weight for term in formula.terms], formula.constant
     ([1.5, 0.5], -1.5)
     """
-    terms = [
-        Term(at, f"f{at}" if model.feature_names is None else model.feature_names[at], curve)
-        for at, curve in _curves(model)
-    ]
+    terms = [Term(at, feature_name(at, model.feature_names), curve) for at, curve in _curves(model)]
     kind, scale_of = _scaler(model)
     constant = 0.0
     if scale_of is not None:

@@ -197,7 +197,7 @@ def export_model(
         The name of the model, view, profile or function in the target.
     names : mapping, optional
         What features are called in the target, by their names in the model. A model without names
-        calls them ``f0``, ``f1`` and so on.
+        calls them ``f1``, ``f2`` and so on.
     shifts : mapping, optional
         Constants that the engine adds to features, by their names in the target: the
         learning-to-rank plugins refuse negative feature values.
