@@ -45,3 +45,17 @@ def test_a_normaliser_before_it(run, files):
     assert ran.code == 0
     assert load_model("m.json").normalizer["kind"] == "query-minmax"
     assert run("predict", "m.json", "vali.txt").code == 0
+
+
+@pytest.mark.parametrize("scale", ["auto", "standard", "minmax"])
+def test_missing_values_pass_through_a_scaler(run, files, scale):
+    rng = np.random.default_rng(0)
+    lines = ["qid,label,short,long,gaps"]
+    for at, (short, long, gap) in enumerate((rng.normal(size=(200, 3)) * [1, 5000, 1]).tolist()):
+        gaps = "" if at % 7 == 0 else gap
+        lines.append(f"{at // 10},{int(short > 0)},{short},{long},{gaps}")
+    (files / "gaps.csv").write_text("\n".join(lines))
+    ran = run("train", "gaps.csv", "-a", "rankboost", "--scale", scale, "-m", "m.json")
+    assert ran.code == 0
+    assert run("predict", "m.json", "gaps.csv", "-o", "scores.txt").code == 0
+    assert np.isfinite(np.loadtxt("scores.txt")).all()

@@ -268,3 +268,30 @@ def test_wrong_qid():
         QueryMinMaxScaler().fit([[1.0], [2.0]], qid=[1])
     with pytest.raises(InputError, match="qid has 1 values"):
         QueryMinMaxScaler().transform([[1.0], [2.0]], qid=[1])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_standard_scaler_leaves_missing_values_missing(sparse):
+    from scipy.sparse import csr_array
+
+    X = np.array(
+        [[1.0, 0.0, np.nan], [np.nan, 5.0, np.nan], [3.0, 0.0, np.nan], [8.0, 7.0, np.nan]]
+    )
+    scaler = GlobalStandardScaler().fit(csr_array(X) if sparse else X)
+    assert np.allclose(scaler.scale_, [np.std([1, 3, 8]), np.std([0, 5, 0, 7]), 1.0])
+    assert np.allclose(scaler.mean_, 0.0 if sparse else [4.0, 3.0, 0.0])
+    again = normalizer_from_dict(scaler.to_dict())
+    assert np.array_equal(np.isnan(again.transform(X)), np.isnan(X))
+
+
+def test_minmax_scaler_leaves_missing_values_missing():
+    X = np.array([[1.0, np.nan], [np.nan, np.nan], [5.0, np.nan]])
+    scaler = GlobalMinMaxScaler().fit(X)
+    assert np.array_equal(scaler.transform(X)[:, 0], [0.0, np.nan, 1.0], equal_nan=True)
+    assert normalizer_from_dict(scaler.to_dict()).max_.tolist() == [5.0, 0.0]
+
+
+@pytest.mark.parametrize("scaler", [QueryMinMaxScaler(), QueryStandardScaler(), QueryRankScaler()])
+def test_scaling_within_queries_refuses_missing_values(scaler):
+    with pytest.raises(InputError, match=r"X contains NaN, and 'query-.*' cannot scale missing"):
+        scaler.fit_transform([[1.0], [np.nan]])

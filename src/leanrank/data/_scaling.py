@@ -78,25 +78,31 @@ def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
 def mean_and_deviation(X: Matrix) -> tuple[FloatArray, FloatArray]:
     """Return mean and deviation of each column in float64; a constant column has deviation 1.
 
+    Missing values (NaN) do not count.
     The mean of a sparse X is returned as 0: centring would fill it, and rankers compare documents
     of one query, between which a shift of a column makes no difference.
     """
     low, high = column_ranges(X)
     constant = low == high
     if isinstance(X, np.ndarray):
-        mean = X.mean(axis=0, dtype=np.float64)
+        mean, n_values = X.mean(axis=0, dtype=np.float64), np.array(X.shape[0])
+        if np.isnan(mean).any():
+            n_values = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
+            mean = np.nansum(X, axis=0, dtype=np.float64) / n_values
         mean[constant] = low[constant]
         squares = np.zeros(X.shape[1])
         for a, b in row_blocks(X.shape[0]):
-            squares += np.square(X[a:b] - mean).sum(axis=0)
+            squares += np.nansum(np.square(X[a:b] - mean), axis=0)
     else:
-        width, values = X.shape[1], X.data.astype(np.float64)
-        middle = np.bincount(X.indices, values, width) / X.shape[0]
+        there, width = ~np.isnan(X.data), X.shape[1]
+        at, values = X.indices[there], X.data[there].astype(np.float64)
         unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
-        squares = np.bincount(X.indices, np.square(values - middle[X.indices]), width)
+        n_values = np.maximum(unstored + np.bincount(at, minlength=width), 1)
+        middle = np.bincount(at, values, width) / n_values
+        squares = np.bincount(at, np.square(values - middle[at]), width)
         squares += unstored * np.square(middle)
         mean = np.zeros(width)
-    deviation = np.sqrt(squares / X.shape[0])
+    deviation = np.sqrt(squares / n_values)
     deviation[constant | (deviation == 0)] = 1.0
     return mean, deviation
 

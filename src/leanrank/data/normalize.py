@@ -30,6 +30,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     kind: ClassVar[str]
     per_query: ClassVar[bool] = False  # whether a document is scaled by those of its query
     _takes_sparse: ClassVar[bool] = False
+    _takes_missing: ClassVar[bool] = True  # NaN stays NaN
 
     # scikit-learn passes qid on from a pipeline once metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
@@ -105,6 +106,18 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not self._takes_sparse:
             _refuse_sparse(X.X if isinstance(X, RankingData) else X, self.kind)
         settings = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        settings["ensure_all_finite"] = "allow-nan" if self._takes_missing else True
+        try:
+            return self._validated(X, reset, settings)
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            raise InputError(
+                f"X contains NaN, and {self.kind!r} cannot scale missing values: fill them in, or "
+                "scale with 'standard' or 'minmax', which keep them"
+            ) from error
+
+    def _validated(self, X: Any, reset: bool, settings: dict[str, Any]) -> Matrix:
         if not isinstance(X, RankingData) and (reset or hasattr(self, "n_features_in_")):
             return validate_data(self, X, reset=reset, **settings)
         matrix = check_array(X.X if isinstance(X, RankingData) else X, estimator=self, **settings)
@@ -124,6 +137,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
+        tags.input_tags.allow_nan = self._takes_missing
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -132,6 +146,7 @@ class _QueryNormalizer(Normalizer):
     """Learns nothing: a query's own documents say how it is scaled."""
 
     per_query = True
+    _takes_missing = False
 
     def __init__(self, *, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
@@ -312,7 +327,7 @@ class GlobalMinMaxScaler(Normalizer):
         return self
 
     def _learn(self, X: Matrix) -> None:
-        self.min_, self.max_ = _scaling.column_ranges(X)
+        self.min_, self.max_ = (np.nan_to_num(ends) for ends in _scaling.column_ranges(X))
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         span = np.where(self.max_ > self.min_, self.max_ - self.min_, 1.0)
