@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,24 +15,14 @@ import numpy.typing as npt
 from leanrank.data._download import download as download_file
 from leanrank.data._download import make_directory, unpack, verify
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.sources import PACKED
 from leanrank.errors import FileError, InputError, suggest
 
-_LETOR3 = (
-    "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
-    "letor-3-0/"
-)
-_LETOR4 = (
-    "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
-    "letor-4-0/"
-)
-_MSLR = "https://www.microsoft.com/en-us/research/project/mslr/"
-_RESEARCH = "research use, under the agreement on its page"
 _PARTS = {
     "train": ("train.txt", "trainingset.txt"),
     "vali": ("vali.txt", "validationset.txt"),
     "test": ("test.txt", "testset.txt"),
 }
-_PACKED = ("", ".gz", ".xz", ".bz2")
 
 
 @dataclass(frozen=True)
@@ -49,7 +40,7 @@ class PublicSet:
         accepted first.
     sha256 : str or None
         Of the archive, as loaders of these sets have pinned it; None if not known.
-    folders : tuple of str
+    folders : sequence of str
         Where its files may be, below the data directory; the first is where it is unpacked.
     n_folds : int
         0 if it comes in one split.
@@ -64,88 +55,14 @@ class PublicSet:
     archive: str
     url: str | None
     sha256: str | None
-    folders: tuple[str, ...]
+    folders: Sequence[str]
     n_folds: int
     n_features: int
     convention: str = "standard"
 
 
-def _gov(name: str) -> PublicSet:
-    task, year = name[:2].lower(), name[2:]
-    inside = f"QueryLevelNorm/{year}_{task}_dataset"
-    folders = (name, f"{name}/{inside}", f"Gov/{inside}", inside)
-    return PublicSet(name, _LETOR3, _RESEARCH, "Gov.rar", None, None, folders, 5, 64, "letor3")
-
-
-_MSLR_DIGESTS = {
-    "10K": "2902142ea33f18c59414f654212de5063033b707d5c3939556124b1120d3a0ba",
-    "30K": "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae",
-}
-
-
-def _mslr(size: str, digest: str) -> PublicSet:
-    name = f"MSLR-WEB{size}"
-    folders = (name, f"{name}/{name}")
-    archive = f"{name}.zip"
-    return PublicSet(name, _MSLR, _RESEARCH, archive, None, digest, folders, 5, 136, "mslr")
-
-
-SETS: dict[str, PublicSet] = {
-    known.name: known
-    for known in (
-        *(
-            PublicSet(name, _LETOR4, _RESEARCH, f"{name}.rar", None, None, (name,), 5, 46, "letor4")
-            for name in ("MQ2007", "MQ2008")
-        ),
-        PublicSet(
-            "OHSUMED",
-            _LETOR3,
-            _RESEARCH,
-            "OHSUMED.zip",
-            None,
-            None,
-            ("OHSUMED", "OHSUMED/QueryLevelNorm", "OHSUMED/OHSUMED/QueryLevelNorm"),
-            5,
-            45,
-            "letor3",
-        ),
-        *(_gov(f"{task}{year}") for task in ("TD", "HP", "NP") for year in (2003, 2004)),
-        *(_mslr(size, digest) for size, digest in _MSLR_DIGESTS.items()),
-        PublicSet(
-            "Istella-S",
-            "http://quickrank.isti.cnr.it/istella-dataset/",
-            "non-commercial research, under the agreement inside the archive",
-            "istella-s-letor.tar.gz",
-            "http://library.istella.it/dataset/istella-s-letor.tar.gz",
-            "41b21116a3650cc043dbe16f02ee39f4467f9405b37fdbcc9a6a05e230a38981",
-            ("Istella-S", "Istella-S/sample", "sample"),
-            0,
-            220,
-        ),
-        PublicSet(
-            "Reuters-21578",
-            "https://kdd.ics.uci.edu/databases/reuters21578/reuters21578.html",
-            "research use, with acknowledgement of Reuters",
-            "reuters21578.tar.gz",
-            "https://kdd.ics.uci.edu/databases/reuters21578/reuters21578.tar.gz",
-            None,
-            ("reuters21578",),
-            0,
-            0,
-        ),
-        PublicSet(
-            "RCV1",
-            "https://scikit-learn.org/stable/datasets/real_world.html#rcv1-dataset",
-            "research use",
-            "",
-            None,
-            None,
-            (),
-            0,
-            47_236,
-        ),
-    )
-}
+_TABLE = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
+SETS: dict[str, PublicSet] = {known["name"]: PublicSet(**known) for known in json.loads(_TABLE)}
 """All sets that :func:`fetch` knows, by name."""
 
 
@@ -339,7 +256,7 @@ def _find_folder(known: PublicSet, folder: Path) -> Path | None:
 
 def _part_file(folder: Path, part: str) -> Path | None:
     for name in _PARTS[part]:
-        for packed in _PACKED:
+        for packed in PACKED:
             if (folder / f"{name}{packed}").is_file():
                 return folder / f"{name}{packed}"
     return None
