@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from leanrank._version import __version__
 
@@ -61,12 +62,12 @@ def leanrank(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks; also LEANRANK_DEBUG=1.")
+        bool, Option("--debug", help="Show tracebacks; also LEANRANK_DEBUG=1.")
     ] = False,
 ) -> None:
     """Learn small, fast, linear ranking functions, and put them to work.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
@@ -24,50 +24,37 @@ WIDE = 98
 def compare(
     files: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[TRAIN VALI TEST]",
             show_default=False,
             help="Your own data in three files; without them, public sets.",
         ),
     ] = None,
     data: options.DataFolder = None,
-    sets: Annotated[
-        str, typer.Option("--sets", metavar="LIST", help="Public sets, separated by commas.")
-    ] = SETS,
+    sets: Annotated[str, Option(metavar="LIST", help="Public sets, separated by commas.")] = SETS,
     folds: Annotated[
-        str | None,
-        typer.Option("--folds", metavar="LIST", help="Which of their folds; by default all."),
+        str | None, Option(metavar="LIST", help="Which of their folds; by default all.")
     ] = None,
     systems: Annotated[
-        str | None,
-        typer.Option("--systems", metavar="LIST", help="Which systems; by default all there are."),
+        str | None, Option(metavar="LIST", help="Which systems; by default all there are.")
     ] = None,
     choose_by: Annotated[
-        str, typer.Option("--choose-by", metavar="MEASURE", help="What validation data judge by.")
+        str, Option(metavar="MEASURE", help="What validation data judge by.")
     ] = "map",
     convention: Annotated[
         str | None,
-        typer.Option(
-            "--convention",
+        Option(
             metavar="NAME",
             help="Of the measures; by default each public set's own, for your files 'standard'.",
         ),
     ] = None,
     scale: options.Scale = "auto",
-    csv: Annotated[
-        str | None, typer.Option("--csv", metavar="FILE", help="Write every figure, or -.")
-    ] = None,
-    markdown: Annotated[
-        str | None, typer.Option("--markdown", metavar="FILE", help="Write the tables, or -.")
-    ] = None,
-    latex: Annotated[
-        str | None, typer.Option("--latex", metavar="FILE", help="Write the tables, or -.")
-    ] = None,
+    csv: Annotated[str | None, Option(metavar="FILE", help="Write every figure, or -.")] = None,
+    markdown: Annotated[str | None, Option(metavar="FILE", help="Write the tables, or -.")] = None,
+    latex: Annotated[str | None, Option(metavar="FILE", help="Write the tables, or -.")] = None,
     format: options.Format = None,
     read: options.Read = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Processes; only times depend on it.")
-    ] = -1,
+    jobs: Annotated[int, Option("--jobs", "-j", help="Processes; only times depend on it.")] = -1,
     json: options.Json = False,
 ) -> None:
     """Compare all systems, each with its parameters chosen on validation data.

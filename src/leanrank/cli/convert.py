@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
 
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="Data to read, or -.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="File to write, or -.")],
+    source: Annotated[str, Argument(metavar="IN", help="Data to read, or -.")],
+    target: Annotated[str, Argument(metavar="OUT", help="File to write, or -.")],
     format: options.Format = None,
     read: options.Read = None,
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to", "-t", metavar="NAME", help="Format to write; found from OUT if left out."
-        ),
+        Option("--to", "-t", metavar="NAME", help="Format to write; found from OUT if left out."),
     ] = None,
     actions: Annotated[
-        str,
-        typer.Option(
-            "--actions", metavar="LIST", help="Events of a click log that are clicks, by commas."
-        ),
+        str, Option(metavar="LIST", help="Events of a click log that are clicks, by commas.")
     ] = "click",
     json: options.Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from leanrank.cli import options
 
@@ -18,9 +18,7 @@ ALPHAS = (0.5, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
 
 
 def demo(
-    out: Annotated[
-        str, typer.Option("--out", metavar="DIR", help="Directory for the model.")
-    ] = "demo-output",
+    out: Annotated[str, Option(metavar="DIR", help="Directory for the model.")] = "demo-output",
     json: options.Json = False,
 ) -> None:
     """Learn on the sample set and compare with simple rules.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Judged documents, or -.")],
+    data: Annotated[str, Argument(metavar="DATA", help="Judged documents, or -.")],
     scores: Annotated[
-        str, typer.Argument(metavar="SCORES", help="One score per line, in DATA's order, or -.")
+        str, Argument(metavar="SCORES", help="One score per line, in DATA's order, or -.")
     ],
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
     per_query: Annotated[
-        str | None,
-        typer.Option("--per-query", metavar="FILE", help="Write every query's values as CSV."),
+        str | None, Option(metavar="FILE", help="Write every query's values as CSV.")
     ] = None,
     format: options.Format = None,
     read: options.Read = None,

@@ -5,37 +5,33 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
 
 def export(
-    model: Annotated[
-        str | None, typer.Argument(metavar="MODEL", help="A model file, or -.")
-    ] = None,
+    model: Annotated[str | None, Argument(metavar="MODEL", help="A model file, or -.")] = None,
     to: Annotated[
-        str | None,
-        typer.Option("--to", "-t", metavar="TARGET", help="Where to; see --list."),
+        str | None, Option("--to", "-t", metavar="TARGET", help="Where to; see --list.")
     ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it, or -.")
+        str, Option("--output", "-o", metavar="FILE", help="Where to write it, or -.")
     ] = "-",
     name: options.ExportName = "leanrank",
     names: options.Names = None,
     normalizers: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--normalizers",
             help="Write the engine's normalisers instead of folding a scaler into the weights.",
         ),
     ] = False,
     table: options.TableName = "documents",
     qid: options.QueryColumn = "qid",
-    top: Annotated[
-        int, typer.Option("--top", metavar="K", min=1, help="Documents a request asks for.")
-    ] = 10,
+    top: Annotated[int, Option(metavar="K", min=1, help="Documents a request asks for.")] = 10,
     list_targets: Annotated[
-        bool, typer.Option("--list", help="List the targets and what each can express.")
+        bool, Option("--list", help="List the targets and what each can express.")
     ] = False,
 ) -> None:
     """Write a model for a search engine, a database or a program.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
@@ -21,23 +21,17 @@ TARGET_SCALERS = {
 
 
 def fuse(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="TREC runs, one per retriever.")],
+    runs: Annotated[list[str], Argument(metavar="RUN", help="TREC runs, one per retriever.")],
     qrels: Annotated[
-        str,
-        typer.Option(
-            "--qrels",
-            metavar="FILE",
-            help="TREC qrels, Quepid CSV or workbench JSON of OpenSearch.",
-        ),
+        str, Option(metavar="FILE", help="TREC qrels, Quepid CSV or workbench JSON of OpenSearch.")
     ],
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write the weights, or -."),
+        Option("--output", "-o", metavar="FILE", help="Where to write the weights, or -."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target",
+        Option(
             metavar="ENGINE",
             help="opensearch, elasticsearch or qdrant: choose among what it can compute, and "
             "write its request. Without, weights are written as plain JSON.",
@@ -45,36 +39,31 @@ def fuse(
     ] = None,
     loss: Annotated[
         str,
-        typer.Option(
-            "--loss",
-            metavar="NAME",
-            help="domination, exponential, listnet, logistic or squared-hinge.",
-        ),
+        Option(metavar="NAME", help="domination, exponential, listnet, logistic or squared-hinge."),
     ] = "squared-hinge",
     nonnegative: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--nonnegative/--any-sign", help="Whether weights below 0 are ruled out, as engines do."
         ),
     ] = True,
     scalers: Annotated[
         str | None,
-        typer.Option(
-            "--scalers",
+        Option(
             metavar="LIST",
             help="Scalers to choose from: query-minmax, query-standard, query-rank, "
             "query-reciprocal-rank.",
         ),
     ] = None,
     measure: Annotated[
-        str, typer.Option("--measure", metavar="NAME", help="What to choose by and report.")
+        str, Option(metavar="NAME", help="What to choose by and report.")
     ] = "ndcg@10",
     convention: options.Convention = "standard",
-    folds: Annotated[int, typer.Option("--folds", help="Folds, outside and inside.")] = 5,
+    folds: Annotated[int, Option(help="Folds, outside and inside.")] = 5,
     curve: Annotated[
-        bool, typer.Option("--curve/--no-curve", help="Whether to measure a learning curve.")
+        bool, Option("--curve/--no-curve", help="Whether to measure a learning curve.")
     ] = True,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the folds.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the folds.")] = 0,
     json: options.Json = False,
 ) -> None:
     """Learn the weights of a hybrid search, and say whether they beat reciprocal rank fusion.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from leanrank.cli import options
 
@@ -12,50 +12,36 @@ from leanrank.cli import options
 def join(
     features: Annotated[
         str,
-        typer.Option(
-            "--features",
+        Option(
             metavar="LOG",
             help="Feature log of Elasticsearch or OpenSearch LTR (_ltrlog) or Solr ([features]): "
             "JSON, a record per line, or a directory; or data with document ids.",
         ),
     ],
     judgments: Annotated[
-        str,
-        typer.Option(
-            "--judgments",
-            metavar="FILE",
-            help="Quepid CSV, workbench JSON of OpenSearch, or TREC qrels.",
-        ),
+        str, Option(metavar="FILE", help="Quepid CSV, workbench JSON of OpenSearch, or TREC qrels.")
     ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="OUT", help="File to write, or -.")
-    ],
+    output: Annotated[str, Option("--output", "-o", metavar="OUT", help="File to write, or -.")],
     query_field: Annotated[
-        str | None,
-        typer.Option("--query-field", metavar="PATH", help="Where a record names its query."),
+        str | None, Option(metavar="PATH", help="Where a record names its query.")
     ] = None,
     document_field: Annotated[
-        str | None,
-        typer.Option("--document-field", metavar="PATH", help="Where a hit names its document."),
+        str | None, Option(metavar="PATH", help="Where a hit names its document.")
     ] = None,
     feature_field: Annotated[
-        str | None,
-        typer.Option("--feature-field", metavar="NAME", help="Solr's field if not [features]."),
+        str | None, Option(metavar="NAME", help="Solr's field if not [features].")
     ] = None,
-    fill: Annotated[
-        float, typer.Option("--fill", metavar="VALUE", help="What a missing value becomes.")
-    ] = 0.0,
+    fill: Annotated[float, Option(metavar="VALUE", help="What a missing value becomes.")] = 0.0,
     unjudged: Annotated[
         float | None,
-        typer.Option(
-            "--unjudged",
+        Option(
             metavar="LABEL",
             help="Label of logged documents without a judgment; they are left out by default.",
         ),
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--judgment-format",
             metavar="NAME",
             help="quepid, workbench or qrels; found from the name if left out.",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 Format = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--format",
         "-f",
         metavar="NAME",
@@ -17,7 +17,7 @@ Format = Annotated[
 ]
 Read = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--read",
         metavar="NAME=VALUE",
         help="How to read the data; may be repeated. Text: zero_based, storage, dtype. Tables: the "
@@ -27,11 +27,11 @@ Read = Annotated[
 ]
 Measures = Annotated[
     str,
-    typer.Option("--measures", metavar="LIST", help="Measures, separated by commas."),
+    Option("--measures", metavar="LIST", help="Measures, separated by commas."),
 ]
 Convention = Annotated[
     str,
-    typer.Option(
+    Option(
         "--convention",
         metavar="NAME",
         help="standard, letor3, letor4, mslr, trec or lightgbm.",
@@ -39,7 +39,7 @@ Convention = Annotated[
 ]
 Scale = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--scale",
         metavar="KIND",
         help="Normalise features: standard, minmax, query-minmax, query-standard, query-rank or "
@@ -49,27 +49,27 @@ Scale = Annotated[
 ]
 DataFolder = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--data", metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
 ExportName = Annotated[
     str,
-    typer.Option("--name", metavar="NAME", help="Of the model, view or function in the target."),
+    Option("--name", metavar="NAME", help="Of the model, view or function in the target."),
 ]
 Names = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--names",
         metavar="FILE",
         help="What features are called in the target: CSV with feature, name and perhaps shift.",
     ),
 ]
 TableName = Annotated[
-    str, typer.Option("--table", metavar="NAME", help="The table of documents, for SQL.")
+    str, Option("--table", metavar="NAME", help="The table of documents, for SQL.")
 ]
 QueryColumn = Annotated[
-    str, typer.Option("--qid", metavar="NAME", help="Its column of queries, for SQL and Polars.")
+    str, Option("--qid", metavar="NAME", help="Its column of queries, for SQL and Polars.")
 ]
 DEFAULT_MEASURES = "ndcg@10,map"

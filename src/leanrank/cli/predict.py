@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
 
 def predict(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or -.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Documents to score, or -.")],
+    model: Annotated[str, Argument(metavar="MODEL", help="A model file, or -.")],
+    data: Annotated[str, Argument(metavar="DATA", help="Documents to score, or -.")],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write the scores, or -.")
+        str, Option("--output", "-o", metavar="FILE", help="Where to write the scores, or -.")
     ] = "-",
     format: options.Format = None,
     read: options.Read = None,

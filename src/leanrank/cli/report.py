@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
@@ -15,40 +15,31 @@ if TYPE_CHECKING:
 
 
 def report(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or -.")],
-    train: Annotated[
-        str, typer.Option("--train", metavar="FILE", help="The data it was fitted to.")
-    ],
-    vali: Annotated[
-        str, typer.Option("--vali", metavar="FILE", help="Data to judge and compare models on.")
-    ],
+    model: Annotated[str, Argument(metavar="MODEL", help="A model file, or -.")],
+    train: Annotated[str, Option(metavar="FILE", help="The data it was fitted to.")],
+    vali: Annotated[str, Option(metavar="FILE", help="Data to judge and compare models on.")],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The page to write, or -.")
+        str, Option("--output", "-o", metavar="FILE", help="The page to write, or -.")
     ],
     test: Annotated[
-        str | None, typer.Option("--test", metavar="FILE", help="Held-out data for the headline.")
+        str | None, Option(metavar="FILE", help="Held-out data for the headline.")
     ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", metavar="TEXT", help="The heading of the page.")
-    ] = None,
+    title: Annotated[str | None, Option(metavar="TEXT", help="The heading of the page.")] = None,
     costs: Annotated[
-        str | None,
-        typer.Option("--costs", metavar="FILE", help="What features cost: CSV or JSON by name."),
+        str | None, Option(metavar="FILE", help="What features cost: CSV or JSON by name.")
     ] = None,
     alphas: Annotated[
-        int,
-        typer.Option("--alphas", metavar="N", help="Models of its path to show beside it, or 0."),
+        int, Option(metavar="N", help="Models of its path to show beside it, or 0.")
     ] = 30,
     subsamples: Annotated[
-        int,
-        typer.Option("--subsamples", metavar="N", help="Fits that tell stable features, or 0."),
+        int, Option(metavar="N", help="Fits that tell stable features, or 0.")
     ] = 20,
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
     format: options.Format = None,
     read: options.Read = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Threads; the page does not depend on it.")
+        int, Option("--jobs", "-j", help="Threads; the page does not depend on it.")
     ] = -1,
     json: options.Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 from leanrank.reproduce import PAPERS
@@ -17,26 +17,16 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    paper: Annotated[
-        str,
-        typer.Argument(
-            metavar="PAPER",
-            help=f"Which: {', '.join(PAPERS)}.",
-        ),
-    ],
+    paper: Annotated[str, Argument(metavar="PAPER", help=f"Which: {', '.join(PAPERS)}.")],
     data: options.DataFolder = None,
     out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="DIR", help="Where to write; by default reproduce-PAPER."),
+        str | None, Option(metavar="DIR", help="Where to write; by default reproduce-PAPER.")
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Threads; the result does not depend on it.")
+        int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")
     ] = -1,
     splits: Annotated[
-        int | None,
-        typer.Option(
-            "--splits", min=2, help="Random splits, where a paper has them; by default 20."
-        ),
+        int | None, Option(min=2, help="Random splits, where a paper has them; by default 20.")
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 from leanrank.rankers import RANKERS
@@ -18,15 +19,14 @@ if TYPE_CHECKING:
 def train(
     data: Annotated[
         list[str],
-        typer.Argument(metavar="TRAIN", help="Training data, or -; several files with --stream."),
+        Argument(metavar="TRAIN", help="Training data, or -; several files with --stream."),
     ],
     model: Annotated[
-        str, typer.Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
+        str, Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
     ],
     vali: Annotated[
         str | None,
-        typer.Option(
-            "--vali",
+        Option(
             metavar="FILE",
             help="Validation data to measure on. They do not change the model, unless "
             "-p patience=N asks to stop after N rounds or passes without a better one and to "
@@ -35,7 +35,7 @@ def train(
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--algorithm",
             "-a",
             metavar="NAME",
@@ -45,9 +45,7 @@ def train(
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(
-            "--parameter", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."
-        ),
+        Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."),
     ] = None,
     scale: options.Scale = "auto",
     format: options.Format = None,
@@ -55,45 +53,38 @@ def train(
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
     report: Annotated[
-        str | None,
-        typer.Option("--report", metavar="FILE", help="Write a page about the model; with --vali."),
+        str | None, Option(metavar="FILE", help="Write a page about the model; with --vali.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of an algorithm that draws at random.")
-    ] = None,
+    seed: Annotated[int | None, Option(help="Seed of an algorithm that draws at random.")] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Threads; the result does not depend on it.")
+        int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")
     ] = -1,
     stream: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--stream", help="Read piece by piece, in the order of the files: any size will do."
         ),
     ] = False,
     checkpoint: Annotated[
         str | None,
-        typer.Option(
-            "--checkpoint",
+        Option(
             metavar="FILE",
             help="With --stream: go on from this file if it exists, and keep it up to date.",
         ),
     ] = None,
     every: Annotated[
-        int | None,
-        typer.Option("--every", metavar="N", help="With --stream: queries between checkpoints."),
+        int | None, Option(metavar="N", help="With --stream: queries between checkpoints.")
     ] = None,
     features: Annotated[
         str | None,
-        typer.Option(
-            "--features",
+        Option(
             metavar="HOW",
             help="With --stream: grow (the default) for features that appear on the way, or "
             "hash:BITS for a table of fixed size.",
         ),
     ] = None,
     allow_empty: Annotated[
-        bool,
-        typer.Option("--allow-empty", help="Write a model even if it uses no feature."),
+        bool, Option("--allow-empty", help="Write a model even if it uses no feature.")
     ] = False,
     json: options.Json = False,
 ) -> None:

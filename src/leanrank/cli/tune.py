@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
@@ -17,85 +18,60 @@ if TYPE_CHECKING:
 
 
 def tune(
-    data: Annotated[str, typer.Argument(metavar="TRAIN", help="Training data.")],
+    data: Annotated[str, Argument(metavar="TRAIN", help="Training data.")],
     model: Annotated[
-        str, typer.Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
+        str, Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
     ],
     vali: Annotated[
-        str | None,
-        typer.Option("--vali", metavar="FILE", help="Validation data; without, cross-validation."),
+        str | None, Option(metavar="FILE", help="Validation data; without, cross-validation.")
     ] = None,
     test: Annotated[
-        str | None,
-        typer.Option("--test", metavar="FILE", help="Test data: read once, after the choice."),
+        str | None, Option(metavar="FILE", help="Test data: read once, after the choice.")
     ] = None,
-    max_features: Annotated[
-        int | None, typer.Option("--max-features", metavar="N", help="Use at most so many.")
-    ] = None,
-    min_ndcg: Annotated[
-        float | None, typer.Option("--min-ndcg", metavar="VALUE", help="Reach this NDCG@10.")
-    ] = None,
+    max_features: Annotated[int | None, Option(metavar="N", help="Use at most so many.")] = None,
+    min_ndcg: Annotated[float | None, Option(metavar="VALUE", help="Reach this NDCG@10.")] = None,
     min_measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--min-measure", metavar="NAME=VALUE", help="Reach this measure; may be repeated."
-        ),
+        list[str] | None, Option(metavar="NAME=VALUE", help="Reach this measure; may be repeated.")
     ] = None,
     costs: Annotated[
         str | None,
-        typer.Option(
-            "--costs", metavar="FILE", help="What features cost: CSV or JSON, as in bm25,0.2ms."
-        ),
+        Option(metavar="FILE", help="What features cost: CSV or JSON, as in bm25,0.2ms."),
     ] = None,
     max_cost: Annotated[
-        str | None,
-        typer.Option("--max-cost", metavar="COST", help="Cost at most so much, such as 3ms."),
+        str | None, Option(metavar="COST", help="Cost at most so much, such as 3ms.")
     ] = None,
     rule: Annotated[
-        str,
-        typer.Option(
-            "--rule", metavar="RULE", help="best, or 1se: the sparsest within one standard error."
-        ),
+        str, Option(metavar="RULE", help="best, or 1se: the sparsest within one standard error.")
     ] = "best",
     budget: Annotated[
-        str | None,
-        typer.Option("--budget", metavar="TIME", help="How long to search; 60s unless told."),
+        str | None, Option(metavar="TIME", help="How long to search; 60s unless told.")
     ] = None,
     trials: Annotated[
-        int | None,
-        typer.Option("--trials", metavar="N", help="Or how many trials: then it can be repeated."),
+        int | None, Option(metavar="N", help="Or how many trials: then it can be repeated.")
     ] = None,
     systems: Annotated[
-        str | None, typer.Option("--systems", metavar="LIST", help="What to try, in this order.")
+        str | None, Option(metavar="LIST", help="What to try, in this order.")
     ] = None,
-    measure: Annotated[
-        str, typer.Option("--measure", metavar="NAME", help="What to optimise.")
-    ] = "ndcg@10",
+    measure: Annotated[str, Option(metavar="NAME", help="What to optimise.")] = "ndcg@10",
     convention: options.Convention = "standard",
     journal: Annotated[
         str | None,
-        typer.Option(
-            "--journal", metavar="FILE", help="Keep every trial here, and go on from it if it is."
-        ),
+        Option(metavar="FILE", help="Keep every trial here, and go on from it if it is."),
     ] = None,
     refit: Annotated[
         str,
-        typer.Option(
-            "--refit",
+        Option(
             metavar="PART",
             help="train, or both: fit the chosen features to training and validation data.",
         ),
     ] = "train",
     report: Annotated[
-        str | None,
-        typer.Option("--report", metavar="FILE", help="Write a page to look at all models."),
+        str | None, Option(metavar="FILE", help="Write a page to look at all models.")
     ] = None,
     scale: options.Scale = "auto",
     format: options.Format = None,
     read: options.Read = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Threads; trials do not depend on it.")
-    ] = -1,
+    jobs: Annotated[int, Option("--jobs", "-j", help="Threads; trials do not depend on it.")] = -1,
     json: options.Json = False,
 ) -> None:
     """Search rankers and parameters for the best model within your limits.

@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from leanrank.cli import options
 
 
 def verify(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or -.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Documents to score, or -.")],
+    model: Annotated[str, Argument(metavar="MODEL", help="A model file, or -.")],
+    data: Annotated[str, Argument(metavar="DATA", help="Documents to score, or -.")],
     target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="TARGET", help="The export to run."),
+        str | None, Option("--target", "-t", metavar="TARGET", help="The export to run.")
     ] = None,
     logged: Annotated[
-        str | None,
-        typer.Option("--logged", metavar="FILE", help="Scores of your engine: CSV or JSON lines."),
+        str | None, Option(metavar="FILE", help="Scores of your engine: CSV or JSON lines.")
     ] = None,
     tolerance: Annotated[
         float,
-        typer.Option(
-            "--tolerance",
+        Option(
             metavar="GAP",
             min=0,
             help="Difference of two documents up to which their order does not matter.",
