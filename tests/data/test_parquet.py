@@ -20,11 +20,10 @@ def test_there_and_back(tmp_path, dtype, sparse, names, compression):
     same(load_parquet(tmp_path / "a.parquet"), data)
 
 
-def test_several_row_groups_in_threads(tmp_path, monkeypatch):
-    monkeypatch.setattr("leanrank.data.parquet._CELLS_PER_GROUP", 1)  # then 1024 rows a group
+def test_several_row_groups_in_threads(tmp_path):
     for settings in ({}, {"density": 0.1}):
         data = make_ranking(100, (20, 60), 8, **settings)
-        dump_parquet(data, tmp_path / "a.parquet")
+        dump_parquet(data, tmp_path / "a.parquet", cells_per_group=1)  # then 1024 rows a group
         assert pq.read_metadata(tmp_path / "a.parquet").num_row_groups > 3
         for n_jobs in (1, 2, -1):
             same(load_parquet(tmp_path / "a.parquet", n_jobs=n_jobs), data)

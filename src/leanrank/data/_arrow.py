@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from leanrank._typing import AnyArray
-from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError, MissingDependencyError
+from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.errors import InputError, MissingDependencyError, suggest
 from leanrank.execution import Executor
 
 try:
@@ -33,6 +33,17 @@ _KEY = b"leanrank"
 _VERSION = 1
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it
 SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
+
+
+def column_roles(given: Mapping[str, str | None], more: Sequence[str]) -> dict[str, str | None]:
+    """Return the column of each role, by default those named label and qid.
+
+    ``more`` are options that a message about an unknown one names as well.
+    """
+    for name in given:
+        if name not in SIDE:
+            raise InputError(f"a table is not read with {name!r}: {suggest(name, [*SIDE, *more])}")
+    return {"label": "label", "qid": "qid", **given}
 
 
 @dataclass(frozen=True)
@@ -178,7 +189,7 @@ def table_schema(data: RankingData) -> pa.Schema:
         fields.append(pa.field(VALUES, pa.list_(pa.field("item", number, False)), False))
         notes |= {"n_features": data.n_features, "names": data.feature_names}
     else:
-        names = data.feature_names or tuple(f"f{j}" for j in range(1, data.n_features + 1))
+        names = data.feature_names or tuple(map(feature_name, range(data.n_features)))
         clash = next((name for name in names if name in notes["columns"]), None)
         if clash is not None:
             raise InputError(

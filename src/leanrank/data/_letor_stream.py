@@ -128,7 +128,7 @@ class TextPart:
         heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
         names = [names[at] for at in heads]
         self._returns.check(names, f"{self.name}, before line {line + 1}")
-        return RankingData._of(
+        return RankingData.of_fields(
             X=rows.X,
             y=rows.y,
             query_ids=query_ids(names),

@@ -32,24 +32,15 @@ def parquet_parts(
     chunk_bytes: int = CHUNK_BYTES,
     n_jobs: int | None = None,
     features: Any = None,
-    label: str | None = "label",
-    qid: str | None = "qid",
-    **roles: str | None,
+    **columns: str | None,
 ) -> Iterator[ParquetPart]:
     """Return a part for each file of a directory, or for the one file."""
-    columns = {"label": label, "qid": qid, "doc_id": None, "weight": None}
-    columns |= {"query_weight": None, "offset": None}
-    unknown = next((name for name in roles if name not in columns), None)
-    if unknown is not None:
-        raise InputError(
-            f"{unknown!r} does not say how to read a Parquet file: choose from "
-            f"{', '.join([*columns, 'features', 'chunk_bytes', 'n_jobs'])}"
-        )
-    if qid is None:
+    roles = _arrow.column_roles(columns, ("features", "chunk_bytes", "n_jobs"))
+    if roles["qid"] is None:
         raise InputError("qid=None makes one query of everything: a stream needs a query column")
     first: ParquetPart | None = None
     for file in part_files(Path(path)):
-        part = ParquetPart(file, columns | roles, features, returns, chunk_bytes)
+        part = ParquetPart(file, roles, features, returns, chunk_bytes)
         if first is None:
             first = part
         agree(first.layout, part.layout, first.file, file)
@@ -164,4 +155,4 @@ class ParquetPart:
             make_executor(None),
             f"{self.file}, after row {row:,}" if row else str(self.file),
         )
-        return RankingData._of(**{**data._fields(), "query_ids": ids})
+        return data.with_fields(query_ids=ids)

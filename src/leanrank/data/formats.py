@@ -140,15 +140,11 @@ def _load_table(
     n_jobs: int | None = None,
     **roles: str | None,
 ) -> RankingData:
-    from leanrank.data._arrow import SIDE
+    from leanrank.data._arrow import column_roles
     from leanrank.data._table_files import read_table, reading
     from leanrank.data.frames import from_table
 
-    unknown = next((name for name in roles if name not in SIDE), None)
-    if unknown is not None:
-        known = [*SIDE, "features", "header", "n_jobs", "optional"]
-        raise InputError(f"a table is not read with {unknown!r}: {suggest(unknown, known)}")
-    names = {"label": "label", "qid": "qid", **roles}
+    names = column_roles(roles, ("features", "header", "n_jobs", "optional"))
     with reading(path, kind.upper() if kind == "csv" else kind.title()):
         table = read_table(path, kind, header=header)
         data = from_table(table, os.fspath(path), names, features, optional, n_jobs)
@@ -177,7 +173,7 @@ def _regrouped(data: RankingData, file: str) -> RankingData:
             f"{file}: its queries are not those of the data's own qid: remove one of the two"
         )
     numbers = np.arange(len(ptr) - 1)
-    return RankingData._of(**{**data._fields(), "query_ids": numbers, "query_ptr": ptr})
+    return data.with_fields(query_ids=numbers, query_ptr=ptr)
 
 
 def _dump_csv(data: RankingData, path: Any) -> None:

@@ -7,8 +7,6 @@ feature j is its sign times the weight of its bucket (:func:`unhash_weights`).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
@@ -37,8 +35,7 @@ def hash_features(data: RankingData, bits: int) -> RankingData:
         shape=(X.shape[0], 1 << bits),
     )
     hashed.sum_duplicates()
-    fields: dict[str, Any] = {**data._fields(), "X": hashed, "feature_names": None}
-    return RankingData._of(**fields)
+    return data.with_fields(X=hashed, feature_names=None)
 
 
 def unhash_weights(weights: FloatArray, n_features: int) -> FloatArray:

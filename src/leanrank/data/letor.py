@@ -126,7 +126,7 @@ def read_letor(path: Any, request: Request, n_jobs: int | None = -1) -> RankingD
     def grouped(values: Any) -> Any:
         return values if order is None or values is None else values[order]
 
-    return RankingData._of(
+    return RankingData.of_fields(
         X=grouped(rows.X),
         y=grouped(rows.y),
         query_ids=query_ids,

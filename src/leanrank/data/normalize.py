@@ -29,6 +29,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     kind: ClassVar[str]
     per_query: ClassVar[bool] = False  # whether a document is scaled by those of its query
+    _learned: ClassVar[tuple[str, ...]] = ()  # the fitted attributes, without the underscore
     _takes_sparse: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = True  # NaN stays NaN
 
@@ -86,12 +87,23 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def to_dict(self) -> dict[str, Any]:
         """Return the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
         self._check_fitted()
-        return {"kind": self.kind}
+        learned = {name: getattr(self, f"{name}_").tolist() for name in self._learned}
+        return {"kind": self.kind, **learned}
 
     @classmethod
-    def _from_fields(cls, fields: Mapping[str, Any]) -> Any:
-        _expect_keys(cls.kind, fields, ())
-        return cls()
+    def from_fields(cls, fields: Mapping[str, Any]) -> Any:
+        """Rebuild a normaliser from what :meth:`to_dict` gave beside its kind."""
+        _expect_keys(cls.kind, fields, cls._learned)
+        self = cls()
+        given = {name: fields[name] for name in cls._learned}
+        for name, values in _number_lists(cls.kind, given).items():
+            setattr(self, f"{name}_", values)
+            self.n_features_in_ = len(values)
+        self._check_learned()
+        return self
+
+    def _check_learned(self) -> None:
+        """Reject fitted attributes that no data could give."""
 
     def _learn(self, X: Matrix) -> None:
         """Set the fitted attributes."""
@@ -105,8 +117,12 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, *, reset: bool) -> Matrix:
         if not self._takes_sparse:
             _refuse_sparse(X.X if isinstance(X, RankingData) else X, self.kind)
-        settings = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-        settings["ensure_all_finite"] = "allow-nan" if self._takes_missing else True
+        settings = {
+            "accept_sparse": "csr",
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+            "ensure_all_finite": "allow-nan" if self._takes_missing else True,
+        }
         try:
             return self._validated(X, reset, settings)
         except ValueError as error:
@@ -151,6 +167,9 @@ class _QueryNormalizer(Normalizer):
     def __init__(self, *, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
 
+    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
+        return _scaling.by_query(self.kind.removeprefix("query-"), X, query_ptr, self.n_jobs)
+
     def _check_fitted(self) -> None:
         pass
 
@@ -189,7 +208,7 @@ class QueryMinMaxScaler(_QueryNormalizer):
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         if isinstance(X, np.ndarray):
-            return _scaling.by_query("minmax", X, query_ptr, self.n_jobs)
+            return super()._scaled(X, query_ptr)
         return _scaling.minmax_sparse(X, query_ptr)
 
 
@@ -212,9 +231,6 @@ class QueryStandardScaler(_QueryNormalizer):
 
     kind = "query-standard"
 
-    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        return _scaling.by_query("standard", X, query_ptr, self.n_jobs)
-
 
 class QueryRankScaler(_QueryNormalizer):
     """Replace every feature by its rank within the query, scaled to [0, 1].
@@ -234,9 +250,6 @@ class QueryRankScaler(_QueryNormalizer):
     """
 
     kind = "query-rank"
-
-    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        return _scaling.by_query("rank", X, query_ptr, self.n_jobs)
 
 
 class GlobalStandardScaler(Normalizer):
@@ -259,23 +272,14 @@ class GlobalStandardScaler(Normalizer):
     """
 
     kind = "standard"
+    _learned = ("mean", "scale")
     _takes_sparse = True
     mean_: FloatArray
     scale_: FloatArray
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
-        return {**super().to_dict(), "mean": self.mean_.tolist(), "scale": self.scale_.tolist()}
-
-    @classmethod
-    def _from_fields(cls, fields: Mapping[str, Any]) -> GlobalStandardScaler:
-        _expect_keys(cls.kind, fields, ("mean", "scale"))
-        self = cls()
-        self.mean_, self.scale_ = _number_lists(cls.kind, fields, ("mean", "scale"))
+    def _check_learned(self) -> None:
         if not (self.scale_ > 0).all():
             raise InputError("the 'standard' normaliser has a scale that is not positive")
-        self.n_features_in_ = len(self.mean_)
-        return self
 
     def _learn(self, X: Matrix) -> None:
         self.mean_, self.scale_ = _scaling.mean_and_deviation(X)
@@ -308,23 +312,14 @@ class GlobalMinMaxScaler(Normalizer):
     """
 
     kind = "minmax"
+    _learned = ("min", "max")
     _takes_sparse = True
     min_: FloatArray
     max_: FloatArray
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
-        return {**super().to_dict(), "min": self.min_.tolist(), "max": self.max_.tolist()}
-
-    @classmethod
-    def _from_fields(cls, fields: Mapping[str, Any]) -> GlobalMinMaxScaler:
-        _expect_keys(cls.kind, fields, ("min", "max"))
-        self = cls()
-        self.min_, self.max_ = _number_lists(cls.kind, fields, ("min", "max"))
+    def _check_learned(self) -> None:
         if not (self.min_ <= self.max_).all():
             raise InputError("the 'minmax' normaliser has a min that is above its max")
-        self.n_features_in_ = len(self.min_)
-        return self
 
     def _learn(self, X: Matrix) -> None:
         self.min_, self.max_ = (np.nan_to_num(ends) for ends in _scaling.column_ranges(X))
@@ -394,7 +389,7 @@ def normalizer_from_dict(spec: Mapping[str, Any]) -> Any:
     if not isinstance(spec, Mapping) or "kind" not in spec:
         raise InputError("a normaliser must be an object with a 'kind'")
     fresh = make_normalizer(spec["kind"])
-    return fresh._from_fields({key: value for key, value in spec.items() if key != "kind"})
+    return fresh.from_fields({key: value for key, value in spec.items() if key != "kind"})
 
 
 def _expect_keys(kind: str, fields: Mapping[str, Any], names: tuple[str, ...]) -> None:
@@ -406,10 +401,9 @@ def _expect_keys(kind: str, fields: Mapping[str, Any], names: tuple[str, ...]) -
         raise InputError(f"the {kind!r} normaliser has an unknown entry {extra[0]!r}")
 
 
-def _number_lists(kind: str, fields: Mapping[str, Any], names: tuple[str, ...]) -> list[FloatArray]:
-    arrays = []
-    for name in names:
-        values = fields[name]
+def _number_lists(kind: str, fields: Mapping[str, Any]) -> dict[str, FloatArray]:
+    arrays = {}
+    for name, values in fields.items():
         if not isinstance(values, list) or not all(type(v) in (int, float) for v in values):
             raise InputError(f"{name!r} of the {kind!r} normaliser must be a list of numbers")
         try:
@@ -420,10 +414,11 @@ def _number_lists(kind: str, fields: Mapping[str, Any], names: tuple[str, ...]) 
             raise InputError(
                 f"{name!r} of the {kind!r} normaliser holds a value that is not finite"
             )
-        arrays.append(array)
-    if len({len(array) for array in arrays}) != 1 or not len(arrays[0]):
+        arrays[name] = array
+    lengths = {len(array) for array in arrays.values()}
+    if len(lengths) > 1 or 0 in lengths:
         raise InputError(
-            f"{' and '.join(names)} of the {kind!r} normaliser differ in length or are empty"
+            f"{' and '.join(fields)} of the {kind!r} normaliser differ in length or are empty"
         )
     return arrays
 

@@ -17,22 +17,16 @@ from leanrank.execution import make_executor, row_blocks
 if TYPE_CHECKING:
     from leanrank.data._arrow import Layout
 
-_CELLS_PER_GROUP = 1 << 21  # about 16 MB: enough groups to share out, and few enough to read fast
 _MOST_ROWS_PER_GROUP = 1 << 17
 
 
 def load_parquet(
     path: str | os.PathLike[str],
     *,
-    label: str | None = "label",
-    qid: str | None = "qid",
-    doc_id: str | None = None,
-    weight: str | None = None,
-    query_weight: str | None = None,
-    offset: str | None = None,
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
     n_jobs: int | None = -1,
+    **columns: str | None,
 ) -> RankingData:
     """Load a Parquet file, or all Parquet files of a directory in the order of their names.
 
@@ -41,11 +35,14 @@ def load_parquet(
     path : str or path
         A file, or a directory of part files; names that begin with a dot or an underscore are
         passed over.
-    label, qid, doc_id, weight, query_weight, offset, features, optional
-        The columns, as in :func:`leanrank.data.from_frame`. A file that leanrank wrote remembers
-        which of its columns are which.
+    features, optional
+        As in :func:`leanrank.data.from_frame`.
     n_jobs : int, default=-1
         Number of threads.
+    **columns
+        ``label``, ``qid``, ``doc_id``, ``weight``, ``query_weight`` and ``offset``, as in
+        :func:`leanrank.data.from_frame`. A file that leanrank wrote remembers which of its columns
+        are which.
 
     Returns
     -------
@@ -63,14 +60,7 @@ def load_parquet(
     from leanrank.data import _arrow
 
     pq = _arrow.pq
-    roles = {
-        "label": label,
-        "qid": qid,
-        "doc_id": doc_id,
-        "weight": weight,
-        "query_weight": query_weight,
-        "offset": offset,
-    }
+    roles = _arrow.column_roles(columns, ("features", "n_jobs", "optional"))
     files = part_files(Path(path))
     layout: Layout | None = None
     groups: list[tuple[Path, Any, int]] = []
@@ -85,16 +75,16 @@ def load_parquet(
                 groups.append((file, metadata, group))
                 sizes.append(metadata.row_group(group).num_rows)
         assert layout is not None
-        columns = layout.needed
+        needed = layout.needed
 
         def read(at: int) -> Any:
             file, metadata, group = groups[at]
             with reading(file), pq.ParquetFile(file, metadata=metadata) as parquet:
                 # Row groups are the unit of parallel work: threads inside one would get in the way.
-                return parquet.read_row_group(group, columns=columns, use_threads=False)
+                return parquet.read_row_group(group, columns=needed, use_threads=False)
 
         if not groups:
-            sizes, read = [0], lambda at: pq.read_table(files[0], columns=columns)
+            sizes, read = [0], lambda at: pq.read_table(files[0], columns=needed)
         return _arrow.build(layout, sizes, read, make_executor(n_jobs), str(path))
 
 
@@ -103,6 +93,7 @@ def dump_parquet(
     path: str | os.PathLike[str],
     *,
     compression: str = "none",
+    cells_per_group: int = 1 << 21,
 ) -> None:
     """Write a ranking data set to a Parquet file.
 
@@ -119,6 +110,9 @@ def dump_parquet(
     compression : {"none", "lz4", "snappy", "zstd"}, default="none"
         Feature values hardly compress, and what is not compressed loads fastest; "zstd" makes the
         smallest files.
+    cells_per_group : int, default=2**21
+        Values in a row group, of at least 1,024 rows. By default about 16 MB: enough groups to
+        share out, and few enough to read fast.
     """
     from leanrank.data import _arrow
 
@@ -148,15 +142,15 @@ def dump_parquet(
                     "the parts of the data differ in features, storage or extra columns: they must "
                     "be alike to be written to one file"
                 )
-            rows = _rows_per_group(part)
+            rows = _rows_per_group(part, cells_per_group)
             for start, stop in row_blocks(len(part), rows):
                 table = _arrow.table_rows(part, schema, start, stop)
                 writer.write_table(table, row_group_size=rows)
 
 
-def _rows_per_group(data: RankingData) -> int:
+def _rows_per_group(data: RankingData, cells_per_group: int) -> int:
     cells = data.X.nnz / max(1, len(data)) if data.is_sparse else data.n_features
-    return int(min(max(_CELLS_PER_GROUP // max(cells, 1), 1024), _MOST_ROWS_PER_GROUP))
+    return int(min(max(cells_per_group // max(cells, 1), 1024), _MOST_ROWS_PER_GROUP))
 
 
 def part_files(path: Path) -> list[Path]:

@@ -131,7 +131,7 @@ class RankingData:
         )
 
     @classmethod
-    def _of(cls, **fields: Any) -> RankingData:
+    def of_fields(cls, **fields: Any) -> RankingData:
         """Build from fields that are known to be grouped and valid; those left out are None."""
         self = cls.__new__(cls)
         self._set(**{**dict.fromkeys(_FIELDS), **fields})
@@ -148,10 +148,11 @@ class RankingData:
         raise AttributeError(f"RankingData is immutable: {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._fields(),))
+        return (_rebuild, ({name: getattr(self, name) for name in _FIELDS},))
 
-    def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _FIELDS}
+    def with_fields(self, **fields: Any) -> RankingData:
+        """Return a copy in which some fields differ, which are known to be valid."""
+        return RankingData.of_fields(**{name: getattr(self, name) for name in _FIELDS} | fields)
 
     def __len__(self) -> int:
         """Count the documents."""
@@ -293,7 +294,7 @@ class QueryIndexer:
         def of(values: Any) -> Any:
             return None if values is None else values[rows]
 
-        return RankingData._of(
+        return RankingData.of_fields(
             X=data.X[rows],
             y=data.y[rows],
             query_ids=data.query_ids[chosen],
@@ -349,7 +350,7 @@ _REPLACEABLE = frozenset(_FIELDS) - {"query_ids", "query_ptr", "order"}
 
 
 def _rebuild(fields: dict[str, Any]) -> RankingData:
-    return RankingData._of(**fields)
+    return RankingData.of_fields(**fields)
 
 
 def _frozen(value: Any) -> Any:

@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from importlib import import_module
 from typing import IO, Any
 
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
@@ -20,6 +21,7 @@ PACKED = ("", ".gz", ".xz", ".bz2")
 """Suffixes of compression that text files may have."""
 
 _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
+_MODULES = {"gz": "gzip", "xz": "lzma", "bz2": "bz2"}  # imported only when needed
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -68,7 +70,9 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
                 stream.seek(0)
             else:
                 stream = io.BufferedReader(_Rejoined(head, stream), BLOCK)
-            yield stack.enter_context(_unpacked(stream, kind)) if kind else stream
+            if kind is not None:
+                stream = stack.enter_context(import_module(_MODULES[kind]).open(stream))
+            yield stream
         except LeanrankError:
             raise
         except FileNotFoundError:
@@ -119,43 +123,28 @@ def quoted(token: bytes, longest: int = 40) -> str:
 
 def compressed(stream: IO[bytes], name: str) -> AbstractContextManager[Any]:
     """Pack what is written to a stream as the suffix of its name says."""
-    if name.endswith(".gz"):
+    kind = _suffix_kind(name)
+    if kind is None:
+        return nullcontext(stream)
+    if kind == "gz":
         import gzip
 
         # Neither the time nor the temporary name gets in: the same data gives the same file.
         return gzip.GzipFile("", "wb", 6, stream, mtime=0)
-    if name.endswith(".xz"):
-        import lzma
+    packed: AbstractContextManager[Any] = import_module(_MODULES[kind]).open(stream, "wb")
+    return packed
 
-        return lzma.open(stream, "wb")
-    if name.endswith(".bz2"):
-        import bz2
 
-        return bz2.open(stream, "wb")
-    return nullcontext(stream)
+def _suffix_kind(name: str) -> str | None:
+    return next((kind for kind in _MODULES if name.endswith(f".{kind}")), None)
 
 
 def _check_suffix(name: str) -> None:
-    kind = next((kind for kind in _MAGIC.values() if name.endswith(f".{kind}")), None)
-    if kind is not None:
+    if (kind := _suffix_kind(name)) is not None:
         raise ParseError(
             f"the name says {kind} but the content is not: rename the file or make it again",
             path=name,
         )
-
-
-def _unpacked(stream: Any, kind: str) -> Any:
-    if kind == "gz":
-        import gzip
-
-        return gzip.open(stream)
-    if kind == "xz":
-        import lzma
-
-        return lzma.open(stream)
-    import bz2
-
-    return bz2.open(stream)
 
 
 def _damage() -> tuple[type[Exception], ...]:

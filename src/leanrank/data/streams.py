@@ -243,7 +243,7 @@ def resized(data: RankingData, n_features: int) -> RankingData:
         X = type(data.X)((data.X.data, data.X.indices, data.X.indptr), (len(data), n_features))
     else:
         X = np.pad(data.X, ((0, 0), (0, missing)))
-    return RankingData._of(**{**data._fields(), "X": X, "feature_names": None})
+    return data.with_fields(X=X, feature_names=None)
 
 
 class IterablePart:

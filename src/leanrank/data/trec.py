@@ -64,28 +64,14 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     The rank is not used, as in trec_eval: the scores decide. ``-`` reads standard input;
     compression is recognised.
     """
-    qids, docs, scores = [], [], []
-    seen: set[tuple[str, str]] = set()
-    tag = "leanrank"
-    for line, fields in _rows(path, 6, "query Q0 document rank score tag"):
-        _refuse_twice(fields[0], fields[2], seen, path, line)
-        qids.append(fields[0])
-        docs.append(fields[2])
-        scores.append(parse_number(fields[4], "score", path, line))
-        tag = fields[5]
-    return Run(np.array(qids, np.str_), np.array(docs, np.str_), np.array(scores, float), tag)
+    qids, docs, scores, tags = _read(path, "query Q0 document rank score tag", "score")
+    return Run(qids, docs, scores, tags[-1] if tags else "leanrank")
 
 
 def load_qrels(path: str | os.PathLike[str]) -> Qrels:
     """Read judgements: ``query iteration document label``, one document per line."""
-    qids, docs, labels = [], [], []
-    seen: set[tuple[str, str]] = set()
-    for line, fields in _rows(path, 4, "query iteration document label"):
-        _refuse_twice(fields[0], fields[2], seen, path, line)
-        qids.append(fields[0])
-        docs.append(fields[2])
-        labels.append(parse_number(fields[3], "label", path, line))
-    return Qrels(np.array(qids, np.str_), np.array(docs, np.str_), np.array(labels, float))
+    qids, docs, labels, _ = _read(path, "query iteration document label", "label")
+    return Qrels(qids, docs, labels)
 
 
 def dump_run(run: Run, path: str | os.PathLike[str]) -> None:
@@ -148,26 +134,28 @@ def _size(table: Run | Qrels) -> str:
     return f"{queries:,} quer{'y' if queries == 1 else 'ies'}, {rows:,} document{'s' * (rows != 1)}"
 
 
-def _rows(
-    path: str | os.PathLike[str], n_fields: int, form: str
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and fields of every line that is not blank."""
+def _read(
+    path: str | os.PathLike[str], form: str, numeric: str
+) -> tuple[AnyArray, AnyArray, FloatArray, list[str]]:
+    """Return the columns query, document and a number, and the last field of every line."""
+    names = form.split()
+    pairs: dict[tuple[str, str], float] = {}
+    last = []
     for line, text in text_lines(path):
         fields = re.findall(r"[^ \t]+", text)
-        if fields and len(fields) != n_fields:
-            problem = f"expected {n_fields} fields ({form}), found {len(fields)}"
+        if not fields:
+            continue
+        if len(fields) != len(names):
+            problem = f"expected {len(names)} fields ({form}), found {len(fields)}"
             raise ParseError(problem, path=shown_name(path), line=line)
-        if fields:
-            yield line, fields
-
-
-def _refuse_twice(
-    qid: str, doc: str, seen: set[tuple[str, str]], path: str | os.PathLike[str], line: int
-) -> None:
-    if (qid, doc) in seen:
-        problem = f"document {doc!r} is listed a second time for query {qid!r}: keep one"
-        raise ParseError(problem, path=shown_name(path), line=line)
-    seen.add((qid, doc))
+        qid, doc = fields[0], fields[2]
+        if (qid, doc) in pairs:
+            problem = f"document {doc!r} is listed a second time for query {qid!r}: keep one"
+            raise ParseError(problem, path=shown_name(path), line=line)
+        pairs[qid, doc] = parse_number(fields[names.index(numeric)], numeric, path, line)
+        last.append(fields[-1])
+    qids, docs = (np.array([pair[at] for pair in pairs], np.str_) for at in (0, 1))
+    return qids, docs, np.array(list(pairs.values()), float), last
 
 
 def _check_tokens(values: AnyArray, what: str) -> None:

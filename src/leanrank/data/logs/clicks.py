@@ -19,7 +19,6 @@ from leanrank.errors import DataWarning, FileError, InputError, MissingDependenc
 
 COLUMNS = ("session", "query", "document", "position", "clicked", "timestamp")
 _EVENTS = ("ranking", "interaction", "item", "user")
-_ROWS = 65_536  # of one batch
 
 
 class _Shown(NamedTuple):
@@ -72,8 +71,11 @@ class EngineClicks:
         else:
             raise FileError(f"{self.path}: there is no such file or directory")
 
-    def batches(self) -> Iterator[dict[str, list[Any]]]:
-        """Yield the columns session, query, document, position, clicked and timestamp, in parts."""
+    def batches(self, part_rows: int = 65_536) -> Iterator[dict[str, list[Any]]]:
+        """Yield the columns session, query, document, position, clicked and timestamp, in parts.
+
+        A part ends with the list that makes it ``part_rows`` long.
+        """
         self.totals = {"lists": 0, "clicks": 0}
         self.counts.clear()
         self.examples.clear()
@@ -93,7 +95,7 @@ class EngineClicks:
                 continue
             self.totals["lists"] += 1
             self._add(columns, shown, own)
-            if len(columns["session"]) >= _ROWS:
+            if len(columns["session"]) >= part_rows:
                 yield columns
                 columns = {name: [] for name in COLUMNS}
         for session, left in clicks.items():
@@ -125,7 +127,7 @@ class EngineClicks:
             columns[name] = np.array(values, dtype=kind)
         return read_clicks(columns, features)
 
-    def write(self, target: str | os.PathLike[str]) -> int:
+    def write(self, target: str | os.PathLike[str], part_rows: int = 65_536) -> int:
         """Write the table as Parquet or CSV, part by part, and return the number of its rows."""
         try:
             import pyarrow as pa
@@ -140,7 +142,7 @@ class EngineClicks:
         schema = pa.schema([(column, kinds.get(column, text)) for column in COLUMNS])
         make = parquet.ParquetWriter if name.endswith(".parquet") else csv.CSVWriter
         with atomic_write(target, "wb") as stream, make(stream, schema) as writer:
-            for columns in self.batches():
+            for columns in self.batches(part_rows):
                 writer.write_table(pa.table(columns, schema=schema))
                 rows += len(columns["session"])
         return rows

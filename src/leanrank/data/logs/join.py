@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +14,11 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.logs.features import LoggedDocument, feature_log
 from leanrank.data.logs.judgments import read_judgments
-from leanrank.data.ranking_data import RankingData, counted
+from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.data.trec import Qrels
 from leanrank.errors import DataWarning, InputError
 
 _EXAMPLES = 3
-_BLOCK = 4096  # rows that are held as Python numbers
 
 
 @dataclass
@@ -294,33 +294,28 @@ def _match_table(features: Any, matcher: _Matcher, fields: dict[str, Any]) -> tu
             kept.append(at)
         elif row >= 0:
             kept[row] = at
-    names = features.feature_names or tuple(f"f{j + 1}" for j in range(features.n_features))
+    names = features.feature_names or tuple(map(feature_name, range(features.n_features)))
     return features.X[kept], names
 
 
 def _match_log(log: Iterable[LoggedDocument], matcher: _Matcher) -> tuple[FloatArray, list[str]]:
     columns: dict[str, int] = {}
-    blocks: list[FloatArray] = []
-    open_rows: list[list[float]] = []
+    rows: list[array[float]] = []
     for query, document, features in log:
         row = matcher.row(query, document)
         if row < 0:
             continue
-        values = _values(features, columns)
-        start = len(blocks) * _BLOCK
-        if row < start:  # an entry that replaces one of a finished block
-            _replace(blocks, *divmod(row, _BLOCK), values)
-        elif row - start < len(open_rows):
-            open_rows[row - start] = values
+        for name in features:
+            columns.setdefault(name, len(columns))
+        found = map(features.get, columns)
+        values = array("d", (np.nan if value is None else value for value in found))
+        if row == len(rows):
+            rows.append(values)
         else:
-            open_rows.append(values)
-        if len(open_rows) == _BLOCK:
-            blocks.append(_as_array(open_rows, len(columns)))
-            open_rows = []
-    blocks.append(_as_array(open_rows, len(columns)))
-    X = np.full((len(matcher.rows), len(columns)), np.nan)
-    for at, block in enumerate(blocks):
-        X[at * _BLOCK : at * _BLOCK + len(block), : block.shape[1]] = block
+            rows[row] = values
+    X = np.full((len(rows), len(columns)), np.nan)
+    for at, values in enumerate(rows):
+        X[at, : len(values)] = values
     if not columns and len(X):
         raise InputError("the feature log has no feature: each document has an empty list")
     return X, list(columns)
@@ -334,26 +329,3 @@ def _filled(X: Any, fill: float) -> tuple[Any, AnyArray]:
     if missing.any():
         X[missing] = fill
     return X, missing.sum(axis=0)
-
-
-def _values(features: dict[str, float | None], columns: dict[str, int]) -> list[float]:
-    for name in features:
-        columns.setdefault(name, len(columns))
-    values = map(features.get, columns)
-    return [np.nan if value is None else value for value in values]
-
-
-def _replace(blocks: list[FloatArray], block: int, row: int, values: list[float]) -> None:
-    old = blocks[block]
-    if old.shape[1] < len(values):
-        wider = np.full((len(old), len(values)), np.nan)
-        wider[:, : old.shape[1]] = old
-        blocks[block] = old = wider
-    old[row, : len(values)] = values
-
-
-def _as_array(rows: list[list[float]], width: int) -> FloatArray:
-    out = np.full((len(rows), width), np.nan)
-    for at, values in enumerate(rows):
-        out[at, : len(values)] = values
-    return out
