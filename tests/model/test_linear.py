@@ -223,7 +223,7 @@ def test_models_differ(model):
 def test_repr_lists_the_largest_weights():
     model = LinearModel.from_coef(np.arange(12.0), provenance={})
     lines = repr(model).splitlines()
-    assert lines[:2] == ["LinearModel: 11 of 12 features", "  11   11"]
+    assert lines[:2] == ["LinearModel: 11 of 12 features", "  f12   11"]
     assert lines[-1] == "  … and 1 more"
 
 

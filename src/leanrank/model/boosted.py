@@ -49,8 +49,8 @@ class BoostedModel(Model):
     >>> model = BoostedModel(2, [0, 1, 0], [0.5, 3.0, 0.5], [0, 1, 0], [1.0, -0.25, 1.0])
     >>> model
     BoostedModel: 2 of 2 features, 2 weak rankers
-      0   2
-      1   0.25
+      f1   2
+      f2   0.25
     >>> model.predict([[1.0, 2.0], [0.0, 4.0], [float("nan"), float("nan")]]).tolist()
     [2.0, -0.25, -0.25]
     """

@@ -52,7 +52,7 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> M
     ...     LinearModel.from_coef([0.0, 1.5]).save(f"{folder}/m.json")
     ...     load_model(f"{folder}/m.json")
     LinearModel: 1 of 2 features
-      1   1.5
+      f2   1.5
     """
     source, content = _read(path, max_bytes)
     root = check_header(Field(_parse(content, source), source))
