@@ -49,7 +49,7 @@ def test_names_load_once_and_from_where_they_are_defined(monkeypatch: pytest.Mon
     package = ModuleType("lazy_example")
     monkeypatch.setitem(sys.modules, "lazy_example", package)
     load, listing, names = attach(
-        "lazy_example", {"sqrt": "math", "decoder": "json.decoder", "JSONDecoder": "json.decoder"}
+        "lazy_example", {"math": "sqrt", "json.decoder": "decoder JSONDecoder"}
     )
     import json.decoder
     import math
@@ -66,5 +66,5 @@ def test_a_name_that_is_a_module_of_the_package_is_that_module() -> None:
     import leanrank
     import leanrank.errors
 
-    load, _, _ = attach("leanrank", {"errors": "leanrank.errors"})
+    load, _, _ = attach("leanrank", {"leanrank.errors": "errors"})
     assert load("errors") is leanrank.errors

@@ -38,16 +38,13 @@ if TYPE_CHECKING:
 __getattr__, __dir__, _names = attach(
     "leanrank",
     {
-        **dict.fromkeys(classes(), "leanrank.rankers"),
-        **dict.fromkeys(
-            ("RankingData", "dump_letor", "load_letor", "make_ranking"), "leanrank.data"
-        ),
-        "fuse": "leanrank.selection.fusion",
-        "load_model": "leanrank.model",
-        **{
-            room: f"leanrank.{room}"
-            for room in ("checks", "data", "errors", "metrics", "plots", "registry", "selection")
-        },
+        **{f"leanrank.{room}": room for room in ("checks", "errors", "metrics", "plots")},
+        "leanrank.data": "RankingData data dump_letor load_letor make_ranking",
+        "leanrank.model": "load_model",
+        "leanrank.rankers": " ".join(classes()),
+        "leanrank.registry": "registry",
+        "leanrank.selection": "selection",
+        "leanrank.selection.fusion": "fuse",
     },
 )
 __all__ = [*_names, "__version__"]

@@ -13,16 +13,17 @@ def attach(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package.
 
-    ``names`` maps each public name to the module that defines it; a name that equals the last part
-    of its module is that module itself.
+    ``names`` maps each module to the public names that it defines, separated by spaces; a name that
+    equals the last part of its module is that module itself.
     """
+    modules = {name: module for module, listed in names.items() for name in listed.split()}
 
     def load(name: str) -> Any:
-        if name not in names:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(names[name])
-        value = module if names[name] == f"{package}.{name}" else getattr(module, name)
+        module = importlib.import_module(modules[name])
+        value = module if modules[name] == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted(names), sorted(names)
+    return load, lambda: sorted(modules), sorted(modules)

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.model",
     {
-        "BoostedModel": "leanrank.model.boosted",
-        "LinearModel": "leanrank.model.linear",
-        "Model": "leanrank.model.base",
-        "fingerprint": "leanrank.model.provenance",
-        "load_model": "leanrank.model.reading",
-        "make_provenance": "leanrank.model.provenance",
-        "save_model": "leanrank.model.writing",
+        "leanrank.model.base": "Model",
+        "leanrank.model.boosted": "BoostedModel",
+        "leanrank.model.linear": "LinearModel",
+        "leanrank.model.provenance": "fingerprint make_provenance",
+        "leanrank.model.reading": "load_model",
+        "leanrank.model.writing": "save_model",
     },
 )

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.plots",
     {
-        "coefficient_path": "leanrank.plots.charts",
-        "features": "leanrank.plots.charts",
-        "front": "leanrank.plots.charts",
-        "learning_curve": "leanrank.plots.charts",
-        "wins_and_losses": "leanrank.plots.charts",
-        "theme": "leanrank.plots.colours",
+        "leanrank.plots.charts": "coefficient_path features front learning_curve wins_and_losses",
+        "leanrank.plots.colours": "theme",
     },
 )

@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.report",
     {
-        "Finding": "leanrank.report.data_checks",
-        "check_data": "leanrank.report.data_checks",
-        "study_of_model": "leanrank.report.studies",
-        "with_path": "leanrank.report.studies",
-        "with_stability": "leanrank.report.studies",
-        "write_report": "leanrank.report.writing",
+        "leanrank.report.data_checks": "Finding check_data",
+        "leanrank.report.studies": "study_of_model with_path with_stability",
+        "leanrank.report.writing": "write_report",
     },
 )

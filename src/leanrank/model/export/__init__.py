@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.model.export",
     {
-        "TARGETS": "leanrank.model.export.registry",
-        "Formula": "leanrank.model.export.formula",
-        "export_model": "leanrank.model.export.registry",
-        "formula_of": "leanrank.model.export.formula",
-        "hybrid_weights": "leanrank.model.export.hybrid",
+        "leanrank.model.export.formula": "Formula formula_of",
+        "leanrank.model.export.hybrid": "hybrid_weights",
+        "leanrank.model.export.registry": "TARGETS export_model",
     },
 )

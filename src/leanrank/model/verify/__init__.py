@@ -15,11 +15,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.model.verify",
     {
-        "Comparison": "leanrank.model.verify.comparison",
-        "compare_scores": "leanrank.model.verify.comparison",
-        "float32_scores": "leanrank.model.verify.emulator",
-        "read_logged": "leanrank.model.verify.logged",
-        "verify_export": "leanrank.model.verify.engines",
-        "verify_logged": "leanrank.model.verify.engines",
+        "leanrank.model.verify.comparison": "Comparison compare_scores",
+        "leanrank.model.verify.emulator": "float32_scores",
+        "leanrank.model.verify.engines": "verify_export verify_logged",
+        "leanrank.model.verify.logged": "read_logged",
     },
 )
