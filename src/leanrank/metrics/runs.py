@@ -83,7 +83,7 @@ def evaluate_run(
     rows = rows[np.argsort(run_query[rows], kind="stable")]
     query, doc_ids = run_query[rows], run.doc_id[rows]
     labels, unjudged = _look_up(query, doc_ids, judgements)
-    # the pool: what was judged, and zeros for retrieved documents nobody judged
+    # the pool: judged documents, and zeros for retrieved documents without judgement
     pool_rows = np.flatnonzero(judged_query >= 0)
     pool_query = np.concatenate((judged_query[pool_rows], query[unjudged]))
     pool_labels = np.concatenate((qrels.label[pool_rows], labels[unjudged]))
@@ -119,7 +119,7 @@ def _judgements(qrels: Qrels, query: IntArray) -> dict[tuple[int, str], float]:
 def _look_up(
     query: IntArray, doc_ids: AnyArray, judgements: dict[tuple[int, str], float]
 ) -> tuple[FloatArray, IntArray]:
-    """Return the labels of the retrieved documents, and which of them nobody judged."""
+    """Return the labels of the retrieved documents, and which of them were not judged."""
     pairs = list(zip(query.tolist(), doc_ids.tolist(), strict=True))
     if len(set(pairs)) != len(pairs):
         seen: set[tuple[int, str]] = set()

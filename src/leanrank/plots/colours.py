@@ -8,7 +8,7 @@ from typing import Any
 def theme(*, dark: bool = False) -> dict[str, Any]:
     """Return the colours and fonts of all charts, as a Vega-Lite configuration.
 
-    One accent for the matter at hand, a second colour for what works against it, grey for context.
+    One accent colour, a second one for its opposite, grey for context.
     """
     text, muted, faint = ("#dfe3e8", "#9aa4b0", "#323a45") if dark else (
         "#1c2024", "#5b6570", "#e3e6ea",

@@ -1,4 +1,4 @@
-"""What the charts show, as plain rows: numbers rounded, names as they are."""
+"""The data of the charts as plain rows, with rounded numbers."""
 
 from __future__ import annotations
 

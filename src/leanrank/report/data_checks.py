@@ -155,10 +155,10 @@ def _missing(data: RankingData) -> list[Finding]:
 
 
 def _constants(data: RankingData) -> list[Finding]:
-    still = _still_features(data)
-    if not still.any():
+    constant = _constant_features(data)
+    if not constant.any():
         return []
-    places = np.flatnonzero(still).tolist()
+    places = np.flatnonzero(constant).tolist()
     shown = ", ".join(feature_name(at, data.feature_names) for at in places[:8]) + (
         ", …" if len(places) > 8 else ""
     )
@@ -213,7 +213,7 @@ def _idle(data: RankingData, part: str) -> list[Finding]:
 
 
 def _correlations(data: RankingData) -> FloatArray:
-    """Correlate every feature with the labels within queries; 0 where a feature is still."""
+    """Correlate every feature with the labels within queries; 0 where a feature is constant."""
     sizes = np.diff(data.query_ptr)
     target = data.y - np.repeat(np.add.reduceat(data.y, data.query_ptr[:-1]) / sizes, sizes)
     covariance = np.asarray(data.X.T @ target).ravel()
@@ -242,7 +242,7 @@ def _inner_squares(data: RankingData) -> FloatArray:
     return total
 
 
-def _still_features(data: RankingData) -> BoolArray:
+def _constant_features(data: RankingData) -> BoolArray:
     """Return which features have one value within every query."""
     starts = data.query_ptr[:-1][np.diff(data.query_ptr) > 0]
     if not len(starts):
@@ -252,14 +252,14 @@ def _still_features(data: RankingData) -> BoolArray:
         low = np.minimum.reduceat(data.X, starts, axis=0)
         return np.asarray((high == low).all(axis=0))
     used = np.bincount(data.X.indices[data.X.data != 0], minlength=data.n_features) > 0
-    still = ~used
-    # a stored feature is still only if it fills whole queries with one value: rare, looked at last
+    constant = ~used
+    # a stored feature is constant only if it fills whole queries with one value, which is rare
     column = data.X.tocsc()
     for at in np.flatnonzero(used & (np.diff(column.indptr) >= np.diff(data.query_ptr).min())):
         dense = _column(column, int(at))
         high, low = np.maximum.reduceat(dense, starts), np.minimum.reduceat(dense, starts)
-        still[at] = bool((high == low).all())
-    return still
+        constant[at] = bool((high == low).all())
+    return constant
 
 
 def _column(X: Matrix, at: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The paths of a study: those it brings, and those that its candidates are points of."""
+"""The paths of a study: its own, or those formed by its candidates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_PATHS = 6
 def find_paths(study: Study) -> dict[str, Path]:
     """Return paths by their display name.
 
-    Where a study brings none, linear candidates of one algorithm that differ in alpha only are put
+    Where a study has none, linear candidates of one algorithm that differ in alpha only are put
     together; the longest ones are kept.
     """
     if study.paths:

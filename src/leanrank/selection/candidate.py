@@ -36,7 +36,7 @@ class Candidate:
         Their total cost; 1 each by default.
     training_values : dict of str to array
         The same on the training part, every query by a model of these parameters that was fitted
-        without it; empty if that was not looked at.
+        without it; empty if not measured.
     seconds : float or None
         Time of the fit.
 
@@ -80,7 +80,7 @@ class Candidate:
         A validation part alone is small for a choice among hundreds of models. The training
         queries, each scored by a model fitted without it, are several times as many.
         """
-        if measure not in self._scores:  # a search asks again and again
+        if measure not in self._scores:  # a search asks often
             self._scores[measure] = mean_of(self.judged(measure))
         return self._scores[measure]
 

@@ -33,7 +33,7 @@ def within_query_correlation(
     ----------
     data : RankingData
     features : array of int, optional
-        The columns to look at; all by default.
+        The columns to use; all by default.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     rows_per_range : int

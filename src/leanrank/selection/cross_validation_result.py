@@ -54,7 +54,7 @@ class CrossValidation:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What was measured; a choice goes by the first unless told otherwise."""
+        """What was measured; a choice goes by the first by default."""
         return tuple(self.fold_means)
 
     @cached_property

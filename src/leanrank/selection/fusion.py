@@ -295,7 +295,7 @@ def _rules(learner: _Learner, pool: RunPool) -> dict[str, FloatArray]:
 def _alone(
     learner: _Learner, pool: RunPool, runs: Mapping[str, Run], qrels: Qrels
 ) -> dict[str, FloatArray]:
-    """Measure each run by itself; a query that it does not answer is an empty list."""
+    """Measure each run alone; a query without results is an empty list."""
     out = {}
     for name, run in runs.items():
         found = evaluate_run(

@@ -1,4 +1,4 @@
-"""What came out of fusing runs: weights, and how they stand beside simple rules."""
+"""The result of fusing runs: weights, and a comparison with simple rules."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Improving the front: swap, drop and add features of a good model, and keep what is better.
 
-A step takes one model and looks at all supports that differ from its own by one feature. There are
-hundreds, so they go through a sieve: all are fitted by least squares from sums over the groups of
-queries, and judged by their squared error on the group left out; those best there are judged by the
-measure; of these the best few are fitted anew by the ranker that the model came from.
+A step takes one model and tries all supports that differ from its own by one feature. There are
+hundreds, so they are filtered: all are fitted by least squares from sums over the groups of
+queries, and judged by their squared error on the group left out; the best of them are judged by the
+measure, and the best few of these are refitted by the ranker of the model.
 
 Three corrections keep the search from overfitting. A support chosen with all training queries looks
 better on each of them than one chosen without it: the value of a new model on the training queries
@@ -239,12 +239,12 @@ def _training_part(task: Task, one: Candidate) -> Mapping[str, FloatArray]:
 
 def _support_gain(task: Task, same: Candidate, parent: Candidate) -> dict[str, float]:
     """Return, by measure, the optimism of fixing the support first, on the training queries."""
-    fixed, honest = _training_part(task, same), _training_part(task, parent)
+    fixed, chosen = _training_part(task, same), _training_part(task, parent)
     added = {}
     for measure in fixed:
         sign = better_sign(measure)
         added[measure] = sign * max(
-            0.0, sign * (mean_of(fixed[measure]) - mean_of(honest[measure]))
+            0.0, sign * (mean_of(fixed[measure]) - mean_of(chosen[measure]))
         )
     return added
 

@@ -53,7 +53,7 @@ class RankingScorer(BaseEstimator):
         return better_sign(self.measure) * float(next(iter(found.means.values())))
 
     def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn that the scorer asks for ``qid``."""
+        """Return the request of the scorer for ``qid``."""
         request = MetadataRequest(owner=type(self).__name__)
         request.score.add_request(param="qid", alias=True)
         return request

@@ -209,7 +209,7 @@ class Search:
         return None
 
     def _next_parent(self) -> Candidate | None:
-        """Return the best model of the front whose neighbours have not been looked at."""
+        """Return the best model of the front whose neighbours have not been tried."""
         sign = better_sign(self.task.measure)
         front = pareto_front(filter(self._allows, self.candidates), measure=self.task.measure)
         for one in sorted(front, key=lambda one: -sign * one.score(self.task.measure)):

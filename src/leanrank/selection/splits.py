@@ -92,7 +92,7 @@ class QueryKFold(BaseCrossValidator):
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, qid: Any = None
     ) -> int:
-        """Count the pairs that ``split`` gives; it looks at no argument."""
+        """Return the number of pairs that ``split`` yields; arguments are ignored."""
         del X, y, groups, qid
         return self.n_splits * self.n_repeats
 

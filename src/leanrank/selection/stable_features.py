@@ -32,7 +32,7 @@ class FeatureGroup:
         Share of the subsamples in which at least one of them was selected.
     at_once : float
         How many of them were selected together, on average over the subsamples in which any was.
-        Near 1, the features of a larger group stand in for each other.
+        Near 1, the features of a larger group replace each other.
     correlation : float
         The smallest |correlation| of two of them within queries; 1 for a feature alone.
     """
@@ -120,7 +120,7 @@ class StabilityResult:
         """Nogueira's stability: 1 if the features are always the same, about 0 if drawn at random.
 
         Unlike Jaccard's index it does not grow with the number of features selected. NaN if nothing
-        or everything is always selected, where there is nothing to agree about.
+        or everything is always selected.
         """
         # Nogueira, Sechidis & Brown (2018), "On the stability of feature selection algorithms"
         p = self.frequencies

@@ -52,7 +52,8 @@ class Task:
     unscaled : RankingData or None
         The training data before they were scaled, where they were.
     scale : str or None
-        The normaliser: fitted anew without each group, so that no query scales what judges it.
+        The normaliser, refitted without each group, so that the queries that judge do not affect
+        it.
     n_folds : int or None
         Groups of training queries; None is 4 with a validation part, 5 without.
     beat : callable

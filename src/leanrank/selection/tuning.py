@@ -75,8 +75,8 @@ def tune(
     journal : path, optional
         A file that keeps every trial, to resume from.
     refit : {"train", "both"}, default="train"
-        Whether the chosen model is fitted to the training part, or its features anew to training
-        and validation part together.
+        Whether the chosen model is fitted to the training part, or its features are refitted to
+        training and validation part together.
     n_jobs : int, optional
         Threads; with ``trials`` nothing but time depends on it.
     progress : callable, optional

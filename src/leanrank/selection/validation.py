@@ -87,7 +87,7 @@ class Chosen:
     n_trials : int
         How many models were compared.
     fit_seconds : float
-        Of fitting the chosen model, alone and anew.
+        Of refitting the chosen model alone.
     search_seconds : float
         Of everything before that.
     notes : tuple of str

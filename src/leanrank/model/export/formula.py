@@ -58,7 +58,7 @@ class Curve(Protocol):
         """Return the numbers that define the curve."""
 
     def described(self) -> str:
-        """Return a few words for people."""
+        """Describe the curve in a few words."""
 
     def sample(self, at: int) -> float:
         """Return a value of the feature for a test; ``at`` makes features differ."""
