@@ -23,7 +23,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.model import LinearModel
 from leanrank.model.export import TARGETS, export_model
-from leanrank.model.verify.comparison import Comparison
+from leanrank.model.verify.agreement import Agreement
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export, verify_logged
 from leanrank.model.writing import as_model
 
@@ -87,7 +87,7 @@ def _recorded() -> Table:
     return table
 
 
-def _row(found: Comparison) -> dict[str, Any]:
+def _row(found: Agreement) -> dict[str, Any]:
     return {
         "documents": found.documents,
         "bit-equal": found.bit_equal,

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from leanrank import DominationRanker, RankBoost, RankRLS, RankSVM
 from leanrank.data import QueryStandardScaler, RankingData, make_ranking
-from leanrank.errors import InputError
+from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.selection import QueryKFold, RankingScorer, cross_validate_ranker
 from leanrank.selection.splits import ranking_data, whole_query_folds
@@ -188,7 +188,8 @@ def test_the_scorer(data):
         value = RankingScorer(measure, "letor4")(ranker, data.X, data.y, qid=data.qid)
         expected = evaluate(data.y, scores, data.qid, measures=measure, convention="letor4")
         assert value == pytest.approx(sign * expected[measure])
-    empty = DominationRanker(100.0).fit(data.X, data.y, qid=data.qid)
+    with pytest.warns(DataWarning, match="without features"):
+        empty = DominationRanker(100.0).fit(data.X, data.y, qid=data.qid)
     order = np.lexsort([-data.y, data.qid])  # the best documents first
     tied = RankingScorer("map", "letor4")(empty, data.X[order], data.y[order], qid=data.qid[order])
     assert tied < 0.9

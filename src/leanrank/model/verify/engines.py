@@ -18,7 +18,7 @@ from leanrank.model.base import Model
 from leanrank.model.columns import Table
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.registry import TARGETS, Options, Target, find_target, prepared, written
-from leanrank.model.verify.comparison import Comparison, compare_scores
+from leanrank.model.verify.agreement import Agreement, compare_scores
 from leanrank.model.verify.emulator import float32_scores
 from leanrank.model.writing import as_model
 
@@ -99,7 +99,7 @@ EMULATED = ("opensearch-ltr", "elasticsearch-ltr", "solr")
 
 def verify_export(
     model: Any, target: str, data: RankingData, *, tolerance: float = 1e-6, **options: Any
-) -> Comparison:
+) -> Agreement:
     """Export a model, run the export on documents, and compare the scores with the model's.
 
     Parameters
@@ -167,7 +167,7 @@ def verify_logged(
     target: str | None = None,
     tolerance: float = 1e-6,
     **options: Any,
-) -> Comparison:
+) -> Agreement:
     """Compare scores that your own engine logged with the model's.
 
     Parameters

@@ -12,7 +12,7 @@ from leanrank._typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Agreement:
     """How scores found elsewhere agree with those that were expected.
 
     Attributes
@@ -62,7 +62,7 @@ def compare_scores(
     *,
     tolerance: float = 1e-6,
     engine: str = "",
-) -> Comparison:
+) -> Agreement:
     """Compare scores found in an engine with what it should compute and with the model's.
 
     Parameters
@@ -86,7 +86,7 @@ def compare_scores(
     gap = np.abs(found - expected)
     model_gap = np.abs(found - model)
     gaps = disorder(model, found, query_ptr)
-    return Comparison(
+    return Agreement(
         engine,
         len(found),
         len(query_ptr) - 1,
