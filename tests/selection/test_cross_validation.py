@@ -247,7 +247,7 @@ def test_ties_do_not_follow_the_file():
 
 
 def test_one_warning_for_all_fits(data):
-    hasty = DominationRanker(0.001, tol=1e-12, max_iter=1)
+    hasty = DominationRanker(0.001, tol=1e-12, max_iter=2)
     with pytest.warns(ConvergenceWarning, match="3 of 3 fits did not converge") as caught:
         cross_validate_ranker(hasty, data, cv=3)
     assert len(caught) == 1
