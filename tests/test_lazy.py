@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from types import ModuleType
 
 import pytest
@@ -36,13 +37,16 @@ def test_the_probe_can_fail() -> None:
     assert "sklearn" in _loaded_after("from leanrank import RankRLS")
 
 
-def test_every_public_name_of_the_package_loads() -> None:
-    import leanrank
+ROOMS = ("data", "metrics", "model", "model.export", "model.verify", "plots", "report", "selection")
 
-    assert leanrank.__all__
-    for name in leanrank.__all__:
-        assert getattr(leanrank, name) is not None
-    assert set(leanrank.__all__) - {"__version__"} <= set(dir(leanrank))
+
+@pytest.mark.parametrize("name", ["leanrank", *(f"leanrank.{room}" for room in ROOMS)])
+def test_every_public_name_of_a_package_loads(name: str) -> None:
+    package = import_module(name)
+    assert package.__all__
+    for public in package.__all__:
+        assert getattr(package, public) is not None
+    assert set(package.__all__) - {"__version__"} <= set(dir(package))
 
 
 def test_names_load_once_and_from_where_they_are_defined(monkeypatch: pytest.MonkeyPatch) -> None:
