@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank import DominationRanker, ListNet, RankNet, RankSVM, SparseRank
-from leanrank.errors import InputError
+from leanrank.errors import DataWarning, InputError
 from leanrank.losses import LOSSES, get_loss
 from leanrank.losses.base import Labels
 
@@ -159,3 +159,25 @@ def test_numbers_too_large_are_refused_or_give_finite_weights(ranker, size):
             assert np.isfinite(ranker.fit(X, y, q).coef_).all()
         except InputError as error:
             assert "scale" in str(error)  # noqa: PT017
+
+
+def test_sweeps_that_rise_are_not_the_answer():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(25, 3)), rng.integers(0, 5, 25).astype(float)
+    X[:, 0] += 1e14
+    with (
+        pytest.warns(ConvergenceWarning, match="hardly lower the objective"),
+        pytest.warns(DataWarning, match="a model without features"),
+    ):
+        ranker = DominationRanker(solver="bound-cd").fit(X, y)
+    assert ranker.objective_ <= ranker.history_[0]["objective"]
+    assert ranker.objective_ < ranker.history_[-1]["objective"]
+
+
+def test_no_feature_wants_to_enter_and_the_gap_cannot_close():
+    X, q = a_set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty model, above its tolerance
+        ranker = RankSVM(alpha=1e6, l1_ratio=1.0, tol=1e-300).fit(X, np.arange(12.0), q)
+    assert not ranker.coef_.any()
+    assert ranker.dual_gap_ < 1e-12
