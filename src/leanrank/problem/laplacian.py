@@ -60,7 +60,7 @@ def hessian_by_products(
     for r in ranges:
         n_rows = int(plan.query_ptr[r[1]] - plan.query_ptr[r[0]])
         width = _shared_width(n_rows, n) if at_once else _affordable_width(n_rows, block)
-        pieces += [(r, (begin, min(begin + width, n))) for begin in range(0, n, width)]
+        pieces += [(r, (begin, min(begin + width, n))) for begin in range(0, n, width or 1)]
     cuts = [len(pieces) * lane // LANES for lane in range(LANES + 1)]
     parts = executor.map(add_lane, [pieces[low:high] for low, high in pairwise(cuts) if high > low])
     half: FloatArray = add_up(parts) if parts else np.zeros((n, n))
