@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from functools import lru_cache
 from pathlib import Path
@@ -26,37 +27,44 @@ def _classes() -> list[Any]:
     return sorted(found, key=lambda each: each.__name__)
 
 
+@lru_cache
+def _listed(ranker: Any) -> dict[str, list[str]]:
+    """The words that the documentation of a ranker lists in braces, by parameter."""
+    found = re.findall(r"^    (\w+) : \{([^}]*)\}", ranker.__doc__ or "", re.MULTILINE)
+    return {name: re.findall(r'"([^"]+)"', listed) for name, listed in found}
+
+
 @lru_cache(maxsize=1)
 def _words() -> list[str]:
     """Every word that some ranker takes by default, or its documentation lists in braces."""
-    import re
-
     words = {"x"}
     for each in _classes():
         words |= {value for value in each().get_params().values() if isinstance(value, str)}
-        for listed in re.findall(r": \{([^}]*)\}", each.__doc__ or ""):
-            words |= set(re.findall(r'"([^"]+)"', listed))
+        words.update(*_listed(each).values())
     return sorted(words)
 
 
 def odd_parameters(rng: random.Random, ranker: Any) -> dict[str, Any]:
-    """Draw values for up to three parameters."""
+    """Draw values for up to three parameters, most of them values that they may have."""
     known = {k: v for k, v in ranker.get_params(deep=False).items() if k not in LEFT_ALONE}
     chosen = rng.sample(sorted(known), k=min(len(known), rng.choice((0, 1, 1, 2, 3))))
-    drawn: dict[str, Any] = {}
-    for name in chosen:
-        default = known[name]
-        if isinstance(default, bool):
-            drawn[name] = rng.choice((True, False, "x"))
-        elif isinstance(default, int):
-            drawn[name] = rng.choice(COUNTS)
-        elif isinstance(default, float):
-            drawn[name] = rng.choice(SIZES)
-        elif isinstance(default, str):
-            drawn[name] = rng.choice(_words())
-        else:
-            drawn[name] = rng.choice((*OTHERS, *COUNTS, *SIZES, *_words()))
-    return drawn
+    return {name: _drawn(rng, type(ranker), name, known[name]) for name in chosen}
+
+
+def _drawn(rng: random.Random, ranker: Any, name: str, default: Any) -> Any:
+    plausible = rng.random() < 0.8
+    listed = _listed(ranker).get(name)
+    if plausible and (listed or default is None):
+        return rng.choice(listed or (None,))
+    if isinstance(default, bool):
+        return rng.choice((True, False) if plausible else ("x", None))
+    if isinstance(default, int):
+        return rng.choice((1, 2, 3, 30) if plausible else COUNTS)
+    if isinstance(default, float):
+        return rng.choice(SIZES[:9] if plausible else SIZES)
+    if isinstance(default, str):
+        return default if plausible else rng.choice(_words())
+    return rng.choice((*OTHERS, *COUNTS, *SIZES, *_words()))
 
 
 def odd_data(rng: random.Random) -> tuple[Any, Any, Any]:
@@ -75,7 +83,7 @@ def odd_data(rng: random.Random) -> tuple[Any, Any, Any]:
         X = np.round(X)
     elif kind == 4:
         X[draw.random(X.shape) < 0.2] = rng.choice((1e308, -1e308, 5e-324, 1e-160))
-    y = draw.integers(0, rng.choice((1, 2, 3, 5)), n).astype(float)
+    y = draw.integers(0, rng.choice((1, 2, 2, 3, 3, 5, 5)), n).astype(float)
     if rng.random() < 0.1:
         y *= rng.choice((1e-300, 1e200, -1.0, 0.5))
     qid = np.sort(draw.integers(0, max(1, n // rng.choice((2, 4, 30))), n))
