@@ -427,3 +427,11 @@ def test_an_interrupt_keeps_the_best_so_far(parts):
 
     with pytest.raises(KeyboardInterrupt):
         tune(*parts, systems=SOME, trials=9, progress=at_once)
+
+
+def test_a_cost_at_the_limit_is_within_it_but_for_rounding():
+    data = make_ranking(30, 8, n_features=2, n_informative=2, random_state=0)
+    costs = Costs(np.array([0.1, 0.2]))
+    study = tune(data, systems=["rankrls"], trials=1, costs=costs, max_cost=0.3)
+    assert study.chosen.cost > 0.3  # 0.1 + 0.2 in floating point
+    assert study.history  # the search itself saw a model within the limit
