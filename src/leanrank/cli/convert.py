@@ -32,11 +32,8 @@ def convert(
     """
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder, read_data
-    from leanrank.errors import InputError
 
-    check_folder(target)
-    if json and target == "-":
-        raise InputError("--json and the data both go to standard output: give the data a file")
+    check_folder(target, json, "data", "the data a file")
     if format is None and is_click_log(source):
         convert_clicks(source, target, actions.split(","), json)
         return
@@ -48,15 +45,7 @@ def convert(
         say(f"Writing {target}")
         dump(data, target, format=to)
     if json:
-        screen.print_json(
-            {
-                "source": source,
-                "target": target,
-                "queries": data.n_queries,
-                "documents": len(data),
-                "features": data.n_features,
-            }
-        )
+        screen.print_json({"source": source, "target": target, **screen.sizes(data)})
     elif target != "-":
         console = screen.screen()
         console.print(screen.facts({"data": screen.data_summary(data)}))

@@ -75,8 +75,13 @@ def read_options(
     return options
 
 
-def check_folder(path: str) -> None:
-    """Refuse to start work whose result could not be written."""
+def check_folder(path: str, json: bool = False, what: str = "", remedy: str = "a file") -> None:
+    """Refuse to start work whose result could not be written.
+
+    ``what`` names the result, which cannot share standard output with ``--json``.
+    """
+    if json and path == "-":
+        raise InputError(f"--json and the {what} both go to standard output: give {remedy}")
     if path == "-":
         return
     folder = Path(path).parent

@@ -76,9 +76,7 @@ def fuse(
 
     stdin_once(*runs, qrels)
     if output is not None:
-        check_folder(output)
-    if json and output == "-":
-        raise InputError("--json and the weights both go to standard output: give a file")
+        check_folder(output, json, "weights")
     if target is not None and target not in TARGET_SCALERS:
         raise InputError(f"there is no target {target!r}: {suggest(target, TARGET_SCALERS)}")
     if target is not None and not nonnegative:

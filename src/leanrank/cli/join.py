@@ -57,12 +57,10 @@ def join(
 
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder, stdin_once
-    from leanrank.errors import DataWarning, InputError
+    from leanrank.errors import DataWarning
 
     stdin_once(features, judgments)
-    check_folder(output)
-    if json and output == "-":
-        raise InputError("--json and the data both go to standard output: give the data a file")
+    check_folder(output, json, "data", "the data a file")
     fields = {
         "query_field": query_field,
         "document_field": document_field,
@@ -85,9 +83,7 @@ def join(
         screen.print_json(
             {
                 "target": output,
-                "queries": joined.data.n_queries,
-                "documents": len(joined.data),
-                "features": joined.data.n_features,
+                **screen.sizes(joined.data),
                 "logged": joined.n_logged,
                 "judged": joined.n_judged,
                 "unjudged": joined.unjudged.count,

@@ -53,6 +53,7 @@ DataFolder = Annotated[
         "--data", metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."
     ),
 ]
+Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
 ExportName = Annotated[
     str,

@@ -26,14 +26,9 @@ def predict(
     from leanrank.cli.datafiles import check_folder, read_data, stdin_once
     from leanrank.cli.scores import write_scores
     from leanrank.cli.screen import print_json, progress
-    from leanrank.errors import InputError
 
     stdin_once(model, data)
-    check_folder(output)
-    if json and output == "-":
-        raise InputError(
-            "--json and the scores both go to standard output: give the scores -o FILE"
-        )
+    check_folder(output, json, "scores", "the scores -o FILE")
     with progress() as say:
         from leanrank.model import load_model
 

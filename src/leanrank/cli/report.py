@@ -50,14 +50,11 @@ def report(
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder, read_data, stdin_once
     from leanrank.cli.train import check_measures
-    from leanrank.errors import InputError
 
     stdin_once(model, train, vali, test)
-    check_folder(output)
+    check_folder(output, json, "page", "the page -o FILE")
     check_measures(measures, convention)
     _check_counts(alphas, subsamples)
-    if json and output == "-":
-        raise InputError("--json and the page both go to standard output: give the page -o FILE")
     with screen.progress() as say:
         from leanrank.metrics import parse_measures
         from leanrank.model import load_model

@@ -22,9 +22,7 @@ def reproduce(
     out: Annotated[
         str | None, Option(metavar="DIR", help="Where to write; by default reproduce-PAPER.")
     ] = None,
-    jobs: Annotated[
-        int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")
-    ] = -1,
+    jobs: options.Jobs = -1,
     splits: Annotated[
         int | None, Option(min=2, help="Random splits, where a paper has them; by default 20.")
     ] = None,
@@ -92,10 +90,9 @@ def _stacked(table: ComparedTable) -> Table:
 
 
 def _grid() -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from leanrank.cli.screen import empty_table
 
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    grid = empty_table()
     grid.add_column("", no_wrap=True)
     return grid
 

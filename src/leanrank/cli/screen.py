@@ -84,7 +84,7 @@ def weights_table(
     model: Model, console: Console, notes: Mapping[Any, str] | None = None, title: str = ""
 ) -> Table:
     """List the features with the largest weights; ``notes`` adds a column headed by ``title``."""
-    table = _table()
+    table = empty_table()
     table.add_column("feature", overflow="fold")
     table.add_column("weight", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -109,7 +109,7 @@ def weights_caption(model: Model) -> str:
 
 def measures_table(columns: Mapping[str, Evaluation], best: str | None = None) -> Table:
     """Set evaluations side by side, one measure a row; ``best`` is the column to stress."""
-    table = _table()
+    table = empty_table()
     table.add_column("measure", no_wrap=True)
     for name in columns:
         table.add_column(name, justify="right", style="bold" if name == best else "")
@@ -133,7 +133,7 @@ def measures_note(evaluation: Evaluation) -> str:
 
 def plain_table(*columns: str) -> Table:
     """Return an empty table of a column of words and columns of figures."""
-    table = _table()
+    table = empty_table()
     for at, column in enumerate(columns):
         table.add_column(column, justify="left" if at == 0 else "right", overflow="fold")
     return table
@@ -167,12 +167,18 @@ def listed(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
+def sizes(data: RankingData) -> dict[str, int]:
+    """Count what a data set holds, for JSON."""
+    return {"queries": data.n_queries, "documents": len(data), "features": data.n_features}
+
+
 def data_summary(data: RankingData) -> str:
     """Describe a data set without its class name."""
     return " ".join(repr(data).removeprefix("RankingData: ").split())
 
 
-def _table() -> Table:
+def empty_table() -> Table:
+    """Return a table without columns, in the style of all tables."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -56,9 +56,7 @@ def train(
         str | None, Option(metavar="FILE", help="Write a page about the model; with --vali.")
     ] = None,
     seed: Annotated[int | None, Option(help="Seed of an algorithm that draws at random.")] = None,
-    jobs: Annotated[
-        int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")
-    ] = -1,
+    jobs: options.Jobs = -1,
     stream: Annotated[
         bool,
         Option(
@@ -96,9 +94,7 @@ def train(
     from leanrank.errors import InputError
 
     stdin_once(*data, vali)
-    check_folder(model)
-    if json and model == "-":
-        raise InputError("--json and the model both go to standard output: give the model a file")
+    check_folder(model, json, "model", "the model a file")
     request = Request(
         data, model, vali, algorithm, parameter or [], scale, format, read or [], measures,
         convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
@@ -184,10 +180,7 @@ def _train_in_memory(request: Request) -> None:
             say("Writing the report")
             _write_report(fitted, sets, request)
     if request.json:
-        sizes = {
-            name: {"queries": d.n_queries, "documents": len(d), "features": d.n_features}
-            for name, d in sets.items()
-        }
+        sizes = {name: screen.sizes(d) for name, d in sets.items()}
         print_result(model, sizes, fitted, columns)
     else:
         shown = {name: screen.data_summary(d) for name, d in sets.items()}

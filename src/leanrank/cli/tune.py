@@ -85,13 +85,12 @@ def tune(
     from leanrank.errors import InputError
 
     stdin_once(data, vali, test)
-    for path in (model, journal, report):
+    check_folder(model, json, "model", "the model a file")
+    for path in (journal, report):
         if path is not None:
             check_folder(path)
     if report is not None:
         check_report()
-    if json and model == "-":
-        raise InputError("--json and the model both go to standard output: give the model a file")
     if max_cost is not None and costs is None:
         raise InputError("--max-cost needs to know what features cost: give --costs FILE")
     wanted = _wanted(min_ndcg, min_measure or [])

@@ -23,7 +23,7 @@ def print_result(
     study: Study, final: Model, columns: dict[str, Any], path: str, raw: dict[str, RankingData]
 ) -> None:
     """Print the chosen model and the front as JSON."""
-    from leanrank.cli.screen import print_json
+    from leanrank.cli.screen import print_json, sizes
 
     print_json(
         {
@@ -37,10 +37,7 @@ def print_result(
             "problems": dict(study.problems),
             "interrupted": study.interrupted,
             "weights": final.weights,
-            "data": {
-                name: {"queries": d.n_queries, "documents": len(d), "features": d.n_features}
-                for name, d in raw.items()
-            },
+            "data": {name: sizes(part) for name, part in raw.items()},
             "measures": {name: column.to_dict() for name, column in columns.items()},
         }
     )
@@ -104,10 +101,10 @@ def print_summary(
 
 
 def _front_table(study: Study) -> Table:
-    from leanrank.cli.screen import _table
+    from leanrank.cli.screen import empty_table
     from leanrank.selection.front import bootstrap_interval
 
-    table = _table()
+    table = empty_table()
     table.add_column("features", justify="right")
     if study.costs is not None:
         table.add_column("cost", justify="right")
