@@ -186,6 +186,14 @@ def test_the_registry_is_sound():
         assert known.url is None or known.url.endswith(known.archive)
 
 
+def test_the_security_page_names_the_sets_with_a_checksum():
+    page = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| **Downloads**"))
+    assert {name for name in SETS if name in row} == {
+        name for name, known in SETS.items() if known.sha256 is not None
+    }
+
+
 @pytest.mark.parametrize("name", ["MQ2007", "TD2004", "OHSUMED", "MSLR-WEB10K"])
 def test_an_agreement_is_asked_for(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
