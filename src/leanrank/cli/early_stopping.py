@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def check_patience(ranker: Any, vali: str | None) -> None:
-    """Refuse a patience that nothing could wear out."""
+    """Reject ``patience`` when there are no validation data to stop by."""
     from leanrank.errors import InputError
 
     patience = getattr(ranker, "patience", None)
