@@ -86,13 +86,15 @@ def mean_and_deviation(X: Matrix) -> tuple[FloatArray, FloatArray]:
     constant = low == high
     if isinstance(X, np.ndarray):
         mean, n_values = X.mean(axis=0, dtype=np.float64), np.array(X.shape[0])
+        add = np.sum
         if np.isnan(mean).any():
+            add = np.nansum
             n_values = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
             mean = np.nansum(X, axis=0, dtype=np.float64) / n_values
         mean[constant] = low[constant]
         squares = np.zeros(X.shape[1])
         for a, b in row_blocks(X.shape[0]):
-            squares += np.nansum(np.square(X[a:b] - mean), axis=0)
+            squares += add(np.square(X[a:b] - mean), axis=0)
     else:
         there, width = ~np.isnan(X.data), X.shape[1]
         at, values = X.indices[there], X.data[there].astype(np.float64)
