@@ -107,6 +107,13 @@ def test_steps_that_lead_nowhere_are_bounded():
     assert np.isfinite(ranker.coef_).all()
 
 
+def test_a_tolerance_below_rounding_ends(data):
+    with pytest.warns(ConvergenceWarning, match="hardly lower the objective"):
+        ranker = SparseRank(0.05, tol=1e-300).fit(data)
+    assert ranker.n_iter_ <= 100
+    assert ranker.dual_gap_ <= 1e-12
+
+
 def test_it_has_a_name():
     assert get_ranker("sparserank") is SparseRank
 

@@ -107,7 +107,7 @@ class Newton(Solver):
             converged = room <= self.tol * objective and free_residual <= self.tol
             # where the least objective is zero there is nothing that a gap could be relative to
             converged = converged or objective <= self.tol**2 * problem.value_at_zero
-            least = self.least_progress * max(room, self.tol * objective)
+            least = max(self.least_progress * room, ROUNDING * objective)
             if strength > 1.0 or objective <= best - least:
                 improved, best = n_iter, objective
             if converged or n_iter == self.max_iter or n_iter - improved >= self.patience:
