@@ -107,6 +107,7 @@ def test_a_gap_below_the_rounding_is_that_rounding():
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.filterwarnings("ignore:the spread of:leanrank.errors.DataWarning")
 def test_unpenalised_features_are_fitted_at_any_scale(scale):
     X, q = a_set(seed=1, queries=20, docs=8)
     y = (X @ [1.0, -1.0, 0.5] + np.random.default_rng(2).normal(size=160) > 0).astype(float)
