@@ -64,6 +64,7 @@ def test_weights_of_other_queries_do_not_shift_a_query(name, normalize):
 
 
 @pytest.mark.parametrize("offset", [1e6, 1e8, 1e12])
+@pytest.mark.filterwarnings("ignore:the spread of")
 @pytest.mark.parametrize("per_query", [False, True])
 @pytest.mark.parametrize(
     "ranker",

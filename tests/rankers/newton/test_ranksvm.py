@@ -228,7 +228,10 @@ class TestPreferences:
         ({"margin": "wide"}, "margin='wide' is not known"),
         ({"margin": "scaled", "margin_scale": 0.0}, "margin_scale=0.0"),
         ({"importance": "map"}, "importance='map' is not known"),
-        ({"loss": "hinge", "solver": "newton"}, "'newton' needs curvature or products of 'hinge'"),
+        (
+            {"loss": "hinge", "solver": "newton"},
+            "'newton' needs a continuous gradient of the loss 'hinge'",
+        ),
     ],
 )
 def test_unknown_options_are_refused(data, options, complaint):
