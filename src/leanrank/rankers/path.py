@@ -44,7 +44,10 @@ class Path:
         return np.count_nonzero(self.coefs, axis=1)
 
     def best(self, measure: str | None = None) -> int:
-        """Return the position of the model that a measure prefers, the sparsest among equals."""
+        """Return the position of the model that a measure prefers, the sparsest among equals.
+
+        A model without features is never preferred.
+        """
         if not self.measures:
             raise InputError("the path was not measured: give validation= to path()")
         name = next(iter(self.measures)) if measure is None else measure
@@ -54,7 +57,8 @@ class Path:
             )
         from leanrank.metrics.judge import Judge, best_of
 
-        return best_of(Judge(name).worth(self.measures[name]), self.n_selected)
+        worth = np.where(self.n_selected > 0, Judge(name).worth(self.measures[name]), -np.inf)
+        return best_of(worth, self.n_selected)
 
 
 def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:
