@@ -133,9 +133,9 @@ def test_best_never_takes_an_empty_or_unmeasured_model():
     coefs = [[0, 0], [1, 0], [1, 1]]
     assert made_path([0.9, 0.1, 0.2], coefs).best() == 2
     assert made_path([0.9, np.nan, 0.2], coefs).best() == 2
-    with pytest.raises(InputError, match="no model of the path uses a feature"):
+    with pytest.raises(InputError, match="no model ranks anything"):
         made_path([0.9, 0.8], [[0.0], [0.0]]).best()
-    with pytest.raises(InputError, match="no model of the path uses a feature"):
+    with pytest.raises(InputError, match="no model ranks anything"):
         made_path([0.9, np.nan], [[0.0], [1.0]]).best()
 
 
