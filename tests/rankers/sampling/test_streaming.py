@@ -353,6 +353,7 @@ def checked_again(file, header, arrays=b""):
         (("fitted", "n_features_in_"), 7, "entries instead of 7"),
         (("fitted", "n_queries_"), 2**80, "n_queries_ is not a whole number"),
         (("fitted", "history_"), [3], r"history_\[0\] is no object"),
+        (("fitted", "history_"), [{"queries": 3}], "epoch is not a whole number"),
         (("fitted", "state_"), {}, "state_ is not a part of its kind"),
         (("fitted", "state_", "__record__"), "Popen", "it holds a part of no known kind"),
         (("fitted", "state_", "fields", "steps"), None, "FTRLState.steps is not a whole number"),

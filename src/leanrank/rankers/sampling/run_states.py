@@ -164,8 +164,8 @@ def _plain(value: Any, where: str, sizes: Sizes) -> None:
 def _history(value: Any, where: str, sizes: Sizes) -> None:
     _list_of(_mapping)(value, where, sizes)
     for at, entry in enumerate(value):
-        if "queries" in entry:  # of a stream; a partial fit has none
-            _count()(entry["queries"], f"{where}[{at}].queries", sizes)
+        for name in ("epoch", "queries"):
+            _count()(entry.get(name), f"{where}[{at}].{name}", sizes)
         for name, number in entry.items():
             if not isinstance(name, str) or not isinstance(number, (int, float, np.number)):
                 raise ValueError(f"{where}[{at}] holds something that is no number")
