@@ -191,8 +191,10 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_leaves_no_half_file(tmp_path):
     code = (
-        "import sys, time; from leanrank.cli import app, main\n"
+        "import signal, sys, time; from leanrank.cli import app, main\n"
         "from leanrank._files import atomic_write\n"
+        # a suite that runs in the background ignores SIGINT, and children inherit that
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def demo():\n"
         "    with atomic_write('model.json') as stream:\n"
         "        stream.write('half'); stream.flush(); print('ready', flush=True)\n"
