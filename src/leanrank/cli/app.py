@@ -23,6 +23,7 @@ COMMANDS = {
     "evaluate": "Measure how well scores rank judged documents.",
     "tune": "Search for the best model that meets your wishes.",
     "compare": "Compare all systems on the same data.",
+    "systems": "List what there is to learn with, or one system's parameters.",
     "report": "Write a page about a model, its rivals and its data.",
     "join": "Join an engine's feature log with judgments.",
     "fuse": "Learn the weights of a hybrid search.",

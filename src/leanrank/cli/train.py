@@ -9,6 +9,7 @@ import typer
 from typer import Argument, Option
 
 from leanrank.cli import options
+from leanrank.cli.systems import complete_algorithm, complete_parameter
 from leanrank.rankers import RANKERS
 
 if TYPE_CHECKING:
@@ -40,12 +41,19 @@ def train(
             "-a",
             metavar="NAME",
             help=f"What to learn with: {', '.join(sorted(RANKERS))}. Unless told: domination, "
-            "or minbatsrank with --stream.",
+            "or minbatsrank with --stream. `leanrank systems` explains them.",
+            autocompletion=complete_algorithm,
         ),
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."),
+        Option(
+            "--parameter",
+            "-p",
+            metavar="NAME=VALUE",
+            help="A parameter; may be repeated. `leanrank systems NAME` lists them.",
+            autocompletion=complete_parameter,
+        ),
     ] = None,
     scale: options.Scale = "auto",
     format: options.Format = None,

@@ -1,0 +1,140 @@
+"""``leanrank systems``: what there is to learn with, and its parameters."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Annotated, Any
+
+from typer import Argument, Context
+
+from leanrank.cli import options
+from leanrank.registry import SYSTEMS, System, ranker_names
+
+
+def systems(
+    name: Annotated[
+        str | None,
+        Argument(
+            metavar="NAME",
+            help="A system to explain; without one, all are listed.",
+            autocompletion=lambda: _named(),
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """List the ranking systems, or the parameters of one.
+
+    For example: leanrank systems domination
+    """
+    if name is None:
+        _list_all(json)
+    else:
+        _explain(name, json)
+
+
+def _list_all(as_json: bool) -> None:
+    from leanrank.cli.screen import empty_table, print_json, screen
+
+    if as_json:
+        print_json({"systems": [_summary(system) for system in _fitted().values()]})
+        return
+    table = empty_table()
+    for column in ("name", "system", "published", "has"):
+        table.add_column(column, overflow="fold")
+    for system in _fitted().values():
+        has = ["sparse path"] * system.sparse_path + ["streams"] * system.streams
+        table.add_row(system.name, system.title, system.paper, ", ".join(has))
+    console = screen()
+    console.print(table)
+    console.print("\nleanrank systems NAME lists the parameters of one.")
+
+
+def _explain(name: str, as_json: bool) -> None:
+    from leanrank.cli.screen import empty_table, facts, print_json, screen
+    from leanrank.registry import get_system
+
+    system = get_system(name)
+    ranker = system.load()
+    assert system.space is not None
+    fixed, parameters = system.space.fixed, describe(ranker)
+    if as_json:
+        print_json(_summary(system) | {"fixed": dict(fixed), "parameters": parameters})
+        return
+    settings = "".join(f" -p {key}={value}" for key, value in fixed.items())
+    console = screen()
+    console.print((inspect.getdoc(ranker) or "").partition("\n\n")[0] + "\n")
+    console.print(
+        facts(
+            {
+                "published": system.paper,
+                "class": f"leanrank.{system.ranker}",
+                "train with": f"leanrank train DATA -a {system.space.ranker}{settings} -m FILE",
+                "sparse path": "yes" if system.sparse_path else "no",
+                "streams": "yes, with --stream" if system.streams else "no",
+            }
+        )
+    )
+    table = empty_table()
+    for column in ("-p", "default", "meaning"):
+        table.add_column(column, overflow="fold")
+    for parameter in parameters:
+        table.add_row(parameter["name"], str(parameter["default"]), parameter["meaning"])
+    console.print()
+    console.print(table)
+
+
+def describe(ranker: Any) -> list[dict[str, Any]]:
+    """List the parameters of a class: name, default, and the first sentence of their description.
+
+    >>> from leanrank import RankRLS
+    >>> describe(RankRLS)[0]["name"]
+    'alpha'
+    """
+    section = (inspect.getdoc(ranker) or "").partition("Parameters\n----------\n")[2]
+    section = re.split(r"\n\n\S+\n---+\n", section)[0] + "\n"
+    meanings: dict[str, str] = {}
+    for names, kind, text in re.findall(
+        r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)", section
+    ):
+        sentence = " ".join(text.replace("``", "").split()).partition(". ")[0].rstrip(".")
+        for name in names.split(", "):
+            meanings[name] = sentence or kind.partition(", default=")[0]
+    return [
+        {"name": name, "default": parameter.default, "meaning": meanings.get(name, "")}
+        for name, parameter in inspect.signature(ranker).parameters.items()
+    ]
+
+
+def complete_algorithm() -> list[tuple[str, str]]:
+    """Complete what ``--algorithm`` takes."""
+    return [(name, SYSTEMS[name].title) for name in ranker_names()]
+
+
+def complete_parameter(context: Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete what ``-p`` takes, for the algorithm that stands before it."""
+    from leanrank.rankers import get_ranker
+
+    chosen = context.params.get("algorithm") or "domination"
+    if chosen not in ranker_names() or "=" in incomplete:
+        return []
+    return [(f"{entry['name']}=", entry["meaning"]) for entry in describe(get_ranker(chosen))]
+
+
+def _fitted() -> dict[str, System]:
+    return {name: system for name, system in SYSTEMS.items() if system.space is not None}
+
+
+def _named() -> list[tuple[str, str]]:
+    return [(name, system.title) for name, system in _fitted().items()]
+
+
+def _summary(system: System) -> dict[str, Any]:
+    return {
+        "name": system.name,
+        "title": system.title,
+        "published": system.paper,
+        "class": f"leanrank.{system.ranker}",
+        "sparse_path": system.sparse_path,
+        "streams": system.streams,
+    }

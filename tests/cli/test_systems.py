@@ -1,0 +1,69 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from leanrank import rankers
+from leanrank.cli.systems import describe
+from leanrank.registry import SYSTEMS, ranker_names
+
+FITTED = [name for name, system in SYSTEMS.items() if system.space is not None]
+
+
+def test_every_system_is_listed(run):
+    ran = run("systems")
+    assert ran.code == 0
+    rows = {line.split()[0]: line for line in ran.out.splitlines() if line.strip()}
+    for name in FITTED:
+        assert ("streams" in rows[name]) == SYSTEMS[name].streams
+        assert ("sparse path" in rows[name]) == SYSTEMS[name].sparse_path
+    listed = json.loads(run("systems", "--json").out)["systems"]
+    assert [entry["name"] for entry in listed] == FITTED
+
+
+@pytest.mark.parametrize("name", sorted(ranker_names()))
+def test_every_parameter_has_a_meaning(name):
+    ranker = rankers.get_ranker(name)
+    parameters = {entry["name"]: entry for entry in describe(ranker)}
+    assert set(parameters) == set(ranker._get_param_names())
+    assert [n for n, entry in parameters.items() if not entry["meaning"]] == []
+
+
+def test_one_system_is_explained_with_what_makes_it_so(run):
+    ran = run("systems", "ranksvm-l1")
+    assert "leanrank train DATA -a ranksvm -p l1_ratio=1.0 -m FILE" in " ".join(ran.out.split())
+    assert "Strength of the penalty" in ran.out
+    explained = json.loads(run("systems", "ranksvm-l1", "--json").out)
+    assert explained["fixed"] == {"l1_ratio": 1.0}
+    defaults = {entry["name"]: entry["default"] for entry in explained["parameters"]}
+    assert defaults["tol"] == 1e-6
+
+
+def test_an_unknown_system_is_one_sentence(run):
+    ran = run("systems", "rnksvm")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "leanrank: error: there is no system 'rnksvm': did you mean 'ranksvm'?\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("leanrank train -a rankn", ["ranknet"]),
+        ("leanrank train -a pamir -p ep", ["epochs="]),
+        ("leanrank systems ranksvm-q", ["ranksvm-query"]),
+    ],
+)
+def test_the_shell_completes_names(words, expected):
+    environment = os.environ | {
+        "_LEANRANK_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    code = "from leanrank.cli import main; main([])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == expected
