@@ -1,8 +1,5 @@
 """RankSVM against scikit-learn on explicit pairs, and what it promises."""
 
-import doctest
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -245,10 +242,3 @@ def test_both_spellings_of_the_loss(data):
         for name in ("squared-hinge", "squared_hinge")
     ]
     assert np.array_equal(fits[0].coef_, fits[1].coef_)
-
-
-def test_the_guide_does_what_it_shows():
-    guide = Path(__file__).parents[3] / "docs" / "pairwise.md"
-    done = doctest.testfile(str(guide), module_relative=False)
-    assert done.attempted > 15
-    assert done.failed == 0
