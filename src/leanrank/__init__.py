@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from leanrank.data import dump_letor as dump_letor
     from leanrank.data import load_letor as load_letor
     from leanrank.data import make_ranking as make_ranking
+    from leanrank.metrics.evaluation import evaluate as evaluate
     from leanrank.model import load_model as load_model
+    from leanrank.plots.dispatch import plot as plot
     from leanrank.rankers import LCRA as LCRA
     from leanrank.rankers import PAMIR as PAMIR
     from leanrank.rankers import SPD as SPD
@@ -34,17 +36,21 @@ if TYPE_CHECKING:
     from leanrank.rankers import SparseRank as SparseRank
     from leanrank.rankers import TopicRanker as TopicRanker
     from leanrank.selection.fusion import fuse as fuse
+    from leanrank.selection.tuning import tune as tune
 
 __getattr__, __dir__, _names = attach(
     "leanrank",
     {
         **{f"leanrank.{room}": room for room in ("checks", "errors", "metrics", "plots")},
         "leanrank.data": "RankingData data dump_letor load_letor make_ranking",
+        "leanrank.metrics.evaluation": "evaluate",
         "leanrank.model": "load_model",
+        "leanrank.plots.dispatch": "plot",
         "leanrank.rankers": " ".join(classes()),
         "leanrank.registry": "registry",
         "leanrank.selection": "selection",
         "leanrank.selection.fusion": "fuse",
+        "leanrank.selection.tuning": "tune",
     },
 )
 __all__ = [*_names, "__version__"]

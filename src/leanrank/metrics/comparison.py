@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
@@ -91,6 +92,11 @@ class Comparison:
                 f"{self.p_t_test:.4g} (t-test, t = {self.t:.3f})",
             )
         )
+
+    def _repr_html_(self) -> str:
+        head, *lines = repr(self).splitlines()
+        rows = [["a", f"{self.mean_a:.4f}"], ["b", f"{self.mean_b:.4f}"]]
+        return html_table(head, "; ".join(map(str.strip, lines[1:])), ["", self.measure], rows)
 
 
 def compare(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
+from leanrank._display import CELL
 from leanrank.model.base import Model
 
 _MOST = 15
-_CELL = "padding:.15em .8em .15em 0;border:0;background:none;text-align:"
 
 
 def weights_html(model: Model, title: str | None = None, note: str = "") -> str:
@@ -20,9 +20,9 @@ def weights_html(model: Model, title: str | None = None, note: str = "") -> str:
     shown = list(model.weights.items())[:_MOST]
     largest = max((abs(value) for _, value in shown), default=1.0)
     rows = [
-        f'<tr><td style="{_CELL}left">{escape(str(name))}</td>'
-        f'<td style="{_CELL}right;font-variant-numeric:tabular-nums">{value:+.4g}</td>'
-        f'<td style="{_CELL}left"><span style="{_bar(value / largest)}"></span></td></tr>'
+        f'<tr><td style="{CELL}left">{escape(str(name))}</td>'
+        f'<td style="{CELL}right;font-variant-numeric:tabular-nums">{value:+.4g}</td>'
+        f'<td style="{CELL}left"><span style="{_bar(value / largest)}"></span></td></tr>'
         for name, value in shown
     ]
     head = title or type(model).__name__

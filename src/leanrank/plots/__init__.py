@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from leanrank.plots.charts import learning_curve as learning_curve
     from leanrank.plots.charts import wins_and_losses as wins_and_losses
     from leanrank.plots.colours import theme as theme
+    from leanrank.plots.dispatch import plot as plot
 
 __getattr__, __dir__, __all__ = attach(
     "leanrank.plots",
     {
         "leanrank.plots.charts": "coefficient_path features front learning_curve wins_and_losses",
         "leanrank.plots.colours": "theme",
+        "leanrank.plots.dispatch": "plot",
     },
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from leanrank._display import html_table
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -42,6 +43,33 @@ class Path:
     def n_selected(self) -> IntArray:
         """How many features each model uses."""
         return np.count_nonzero(self.coefs, axis=1)
+
+    def __repr__(self) -> str:
+        n = len(self)
+        low, high = (0, 0) if n == 0 else (self.n_selected.min(), self.n_selected.max())
+        models = f"{n} model{'s' * (n != 1)} of {self.coefs.shape[1]:,} features"
+        lines = [f"Path: {models}, {low:,} to {high:,} used"]
+        for name, values in self.measures.items():
+            if not np.isfinite(values[self.n_selected > 0]).any():
+                continue
+            at = self.best(name)
+            lines.append(
+                f"  best {name} {values[at]:.4f} at alpha {self.alphas[at]:.4g} "
+                f"with {self.n_selected[at]:,} features"
+            )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        shown = np.unique(np.linspace(0, len(self) - 1, 12).round().astype(int))
+        rows = [
+            [f"{self.alphas[at]:.4g}", f"{self.n_selected[at]:,}"]
+            + [f"{values[at]:.4f}" for values in self.measures.values()]
+            + [f"{self.dual_gaps[at]:.1e}"]
+            for at in shown
+        ]
+        head = ["alpha", "features", *self.measures, "gap"]
+        note = f"{len(self)} models" + f", {len(shown)} shown" * (len(shown) < len(self))
+        return html_table("Path", note, head, rows)
 
     def best(self, measure: str | None = None) -> int:
         """Return the position of the model that a measure prefers, the sparsest among equals.

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.spread import scale_wanted
@@ -161,6 +162,18 @@ class ComparedSet:
         rows = [row for row in self.rows if np.isfinite(row.means[measure])]
         worth = Judge(measure).worth([row.means[measure] for row in rows])
         return rows[best_of(worth)].system if rows else None
+
+    def __repr__(self) -> str:
+        splits = f"{len(self.folds)} split" + "s" * (len(self.folds) != 1)
+        best = ", ".join(f"{m}: {self.best(m)}" for m in self.measures)
+        return f"ComparedSet: {self.name}, {len(self.rows)} systems on {splits}; best by {best}"
+
+    def _repr_html_(self) -> str:
+        from leanrank.selection.tables import OTHERS, cells, head, legend
+
+        heads = ["system", *map(head, self.measures), *OTHERS]
+        rows = [[row.title, *cells(row, self.measures)] for row in self.rows]
+        return html_table(self.name, legend(self), heads, rows)
 
     def _tests(self, done: Mapping[str, list[Outcome]]) -> dict[str, dict[str, float]]:
         """Test every system against the best by each measure, over the queries of all splits."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.selection.candidate import Candidate
@@ -93,3 +94,12 @@ class Study:
             f"Study: {len(self.candidates)} candidates by {self.measure} ({self.convention}), "
             f"{len(self.front)} on the front, chosen: {self.chosen.name}"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["→ " * (one is self.chosen) + one.name, f"{one.n_features}"]
+            + [f"{one.means[measure]:.4f}" for measure in self.measures]
+            for one in self.front
+        ]
+        note = f"{len(self.candidates)} candidates, the front by {self.measure}, → the chosen one"
+        return html_table("Study", note, ["model", "features", *self.measures], rows)
