@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, _names = attach(
     "leanrank",
     {
-        **{f"leanrank.{room}": room for room in ("checks", "errors", "metrics", "plots")},
+        **{f"leanrank.{room}": room for room in ("checks", "errors", "metrics", "online", "plots")},
         "leanrank.data": "RankingData data dump_letor load_letor make_ranking",
         "leanrank.metrics.evaluation": "evaluate",
         "leanrank.model": "load_model",

@@ -1,0 +1,16 @@
+"""Simulated users, comparing rankers on live traffic, and judging a ranker from an old log."""
+
+from typing import TYPE_CHECKING
+
+from leanrank._lazy import attach
+
+if TYPE_CHECKING:
+    from leanrank.online.users import ClickModel as ClickModel
+    from leanrank.online.users import user as user
+
+__getattr__, __dir__, __all__ = attach(
+    "leanrank.online",
+    {
+        "leanrank.online.users": "ClickModel user",
+    },
+)

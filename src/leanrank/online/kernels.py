@@ -1,0 +1,201 @@
+"""Compiled loops over shown lists, for use from other compiled loops too.
+
+Random numbers are a function of a key and a counter, and a key is a function of a seed and the
+number of a list: ``uniform(list_key(seed, number), draw)``. So a stream does not depend on the
+number of threads, on the size of the parts, or on what was drawn before.
+
+A click model is three arrays (see :class:`leanrank.online.ClickModel`):
+``examine[rank, distance]``, ``click[grade]`` and ``stop[clicked, rank, grade]``. An index past the
+end of a dimension means its last entry, so that a dimension of size 1 is a parameter that does not
+depend on it. Distance is 0 before the first click and ``rank − last clicked rank`` after it. A
+grade below 0 is an empty place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import AnyArray, BoolArray, FloatArray
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele, Lea & Flood 2014)
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@kernel
+def mix(z: Any) -> Any:
+    """Return a well-mixed function of 64 bits."""
+    z = np.uint64(z)
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def list_key(seed: Any, number: int) -> Any:
+    """Return the key of one list's random numbers, a ``np.uint64``."""
+    return mix(mix(np.uint64(seed) + _STEP) + np.uint64(number) * _STEP)
+
+
+@kernel
+def uniform(key: Any, draw: int) -> float:
+    """Return draw number ``draw`` of a key, uniform in [0, 1)."""
+    bits = mix(np.uint64(key) + np.uint64(draw + 1) * _STEP)
+    return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def draw_clicks(
+    examine: FloatArray,
+    click: FloatArray,
+    stop: FloatArray,
+    grades: AnyArray,
+    key: Any,
+    clicked: BoolArray,
+) -> None:
+    """Draw the clicks of one list into ``clicked``. Rank r uses draw r of the key."""
+    clicked[:] = False
+    last = -1
+    for r in range(len(grades)):
+        g = grades[r]
+        if g < 0:
+            continue
+        e, a, s0, s1 = step(examine, click, stop, r, 0 if last < 0 else r - last, g)
+        u = uniform(key, r)  # decides what happens at this rank: [click, stop | click | skip, stop]
+        if u < e * a:
+            clicked[r] = True
+            last = r
+            if u < e * a * s1:
+                return
+        elif u < e * (a + (1.0 - a) * s0):
+            return
+
+
+@kernel
+def step(
+    examine: FloatArray, click: FloatArray, stop: FloatArray, r: int, d: int, g: int
+) -> tuple[float, float, float, float]:
+    """Return P(examine), P(click | examined), P(stop | passed over) and P(stop | clicked)."""
+    e = examine[min(r, examine.shape[0] - 1), min(d, examine.shape[1] - 1)]
+    r, s = min(r, stop.shape[1] - 1), min(g, stop.shape[2] - 1)
+    return e, click[g], stop[0, r, s], stop[1, r, s]
+
+
+@kernel
+def draw_lists(
+    examine: FloatArray,
+    click: FloatArray,
+    stop: FloatArray,
+    shown: AnyArray,
+    seed: Any,
+    first: int,
+    clicked: BoolArray,
+) -> None:
+    """Draw the clicks of several lists; the first of them has number ``first``."""
+    for n in range(len(shown)):
+        draw_clicks(examine, click, stop, shown[n], list_key(seed, first + n), clicked[n])
+
+
+@kernel
+def marginals(
+    examine: FloatArray, click: FloatArray, stop: FloatArray, shown: AnyArray, out: FloatArray
+) -> None:
+    """Write the probability of a click at each rank of each list, before any click is seen."""
+    depth = shown.shape[1]
+    reading = np.empty(depth + 1)  # still reading, by the rank of the last click + 1
+    for n in range(len(shown)):
+        reading[:] = 0.0
+        reading[0] = 1.0
+        for r in range(depth):
+            out[n, r] = 0.0
+            g = shown[n, r]
+            if g < 0:
+                continue
+            for last in range(r + 1):
+                d = 0 if last == 0 else r + 1 - last
+                e, a, s0, s1 = step(examine, click, stop, r, d, g)
+                out[n, r] += reading[last] * e * a
+                reading[last] *= 1.0 - e * (a + (1.0 - a) * s0)
+            reading[r + 1] = out[n, r] * (1.0 - s1)
+
+
+@kernel
+def expectations(
+    examine: FloatArray,
+    click: FloatArray,
+    stop: FloatArray,
+    shown: AnyArray,
+    clicked: BoolArray,
+    examine_counts: FloatArray,
+    click_counts: FloatArray,
+    stop_counts: FloatArray,
+) -> float:
+    """Add up the expected counts of every parameter given the clicks; return the log-likelihood.
+
+    Counts have the shape of their parameter and a leading dimension: [0] is how often it could have
+    happened, [1] how often it did. Given the clicks, the only unknown state that lasts is whether
+    the user still reads: a forward and a backward pass over two states.
+    """
+    depth = shown.shape[1]
+    e_at, a_at = np.empty(depth), np.empty(depth)
+    s0_at, s1_at = np.empty(depth), np.empty(depth)
+    forward = np.empty((depth, 3))  # reading, gone before the rank; the scale of its step
+    distance = np.empty(depth, dtype=np.int64)
+    total = 0.0
+    for n in range(len(shown)):
+        reading, gone, last = 1.0, 0.0, -1
+        for r in range(depth):
+            forward[r, 0], forward[r, 1], forward[r, 2] = reading, gone, 1.0
+            g = shown[n, r]
+            if g < 0:
+                continue
+            distance[r] = 0 if last < 0 else r - last
+            e, a, s0, s1 = step(examine, click, stop, r, distance[r], g)
+            e_at[r], a_at[r], s0_at[r], s1_at[r] = e, a, s0, s1
+            if clicked[n, r]:
+                gone = reading * e * a * s1
+                reading = reading * e * a * (1.0 - s1)
+                last = r
+            else:
+                skip = reading * e * (1.0 - a)
+                gone += skip * s0
+                reading = reading * (1.0 - e) + skip * (1.0 - s0)
+            scale = reading + gone
+            forward[r, 2] = scale
+            if scale == 0.0:
+                return -np.inf
+            reading, gone = reading / scale, gone / scale
+            total += np.log(scale)
+        after_reading, after_gone = 1.0, 1.0
+        for r in range(depth - 1, -1, -1):
+            g = shown[n, r]
+            if g < 0:
+                continue
+            e, a, s0, s1 = e_at[r], a_at[r], s0_at[r], s1_at[r]
+            i = min(r, examine.shape[0] - 1)
+            j = min(distance[r], examine.shape[1] - 1)
+            k, m = min(r, stop.shape[1] - 1), min(g, stop.shape[2] - 1)
+            stay, leave = after_reading / forward[r, 2], after_gone / forward[r, 2]
+            if clicked[n, r]:
+                examine_counts[0, i, j] += 1.0
+                examine_counts[1, i, j] += 1.0
+                click_counts[0, g] += 1.0
+                click_counts[1, g] += 1.0
+                stop_counts[0, 1, k, m] += 1.0
+                stop_counts[1, 1, k, m] += forward[r, 0] * e * a * s1 * leave
+                after_reading = e * a * ((1.0 - s1) * stay + s1 * leave)
+                after_gone = 0.0
+            else:
+                unseen = forward[r, 0] * (1.0 - e) * stay
+                left = forward[r, 0] * e * (1.0 - a) * s0 * leave
+                skipped = forward[r, 0] * e * (1.0 - a) * (1.0 - s0) * stay + left
+                examine_counts[0, i, j] += unseen + skipped
+                examine_counts[1, i, j] += skipped
+                click_counts[0, g] += skipped
+                stop_counts[0, 0, k, m] += skipped
+                stop_counts[1, 0, k, m] += left
+                after_reading = (1.0 - e) * stay + e * (1.0 - a) * ((1.0 - s0) * stay + s0 * leave)
+                after_gone = leave
+    return total
