@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,12 +119,18 @@ def uninterrupted(command: str, inputs: Path, folder: Path) -> Whole:
     return Whole(seconds, files, names)
 
 
-def kill_once(command: str, whole: Whole, inputs: Path, folder: Path, rng: random.Random) -> str:
-    """End a command at some moment and run it again; return how the first process ended."""
+def kill_once(
+    command: str,
+    whole: Whole,
+    inputs: Path,
+    folder: Path,
+    sent: signal.Signals,
+    rng: random.Random,
+) -> bool:
+    """End a command at some moment and run it again; return whether the signal came in time."""
     shutil.copytree(inputs, folder)
     process = Running(command, folder)
     time.sleep(rng.uniform(0.0, 1.1) * whole.seconds)
-    sent = rng.choice(SIGNALS)
     os.kill(process.pid, sent)
     code, said = process.end()
     moment = f"{sent.name} gave exit code {code}"
@@ -137,11 +144,11 @@ def kill_once(command: str, whole: Whole, inputs: Path, folder: Path, rng: rando
     for name, content in whole.files.items():
         assert (folder / name).read_bytes() == content, f"{moment}, then {name} differs"
     shutil.rmtree(folder)
-    return "finished" if code == 0 else sent.name
+    return code != 0
 
 
 def main() -> int:
-    """Spread the kills over the commands."""
+    """Spread the kills over the commands and the signals."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
@@ -155,18 +162,21 @@ def main() -> int:
             place = folder / f"{at}"
             place.mkdir()
             whole = uninterrupted(command, inputs, place)
-            ended: dict[str, int] = {}
+            sent: Counter[str] = Counter()
+            in_time: Counter[str] = Counter()
             n_kills = given.kills // len(COMMANDS) + (at < given.kills % len(COMMANDS))
             for kill in range(n_kills):
+                each = SIGNALS[kill % len(SIGNALS)]
+                sent[each.name] += 1
                 try:
-                    how = kill_once(command, whole, inputs, place / f"kill{kill}", rng)
+                    if kill_once(command, whole, inputs, place / f"kill{kill}", each, rng):
+                        in_time[each.name] += 1
                 except AssertionError as error:
-                    findings, how = findings + 1, "findings"
+                    findings += 1
                     print(f"  {title}, kill {kill}: {error}", file=sys.stderr, flush=True)
-                ended[how] = ended.get(how, 0) + 1
-            counts = ", ".join(f"{count} {how}" for how, count in sorted(ended.items()))
-            print(f"{title:16} {n_kills:>3} kills ({whole.seconds:.1f} s): {counts}", flush=True)
-    print(f"{given.kills} kills, {findings} findings")
+            counts = ", ".join(f"{count} {name} ({in_time[name]})" for name, count in sent.items())
+            print(f"{title:16} {whole.seconds:>6.1f} s  {counts}", flush=True)
+    print(f"{given.kills} kills (those in time in parentheses), {findings} findings")
     return 1 if findings else 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.kills import COMMANDS, kill_once, prepare, uninterrupted
+from tests.fuzz.kills import COMMANDS, SIGNALS, kill_once, prepare, uninterrupted
 
 
 @pytest.mark.parametrize("title", ["convert", "predict"])
@@ -15,5 +15,5 @@ def test_the_same_bytes_after_a_kill_and_nothing_left_behind(title: str, tmp_pat
     inputs = prepare(tmp_path)
     whole = uninterrupted(COMMANDS[title], inputs, tmp_path)
     rng = random.Random(0)
-    for kill in range(3):
-        kill_once(COMMANDS[title], whole, inputs, tmp_path / f"kill{kill}", rng)
+    for sent in SIGNALS:
+        kill_once(COMMANDS[title], whole, inputs, tmp_path / sent.name, sent, rng)
