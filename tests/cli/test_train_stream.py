@@ -4,6 +4,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -33,6 +34,18 @@ def test_the_model_is_what_the_library_learns(run, files):
     assert model.provenance["parameters"]["epochs"] == 1
     assert "2 files, 18 queries, 900 documents, 6 features" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_the_warning_of_units_names_a_scale_that_a_stream_takes(run, files):
+    data = load_letor("train.txt")
+    dump_letor(data.replace(X=data.X * ([1e5] + [1.0] * (data.n_features - 1))), "raw.txt")
+    words = ("train", "--stream", "raw.txt", "-m", "m.json")
+    ran = run(*words)
+    assert ran.code == 0
+    assert ran.err.count("the spread of 'f1' is") == 1
+    scale = re.search(r"--scale ([\w-]+)", ran.err)[1]
+    again = run(*words, "--scale", scale)
+    assert (again.code, again.err) == (0, "")
 
 
 def test_validation_json_and_scale(run, files):

@@ -58,13 +58,19 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
     )
 
 
-def warn_of_units(data: RankingData) -> None:
-    """Warn if features differ so much in spread that a model depends on their units."""
+def warn_of_units(data: RankingData, *, by_query: bool = False) -> None:
+    """Warn if features differ so much in spread that a model depends on their units.
+
+    ``by_query`` names a remedy that needs no other part of the data, as for a stream.
+    """
     found = wide_spread(data.X, data.feature_names)
     if found is not None:
+        scaler, scale = "GlobalStandardScaler", "standard"
+        if by_query:
+            scaler, scale = "QueryStandardScaler", "query-standard"
         warn(
             f"{found}, so weights depend on the units of features: standardise the features first, "
-            "with GlobalStandardScaler or --scale standard"
+            f"with {scaler} or --scale {scale}"
         )
 
 
