@@ -117,8 +117,10 @@ def rankers(rng: random.Random, folder: Path) -> None:
     ranker = rng.choice(_classes())()
     ranker.set_params(**odd_parameters(rng, ranker))
     X, y, qid = odd_data(rng)
-    with np.errstate(all="ignore"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # NumPy's own
         ranker.fit(X, y, qid)
+    with np.errstate(all="ignore"):
         if hasattr(ranker, "coef_"):
             assert np.isfinite(ranker.coef_).all(), f"weights that are not finite: {ranker!r}"
         values = X.data if hasattr(X, "indptr") else X

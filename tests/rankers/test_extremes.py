@@ -54,8 +54,9 @@ def fit(name, X, y, **parameters):
     ranker = get_ranker(name)()
     known = ranker.get_params()
     ranker.set_params(**{k: v for k, v in SHORT.items() if k in known}, **parameters)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RuntimeWarning)  # NumPy's own
         try:
             ranker.fit(X, y, np.repeat([0, 1, 2], 4)[: len(y)])
         except LeanrankError:

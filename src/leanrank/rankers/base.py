@@ -142,7 +142,8 @@ class BaseRanker(BaseEstimator):
         held_out = held_out_data(self, validation)
         self.n_queries_ = data.n_queries
         self.n_informative_queries_ = count_informative(data, labels)
-        with single_threaded_blas():
+        # Weights that are not finite are refused below: NumPy need not warn of them as well.
+        with single_threaded_blas(), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             self._learn(data, labels, held_out)
             self._check_learned()
             self._warn_if_empty(data, labels)
@@ -176,12 +177,13 @@ class BaseRanker(BaseEstimator):
         *,
         gain_weight: Any = None,
         preferences: Any = None,
-        first: bool = True,
+        first: bool | None = None,
         **parts: Any,
     ) -> tuple[RankingData, Labels]:
         """Check what ``fit`` was given, and learn the number and names of the features.
 
-        ``parts`` are what RankingData takes. ``first`` is False for later parts of the same data.
+        ``parts`` are what RankingData takes. ``first`` tells whether this is the first of several
+        parts of the data; None: these are all.
         """
         check_parameters(self, self._parameters)
         explicit = preferences is not None
@@ -207,8 +209,8 @@ class BaseRanker(BaseEstimator):
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
         gains = grouped_gains(gain_weight, data, grouped=data is X)
-        if first and not self._unit_free:
-            warn_of_units(data)
+        if first is not False and not self._unit_free:
+            warn_of_units(data, by_query=first is True)
         return data, Labels(
             y=kernel_view(data.y),
             query_ptr=kernel_view(data.query_ptr),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
+from leanrank.errors import InputError, overflow
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.greedy import GreedyState
 
@@ -73,7 +74,8 @@ class Choice:
             cost = self.costs[candidates]
             # a higher cost must not improve a negative gain
             values = np.where(gains > 0, gains / np.where(cost > 0, cost, 1e-300), gains * cost)
-        return int(candidates[int(np.argmax(values))])
+        known = np.where(np.isnan(values), -np.inf, values)  # an overflow is no gain
+        return int(candidates[int(np.argmax(known))])
 
 
 Record = Callable[[FloatArray], FloatArray]
@@ -88,7 +90,10 @@ def forward(state: GreedyState, n_steps: int, choice: Choice, record: Record) ->
             break
         state.add(choice.best(candidates, state.decreases(candidates)))
         residual, chosen = state.residual, np.array(state.chosen, dtype=np.int64)
-        subsets.append(Subset(chosen, float(residual @ residual), record(residual)))
+        criterion = float(residual @ residual)
+        if not np.isfinite(criterion):
+            raise InputError(overflow("the leave-query-out error"))
+        subsets.append(Subset(chosen, criterion, record(residual)))
     return subsets
 
 
