@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -60,6 +61,32 @@ def test_kernels_are_kept_in_a_private_folder_if_nowhere_else(installed: Path) -
     assert str(private) in first.stdout
     assert (first.stdout[-2], second.stdout[-2]) == ("0", "1")  # hits
     assert first.stderr == second.stderr == ""
+
+
+def test_every_module_loads_where_nothing_can_be_kept_beside_it(tmp_path: Path) -> None:
+    source = Path(__file__).parents[1] / "src" / "leanrank"
+    package = tmp_path / "leanrank"
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [package, *(path for path in package.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("a file, so that no folder of that name can be made")
+    modules = [
+        ".".join(path.relative_to(tmp_path).with_suffix("").parts)
+        for path in sorted(package.rglob("*.py"))
+        if "kernel" in path.read_text() and path.stem not in ("__init__", "__main__")
+    ]
+    (tmp_path / "temporary").mkdir()
+    given = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    given |= {"HOME": "/dev/null/x", "XDG_CACHE_HOME": "/dev/null/x"}
+    given |= {"TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"import {', '.join(modules)}"],
+        capture_output=True,
+        text=True,
+        env=given,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (tmp_path / "temporary" / f"leanrank-kernels-{os.getuid()}").is_dir()
 
 
 def test_a_folder_that_others_can_write_is_not_used(installed: Path) -> None:

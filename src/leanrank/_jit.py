@@ -1,4 +1,4 @@
-"""How leanrank compiles: cached on disk, without the GIL, no fast-math, one serial function."""
+"""How leanrank compiles: cached on disk, without the GIL, one serial function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import stat
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -17,15 +17,18 @@ import numpy as np
 from leanrank.errors import CacheWarning
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any], *, fastmath: Collection[str] = ()) -> Any:
     """Compile a function on plain arrays.
 
     Division by zero follows NumPy (inf or nan), not Python. The result is cached, so that a process
     pays for compilation only when the code or the machine changes: in ``NUMBA_CACHE_DIR``, else
     beside the module or in the user's cache, else in a private folder among the temporary files.
     Where nothing can be written, every process compiles for itself.
+
+    ``fastmath`` lists what the compiler may do to sums, such as "contract"; the result is the same
+    in every thread.
     """
-    compiled = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath))(function)
     for folder in (None, private_folder):
         try:
             with _caching_in(None if folder is None else folder()):

@@ -8,6 +8,7 @@ several times faster, and exact to the last bit or two.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
@@ -16,6 +17,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from leanrank._jit import kernel
+
 CHUNK = 1024
 """Numbers in one call: two such arrays stay in the fastest cache."""
 
@@ -23,7 +26,7 @@ _ROUND = 6755399441055744.0  # 1.5 · 2⁵²: adding it rounds to a whole number
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 # contract: a · b + c in one rounding, the same in every thread
-_chunk_kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+_chunk_kernel = partial(kernel, fastmath={"contract"})
 _inlined = numba.njit(inline="always")
 
 

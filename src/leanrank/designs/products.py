@@ -5,17 +5,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
-import numba
 import numpy as np
 
 from leanrank._jit import column_dot, kernel
 
 # Lets the compiler split one row's dot product over vector lanes. The split is the same in every
 # thread, so results stay reproducible.
-_dot_kernel = numba.njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}
-)
+_dot_kernel = partial(kernel, fastmath={"reassoc", "contract"})
 
 
 @_dot_kernel

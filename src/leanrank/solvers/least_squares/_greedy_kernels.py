@@ -22,14 +22,15 @@ not overlap, and fails with many).
 
 from __future__ import annotations
 
-import numba
+from functools import partial
+
 import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
 
 # Lets the compiler split a sum over vector lanes; the split is the same in every thread.
-_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_sums = partial(kernel, fastmath={"reassoc", "contract"})
 
 WIDTH = 256  # measured by ``benchmarks greedy``
 # regions of the buffer, WIDTH numbers each
