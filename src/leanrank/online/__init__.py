@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
+    from leanrank.online.interleaving import interleaver as interleaver
     from leanrank.online.users import ClickModel as ClickModel
     from leanrank.online.users import user as user
 
 __getattr__, __dir__, __all__ = attach(
     "leanrank.online",
     {
+        "leanrank.online.interleaving": "interleaver",
         "leanrank.online.users": "ClickModel user",
     },
 )

@@ -199,3 +199,130 @@ def expectations(
                 after_reading = (1.0 - e) * stay + e * (1.0 - a) * ((1.0 - s0) * stay + s0 * leave)
                 after_gone = leave
     return total
+
+
+@kernel
+def team_draft(ranking: AnyArray, key: Any, shown: AnyArray, share: FloatArray) -> None:
+    """Let rankers take turns in random order, each adding its best document not yet shown.
+
+    ``ranking[j]`` holds the documents of ranker j, best first, as numbers below a common bound;
+    ``shown`` is filled from the top, and ``share[j, r]`` is 1 if ranker j filled rank r.
+    """
+    n_rankers, n = ranking.shape
+    placed = np.zeros(ranking.max() + 1, dtype=np.bool_)
+    at = np.zeros(n_rankers, dtype=np.int64)
+    order = np.arange(n_rankers)
+    share[:] = 0.0
+    draw = r = 0
+    while r < len(shown):
+        for i in range(n_rankers):
+            pick = i + int(uniform(key, draw) * (n_rankers - i))
+            draw += 1
+            order[i], order[pick] = order[pick], order[i]
+            j = order[i]
+            while at[j] < n and placed[ranking[j, at[j]]]:
+                at[j] += 1
+            if at[j] < n and r < len(shown):
+                shown[r] = ranking[j, at[j]]
+                placed[shown[r]] = True
+                share[j, r] = 1.0
+                r += 1
+
+
+@kernel
+def sample_mixture(weight: FloatArray, key: Any, shown: AnyArray) -> None:
+    """Fill each rank with a document of a random ranker, drawn in proportion to its weight there.
+
+    ``weight[j, d]`` is that of document d for ranker j; documents already shown are left out.
+    """
+    n_rankers, n = weight.shape
+    open_ = np.ones(n, dtype=np.bool_)
+    total = np.empty(n_rankers)
+    for r in range(len(shown)):
+        n_active = 0  # a ranker all of whose documents are shown has no part in it
+        for j in range(n_rankers):
+            total[j] = 0.0
+            for d in range(n):
+                if open_[d]:
+                    total[j] += weight[j, d]
+            n_active += total[j] > 0.0
+        skip, j = int(uniform(key, 2 * r) * n_active), 0
+        while skip > 0 or total[j] == 0.0:
+            skip -= total[j] > 0.0
+            j += 1
+        left = uniform(key, 2 * r + 1) * total[j]
+        pick = -1
+        for d in range(n):
+            if open_[d] and weight[j, d] > 0.0:
+                pick = d
+                left -= weight[j, d]
+                if left < 0.0:
+                    break
+        shown[r] = pick
+        open_[pick] = False
+
+
+@kernel
+def mixture_share(weight: FloatArray, shown: AnyArray, share: FloatArray) -> None:
+    """Write the probability that ranker j filled rank r, given all that is shown.
+
+    Rankers are drawn anew at each rank, so the sum over all assignments is a product over ranks.
+    """
+    n_rankers, n = weight.shape
+    open_ = np.ones(n, dtype=np.bool_)
+    for r in range(len(shown)):
+        everyone = 0.0
+        for j in range(n_rankers):
+            total = 0.0
+            for d in range(n):
+                if open_[d]:
+                    total += weight[j, d]
+            share[j, r] = weight[j, shown[r]] / total if total > 0.0 else 0.0
+            everyone += share[j, r]
+        share[:, r] /= everyone
+        open_[shown[r]] = False
+
+
+@kernel
+def sample_ready(best: AnyArray, key: Any, shown: AnyArray) -> None:
+    """Fill rank r with one of the documents that some ranker puts at r or above, at random.
+
+    ``best[d]`` is the highest rank that any ranker gives to document d.
+    """
+    open_ = np.ones(len(best), dtype=np.bool_)
+    for r in range(len(shown)):
+        n_ready = 0
+        for d in range(len(best)):
+            n_ready += open_[d] and best[d] <= r
+        skip = int(uniform(key, r) * n_ready)
+        for d in range(len(best)):
+            if open_[d] and best[d] <= r:
+                if skip == 0:
+                    shown[r] = d
+                    open_[d] = False
+                    break
+                skip -= 1
+
+
+@kernel
+def pair_weights(best: AnyArray, shown: AnyArray, weight: FloatArray) -> None:
+    """Write the inverse probability that a pair of shown documents could come in either order.
+
+    Both may be drawn from rank max(best) on. The pair counts if neither was placed above it, which
+    has the probability that the earlier of the two was passed over until then.
+    """
+    k = len(shown)
+    ready = np.zeros(k, dtype=np.int64)  # documents to draw from at each rank
+    for x in range(k):
+        for d in range(len(best)):
+            ready[x] += best[d] <= x
+        ready[x] -= x
+    weight[:] = 0.0
+    for i in range(k):
+        for j in range(i):
+            one, two = best[shown[i]], best[shown[j]]
+            if j >= max(one, two):
+                chance = 1.0
+                for x in range(min(one, two), max(one, two)):
+                    chance *= 1.0 - 1.0 / ready[x]
+                weight[i, j] = weight[j, i] = 1.0 / chance
