@@ -11,6 +11,8 @@ from typer import Argument, Context
 from leanrank.cli import options
 from leanrank.registry import SYSTEMS, System, ranker_names
 
+_PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
+
 
 def systems(
     name: Annotated[
@@ -91,15 +93,15 @@ def describe(ranker: Any) -> list[dict[str, Any]]:
     >>> describe(RankRLS)[0]["name"]
     'alpha'
     """
-    section = (inspect.getdoc(ranker) or "").partition("Parameters\n----------\n")[2]
-    section = re.split(r"\n\n\S+\n---+\n", section)[0] + "\n"
     meanings: dict[str, str] = {}
-    for names, kind, text in re.findall(
-        r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)", section
-    ):
-        sentence = " ".join(text.replace("``", "").split()).partition(". ")[0].rstrip(".")
-        for name in names.split(", "):
-            meanings[name] = sentence or kind.partition(", default=")[0]
+    for owner in reversed(ranker.__mro__):  # what a class does not explain, its parent does
+        section = inspect.cleandoc(owner.__doc__ or "").partition("Parameters\n----------\n")[2]
+        section = re.split(r"\n\n\S+\n---+\n", section)[0] + "\n"
+        for names, kind, text in re.findall(_PARAMETER, section):
+            sentence = " ".join(text.replace("``", "").split()).partition(". ")[0].rstrip(".")
+            for name in names.split(", "):
+                known = meanings.get(name, kind.partition(", default=")[0])
+                meanings[name] = sentence or known
     return [
         {"name": name, "default": parameter.default, "meaning": meanings.get(name, "")}
         for name, parameter in inspect.signature(ranker).parameters.items()
