@@ -127,8 +127,8 @@ def refuse_idle(ranker: Any, names: Iterable[str], because: str) -> None:
     leanrank.errors.InputError: SPD: C has no effect with loss='hinge': leave it out
     """
     defaults = signature(type(ranker)).parameters
-    for name in names:
-        if repr(getattr(ranker, name)) != repr(defaults[name].default):
+    for name in names:  # a system may have fixed some of them
+        if name in defaults and repr(getattr(ranker, name)) != repr(defaults[name].default):
             raise InputError(
                 f"{type(ranker).__name__}: {name} has no effect with {because}: leave it out"
             )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from leanrank._display import html_table
+from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -90,16 +91,27 @@ class Path:
 
 
 def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:
-    """Space strengths evenly on a logarithmic scale, from the top down.
+    """Space strengths evenly on a logarithmic scale, from ``top``, an alpha_max, down.
 
     >>> alpha_grid(1.0, 3, 0.01).tolist()
     [1.0, 0.1, 0.01]
     """
-    if isinstance(n_alphas, bool) or not isinstance(n_alphas, (int, np.integer)) or n_alphas < 1:
-        raise InputError(f"n_alphas={n_alphas!r} must be a positive whole number")
+    if not np.isfinite(top):
+        raise InputError("no alpha empties a model without an ℓ1 penalty: give alphas")
+    if top == 0.0:
+        raise InputError("no penalised feature enters at any alpha: give alphas")
+    check_whole("n_alphas", n_alphas)
     if not 0 < ratio < 1:
         raise InputError(f"alpha_min_ratio={ratio!r} must be between 0 and 1")
     return top * np.logspace(0, np.log10(ratio), n_alphas)
+
+
+def descending(alphas: Iterable[float]) -> FloatArray:
+    """Check strengths and sort them, the largest first."""
+    grid = np.sort([check_number("alphas", a) for a in alphas])[::-1]
+    if len(grid) == 0:
+        raise InputError("alphas is empty: give at least one")
+    return grid
 
 
 def measure_models(

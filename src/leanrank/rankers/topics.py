@@ -17,12 +17,11 @@ from leanrank.designs.base import make_design
 from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.problem.memory import MemoryProblem as Problem
-from leanrank.rankers.base import check_number, validated_matrix
-from leanrank.rankers.inputs import refuse_idle
+from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.inputs import refuse_idle, validated_matrix
 from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.newton.penalized import PenalizedRanker
-from leanrank.rankers.path import alpha_grid
+from leanrank.rankers.newton.linear_ranker import LinearRanker
+from leanrank.rankers.path import alpha_grid, descending
 
 if TYPE_CHECKING:
     from typing import Self
@@ -120,8 +119,8 @@ class TopicRanker(BaseEstimator):
                 raise InputError(f"topic {topic} has all documents at one level: leave it out")
         self._refuse_idle(validated=validation is not None)
         held_out = None if validation is None else self._held_out(validation, labels.shape[1])
-        if isinstance(self.ranker, PenalizedRanker):
-            fits = self._fit_penalized(self.ranker, matrix, labels, held_out)
+        if isinstance(self.ranker, LinearRanker):
+            fits = self._fit_paths(self.ranker, matrix, labels, held_out)
         else:
             fits = make_executor(self.n_jobs).map(
                 lambda t: self._fit_plain(matrix, labels, held_out, t), range(labels.shape[1])
@@ -160,7 +159,7 @@ class TopicRanker(BaseEstimator):
 
     def _refuse_idle(self, *, validated: bool) -> None:
         grid = ("n_alphas", "alpha_min_ratio")
-        if not isinstance(self.ranker, PenalizedRanker):
+        if not isinstance(self.ranker, LinearRanker):
             because = f"{type(self.ranker).__name__}, which has no path"
             refuse_idle(self, (*grid, "alphas", "per_topic", "measure"), because)
         elif not validated:
@@ -188,84 +187,72 @@ class TopicRanker(BaseEstimator):
         ranker.fit(X, _column(Y, topic), **options)
         return _Fit(_as_row(ranker.coef_), np.nan, np.nan, np.nan)
 
-    def _fit_penalized(
+    def _fit_paths(
         self,
-        ranker: PenalizedRanker,
+        ranker: LinearRanker,
         X: Matrix,
         Y: Matrix,
         held_out: tuple[Matrix, Matrix] | None,
     ) -> list[_Fit]:
         """Fit one problem per topic over a design that all share."""
-        ranker._check_stopping()
         topics = range(Y.shape[1])
         outer = make_executor(self.n_jobs if len(topics) > 1 else None)
         inner = SerialExecutor() if len(topics) > 1 else make_executor(self.n_jobs)
         with single_threaded_blas():
             design = make_design(X, inner)
 
-            def problem(topic: int) -> Problem:  # made when needed: each is several columns long
-                return _problem(ranker, design, _column(Y, topic), inner)
+            def problem(topic: int) -> MemoryProblem:  # made when needed: each is large
+                y = _column(Y, topic)
+                ends = np.array([0, len(y)], dtype=np.int64)
+                labels = Labels(y=y, query_ptr=ends, normalize=ranker.normalize)
+                return ranker.make_problem(design, labels, inner)
 
+            def top(topic: int) -> float:
+                return ranker.first_entry(problem(topic))[0]
+
+            grid = None
             if held_out is None:
-                return outer.map(lambda t: _fit_topic(ranker, problem(t)), topics)
-            grid = self._given_alphas()
-            if grid is None and not self.per_topic:
-                tops = outer.map(lambda t: _top(ranker, problem(t)), topics)
-                grid = alpha_grid(max(tops), self.n_alphas, self.alpha_min_ratio)
-            held_X, held_Y = held_out
-            paths = outer.map(
-                lambda t: self._path_topic(ranker, problem(t), grid, held_X, _column(held_Y, t)),
-                topics,
-            )
-        return self._chosen(paths, ranker.tol)
+                grid = np.array([ranker.alpha])
+            elif self.alphas is not None:
+                grid = descending(self.alphas)
+            elif not self.per_topic:
+                grid = alpha_grid(max(outer.map(top, topics)), self.n_alphas, self.alpha_min_ratio)
 
-    def _given_alphas(self) -> FloatArray | None:
-        if self.alphas is None:
-            return None
-        grid = np.sort([check_number("alphas", a) for a in self.alphas])[::-1]
-        if len(grid) == 0:
-            raise InputError("alphas is empty: give at least one")
-        return grid
+            paths = outer.map(lambda t: self._path(ranker, problem(t), grid, held_out, t), topics)
+        _warn_if_short(paths, ranker.tol)
+        return [path[0] for path in paths] if held_out is None else self._chosen(paths)
 
-    def _path_topic(
+    def _path(
         self,
-        ranker: PenalizedRanker,
-        problem: Problem,
+        ranker: LinearRanker,
+        problem: MemoryProblem,
         grid: FloatArray | None,
-        X: Matrix,
-        y: FloatArray,
+        held_out: tuple[Matrix, Matrix] | None,
+        topic: int,
     ) -> list[_Fit]:
         from leanrank.metrics import evaluate
         from leanrank.metrics.judge import better_sign
 
-        sign = better_sign(self.measure)
+        if grid is None:  # a topic that no feature tells apart has an empty model at any alpha
+            top = ranker.first_entry(problem)[0] or 1.0
+            grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
         w: FloatArray | None = None
         fits = []
-        if grid is None:
-            grid = alpha_grid(_top(ranker, problem), self.n_alphas, self.alpha_min_ratio)
         for alpha in grid:
-            penalty = ranker._penalty(float(alpha), problem.n_features)
-            start = None if w is None else w.copy()
-            solution = ranker._solve(problem, penalty, start, None)
+            solution = ranker.solve(problem, float(alpha), None if w is None else w.copy())
             w = solution.w
             quality = -np.inf
-            if w.any():  # an empty model is never chosen
+            if held_out is not None and w.any():  # an empty model is never chosen
                 support = np.flatnonzero(w)
-                scores = np.asarray(X[:, support] @ w[support])
+                scores = np.asarray(held_out[0][:, support] @ w[support])
+                y = _column(held_out[1], topic)
                 found = evaluate(y, scores, measures=[self.measure], n_jobs=1)
-                quality = sign * next(iter(found.means.values()))
+                quality = better_sign(self.measure) * next(iter(found.means.values()))
             fits.append(_Fit(_as_row(w), float(alpha), solution.gap, quality, solution.converged))
         return fits
 
-    def _chosen(self, paths: list[list[_Fit]], tol: float) -> list[_Fit]:
+    def _chosen(self, paths: list[list[_Fit]]) -> list[_Fit]:
         """Choose by quality on validation data; a topic without any gets the best of the others."""
-        short = sum(not fit.converged for path in paths for fit in path)
-        if short:
-            warn(
-                f"{short} of {sum(map(len, paths))} models stopped above a relative duality gap of "
-                f"tol={tol:g}: raise max_iter or tol",
-                ConvergenceWarning,
-            )
         quality = np.array([[fit.quality for fit in path] for path in paths])
         known = np.isfinite(quality).any(axis=1)
         if not known.any():
@@ -318,28 +305,14 @@ class _Fit:
     converged: bool = True
 
 
-def _problem(ranker: PenalizedRanker, design: Any, y: FloatArray, inner: Any) -> Problem:
-    given = Labels(
-        y=y,
-        query_ptr=np.array([0, len(y)], dtype=np.int64),
-        normalize=getattr(ranker, "normalize", "query"),
-    )
-    loss, plan = ranker._prepare(given)
-    return Problem(design, loss, plan, inner)
-
-
-def _fit_topic(ranker: PenalizedRanker, problem: Problem) -> _Fit:
-    ranker = clone(ranker)
-    w = ranker._fit_problem(problem)
-    return _Fit(_as_row(w), float(ranker.alpha), ranker.dual_gap_, np.nan)
-
-
-def _top(ranker: PenalizedRanker, problem: Problem) -> float:
-    """Return the smallest alpha that leaves a topic's model empty."""
-    top = ranker._alpha_max(problem)[0]
-    if not np.isfinite(top):
-        raise InputError("no alpha empties a model without an ℓ1 penalty: give alphas")
-    return top
+def _warn_if_short(paths: list[list[_Fit]], tol: float) -> None:
+    short = sum(not fit.converged for path in paths for fit in path)
+    if short:
+        warn(
+            f"{short} of {sum(map(len, paths))} models stopped above a relative duality gap of "
+            f"tol={tol:g}: raise max_iter or tol",
+            ConvergenceWarning,
+        )
 
 
 def _as_row(w: FloatArray) -> Any:

@@ -122,8 +122,13 @@ def start_watching(ranker: Any, *, validated: bool) -> BestSoFar:
 
 
 def record(ranker: Any, entry: dict[str, Any]) -> None:
-    """Append an entry to ``history_``, print it if ``verbose``, and call ``callback`` with it."""
+    """Append an entry to ``history_`` and report it."""
     ranker.history_.append(entry)
+    report(ranker, entry)
+
+
+def report(ranker: Any, entry: dict[str, Any]) -> None:
+    """Print an entry if ``verbose``, and call ``callback`` with it."""
     if ranker.verbose:
         texts = (f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items())
         print(f"[{type(ranker).__name__}] {'  '.join(texts)}", file=sys.stderr)

@@ -225,7 +225,7 @@ def test_single_precision_and_sparse_input(data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"solver": "simplex"}, r"solver='simplex' is not known: use 'newton' or 'bound-cd'"),
+        ({"solver": "simplex"}, r"solver='simplex' is not known: choose from bound-cd, newton"),
         ({"margin": "wide"}, r"margin='wide' is not known"),
         ({"margin": np.zeros((2, 2))}, r"margin table has shape \(2, 2\)"),
         ({"margin": np.full((3, 3), np.inf)}, r"one finite margin"),

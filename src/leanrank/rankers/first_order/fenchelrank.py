@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
@@ -9,12 +12,14 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import warn
 from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
-from leanrank.problem.memory import MemoryProblem as Problem
-from leanrank.rankers.base import check_number
-from leanrank.rankers.newton.penalized import Callback, ProblemRanker
+from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.inputs import check_number
+from leanrank.rankers.problem_ranker import ProblemRanker
+from leanrank.rankers.validation import Callback, report
 from leanrank.solvers.first_order.fenchel import solve_fenchel
 
 
+@dataclass(eq=False, repr=False)
 class FenchelRank(ProblemRanker):
     """Sparse RankSVM with a limit on Σ|w_j| instead of a penalty (Lai et al. 2013).
 
@@ -59,37 +64,26 @@ class FenchelRank(ProblemRanker):
     (1.0, True)
     """
 
-    def __init__(
-        self,
-        radius: float = 10.0,
-        *,
-        solver: str = "corrective",
-        normalize: str = "query",
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.radius = radius
-        self.solver = solver
-        self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    radius: float = 10.0
+    _: KW_ONLY
+    solver: str = "corrective"
+    normalize: str = "query"
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    warm_start: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callback | None = None
 
-    def _make_loss(self) -> SquaredHingeLoss:
+    def make_loss(self) -> SquaredHingeLoss:
+        """Return the loss."""
         return SquaredHingeLoss()
 
     def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
         del data, labels
         return f"raise radius={self.radius:g}, or give features that differ within queries"
 
-    def _fit_problem(self, problem: Problem, w: FloatArray | None = None) -> FloatArray:
+    def _fit_problem(self, problem: MemoryProblem, w: FloatArray | None) -> FloatArray:
         radius = check_number("radius", self.radius, high=1e150)
         self._check_stopping()
         solution = solve_fenchel(
@@ -99,7 +93,7 @@ class FenchelRank(ProblemRanker):
             tol=self.tol,
             max_iter=self.max_iter,
             variant=self.solver,
-            callback=self._progress(),
+            callback=partial(report, self),
         )
         self.objective_, self.dual_gap_ = solution.objective, solution.gap
         self.n_iter_, self.history_ = solution.n_iter, solution.history

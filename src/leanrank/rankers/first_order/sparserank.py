@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 
-from leanrank._typing import FloatArray
 from leanrank.errors import check_choice
-from leanrank.losses.squared_hinge import SquaredHingeLoss
-from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import MemoryProblem as Problem
-from leanrank.rankers.base import check_number
-from leanrank.rankers.inputs import refuse_idle
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.rankers.inputs import check_number, refuse_idle
+from leanrank.rankers.newton.linear_ranker import LinearRanker
+from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution
-from leanrank.solvers.first_order.proximal import solve_proximal
-
-SOLVERS = ("newton", "proximal")
 
 
-class SparseRank(PenalizedRanker):
+@dataclass(eq=False, repr=False)
+class SparseRank(LinearRanker):
     """Sparse RankSVM (the SparseRank baseline of Lai et al. 2013).
 
     Minimises the pairwise squared hinge plus alpha·‖w‖₁; ``RankSVM`` with ``l1_ratio=1`` has the
@@ -34,23 +30,10 @@ class SparseRank(PenalizedRanker):
     lipschitz : float, optional
         K at the start of "proximal", deliberately smaller than the Lipschitz constant of the
         gradient. None: a tenth of the curvature in the direction of the first gradient.
-    normalize : {"query", "term", "none"}, default="query"
-        What each query's loss is divided by: its pairs, the pairs of all queries, or nothing.
-    penalty_factors : array-like or dict by feature, optional
-        One factor per feature: 0 = always in, inf = never.
-    signs : array-like, dict by feature or int, optional
-        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
-    tol : float, default=1e-6
-        Relative duality gap at which to stop.
     max_iter : int, default=10000
         Largest number of iterations.
-    warm_start : bool, default=False
-        Start from the weights of the last fit.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    verbose : int, default=0
-    callback : callable, optional
-        Called with each entry of ``history_``.
+    normalize, penalty_factors, signs, tol, warm_start, n_jobs, verbose, callback
+        As for ``LinearRanker``.
 
     Examples
     --------
@@ -63,55 +46,25 @@ class SparseRank(PenalizedRanker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.01,
-        *,
-        solver: str = "newton",
-        lipschitz: float | None = None,
-        normalize: str = "query",
-        penalty_factors: Any = None,
-        signs: Any = None,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.solver = solver
-        self.lipschitz = lipschitz
-        self.normalize = normalize
-        self.penalty_factors = penalty_factors
-        self.signs = signs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float = 0.01
+    _: KW_ONLY
+    loss: str = field(default="squared-hinge", init=False)
+    penalty: str = field(default="l1", init=False)
+    l1_ratio: None = field(default=None, init=False)
+    groups: None = field(default=None, init=False)
+    group_ratio: None = field(default=None, init=False)
+    solver: str = "newton"
+    lipschitz: float | None = None
+    max_iter: int = 10_000
 
-    def _make_loss(self) -> SquaredHingeLoss:
-        return SquaredHingeLoss()
-
-    def _penalty(self, alpha: float, n_features: int) -> ElasticNet:
-        return ElasticNet.build(alpha, 1.0, n_features, *self._per_feature(n_features))
-
-    def _solve(
-        self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None
-    ) -> Solution:
-        check_choice("solver", self.solver, SOLVERS)
-        k = self.lipschitz
+    def make_solver(self) -> Callable[..., Solution]:
+        """Return Newton's method or the published iteration."""
+        check_choice("solver", self.solver, ("newton", "proximal"))
+        solve = get_solver(self.solver)
         if self.solver == "newton":
             refuse_idle(self, ("lipschitz",), "solver='newton'")
-            return super()._solve(problem, penalty, w, callback)
-        return solve_proximal(
-            problem,
-            penalty,
-            lipschitz=None if k is None else check_number("lipschitz", k, open_low=True),
-            w=w,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
+        elif self.lipschitz is not None:
+            return partial(
+                solve, lipschitz=check_number("lipschitz", self.lipschitz, open_low=True)
+            )
+        return solve

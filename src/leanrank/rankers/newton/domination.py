@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
+from leanrank.penalties.base import Penalty
 from leanrank.penalties.power import PowerPenalty
-from leanrank.problem.memory import MemoryProblem as Problem
-from leanrank.rankers.base import check_number
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker, refuse_unused
+from leanrank.rankers.inputs import refuse_idle
+from leanrank.rankers.newton.linear_ranker import LinearRanker
+from leanrank.rankers.problem_ranker import scaled_margins
 from leanrank.solvers.base import Solution
 from leanrank.solvers.first_order.bound_cd import solve_bound_cd
 
 
-class DominationRanker(PenalizedRanker):
+@dataclass(eq=False, repr=False)
+class DominationRanker(LinearRanker):
     """Sparse linear ranking with the domination loss (Stevens, Bengio & Singer 2013).
 
     Each document should score above all documents of lower levels of its query together; the loss
@@ -42,23 +46,10 @@ class DominationRanker(PenalizedRanker):
     power : {None, 4/3, 3/2, 3, 4}, default=None
         For "bound-cd": penalise Σ|w_j|^power instead of the elastic net.
     normalize : {"query", "term", "none"}, default="query"
-        What each query's loss is divided by, so that alpha carries over between data sizes; "none"
-        is the paper's plain sum.
-    penalty_factors : array-like or dict by feature, optional
-        One factor per feature: 0 = always in, inf = never.
-    signs : array-like, dict by feature or int, optional
-        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
-    tol : float, default=1e-6
-        Relative duality gap at which to stop.
+        "none" is the paper's plain sum.
     max_iter : int, default=100
-        Most outer iterations of Newton; most sweeps of "bound-cd".
-    warm_start : bool, default=False
-        Start from the weights of the last fit.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    verbose : int, default=0
-    callback : callable, optional
-        Called with a dict after every outer iteration.
+    penalty, groups, group_ratio, penalty_factors, signs, tol, warm_start, n_jobs, verbose, callback
+        As for ``LinearRanker``.
 
     Examples
     --------
@@ -71,86 +62,45 @@ class DominationRanker(PenalizedRanker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.01,
-        l1_ratio: float = 1.0,
-        *,
-        solver: str = "newton",
-        margin: Any = None,
-        margin_scale: float = 1.0,
-        bound: str = "range",
-        power: float | None = None,
-        normalize: str = "query",
-        penalty_factors: Any = None,
-        signs: Any = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.solver = solver
-        self.margin = margin
-        self.margin_scale = margin_scale
-        self.bound = bound
-        self.power = power
-        self.normalize = normalize
-        self.penalty_factors = penalty_factors
-        self.signs = signs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float = 0.01
+    l1_ratio: float = 1.0
+    _: KW_ONLY
+    loss: str = field(default="domination", init=False)
+    penalty: str | Penalty = "elastic-net"
+    solver: str = "newton"
+    margin: Any = None
+    margin_scale: float = 1.0
+    bound: str = "range"
+    power: float | None = None
+    max_iter: int = 100
 
-    def _make_loss(self) -> DominationLoss:
-        if isinstance(self.margin, str) or self.margin is None:
-            if self.margin not in (None, "scaled"):
-                raise InputError(
-                    f"margin={self.margin!r} is not known: use None, 'scaled' or a table by levels"
-                )
+    def make_loss(self) -> DominationLoss:
+        """Return the loss, with a table of margins where one is given."""
+        if self.margin is None or isinstance(self.margin, str):
             return DominationLoss()
         return DominationLoss(np.asarray(self.margin, dtype=np.float64))
 
-    def _prepare(self, labels: Labels) -> tuple[Any, Any]:
-        if self.margin is None or not isinstance(self.margin, str):
-            refuse_unused(self, "margin_scale", 1.0, "this margin: use margin='scaled'")
-        if self.solver == "newton":
-            refuse_unused(self, "bound", "range", "solver='newton': use solver='bound-cd'")
-        if self.power is not None:
-            refuse_unused(self, "l1_ratio", 1.0, "power, which stands alone: drop power")
-        if isinstance(self.margin, str):
-            labels = labels.with_margin(check_number("margin_scale", self.margin_scale))
-        return super()._prepare(labels)
+    def _with_margins(self, labels: Labels) -> Labels:
+        if self.margin is None or isinstance(self.margin, str):
+            return scaled_margins(self, labels)
+        refuse_idle(self, ("margin_scale",), "a table of margins: use margin='scaled'")
+        return labels
 
-    def _penalty(self, alpha: float, n_features: int) -> Any:
+    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
+        """Return the penalty at a strength: of powers, or as for any linear ranker."""
         if self.power is None:
-            return super()._penalty(alpha, n_features)
+            return super().make_penalty(alpha, n_features)
+        refuse_idle(self, ("penalty", "l1_ratio", "groups", "group_ratio"), "power")
         if self.solver != "bound-cd":
             raise InputError(f"power={self.power!r} needs solver='bound-cd', not {self.solver!r}")
         if self.signs is not None:
             raise InputError("signs cannot be combined with power: leave one out")
-        factors, _ = self._per_feature(n_features)
-        return PowerPenalty.build(alpha, self.power, n_features, factors)
+        return PowerPenalty.build(alpha, self.power, n_features, self._per_feature(n_features)[0])
 
-    def _solve(
-        self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None
-    ) -> Solution:
-        if self.solver == "newton":
-            return super()._solve(problem, penalty, w, callback)
-        if self.solver != "bound-cd":
-            raise InputError(f"solver={self.solver!r} is not known: use 'newton' or 'bound-cd'")
-        return solve_bound_cd(
-            problem,
-            penalty,
-            w=w,
-            bound=self.bound,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
+    def make_solver(self) -> Callable[..., Solution]:
+        """Return Newton's method or the paper's."""
+        check_choice("solver", self.solver, ("newton", "bound-cd"))
+        if self.solver == "bound-cd":
+            return partial(solve_bound_cd, bound=self.bound)
+        refuse_idle(self, ("bound",), "solver='newton': use solver='bound-cd'")
+        return super().make_solver()

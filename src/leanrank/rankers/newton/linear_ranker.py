@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
-from leanrank.errors import InputError
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError, check_choice, warn
+from leanrank.execution import single_threaded_blas
 from leanrank.losses import get_loss
-from leanrank.losses.base import Loss
+from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
-from leanrank.rankers.base import check_number
-from leanrank.rankers.constraints import NOTHING, NUMBER, PARAMETERS, TEXT, Kind
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker, refuse_unused
+from leanrank.rankers.constraints import PARAMETERS, TEXT, Kind
+from leanrank.rankers.inputs import check_number, refuse_idle
+from leanrank.rankers.problem_ranker import ProblemRanker
+from leanrank.rankers.validation import Callback, held_out_data, report
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
+from leanrank.solvers.newton.solver import solve_newton
+
+if TYPE_CHECKING:
+    from leanrank.rankers.path import Path
 
 PENALTIES = ("l1", "l2", "elastic-net", "groups")
 
 
-class LinearRanker(PenalizedRanker):
+@dataclass(eq=False, repr=False)
+class LinearRanker(ProblemRanker):
     """Linear ranking with any loss, penalty and solver that fit together.
+
+    The named systems are subclasses: they set a paper's defaults and override ``make_loss``,
+    ``make_penalty`` or ``make_solver``.
 
     Parameters
     ----------
@@ -38,13 +54,14 @@ class LinearRanker(PenalizedRanker):
     alpha : float, default=0.01
         Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
     l1_ratio : float, optional
-        For "elastic-net" and "groups": 1, the default, has no ℓ2² part.
+        For "elastic-net" and "groups": 1 has no ℓ2² part, 0 no other; 1 for "groups" by default.
     groups : array-like, optional
         For "groups": a name or number per feature.
     group_ratio : float, optional
         For "groups": share of the groups' norms, 0.5 by default; the rest is ℓ1.
     normalize : {"query", "term", "none"}, default="query"
-        What each query's loss is divided by.
+        What each query's loss is divided by, so that alpha carries over between data sizes: its
+        number of terms (pairs, or documents that should win), the terms of all queries, or nothing.
     penalty_factors : array-like or dict by feature, optional
         One factor per feature: 0 = always in, inf = never.
     signs : array-like, dict by feature or int, optional
@@ -52,6 +69,7 @@ class LinearRanker(PenalizedRanker):
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=1000
+        Largest number of iterations of the solver.
     warm_start : bool, default=False
         Start from the weights of the last fit.
     n_jobs : int, optional
@@ -59,6 +77,21 @@ class LinearRanker(PenalizedRanker):
     verbose : int, default=0
     callback : callable, optional
         Called with a dict after every iteration.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    dual_gap_ : float
+        Relative duality gap: the optimum is at least ``objective_ · (1 − dual_gap_)``. With
+        unpenalised features that holds for models with the same weights in those; for a model with
+        others, r_j·|difference| per such feature is to be subtracted, where the gradient r_j left
+        in it is at most ``tol`` times ‖x_j‖·‖g‖ at the start.
+    objective_ : float
+        Loss plus penalty at ``coef_``.
+    n_iter_ : int
+        Iterations of the solver; for Newton, reads of the whole X.
+    history_ : list of dict
+        One entry per iteration.
 
     Examples
     --------
@@ -73,81 +106,60 @@ class LinearRanker(PenalizedRanker):
     True
     """
 
+    loss: str | Loss[Any] = "domination"
+    penalty: str | Penalty = "l1"
+    solver: str | Solver | None = "newton"
+    _: KW_ONLY
+    alpha: float = 0.01
+    l1_ratio: float | None = None
+    groups: Any = None
+    group_ratio: float | None = None
+    normalize: str = "query"
+    penalty_factors: Any = None
+    signs: Any = None
+    tol: float = 1e-6
+    max_iter: int = 1_000
+    warm_start: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callback | None = None
+
     _parameters: ClassVar[Mapping[str, Kind]] = {
         **PARAMETERS,
-        "l1_ratio": NUMBER | NOTHING,
         "penalty": TEXT | Kind("a Penalty", lambda value: isinstance(value, Penalty)),
     }
 
-    def __init__(
-        self,
-        loss: str | Loss[Any] = "domination",
-        penalty: str | Penalty = "l1",
-        solver: str | Solver = "newton",
-        *,
-        alpha: float = 0.01,
-        l1_ratio: float | None = None,
-        groups: Any = None,
-        group_ratio: float | None = None,
-        normalize: str = "query",
-        penalty_factors: Any = None,
-        signs: Any = None,
-        tol: float = 1e-6,
-        max_iter: int = 1_000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.solver = solver
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.groups = groups
-        self.group_ratio = group_ratio
-        self.normalize = normalize
-        self.penalty_factors = penalty_factors
-        self.signs = signs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-
-    def _make_loss(self) -> Loss[Any]:
+    def make_loss(self) -> Loss[Any]:
+        """Return the loss."""
         return get_loss(self.loss)
 
-    def _penalty(self, alpha: float, n_features: int) -> Penalty:
+    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
+        """Return the penalty at a strength."""
         penalty = self.penalty
         if isinstance(penalty, Penalty):
-            given = "a penalty object, which says all of it"
-            for name in ("l1_ratio", "groups", "group_ratio", "penalty_factors", "signs"):
-                refuse_unused(self, name, None, given)
+            names = ("l1_ratio", "groups", "group_ratio", "penalty_factors", "signs")
+            refuse_idle(self, names, "a penalty object, which says all of it")
             if len(penalty.excluded) != n_features:
                 raise InputError(
                     f"the penalty is made for {len(penalty.excluded)} features but X has "
                     f"{n_features}: make it for as many"
                 )
             return penalty.times(alpha)
-        if penalty not in PENALTIES:
-            raise InputError(f"penalty={penalty!r} is not known: choose one of {PENALTIES}")
-        if penalty in ("l1", "l2"):
-            refuse_unused(self, "l1_ratio", None, f"penalty={penalty!r}: use 'elastic-net'")
-        if penalty != "groups":
-            for name in ("groups", "group_ratio"):
-                refuse_unused(self, name, None, f"penalty={penalty!r}: use 'groups'")
-        share = 0.0 if penalty == "l2" else 1.0
-        if self.l1_ratio is not None:
-            share = check_number("l1_ratio", self.l1_ratio, high=1.0)
+        check_choice("penalty", penalty, PENALTIES)
         factors, signs = self._per_feature(n_features)
         if penalty != "groups":
+            refuse_idle(self, ("groups", "group_ratio"), f"penalty={penalty!r}: use 'groups'")
+            if penalty != "elastic-net":
+                refuse_idle(self, ("l1_ratio",), f"penalty={penalty!r}: use 'elastic-net'")
+                share = float(penalty == "l1")
+            else:
+                share = check_number("l1_ratio", self.l1_ratio, high=1.0)
             return ElasticNet.build(alpha, share, n_features, factors, signs)
+        share = 1.0 if self.l1_ratio is None else self.l1_ratio
         norms = 0.5 if self.group_ratio is None else self.group_ratio
         return GroupPenalty.build(
             alpha,
-            share,
+            check_number("l1_ratio", share, open_low=True, high=1.0),
             n_features,
             self.groups,
             group_ratio=check_number("group_ratio", norms, high=1.0),
@@ -155,19 +167,154 @@ class LinearRanker(PenalizedRanker):
             signs=signs,
         )
 
-    def _solve(
+    def make_solver(self) -> Callable[..., Solution]:
+        """Return the solver: ``solve(problem, penalty, w=, tol=, max_iter=, callback=)``."""
+        if not isinstance(self.solver, Solver):
+            return get_solver(str(self.solver))
+        own = self.solver
+
+        def solve(
+            problem: MemoryProblem, penalty: Penalty, w: FloatArray | None, **stopping: Any
+        ) -> Solution:
+            return replace(own, **stopping).solve(problem, penalty, w)
+
+        return solve
+
+    def _per_feature(self, n_features: int) -> tuple[Any, Any]:
+        """Return ``penalty_factors`` and ``signs`` as arrays, where they are given."""
+        return (
+            self._by_feature("penalty_factors", n_features, 1.0),
+            self._by_feature("signs", n_features, 0.0),
+        )
+
+    def solve(self, problem: MemoryProblem, alpha: float, w: FloatArray | None = None) -> Solution:
+        """Solve a problem at a strength, from weights w or from zero."""
+        self._check_stopping()
+        return self.make_solver()(
+            problem,
+            self.make_penalty(check_number("alpha", alpha), problem.n_features),
+            w=w,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=partial(report, self),
+        )
+
+    def _fit_problem(self, problem: MemoryProblem, w: FloatArray | None) -> FloatArray:
+        solution = self.solve(problem, self.alpha, w)
+        self.dual_gap_ = solution.gap
+        self.objective_ = solution.objective
+        self.n_iter_ = solution.n_iter
+        self.history_ = solution.history
+        if not solution.converged:
+            where = f"a relative duality gap of {solution.gap:.2g}"
+            if solution.gap <= self.tol:
+                where = (
+                    f"a relative gradient of {solution.free_residual:.2g} in an unpenalised feature"
+                )
+            remedy = "raise max_iter or tol"
+            if solution.n_iter < self.max_iter:
+                remedy = "further steps hardly lower the objective in double precision, raise tol"
+            warn(
+                f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
+                f"above tol={self.tol:g}: {remedy}, or bring features to one scale",
+                ConvergenceWarning,
+            )
+        return solution.w
+
+    def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
+        """Return the smallest alpha at which no penalised feature enters.
+
+        Takes what ``fit`` takes. With unpenalised features it is computed at their own optimum;
+        with ``l1_ratio=0`` it is infinite.
+        """
+        twin = clone(self)
+        data, labels = twin._data_and_labels(X, y, qid, **options)
+        with single_threaded_blas():
+            return twin.first_entry(twin.make_problem(data.X, labels))[0]
+
+    def first_entry(self, problem: MemoryProblem) -> tuple[float, FloatArray]:
+        """Return the alpha_max of a problem and the weights of the unpenalised features there."""
+        unit = self.make_penalty(1.0, problem.n_features)
+        free = unit.free & ~unit.excluded
+        w = np.zeros(problem.n_features)
+        if free.any():
+            w = solve_newton(problem, unit.only_free(), tol=min(self.tol, 1e-8)).w
+        problem.at(w)
+        gradient = problem.gradient()
+        gradient[free] = 0.0
+        return unit.alpha_max_ratio(gradient), w
+
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        top = self.first_entry(self.make_problem(data.X, labels))[0]
+        if not 0.0 < top < np.inf:
+            return "give features that differ between documents of different labels"
+        if self.alpha < top:
+            return f"alpha={self.alpha:g} is below alpha_max={top:.3g}, so raise max_iter"
+        return f"lower alpha={self.alpha:g} below alpha_max={top:.3g}"
+
+    def path(
         self,
-        problem: MemoryProblem,
-        penalty: Penalty,
-        w: FloatArray | None,
-        callback: Callback | None,
-    ) -> Solution:
-        stopping: dict[str, Any] = {
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "callback": callback,
-        }
-        if isinstance(self.solver, Solver):
-            return replace(self.solver, **stopping).solve(problem, penalty, w)
-        solution: Solution = get_solver(self.solver)(problem, penalty, w=w, **stopping)
-        return solution
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        alphas: Iterable[float] | None = None,
+        n_alphas: int = 50,
+        alpha_min_ratio: float = 1e-3,
+        validation: Any = None,
+        measures: Sequence[str] = ("ndcg@10",),
+        convention: str = "standard",
+        **options: Any,
+    ) -> Path:
+        """Solve for a descending sequence of alphas, each started where the last one ended.
+
+        Parameters
+        ----------
+        X, y, qid : as for fit
+        alphas : iterable of float, optional
+            Instead of ``n_alphas`` values from alpha_max down to ``alpha_min_ratio`` times it.
+        n_alphas : int
+        alpha_min_ratio : float
+        validation : RankingData or (X, y, qid), optional
+            Where to measure each model.
+        measures : sequence of str
+        convention : str
+        **options
+            What else ``fit`` takes.
+
+        Returns
+        -------
+        Path
+        """
+        from leanrank.rankers.path import Path, alpha_grid, descending, measure_models
+
+        twin = clone(self).set_params(callback=self.callback)  # not a copy of it
+        data, labels = twin._data_and_labels(X, y, qid, **options)
+        held_out = held_out_data(twin, validation)
+        with single_threaded_blas():
+            problem = twin.make_problem(data.X, labels)
+            if alphas is None:
+                top, w = twin.first_entry(problem)
+                grid = alpha_grid(top, n_alphas, alpha_min_ratio)
+            else:
+                grid, w = descending(alphas), np.zeros(problem.n_features)
+            solutions = []
+            for alpha in grid:
+                solutions.append(twin.solve(problem, float(alpha), w.copy()))
+                w = solutions[-1].w
+        short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
+        if short:
+            warn(
+                f"{len(short)} of {len(grid)} models, the first at alpha={short[0]:.3g}, stopped "
+                f"above a relative duality gap of tol={self.tol:g}: raise max_iter or tol",
+                ConvergenceWarning,
+            )
+        coefs = np.array([s.w for s in solutions])
+        return Path(
+            alphas=grid,
+            coefs=coefs,
+            dual_gaps=np.array([s.gap for s in solutions]),
+            objectives=np.array([s.objective for s in solutions]),
+            n_iters=np.array([s.n_iter for s in solutions]),
+            measures=measure_models(coefs, held_out, measures, convention),
+        )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
 
 from leanrank.errors import InputError
 from leanrank.losses.listnet import ListNetLoss
 from leanrank.losses.listnet_top_two import ListNetTopTwoLoss
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.penalties.base import Penalty
+from leanrank.rankers.newton.linear_ranker import LinearRanker
 
 
-class ListNet(PenalizedRanker):
+@dataclass(eq=False, repr=False)
+class ListNet(LinearRanker):
     """Linear ranking with ListNet's cross entropy (Cao, Qin, Liu, Tsai & Li 2007).
 
     Labels and scores each give a document the probability of being drawn first from its query, by a
@@ -30,21 +32,12 @@ class ListNet(PenalizedRanker):
         query; everything else is linear.
     normalize : {"query", "term", "none"}, default="query"
         "none" is the plain sum over queries; the others are its mean.
-    penalty_factors : array-like or dict by feature, optional
-        One factor per feature: 0 = always in, inf = never.
-    signs : array-like, dict by feature or int, optional
-        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap at which to stop. The entropy of the target is part of the objective.
     max_iter : int, default=100
-        Most outer iterations.
-    warm_start : bool, default=False
-        Start from the weights of the last fit.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    verbose : int, default=0
-    callback : callable, optional
-        Called with a dict after every outer iteration.
+    penalty, groups, group_ratio, penalty_factors, signs, warm_start, n_jobs, verbose, \
+callback
+        As for ``LinearRanker``.
 
     Examples
     --------
@@ -55,38 +48,18 @@ class ListNet(PenalizedRanker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.001,
-        l1_ratio: float = 1.0,
-        *,
-        target: str = "label",
-        top: int = 1,
-        normalize: str = "query",
-        penalty_factors: Any = None,
-        signs: Any = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.target = target
-        self.top = top
-        self.normalize = normalize
-        self.penalty_factors = penalty_factors
-        self.signs = signs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float = 0.001
+    l1_ratio: float = 1.0
+    _: KW_ONLY
+    loss: str = field(default="listnet", init=False)
+    solver: str = field(default="newton", init=False)
+    penalty: str | Penalty = "elastic-net"
+    target: str = "label"
+    top: int = 1
+    max_iter: int = 100
 
-    def _make_loss(self) -> Any:
+    def make_loss(self) -> ListNetLoss | ListNetTopTwoLoss:
+        """Return the loss of the first draw, or of the first two."""
         if self.top == 1:
             return ListNetLoss(self.target)
         if self.top == 2:

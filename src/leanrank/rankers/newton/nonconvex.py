@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.losses import get_loss
+from leanrank.losses.base import Loss
+from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import MemoryProblem as Problem
-from leanrank.rankers.base import check_number
-from leanrank.rankers.inputs import check_whole
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker
+from leanrank.rankers.inputs import check_number, check_whole, refuse_idle
+from leanrank.rankers.newton.linear_ranker import LinearRanker
 from leanrank.solvers.base import Solution
 from leanrank.solvers.first_order.majorise import solve_majorise
 
@@ -22,7 +23,8 @@ ADAPTIVE_ROUNDS = 2
 """Adaptive ℓ1 solves a plain problem and one weighted by its answer."""
 
 
-class NonconvexRankSVM(PenalizedRanker):
+@dataclass(eq=False, repr=False)
+class NonconvexRankSVM(LinearRanker):
     """Sparse RankSVM with a non-convex penalty (Laporte, Flamary, Canu, Déjean & Mothe 2014).
 
     An ℓ1 penalty shrinks the weights it keeps. A concave one charges a large weight less, so that
@@ -51,13 +53,6 @@ class NonconvexRankSVM(PenalizedRanker):
     loss : str, default="squared-hinge"
         Any loss that Newton's method can minimise: also "logistic", "exponential", "domination",
         "listnet".
-    normalize : {"query", "term", "none"}, default="query"
-        What each query's loss is divided by: its number of pairs, the pairs of all queries, or
-        nothing.
-    penalty_factors : array-like or dict by feature, optional
-        One factor per feature: 0 = always in, inf = never.
-    signs : array-like, dict by feature or int, optional
-        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     tol : float, default=1e-6
         Relative duality gap of each weighted problem, and the relative fall of the objective at
         which to stop.
@@ -65,11 +60,10 @@ class NonconvexRankSVM(PenalizedRanker):
         Most outer iterations of each weighted problem.
     warm_start : bool, default=False
         Start the first, plain problem from the weights of the last fit.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    verbose : int, default=0
     callback : callable, optional
         Called with a dict after every round.
+    normalize, penalty_factors, signs, n_jobs, verbose
+        As for ``LinearRanker``.
 
     Attributes
     ----------
@@ -96,47 +90,23 @@ class NonconvexRankSVM(PenalizedRanker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.01,
-        l1_ratio: float = 1.0,
-        *,
-        penalty: str = "lp",
-        p: float = 0.5,
-        gamma: float | None = None,
-        epsilon: float = 0.01,
-        n_rounds: int = 10,
-        loss: str = "squared-hinge",
-        normalize: str = "query",
-        penalty_factors: Any = None,
-        signs: Any = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.penalty = penalty
-        self.p = p
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.n_rounds = n_rounds
-        self.loss = loss
-        self.normalize = normalize
-        self.penalty_factors = penalty_factors
-        self.signs = signs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float = 0.01
+    l1_ratio: float = 1.0
+    _: KW_ONLY
+    loss: str | Loss[Any] = "squared-hinge"
+    penalty: str = "lp"
+    solver: str = field(default="majorise", init=False)
+    groups: None = field(default=None, init=False)
+    group_ratio: None = field(default=None, init=False)
+    p: float = 0.5
+    gamma: float | None = None
+    epsilon: float = 0.01
+    n_rounds: int = 10
+    max_iter: int = 100
 
-    def _make_loss(self) -> Any:
-        loss = get_loss(self.loss)
+    def make_loss(self) -> Loss[Any]:
+        """Return the loss, which must be smooth."""
+        loss = super().make_loss()
         if not loss.smooth:
             raise InputError(
                 f"loss={self.loss!r} has no curvature for Newton's method, which solves the "
@@ -144,7 +114,13 @@ class NonconvexRankSVM(PenalizedRanker):
             )
         return loss
 
-    def _penalty(self, alpha: float, n_features: int) -> ConcavePenalty:
+    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
+        """Return the concave penalty at a strength."""
+        for name, users in (("p", ("lp",)), ("gamma", ("mcp", "adaptive"))):
+            if self.penalty not in users:
+                refuse_idle(self, (name,), f"penalty={self.penalty!r}")
+        if self.penalty == "mcp":
+            refuse_idle(self, ("epsilon",), "penalty='mcp'")
         l1_ratio = check_number("l1_ratio", self.l1_ratio, open_low=True, high=1.0)
         gamma = 100.0 if self.penalty == "mcp" else 1.0
         shape = make_shape(
@@ -156,19 +132,12 @@ class NonconvexRankSVM(PenalizedRanker):
         base = ElasticNet.build(alpha, l1_ratio, n_features, *self._per_feature(n_features))
         return ConcavePenalty(base, shape)
 
-    def _solve(
-        self, problem: Problem, penalty: Any, w: FloatArray | None, callback: Callback | None
-    ) -> Solution:
+    def make_solver(self) -> Callable[..., Solution]:
+        """Return the rounds of weighted problems."""
         rounds = check_whole("n_rounds", self.n_rounds)
-        return solve_majorise(
-            problem,
-            penalty,
-            w=w,
-            rounds=min(rounds, ADAPTIVE_ROUNDS) if self.penalty == "adaptive" else rounds,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=callback,
-        )
+        if self.penalty == "adaptive":
+            rounds = min(rounds, ADAPTIVE_ROUNDS)
+        return partial(solve_majorise, rounds=rounds)
 
     @property
     def stationarity_(self) -> float:

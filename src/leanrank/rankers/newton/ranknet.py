@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.logistic import LogisticLoss
-from leanrank.rankers.base import check_number
+from leanrank.penalties.base import Penalty
 from leanrank.rankers.inputs import seed_of
-from leanrank.rankers.newton.penalized import Callback, PenalizedRanker, refuse_unused
+from leanrank.rankers.newton.linear_ranker import LinearRanker
+from leanrank.rankers.problem_ranker import scaled_margins
 
 
-class RankNet(PenalizedRanker):
+@dataclass(eq=False, repr=False)
+class RankNet(LinearRanker):
     """Linear ranking with RankNet's logistic loss of pairs (Burges et al. 2005).
 
     The lead of a document over one of a lower level is the log odds that it is the better of the
@@ -37,24 +39,10 @@ class RankNet(PenalizedRanker):
         expected loss is the same. The certificate is that of the drawn problem.
     random_state : int, RandomState or None, default=0
         For drawing pairs.
-    normalize : {"query", "term", "none"}, default="query"
-        What each query's loss is divided by: its number of pairs, the pairs of all queries, or
-        nothing.
-    penalty_factors : array-like or dict by feature, optional
-        One factor per feature: 0 = always in, inf = never.
-    signs : array-like, dict by feature or int, optional
-        One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
-    tol : float, default=1e-6
-        Relative duality gap at which to stop.
     max_iter : int, default=100
-        Most outer iterations.
-    warm_start : bool, default=False
-        Start from the weights of the last fit.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    verbose : int, default=0
-    callback : callable, optional
-        Called with a dict after every outer iteration.
+    penalty, groups, group_ratio, normalize, penalty_factors, signs, tol, warm_start, \
+n_jobs, verbose, callback
+        As for ``LinearRanker``.
 
     Examples
     --------
@@ -65,55 +53,23 @@ class RankNet(PenalizedRanker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 0.001,
-        l1_ratio: float = 0.0,
-        *,
-        margin: str | None = None,
-        margin_scale: float = 1.0,
-        importance: Any = None,
-        max_pairs: int | None = None,
-        random_state: Any = 0,
-        normalize: str = "query",
-        penalty_factors: Any = None,
-        signs: Any = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.margin = margin
-        self.margin_scale = margin_scale
-        self.importance = importance
-        self.max_pairs = max_pairs
-        self.random_state = random_state
-        self.normalize = normalize
-        self.penalty_factors = penalty_factors
-        self.signs = signs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float = 0.001
+    l1_ratio: float = 0.0
+    _: KW_ONLY
+    loss: str = field(default="logistic", init=False)
+    solver: str = field(default="newton", init=False)
+    penalty: str | Penalty = "elastic-net"
+    margin: str | None = None
+    margin_scale: float = 1.0
+    importance: Any = None
+    max_pairs: int | None = None
+    random_state: Any = 0
+    max_iter: int = 100
 
-    def _make_loss(self) -> LogisticLoss:
-        seed = 0
-        if self.max_pairs is not None:
-            seed = seed_of(self.random_state)
+    def make_loss(self) -> LogisticLoss:
+        """Return the loss of all pairs, or of those that are drawn."""
+        seed = 0 if self.max_pairs is None else seed_of(self.random_state)
         return LogisticLoss(self.importance, self.max_pairs, seed)
 
-    def _prepare(self, labels: Labels) -> tuple[Any, Any]:
-        if self.margin not in (None, "scaled"):
-            raise InputError(f"margin={self.margin!r} is not known: use None or 'scaled'")
-        if self.margin is None:
-            refuse_unused(self, "margin_scale", 1.0, "margin=None: use margin='scaled'")
-        if self.margin == "scaled":
-            scale = check_number("margin_scale", self.margin_scale)
-            labels = labels.with_margin(scale)
-        return super()._prepare(labels)
+    def _with_margins(self, labels: Labels) -> Labels:
+        return scaled_margins(self, labels)

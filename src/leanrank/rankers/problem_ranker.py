@@ -1,0 +1,79 @@
+"""What rankers that solve one optimisation problem share: the problem, where to start, progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leanrank._typing import FloatArray, Matrix
+from leanrank.data.ranking_data import RankingData
+from leanrank.designs.base import Design
+from leanrank.errors import check_choice
+from leanrank.execution import Executor, make_executor
+from leanrank.losses.base import Labels, Loss, refuse_edges
+from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.inputs import check_number, check_whole, refuse_idle
+from leanrank.rankers.linear import BaseLinearRanker
+from leanrank.rankers.validation import Callback
+
+
+class ProblemRanker(BaseLinearRanker):
+    """A ranker that solves one optimisation problem.
+
+    A subclass names its loss in ``make_loss`` and solves in ``_fit_problem``.
+    """
+
+    _takes_preferences = True  # the loss has the last word
+
+    tol: float
+    max_iter: int
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+    callback: Callback | None
+
+    dual_gap_: float
+    objective_: float
+    n_iter_: int
+    history_: list[dict[str, Any]]
+
+    def make_loss(self) -> Loss[Any]:
+        """Return the loss."""
+        raise AssertionError(f"{type(self).__name__} must define make_loss")
+
+    def _with_margins(self, labels: Labels) -> Labels:
+        """Return the labels with the margins that the ranker asks for."""
+        return labels
+
+    def make_problem(
+        self, X: Matrix | Design, labels: Labels, executor: Executor | None = None
+    ) -> MemoryProblem:
+        """Join features and labels, rows grouped by query, with the loss."""
+        loss = self.make_loss()
+        if not loss.takes_edges:
+            refuse_edges(labels, loss.name)
+        plan = loss.prepare(self._with_margins(labels))
+        return MemoryProblem(X, loss, plan, executor or make_executor(self.n_jobs))
+
+    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+        start = getattr(self, "coef_", None) if self.warm_start else None
+        if start is not None and len(start) != data.n_features:
+            start = None
+        problem = self.make_problem(data.X, labels)
+        return self._fit_problem(problem, None if start is None else start.copy())
+
+    def _check_stopping(self) -> None:
+        check_number("tol", self.tol, open_low=True)
+        check_whole("max_iter", self.max_iter)
+
+    def _fit_problem(self, problem: MemoryProblem, w: FloatArray | None) -> FloatArray:
+        """Solve from weights w or from zero, and keep what is known of the solution."""
+        raise AssertionError(f"{type(self).__name__} must define _fit_problem")
+
+
+def scaled_margins(ranker: Any, labels: Labels, *, positive: bool = False) -> Labels:
+    """Return the labels with ``margin_scale`` as margin per label where ``margin`` is "scaled"."""
+    if ranker.margin is None:
+        refuse_idle(ranker, ("margin_scale",), "margin=None: use margin='scaled'")
+        return labels
+    check_choice("margin", ranker.margin, ("scaled",))
+    return labels.with_margin(check_number("margin_scale", ranker.margin_scale, open_low=positive))
