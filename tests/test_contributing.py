@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leanrank import MinBatSRank, make_ranking
+from leanrank import ListNet, MinBatSRank, make_ranking
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.metrics import evaluate
@@ -122,7 +122,7 @@ def test_the_example_ranks_well(guide):
 
 def test_the_same_loss_has_a_path_and_learns_online(guide):
     path, online = guide["path"], guide["online"]
-    built_in = guide["ListNet"]().path(guide["train"], alphas=path.alphas)
+    built_in = ListNet().path(guide["train"], alphas=path.alphas)
     np.testing.assert_allclose(path.coefs, built_in.coefs, atol=1e-4)
     assert online.coef_.any()
     data = make_ranking(n_queries=30, n_features=5, random_state=0)

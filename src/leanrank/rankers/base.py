@@ -237,8 +237,8 @@ class BaseRanker(BaseEstimator):
         given = [text for name, text in remedies.items() if hasattr(self, name)]
         return " or ".join(given) or "give features that differ within queries"
 
-    def _features_to_score(self, X: Any) -> Matrix:
-        """Check what ``predict`` was given."""
+    def checked_features(self, X: Any) -> Matrix:
+        """Return the features to score, checked against those of ``fit``."""
         if not isinstance(X, RankingData):
             return validated_matrix(self, X, reset=False)
         if X.n_features != self.n_features_in_:

@@ -45,7 +45,7 @@ class BaseLinearRanker(BaseRanker):
         Only the columns of non-zero weights are read.
         """
         check_is_fitted(self, "coef_")
-        data = self._features_to_score(X)
+        data = self.checked_features(X)
         support = np.flatnonzero(self.coef_)
         if len(support) == data.shape[1]:
             return weighted_sums(data, self.coef_)

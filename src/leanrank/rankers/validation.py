@@ -45,7 +45,7 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
         return None
     try:
         if isinstance(validation, RankingData):
-            ranker._features_to_score(validation)
+            ranker.checked_features(validation)
             return validation
         X, y, qid = _parts(validation, "validation")
         return RankingData(validated_matrix(ranker, X, reset=False), y, qid)

@@ -166,7 +166,7 @@ class RankBoost(BoostedRanker):
         Only the columns of features in use are read; NaN is a missing value.
         """
         check_is_fitted(self, "weak_rankers_")
-        return self._model._scores(self._features_to_score(X), self._model.indices)
+        return self._model.predict(self.checked_features(X))
 
     @property
     def sparsity_(self) -> float:

@@ -20,6 +20,8 @@ class SparseRank(LinearRanker):
     Minimises the pairwise squared hinge plus alpha·‖w‖₁; ``RankSVM`` with ``l1_ratio=1`` has the
     same optimum.
 
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
     Parameters
     ----------
     alpha : float, default=0.01
@@ -32,8 +34,6 @@ class SparseRank(LinearRanker):
         gradient. None: a tenth of the curvature in the direction of the first gradient.
     max_iter : int, default=10000
         Largest number of iterations.
-    normalize, penalty_factors, signs, tol, warm_start, n_jobs, verbose, callback
-        As for ``LinearRanker``.
 
     Examples
     --------

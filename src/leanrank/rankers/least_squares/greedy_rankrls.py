@@ -320,7 +320,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     def transform(self, X: Any) -> Any:
         """Keep the columns of the selected features, in their order in X; also of a RankingData."""
         if isinstance(X, RankingData):
-            self._features_to_score(X)
+            self.checked_features(X)
             return _only(X, self.get_support(indices=True))
         return super().transform(X)
 

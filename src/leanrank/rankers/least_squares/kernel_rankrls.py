@@ -98,7 +98,7 @@ class KernelRankRLS(LeaveQueryOut):
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first."""
         check_is_fitted(self, "dual_coef_")
-        matrix = self._features_to_score(X)
+        matrix = self.checked_features(X)
         if self.kernel == "precomputed":
             return np.asarray(matrix @ self.dual_coef_, dtype=np.float64)
         used = np.flatnonzero(self.dual_coef_)

@@ -28,6 +28,8 @@ class DominationRanker(LinearRanker):
     Each document should score above all documents of lower levels of its query together; the loss
     of one that does not is the logarithm of how much it is outweighed.
 
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
     Parameters
     ----------
     alpha : float, default=0.01
@@ -48,8 +50,6 @@ class DominationRanker(LinearRanker):
     normalize : {"query", "term", "none"}, default="query"
         "none" is the paper's plain sum.
     max_iter : int, default=100
-    penalty, groups, group_ratio, penalty_factors, signs, tol, warm_start, n_jobs, verbose, callback
-        As for ``LinearRanker``.
 
     Examples
     --------

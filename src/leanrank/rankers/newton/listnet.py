@@ -19,6 +19,8 @@ class ListNet(LinearRanker):
     softmax; a query costs the cross entropy of the two. Unlike pairwise losses it uses the values
     of the labels, not only their order.
 
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
     Parameters
     ----------
     alpha : float, default=0.001
@@ -35,9 +37,6 @@ class ListNet(LinearRanker):
     tol : float, default=1e-6
         Relative duality gap at which to stop. The entropy of the target is part of the objective.
     max_iter : int, default=100
-    penalty, groups, group_ratio, penalty_factors, signs, warm_start, n_jobs, verbose, \
-callback
-        As for ``LinearRanker``.
 
     Examples
     --------

@@ -31,6 +31,8 @@ class NonconvexRankSVM(LinearRanker):
     as few or fewer features rank as well. It is minimised by a few weighted ℓ1 problems, each
     solved to a certified gap; the objective never rises from one to the next.
 
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
     Parameters
     ----------
     alpha : float, default=0.01
@@ -62,8 +64,6 @@ class NonconvexRankSVM(LinearRanker):
         Start the first, plain problem from the weights of the last fit.
     callback : callable, optional
         Called with a dict after every round.
-    normalize, penalty_factors, signs, n_jobs, verbose
-        As for ``LinearRanker``.
 
     Attributes
     ----------

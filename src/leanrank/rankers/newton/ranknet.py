@@ -21,6 +21,8 @@ class RankNet(LinearRanker):
     two; a pair costs log(1 + e^{−lead}). There is no shortcut past the pairs: a query of n
     documents costs up to n²/2 of them an evaluation, unless ``max_pairs`` draws some.
 
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
     Parameters
     ----------
     alpha : float, default=0.001
@@ -40,9 +42,6 @@ class RankNet(LinearRanker):
     random_state : int, RandomState or None, default=0
         For drawing pairs.
     max_iter : int, default=100
-    penalty, groups, group_ratio, normalize, penalty_factors, signs, tol, warm_start, \
-n_jobs, verbose, callback
-        As for ``LinearRanker``.
 
     Examples
     --------

@@ -25,6 +25,8 @@ class RankSVM(LinearRanker):
     that does not pays what is missing, or its square. An evaluation costs a sort of the scores,
     not a visit to each pair.
 
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
     Parameters
     ----------
     alpha : float, default=0.01
@@ -44,9 +46,6 @@ class RankSVM(LinearRanker):
     importance : None, "ndcg" or array of shape (levels, levels), default=None
         What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
         trade places in the ideal ranking. An array: lowest level first, row the winner.
-    penalty, groups, group_ratio, normalize, penalty_factors, signs, tol, max_iter, warm_start, \
-n_jobs, verbose, callback
-        As for ``LinearRanker``.
 
     Examples
     --------

@@ -223,7 +223,7 @@ class StochasticRanker(BaseLinearRanker):
 
     def _check_same_features(self, X: Any) -> None:
         """Reject a block with other features than the blocks before it."""
-        self._features_to_score(X)
+        self.checked_features(X)
         if len(self.coef_) != len(self.state_.weights()):
             raise InputError(
                 f"{type(self).__name__} learned from hashed features: continue with fit_stream, "

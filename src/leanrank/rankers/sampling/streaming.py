@@ -226,7 +226,8 @@ class _Run:
     def _same_features(self, chunk: RankingData) -> RankingData:
         """Add new features to the ranker, and missing ones to the end of a chunk."""
         ranker = self.ranker
-        known, own, names = ranker.n_features_in_, ranker._names(), chunk.feature_names
+        known, names = ranker.n_features_in_, chunk.feature_names
+        own = getattr(ranker, "feature_names_in_", None)
         if own is not None and names is not None:
             shared = range(min(len(own), len(names)))
             odd = next((j for j in shared if own[j] != names[j]), None)
