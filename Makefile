@@ -60,7 +60,8 @@ SECONDS ?= 60
 SEED ?= 0
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) \
-	    $(addprefix --target ,$(TARGET)) $(addprefix --case ,$(CASE))
+	    $(addprefix --target ,$(TARGET)) $(addprefix --case ,$(CASE)) \
+	    $(addprefix --inputs ,$(INPUTS)) $(addprefix --jobs ,$(JOBS))
 
 KILLS ?= 100
 kill: $(VENV)/.dev

@@ -38,7 +38,8 @@ class Target:
     run : callable
         Takes a random generator and an empty folder, where its files begin with "in" or "out".
     limit : float
-        Seconds that one input may take, the first one (which may compile) ten times as many.
+        Seconds of processor time that one input may take, the first one (which may compile) ten
+        times as many; ten times as long by the clock, as the machine may be busy.
     share : float
         Of the time, beside the other targets.
     prepare : callable, optional
@@ -146,7 +147,7 @@ def _in_child(
         finally:
             os._exit(code)
     first, ended = case, None
-    seen, since = case, time.monotonic()
+    seen, since, used = case, time.monotonic(), 0.0
     hung = False
     while ended is None:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -155,8 +156,9 @@ def _in_child(
             break
         now, (at, _, _) = time.monotonic(), _RECORD.unpack(shared[:])
         if at != seen:
-            seen, since = at, now
-        elif now - since > one.limit * (10 if at == first else 1):
+            seen, since, used = at, now, _processor_seconds(child)
+        limit = one.limit * (10 if at == first else 1)
+        if now - since > 10 * limit or _processor_seconds(child) - used > limit:
             os.kill(child, signal.SIGKILL)
             hung = True
         time.sleep(0.02)
@@ -177,6 +179,12 @@ def _in_child(
         at -= 1  # nothing was wrong with it: it is the next
     shutil.rmtree(folder, ignore_errors=True)
     return at + 1
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a running child, from the 14th and 15th field of its state."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _work(

@@ -91,8 +91,9 @@ def _journal() -> bytes:
         return Path(folder, "j").read_bytes()
 
 
-def _entries(content: bytes) -> list[Any]:
-    return [json.loads(line)["entry"] for line in content.splitlines()]
+@lru_cache(maxsize=1)
+def _entries() -> list[Any]:
+    return [json.loads(line)["entry"] for line in _journal().splitlines()]
 
 
 @target("journal-bytes", prepare=_journal)
@@ -100,7 +101,7 @@ def journal_bytes(rng: random.Random, folder: Path) -> None:
     """Of a damaged journal, at most whole trials from its beginning are used."""
     from leanrank.selection.journal import Journal
 
-    header, *trials = _entries(_journal())
+    header, *trials = _entries()
     (folder / "in").write_bytes(mutated(rng, _journal()))
     with Journal(folder / "in", header["settings"]) as journal:
         assert journal.entries == trials[: len(journal.entries)], "a damaged one was accepted"
@@ -111,7 +112,7 @@ def journal_values(rng: random.Random, folder: Path) -> None:
     """Trials that somebody wrote, with right checksums, are refused or used without harm."""
     from leanrank.selection import tune
 
-    header, *trials = _entries(_journal())
+    header, *trials = _entries()
     changed = mutated_json(rng, trials)
     digest, lines = "", []
     for entry in [header, *(changed if isinstance(changed, list) else [changed])]:
