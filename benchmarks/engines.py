@@ -21,7 +21,7 @@ from leanrank.data import load_letor, load_sample
 from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.model.export import TARGETS, export_model
 from leanrank.model.verify.agreement import Agreement
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export, verify_logged
@@ -116,7 +116,7 @@ def _times(options: Options) -> Table:
     """Time the writing of ten features."""
     rng = np.random.default_rng(0)
     names = [f"feature_{at}" for at in range(10)]
-    plain = LinearModel.from_coef(np.abs(rng.normal(size=10)), feature_names=names)
+    plain = Model.from_coef(np.abs(rng.normal(size=10)), feature_names=names)
     scaled = plain.replace(normalizer={"kind": "query-minmax"})
     given = {name: scaled if name == "hybrid:opensearch" else plain for name in TARGETS}
 

@@ -6,7 +6,7 @@ import pytest
 import leanrank
 from leanrank.errors import InputError
 from leanrank.metrics import compare
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.rankers.path import Path
 from leanrank.selection import ComparedSet
 from leanrank.selection.candidate import Candidate
@@ -32,7 +32,7 @@ def study(data):
             name=f"<model {size}>",
             algorithm="domination",
             parameters={},
-            model=LinearModel.from_coef(np.r_[np.ones(size), np.zeros(40 - size)]),
+            model=Model.from_coef(np.r_[np.ones(size), np.zeros(40 - size)]),
             values={"ndcg@10": np.full(20, worth)},
             n_features=size,
             cost=float(size),
@@ -107,7 +107,7 @@ def test_plot_draws_each_result(data, path, study):
     [
         (3, "a int cannot be drawn"),
         ([], "a list cannot be drawn"),
-        (LinearModel.from_coef([1.0]), "drawn on documents"),
+        (Model.from_coef([1.0]), "drawn on documents"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_sentence(thing, sentence):

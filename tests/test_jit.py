@@ -153,13 +153,13 @@ for name in sys.argv[1:]:
 
 def test_scoring_a_saved_model_needs_no_compiled_code(tmp_path: Path) -> None:
     from leanrank.data.normalize import NORMALIZERS, make_normalizer
-    from leanrank.model import LinearModel
+    from leanrank.model import Model
 
     X = np.random.default_rng(0).normal(size=(200, 3))
     qid = np.repeat(np.arange(40), 5)
     expected, files = [], []
     for kind in [None, *NORMALIZERS]:
-        model = LinearModel.from_coef([1.0, 0.0, -2.0])
+        model = Model.from_coef([1.0, 0.0, -2.0])
         if kind is not None:
             model = model.replace(normalizer=make_normalizer(kind).fit(X).to_dict())
         files.append(str(tmp_path / f"{kind}.json"))

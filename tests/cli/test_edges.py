@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from leanrank import DominationRanker, dump_letor, make_ranking
-from leanrank.model import LinearModel, load_model
+from leanrank.model import Model, load_model
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     dump_letor(make_ranking(300, 8, 5, random_state=0), tmp_path / "a.txt")
-    LinearModel.from_coef([1.0, 0.0, -2.0, 0.0, 0.5]).save(tmp_path / "in.json")
+    Model.from_coef([1.0, 0.0, -2.0, 0.0, 0.5]).save(tmp_path / "in.json")
     return tmp_path
 
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.model.export import TARGETS
 
 
 @pytest.fixture
 def model(files):
-    made = LinearModel.from_coef([1.0, 0, -2.0], feature_names=["bm25", "len", "spam"])
+    made = Model.from_coef([1.0, 0, -2.0], feature_names=["bm25", "len", "spam"])
     made.save("m.json")
     return made
 
@@ -65,7 +65,7 @@ def test_a_bad_map_is_refused_by_line(run, model, files, text, message):
 
 
 def test_a_refusal_writes_nothing(run, files):
-    scaled = LinearModel.from_coef([1.0, 2.0], normalizer={"kind": "query-minmax"})
+    scaled = Model.from_coef([1.0, 2.0], normalizer={"kind": "query-minmax"})
     scaled.save("m.json")
     done = run("export", "m.json", "--to", "solr", "-o", "out.json")
     assert done.code == 2

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from leanrank import load_letor
-from leanrank.model import LinearModel
+from leanrank.model import Model
 
 COEF = [0.5, 0.0, -1.25, 0.1, 0.0, 3.0]
 
 
 @pytest.fixture
 def model(files):
-    fitted = LinearModel.from_coef(COEF)
+    fitted = Model.from_coef(COEF)
     fitted.save("m.json")
     return fitted
 
@@ -26,7 +26,7 @@ def test_one_score_a_line(run, files, model):
 
 
 def test_scores_are_in_the_order_of_the_file(run, files):
-    LinearModel.from_coef([1.0]).save("m.json")
+    Model.from_coef([1.0]).save("m.json")
     (files / "mixed.txt").write_text(
         "".join(f"0 qid:{q} 1:{v}\n" for v, q in enumerate("abcabcbb"))
     )
@@ -51,12 +51,12 @@ def test_columns_by_name(run, files, data):
     from pyarrow import parquet
 
     names = ["a", "b", "c", "d", "e", "f"]
-    LinearModel.from_coef(COEF, feature_names=names).save("m.json")
+    Model.from_coef(COEF, feature_names=names).save("m.json")
     columns = {name: data.X[:, at] for at, name in reversed(list(enumerate(names)))}
     parquet.write_table(frames.table({"grade": data.y, "q": data.qid, **columns}), "d.parquet")
     ran = run("predict", "m.json", "d.parquet", "--read", "label=grade", "--read", "qid=q")
     assert ran.code == 0, ran.err
-    expected = LinearModel.from_coef(COEF).predict(data.X)
+    expected = Model.from_coef(COEF).predict(data.X)
     np.testing.assert_array_equal(np.array(ran.out.split(), dtype=float), expected)
     columns.pop("f")
     parquet.write_table(frames.table({"label": data.y, "qid": data.qid, **columns}), "d.parquet")
@@ -111,14 +111,14 @@ def test_faults(run, files, model, words, message):
     ],
 )
 def test_neither_labels_nor_queries_are_needed(run, files, name, content):
-    LinearModel.from_coef([1.0, 10.0, 100.0]).save("m.json")
+    Model.from_coef([1.0, 10.0, 100.0]).save("m.json")
     (files / name).write_text(content)
     assert run("predict", "m.json", name).out == "102.0\n50.0\n"
 
 
 def test_a_normaliser_per_query_needs_queries(run, files):
     spec = {"kind": "query-minmax"}
-    LinearModel.from_coef([1.0, 1.0, 1.0], normalizer=spec).save("m.json")
+    Model.from_coef([1.0, 1.0, 1.0], normalizer=spec).save("m.json")
     (files / "a.txt").write_text("1:2 3:1\n2:5\n")
     ran = run("predict", "m.json", "a.txt")
     assert ran.code == 2
@@ -128,7 +128,7 @@ def test_a_normaliser_per_query_needs_queries(run, files):
 
 
 def test_columns_in_the_words_of_the_messages(run, files):
-    LinearModel.from_coef([1.0, 10.0]).save("m.json")
+    Model.from_coef([1.0, 10.0]).save("m.json")
     (files / "a.csv").write_text("grade,x,url,y\n1,2,u,3\n0,4,v,5\n")
     ran = run("predict", "m.json", "a.csv")
     assert "column 'url' of a.csv holds string" in ran.err

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from leanrank.cli import screen
 from leanrank.metrics import evaluate
-from leanrank.model import LinearModel
+from leanrank.model import Model
 
 
 def rendered(renderable, width=80, **options):
@@ -20,7 +20,7 @@ def rendered(renderable, width=80, **options):
 
 
 def test_names_are_never_taken_for_markup(capsys):
-    model = LinearModel.from_coef([1.0, -0.5], feature_names=["[bold]a[/bold]", ":smile:"])
+    model = Model.from_coef([1.0, -0.5], feature_names=["[bold]a[/bold]", ":smile:"])
     console = screen.screen()
     console.print(screen.weights_table(model, console))
     text = capsys.readouterr().out
@@ -30,7 +30,7 @@ def test_names_are_never_taken_for_markup(capsys):
 
 
 def test_bars_are_as_long_as_the_weights():
-    model = LinearModel.from_coef([2.0, -1.0, 1e-9])
+    model = Model.from_coef([2.0, -1.0, 1e-9])
     utf8 = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     lines = rendered(screen.weights_table(model, utf8)).splitlines()[2:]
     assert [line.count("█") for line in lines] == [20, 10, 0]
@@ -42,15 +42,15 @@ def test_bars_are_as_long_as_the_weights():
 
 def test_long_names_fold_at_80_columns():
     names = [f"{at}_" + "very_long_name_" * 12 for at in range(3)]
-    model = LinearModel.from_coef([1.0, 2.0, -3.0], feature_names=names)
+    model = Model.from_coef([1.0, 2.0, -3.0], feature_names=names)
     text = rendered(screen.weights_table(model, screen.screen()))
     assert max(map(len, text.splitlines())) <= 80
     assert "+2.000" in text
 
 
 def test_captions_count():
-    assert screen.weights_caption(LinearModel.from_coef([0.0])) == "0 of 1 feature with a weight"
-    assert screen.weights_caption(LinearModel.from_coef(np.ones(13))) == (
+    assert screen.weights_caption(Model.from_coef([0.0])) == "0 of 1 feature with a weight"
+    assert screen.weights_caption(Model.from_coef(np.ones(13))) == (
         "13 of 13 features with a weight, the 12 largest shown"
     )
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from leanrank.data import load, make_ranking
-from leanrank.model import LinearModel
+from leanrank.model import Model
 
 
 @pytest.fixture
 def model(files):
-    made = LinearModel.from_coef([1.0, 0.5, -2.0, 0.0, 3.0, 0.1])
+    made = Model.from_coef([1.0, 0.5, -2.0, 0.0, 3.0, 0.1])
     made.save("m.json")
     return made
 
@@ -58,7 +58,7 @@ def test_logged_scores_by_document(run, files):
     header = "qid,doc_id,label," + ",".join(f"f{at}" for at in range(6)) + "\n"
     body = "".join(f"{q},{d},{y},{','.join(map(repr, x))}\n" for q, d, y, x in rows)
     (files / "docs.csv").write_text(header + body)
-    model = LinearModel.from_coef(np.arange(1.0, 7.0), feature_names=[f"f{at}" for at in range(6)])
+    model = Model.from_coef(np.arange(1.0, 7.0), feature_names=[f"f{at}" for at in range(6)])
     model.save("m.json")
     scores = model.predict(data).tolist()
     records = [

@@ -55,13 +55,13 @@ def prepare(folder: Path) -> Path:
     for module in MODULES:
         importlib.import_module(module)
     from leanrank.data import dump_letor, make_ranking
-    from leanrank.model import LinearModel
+    from leanrank.model import Model
 
     inputs = folder / "inputs"
     inputs.mkdir()
     dump_letor(make_ranking(1200, (5, 15), 12, random_state=8), inputs / "a.txt")
     dump_letor(make_ranking(300, (5, 15), 12, random_state=9), inputs / "b.txt")
-    LinearModel.from_coef([0.5, -1.0] + [0.0] * 9 + [2.0]).save(inputs / "in.json")
+    Model.from_coef([0.5, -1.0] + [0.0] * 9 + [2.0]).save(inputs / "in.json")
     return inputs
 
 

@@ -10,10 +10,11 @@ from leanrank import DominationRanker, KernelRankRLS, RankBoost, make_ranking
 from leanrank.data import RankingData
 from leanrank.data.normalize import make_normalizer
 from leanrank.errors import InputError, ModelError
-from leanrank.model import BoostedModel, LinearModel
+from leanrank.model import Line, Model, Ramps, Steps
+from tests.model import boosted
 
 NAMES = ["bm25", "spam", "age", "clicks"]
-MODEL = LinearModel.from_coef([0.5, -2.0, 0.0, 1.25], feature_names=NAMES)
+MODEL = Model.from_coef([0.5, -2.0, 0.0, 1.25], feature_names=NAMES)
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def brute_force(model, row):
     empty = np.full((1, model.n_features), -1e300)
     parts = []
     for at in model.indices:
-        alone = np.zeros((1, model.n_features)) if model.kind == "linear" else empty.copy()
+        alone = np.zeros((1, model.n_features)) if model.is_linear else empty.copy()
         base = model.predict(alone)[0]
         alone[0, at] = row[at]
         parts.append(model.predict(alone)[0] - base)
@@ -45,10 +46,10 @@ def test_contributions_of_a_linear_model_are_weights_times_features(X):
 def test_contributions_of_a_boosted_model_are_its_steps(X):
     rng = np.random.default_rng(1)
     n = 30
-    model = BoostedModel(
+    model = boosted(
         4, rng.integers(0, 3, n), rng.normal(size=n), rng.integers(0, 2, n), rng.normal(size=n)
     )
-    X[2, 1] = model.thresholds[model.features == 1][0]  # on a threshold
+    X[2, 1] = model.curves[1].thresholds[0]  # on a threshold
     explained = model.explain(X)
     np.testing.assert_allclose(explained.contributions.sum(axis=1), model.predict(X), atol=1e-12)
     for row in range(len(X)):
@@ -57,8 +58,16 @@ def test_contributions_of_a_boosted_model_are_its_steps(X):
         )
 
 
+def test_contributions_of_ramps_are_their_curves(X):
+    curves = {0: Ramps((-1.0, 0.0, 0.5), (2.0, -1.0)), 2: Steps((0.1,), (0.5, 0.0)), 3: Line(2.0)}
+    explained = Model(4, curves).explain(X)
+    for at, (feature, curve) in enumerate(curves.items()):
+        assert explained.contributions[:, at].tolist() == curve(X[:, feature]).tolist()
+    np.testing.assert_allclose(explained.contributions.sum(axis=1), explained.scores)
+
+
 def test_a_missing_value_adds_what_the_boosted_model_says_of_it():
-    model = BoostedModel(2, [0, 1], [0.5, 3.0], [1, 0], [1.0, -0.25])
+    model = boosted(2, [0, 1], [0.5, 3.0], [1, 0], [1.0, -0.25])
     explained = model.explain([[np.nan, 4.0]])
     assert explained.contributions.tolist() == [[1.0, -0.25]]
 
@@ -175,7 +184,7 @@ def test_a_kernel_model_says_why_it_cannot_explain():
 
 def test_why_by_document_ids():
     data = RankingData([[1.0], [3.0], [2.0]], qid=[0, 0, 1], doc_ids=["a", "b", "b"])
-    explained = LinearModel.from_coef([2.0]).explain(data)
+    explained = Model.from_coef([2.0]).explain(data)
     assert explained.why("a", 1).scores == explained.why(0, 1).scores == (2.0, 6.0)
     with pytest.raises(InputError, match="'b' is in several rows"):
         explained.why("a", "b")
@@ -183,4 +192,4 @@ def test_why_by_document_ids():
         with pytest.raises(InputError, match="document ids, or of the 3 rows"):
             explained.why("a", wrong)
     with pytest.raises(InputError, match="there is no row 'a'"):
-        LinearModel.from_coef([2.0]).explain(data.X).why("a", "b")
+        Model.from_coef([2.0]).explain(data.X).why("a", "b")

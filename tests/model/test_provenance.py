@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from leanrank.data import RankingData
-from leanrank.model import LinearModel, fingerprint, make_provenance
+from leanrank.model import Model, fingerprint, make_provenance
 
 X = np.arange(12.0).reshape(6, 2)
 Y = [0, 1, 2, 0, 1, 0]
@@ -83,7 +83,7 @@ def test_any_parameter_can_be_written_down():
     assert made["parameters"]["object"].endswith("Odd")
     assert " at 0x" not in json.dumps(made)
     assert made["data"]["queries"] == 2
-    assert LinearModel.from_coef([1.0], provenance=made).provenance == made
+    assert Model.from_coef([1.0], provenance=made).provenance == made
 
 
 def test_no_time_stamp_by_default():

@@ -2,24 +2,35 @@ import copy
 import io
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrank.errors import FileError, ModelError
-from leanrank.model import LinearModel, load_model, make_provenance
+from leanrank.model import Line, Model, Ramps, Steps, load_model, make_provenance
 from leanrank.model.writing import layout
 
-VALID = LinearModel.from_coef(
+VALID = Model.from_coef(
     [0.5, 0.0, -0.25],
     feature_names=["bm25", "length", "spam"],
     provenance={"algorithm": "RankRLS", "parameters": {"alpha": 2.0, "deep": [1, {"a": None}]}},
 ).to_dict()
+GOLDEN = Path(__file__).parent / "golden"
+LINEAR, BOOSTED = (
+    json.loads((GOLDEN / f"{kind}-v1.json").read_text(encoding="utf-8"))
+    for kind in ("linear", "boosted")
+)
+BENT = Model(
+    3,
+    {0: Ramps((0.0, 1.0, 4.0), (2.0, -0.5), 0.25), 1: Steps((2.0,), (0.0, 1.0)), 2: Line(1.0, 3.0)},
+    ("bm25", "length", "spam"),
+).to_dict()
 
 
-def with_change(*path, value):
-    document = copy.deepcopy(VALID)
+def with_change(*path, value, of=VALID):
+    document = copy.deepcopy(of)
     inner = document
     for key in path[:-1]:
         inner = inner[key]
@@ -41,7 +52,7 @@ def without(*path):
     [
         ("9007199254740993", "a whole number that a double cannot hold: the nearest is 90"),
         ("1e-400", "the number '1e-400' is too small for a double"),
-        ("-0.0000e-999", "value is zero"),
+        ("-0.0000e-999", r"curves\[0\] is zero"),
     ],
 )
 def test_a_number_that_a_double_cannot_hold_is_refused(tmp_path, number, message):
@@ -54,13 +65,13 @@ def test_a_number_that_a_double_cannot_hold_is_refused(tmp_path, number, message
 
 def test_a_large_seed_survives_in_the_provenance(tmp_path):
     made = make_provenance(parameters={"random_state": 2**60 + 1})
-    LinearModel.from_coef([1.0], provenance=made).save(tmp_path / "m.json")
+    Model.from_coef([1.0], provenance=made).save(tmp_path / "m.json")
     assert load_model(tmp_path / "m.json").provenance["parameters"] == {
         "random_state": "1152921504606846977"
     }
 
 
-WEIGHT = {"feature": "bm25", "value": 1.0}
+WEIGHT = {"feature": "bm25", "weight": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -72,17 +83,27 @@ WEIGHT = {"feature": "bm25", "value": 1.0}
         (without("schema_version"), "the document lacks the key 'schema_version'"),
         (
             with_change("schema_version", value=7),
-            "schema_version is 7, but this release reads version 1: use a release of leanrank that "
-            "knows it",
+            "schema_version is 7, but this release reads versions 1 and 2: use a release of "
+            "leanrank that knows it",
         ),
         (with_change("schema_version", value=True), "schema_version is true: a whole number is"),
         (with_change("schema_version", value=1.0), "schema_version is 1.0: a whole number is"),
-        (with_change("kind", value="forest"), "kind is 'forest': 'linear' or 'boosted' is"),
-        (without("weights"), "the document lacks the key 'weights'"),
+        (
+            with_change("kind", value="forest", of=LINEAR),
+            "kind is 'forest': 'linear' or 'boosted' is",
+        ),
+        (with_change("kind", value="linear", of=BOOSTED), "the document lacks the key 'weights'"),
+        (LINEAR | {"schema_version": 2}, "the document lacks the key 'curves'"),
+        (VALID | {"schema_version": 1}, "the document lacks the key 'kind'"),
+        (without("curves"), "the document lacks the key 'curves'"),
+        (
+            with_change("weights", 0, value={"feature": "spam", "weight": 1.0}, of=LINEAR),
+            "weights[0] lacks the key 'value'",
+        ),
         (
             with_change("weigths", value=[]),
             "the document has the unknown key 'weigths': the keys here are format, schema_version, "
-            "kind, n_features, weights, feature_names, normalizer, provenance",
+            "n_features, curves, feature_names, normalizer, provenance",
         ),
         (with_change("n_features", value=-1), "n_features is -1: a whole number from 0 to"),
         (with_change("n_features", value=10**40), "n_features is a very large number: a whole"),
@@ -95,35 +116,68 @@ WEIGHT = {"feature": "bm25", "value": 1.0}
             "feature_names[2] is 'bm25', which feature_names[0] is already",
         ),
         (with_change("feature_names", 1, value="\ud800"), "feature_names[1] holds half of a"),
-        (with_change("weights", value={}), "weights is an object: a list is expected"),
-        (with_change("weights", 1, value=3), "weights[1] is 3: an object is expected"),
-        (without("weights", 1, "value"), "weights[1] lacks the key 'value'"),
+        (with_change("curves", value={}), "curves is an object: a list is expected"),
+        (with_change("curves", 1, value=3), "curves[1] is 3: an object is expected"),
+        (without("curves", 1, "weight"), "curves[1] lacks the key 'weight'"),
         (
-            with_change("weights", 1, "note", value=""),
-            "weights[1] has the unknown key 'note': the keys here are feature, value",
+            with_change("curves", 1, "note", value=""),
+            "curves[1] has the unknown key 'note': the keys here are feature, weight, missing",
         ),
-        (with_change("weights", 1, "value", value="1"), "weights[1].value is '1': a number is"),
-        (with_change("weights", 1, "value", value=True), "weights[1].value is true: a number is"),
-        (with_change("weights", 1, "value", value=None), "weights[1].value is null: a number is"),
-        (with_change("weights", 1, "value", value=0.0), "weights[1].value is zero: leave features"),
+        (with_change("curves", 1, "weight", value="1"), "curves[1].weight is '1': a number is"),
+        (with_change("curves", 1, "weight", value=True), "curves[1].weight is true: a number is"),
+        (with_change("curves", 1, "weight", value=None), "curves[1].weight is null: a number is"),
+        (with_change("curves", 1, "weight", value=0.0), "curves[1] is zero: leave features"),
         (
-            with_change("weights", 1, "value", value=float("nan")),
-            "weights[1].value is not a finite number",
-        ),
-        (
-            with_change("weights", 1, "value", value=10**400),
-            "weights[1].value is not a finite number",
+            with_change("curves", 1, "weight", value=float("nan")),
+            "curves[1].weight is not a finite number",
         ),
         (
-            with_change("weights", 1, "feature", value="anchor"),
-            "weights[1].feature is 'anchor', which is not in feature_names",
+            with_change("curves", 1, "weight", value=10**400),
+            "curves[1].weight is not a finite number",
         ),
-        (with_change("weights", 1, "feature", value=2), "weights[1].feature is 2: a text is"),
         (
-            with_change("weights", value=[WEIGHT, WEIGHT]),
-            "weights[1].feature is 'bm25', which has a weight already",
+            with_change("curves", 1, "feature", value="anchor"),
+            "curves[1].feature is 'anchor', which is not in feature_names",
         ),
-        (with_change("feature_names", value=None), "weights[0].feature is 'bm25': a whole number"),
+        (with_change("curves", 1, "feature", value=2), "curves[1].feature is 2: a text is"),
+        (
+            with_change("curves", value=[WEIGHT, WEIGHT]),
+            "curves[1].feature is 'bm25', which has a curve already",
+        ),
+        (with_change("feature_names", value=None), "curves[0].feature is 'bm25': a whole number"),
+        (
+            with_change("curves", 0, "knots", 1, value=0.0, of=BENT),
+            "curves[0] cannot be used: the knots of a curve of ramps do not increase",
+        ),
+        (
+            with_change("curves", 0, "knots", value=[0.0, 1.0], of=BENT),
+            "curves[0] cannot be used: a curve of ramps has 2 knots and 2 rises: give at least",
+        ),
+        (
+            with_change("curves", 0, "knots", value=[-1.5e308, 0.0, 1.5e308], of=BENT),
+            "curves[0] cannot be used: a curve of ramps is too wide or too high for a number",
+        ),
+        (
+            with_change("curves", 0, "rises", value=[1.5e308, 1.5e308], of=BENT),
+            "curves[0] cannot be used: a curve of ramps is too wide or too high for a number",
+        ),
+        (with_change("curves", 0, "rises", value=2.0, of=BENT), "curves[0].rises is 2.0: a list"),
+        (
+            with_change("curves", 0, "rises", 1, value=None, of=BENT),
+            "curves[0].rises[1] is null: a number is expected",
+        ),
+        (
+            with_change("curves", 0, "missing", value=None, of=BENT),
+            "curves[0].missing is null: a number is expected",
+        ),
+        (
+            with_change("curves", 0, "levels", value=[], of=BENT),
+            "curves[0] has the unknown key 'levels': the keys here are feature, knots, rises, miss",
+        ),
+        (
+            with_change("curves", 1, "levels", value=[1.0], of=BENT),
+            "curves[1] cannot be used: a curve of steps has 1 thresholds and 1 levels: give one",
+        ),
         (
             with_change("normalizer", value="minmax"),
             "normalizer is 'minmax': an object is expected",
@@ -178,9 +232,9 @@ def test_a_repeated_key_is_found_at_any_depth(tmp_path):
     (tmp_path / "m.json").write_text(text)
     with pytest.raises(ModelError, match=r"provenance\.parameters has the key 'alpha' twice"):
         load_model(tmp_path / "m.json")
-    text = layout(VALID).replace('"value": 0.5', '"value": 0.5, "value": 0.5')
+    text = layout(VALID).replace('"weight": 0.5', '"weight": 0.5, "weight": 0.5')
     (tmp_path / "m.json").write_text(text)
-    with pytest.raises(ModelError, match=r"weights\[0\] has the key 'value' twice"):
+    with pytest.raises(ModelError, match=r"curves\[0\] has the key 'weight' twice"):
         load_model(tmp_path / "m.json")
 
 
@@ -220,11 +274,11 @@ def test_standard_input(monkeypatch):
 
 
 def test_from_dict():
-    assert LinearModel.from_dict(VALID).to_dict() == VALID
-    with pytest.raises(ModelError, match=r"^the model: kind is 'tree': 'linear' is expected"):
-        LinearModel.from_dict(with_change("kind", value="tree"))
+    assert Model.from_dict(VALID).to_dict() == VALID
+    with pytest.raises(ModelError, match=r"^the model: kind is 'tree': 'linear' or 'boosted' is"):
+        Model.from_dict(with_change("kind", value="tree", of=LINEAR))
     with pytest.raises(ModelError, match="has a key that is not a text"):
-        LinearModel.from_dict(VALID | {1: 2})
+        Model.from_dict(VALID | {1: 2})
 
 
 # A mutated document either loads as a model that says what the document says, or is refused.
@@ -266,7 +320,7 @@ NORMALISED = VALID | {
 
 @st.composite
 def mutated(draw):
-    document = copy.deepcopy(draw(st.sampled_from([VALID, NORMALISED])))
+    document = copy.deepcopy(draw(st.sampled_from([VALID, NORMALISED, BENT, LINEAR, BOOSTED])))
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(list(_places(document))[1:] or [()]))
         if not path:
@@ -298,19 +352,30 @@ def _loaded(tmp_path_factory, content):
     return None
 
 
+def assert_says(model, document):
+    """Assert that the curves are those of a document, in the order of features."""
+    names = document.get("feature_names")
+    order = sorted(
+        document["curves"],
+        key=lambda one: one["feature"] if names is None else names.index(one["feature"]),
+    )
+    assert model.to_dict()["curves"] == order
+
+
 @settings(max_examples=1500, deadline=None)
 @given(document=mutated())
 def test_fuzzed_documents(tmp_path_factory, document):
     model = _loaded(tmp_path_factory, json.dumps(document).encode())
     if model is not None:
-        stated = {
-            f"f{w['feature'] + 1}" if isinstance(w["feature"], int) else w["feature"]: w["value"]
-            for w in document["weights"]
-        }
-        assert model.weights == stated
-        assert 0 not in stated.values()
+        if document["schema_version"] == 2:
+            assert_says(model, document)
+        elif document["kind"] == "linear":
+            stated = [{"feature": w["feature"], "weight": w["value"]} for w in document["weights"]]
+            assert_says(model, document | {"curves": stated})
+        else:
+            assert {w["feature"] for w in document["weak_rankers"]} >= set(model.weights)
         assert model.n_features == document["n_features"]
-        assert LinearModel.from_dict(model.to_dict()) == model
+        assert Model.from_dict(model.to_dict()) == model
 
 
 @settings(max_examples=1500, deadline=None)
@@ -335,12 +400,4 @@ def test_fuzzed_bytes(tmp_path_factory, data):
             break
     model = _loaded(tmp_path_factory, bytes(content))
     if model is not None:
-        assert model.to_dict()["weights"] == sorted(
-            (
-                {"feature": w["feature"], "value": float(w["value"])}
-                for w in json.loads(content)["weights"]
-            ),
-            key=lambda w: (
-                model.feature_names.index(w["feature"]) if model.feature_names else w["feature"]
-            ),
-        )
+        assert_says(model, json.loads(content))

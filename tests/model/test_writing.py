@@ -8,7 +8,7 @@ from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
 from leanrank import RankRLS, load_model, make_ranking
 from leanrank.errors import FileError, InputError
-from leanrank.model import LinearModel, save_model
+from leanrank.model import Model, save_model
 
 KINDS = ["query-minmax", "query-standard", "query-rank", "standard", "minmax"]
 
@@ -107,12 +107,12 @@ def test_two_normalisers_are_one_too_many(data, tmp_path):
 
 def test_nowhere_to_write(tmp_path):
     with pytest.raises(FileError, match="cannot write here"):
-        save_model(LinearModel.from_coef([1.0]), tmp_path / "no" / "m.json")
+        save_model(Model.from_coef([1.0]), tmp_path / "no" / "m.json")
 
 
 def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "m.json"
-    LinearModel.from_coef([1.0]).save(path)
+    Model.from_coef([1.0]).save(path)
     old = path.read_bytes()
 
     def fail(_):
@@ -120,14 +120,14 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("leanrank._files.os.fsync", fail)
     with pytest.raises(KeyboardInterrupt):
-        LinearModel.from_coef([2.0]).save(path)
+        Model.from_coef([2.0]).save(path)
     assert path.read_bytes() == old
     assert [p.name for p in tmp_path.iterdir()] == ["m.json"]
 
 
 def test_standard_output(capsys):
-    LinearModel.from_coef([1.0]).save("-")
-    assert json.loads(capsys.readouterr().out)["weights"] == [{"feature": 0, "value": 1.0}]
+    Model.from_coef([1.0]).save("-")
+    assert json.loads(capsys.readouterr().out)["curves"] == [{"feature": 0, "weight": 1.0}]
 
 
 class TestNormalisersInFiles:
@@ -136,7 +136,7 @@ class TestNormalisersInFiles:
         from leanrank.data.normalize import make_normalizer
 
         spec = make_normalizer("standard").fit(data.X).to_dict()
-        return LinearModel.from_coef(np.ones(5), normalizer=spec).to_dict()
+        return Model.from_coef(np.ones(5), normalizer=spec).to_dict()
 
     def load(self, document, tmp_path):
         (tmp_path / "m.json").write_text(json.dumps(document))

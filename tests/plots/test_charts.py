@@ -8,7 +8,7 @@ import pytest
 
 from leanrank import DominationRanker, make_ranking, plots
 from leanrank.errors import InputError, MissingDependencyError
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.plots.rows import front_rows, history_rows, path_rows, query_rows
 from leanrank.selection import Candidate, Study
 
@@ -18,7 +18,7 @@ HOSTILE = "datum['x'];</script>'\"\\"
 
 def made(value, n_features, n_queries=20, **fields):
     values = {"ndcg@10": np.clip(value + np.linspace(-0.2, 0.2, n_queries), 0, 1)}
-    model = LinearModel.from_coef(np.ones(n_features))
+    model = Model.from_coef(np.ones(n_features))
     return Candidate(
         f"{HOSTILE} {n_features}", "none", {}, model, values, n_features, n_features, **fields
     )

@@ -10,7 +10,7 @@ from leanrank import DominationRanker, RankRLS, make_ranking
 from leanrank.data.normalize import make_normalizer
 from leanrank.errors import FileError, InputError, MissingDependencyError
 from leanrank.metrics import evaluate
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.model.writing import as_model
 from leanrank.report import page as page_module
 from leanrank.report import study_of_model, with_path, with_stability, write_report
@@ -127,13 +127,13 @@ def test_a_model_with_a_normaliser_is_judged_on_what_it_sees():
 
 def test_studies_that_cannot_grow_stay_as_they_are():
     train, vali, _ = make_parts()
-    by_hand = study_of_model(LinearModel.from_coef(np.arange(8.0)), train, vali)
+    by_hand = study_of_model(Model.from_coef(np.arange(8.0)), train, vali)
     assert with_path(by_hand) is by_hand
     assert with_stability(by_hand) is by_hand
     ridge = study_of_model(RankRLS(alpha=1.0).fit(train).to_model(), train, vali)
     assert with_path(ridge) is ridge
     some = ridge.chosen.model.coef * (np.arange(8) < 3)  # a ridge on features chosen otherwise
-    model = LinearModel.from_coef(some, provenance=ridge.chosen.model.provenance)
+    model = Model.from_coef(some, provenance=ridge.chosen.model.provenance)
     on_some = study_of_model(model, train, vali)
     assert with_stability(on_some) is on_some
 
@@ -141,14 +141,12 @@ def test_studies_that_cannot_grow_stay_as_they_are():
 def test_models_that_do_not_fit_the_data_are_refused():
     train, vali, _ = make_parts()
     with pytest.raises(InputError, match="uses no feature"):
-        study_of_model(LinearModel.from_coef(np.zeros(8)), train, vali)
+        study_of_model(Model.from_coef(np.zeros(8)), train, vali)
     with pytest.raises(InputError, match="the model has 3 features, the data 8"):
-        study_of_model(LinearModel.from_coef(np.ones(3)), train, vali)
+        study_of_model(Model.from_coef(np.ones(3)), train, vali)
     named = train.replace(feature_names=list("abcdefgh"))
     with pytest.raises(InputError, match="name or order"):
-        study_of_model(
-            LinearModel.from_coef(np.ones(8), feature_names=list("hgfedcba")), named, vali
-        )
+        study_of_model(Model.from_coef(np.ones(8), feature_names=list("hgfedcba")), named, vali)
 
 
 def test_the_page_holds_names_as_text_only(monkeypatch, hostile_study):

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leanrank.errors import InputError
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.selection import Candidate, bootstrap_interval, choose, pareto_front
 
 
 def made(value, n_features, cost=None, *, name="", other=None, training=None):
-    model = LinearModel.from_coef(np.ones(n_features)) if n_features else None
+    model = Model.from_coef(np.ones(n_features)) if n_features else None
     values = {"map": np.atleast_1d(np.asarray(value, dtype=float))}
     if other is not None:
         values["ndcg@10"] = np.array([other])

@@ -5,7 +5,7 @@ import pytest
 
 from leanrank.data import RankingData, make_ranking
 from leanrank.errors import FileError, InputError, ModelError
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.rankers import RankBoost
 from leanrank.selection import tune
 from leanrank.selection.journal import Journal, pack, read_model, unpack
@@ -87,7 +87,7 @@ def test_numbers_and_models_survive_exactly():
     values = np.array([0.1, 1 / 3, np.nan, -0.0, 5e-324])
     again = unpack(json.loads(json.dumps(pack(values))))
     assert again.tobytes() == values.tobytes()
-    model = LinearModel.from_coef([0.1, 0.0, 1 / 3], feature_names=["a", "b", "c"])
+    model = Model.from_coef([0.1, 0.0, 1 / 3], feature_names=["a", "b", "c"])
     assert read_model(json.loads(json.dumps(model.to_dict())), "here") == model
     data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 1])
     boosted = RankBoost(n_rounds=2).fit(data).to_model()
@@ -154,7 +154,7 @@ def test_trials_with_a_right_checksum_are_checked_all_the_same(tmp_path, change,
     for inner, sentence in [
         ({"values": {"ndcg@10": "AAAA"}}, "is not a list of numbers in base 64"),
         ({"values": {"ndcg@10": pack(np.zeros(3))}}, "has 3 values: one per query, 12"),
-        ({"model": LinearModel.from_coef([1.0]).to_dict()}, "has 1 features: 4 are expected"),
+        ({"model": Model.from_coef([1.0]).to_dict()}, "has 1 features: 4 are expected"),
         ({"model": {}}, "lacks the key 'format'"),
     ]:
         file.unlink()

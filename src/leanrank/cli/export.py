@@ -111,5 +111,5 @@ def _print_targets() -> None:
     from leanrank.model.export import TARGETS
 
     for target in TARGETS.values():
-        can = ["linear"] + ["steps"] * target.steps + list(target.scalers)
+        can = ["linear"] + ["curves"] * target.curves + list(target.scalers)
         typer.echo(f"{target.name:<22} {target.summary} ({', '.join(can)})")

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 from leanrank._lazy import attach
 
 if TYPE_CHECKING:
-    from leanrank.model.base import Model as Model
-    from leanrank.model.boosted import BoostedModel as BoostedModel
-    from leanrank.model.linear import LinearModel as LinearModel
+    from leanrank.model.curves import Curve as Curve
+    from leanrank.model.curves import Line as Line
+    from leanrank.model.curves import Ramps as Ramps
+    from leanrank.model.curves import Steps as Steps
+    from leanrank.model.model import Model as Model
     from leanrank.model.provenance import fingerprint as fingerprint
     from leanrank.model.provenance import make_provenance as make_provenance
     from leanrank.model.reading import load_model as load_model
@@ -16,9 +18,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     "leanrank.model",
     {
-        "leanrank.model.base": "Model",
-        "leanrank.model.boosted": "BoostedModel",
-        "leanrank.model.linear": "LinearModel",
+        "leanrank.model.curves": "Curve Line Ramps Steps",
+        "leanrank.model.model": "Model",
         "leanrank.model.provenance": "fingerprint make_provenance",
         "leanrank.model.reading": "load_model",
         "leanrank.model.writing": "save_model",

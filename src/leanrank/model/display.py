@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from leanrank._display import CELL
-from leanrank.model.base import Model
+from leanrank.model.model import Model
 
 _MOST = 15
 
@@ -13,8 +13,8 @@ _MOST = 15
 def weights_html(model: Model, title: str | None = None, note: str = "") -> str:
     """Write the features with the largest weights as an HTML table; every name is escaped.
 
-    >>> from leanrank.model import LinearModel
-    >>> "&lt;b&gt;" in weights_html(LinearModel.from_coef([1.0], feature_names=["<b>"]))
+    >>> from leanrank.model import Model
+    >>> "&lt;b&gt;" in weights_html(Model.from_coef([1.0], feature_names=["<b>"]))
     True
     """
     shown = list(model.weights.items())[:_MOST]

@@ -39,8 +39,8 @@ class Explanation:
 
     Examples
     --------
-    >>> from leanrank.model import LinearModel
-    >>> model = LinearModel.from_coef([0.5, -2.0, 0.0], feature_names=["bm25", "spam", "age"])
+    >>> from leanrank.model import Model
+    >>> model = Model.from_coef([0.5, -2.0, 0.0], feature_names=["bm25", "spam", "age"])
     >>> explained = model.explain([[4.0, 1.0, 9.0], [1.0, 0.0, 3.0], [6.0, 0.5, 1.0]])
     >>> explained
     Explanation: 3 documents, 2 features

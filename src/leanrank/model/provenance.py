@@ -13,8 +13,11 @@ import numpy as np
 
 from leanrank._version import __version__
 from leanrank.data import RankingData
+from leanrank.model.fields import Field
 
 FINGERPRINT = "sha256:"
+_OBJECTS = ("data", "measures", "parameters", "training", "versions")
+_TEXTS = ("algorithm", "created")
 
 
 def make_provenance(
@@ -113,6 +116,16 @@ def fingerprint(data: RankingData) -> str:
     for array in ordered.values():
         digest.update(array.reshape(-1).view(np.uint8).data)
     return FINGERPRINT + digest.hexdigest()
+
+
+def read_provenance(given: Field) -> dict[str, Any]:
+    """Read how a model was made: known entries, each of its type."""
+    given.object((), (*_TEXTS, *_OBJECTS))
+    read: dict[str, Any] = {}
+    for key in sorted(given.value):
+        entry = given[key]
+        read[key] = entry.string() if key in _TEXTS else entry.object().json()
+    return read
 
 
 def to_json_values(value: Any) -> Any:

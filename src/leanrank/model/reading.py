@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from leanrank.errors import FileError, ModelError
-from leanrank.model.base import Model
-from leanrank.model.boosted import BoostedModel
+from leanrank.model.curves import CURVES, Curve, Line, sum_of_weak_rankers
 from leanrank.model.fields import Duplicated, Field, shorten
-from leanrank.model.linear import LinearModel
+from leanrank.model.model import Model
+from leanrank.model.provenance import read_provenance
 
 FORMAT = "leanrank-model"
-SCHEMA_VERSIONS = (1,)
+SCHEMA_VERSIONS = (1, 2)
 MAX_BYTES = 64 * 2**20
-
-KINDS: dict[str, Callable[[Field], Model]] = {
-    "linear": LinearModel.from_field,
-    "boosted": BoostedModel.from_field,
-}
+MAX_FEATURES = 2**31 - 1
 
 
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
@@ -49,18 +46,42 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> M
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     LinearModel.from_coef([0.0, 1.5]).save(f"{folder}/m.json")
+    ...     Model.from_coef([0.0, 1.5]).save(f"{folder}/m.json")
     ...     load_model(f"{folder}/m.json")
-    LinearModel: 1 of 2 features
+    Model: 1 of 2 features
       f2   1.5
     """
     source, content = _read(path, max_bytes)
-    root = check_header(Field(_parse(content, source), source))
-    return KINDS[root["kind"].value](root)
+    return Model.from_dict(_parse(content, source), source)
 
 
-def check_header(root: Field, kinds: Iterable[str] | None = None) -> Field:
-    """Check format, schema version and kind, before anything else."""
+def read_document(root: Field) -> dict[str, Any]:
+    """Read a document of any schema version into the parameters of a model."""
+    version = _check_header(root)
+    own = {"linear": "weights", "boosted": "weak_rankers"}
+    key = "curves"
+    if version == 1:
+        root.object(("kind",))
+        if root["kind"].string() not in own:
+            root["kind"].wrong(" or ".join(map(repr, own)))
+        key = own[root["kind"].value]
+    required = ("format", "schema_version", *(["kind"] * (version == 1)), "n_features", key)
+    root.object(required, ("feature_names", "normalizer", "provenance"))
+    n_features = root["n_features"].integer(0, MAX_FEATURES)
+    names = _read_names(root, n_features)
+    read = {"curves": _read_curves, "weights": _read_curves, "weak_rankers": _read_weak_rankers}
+    given = root.value.get("normalizer")
+    return {
+        "n_features": n_features,
+        "curves": read[key](root[key], _feature_reader(n_features, names)),
+        "feature_names": names,
+        "normalizer": None if given is None else root["normalizer"].object().json(),
+        "provenance": read_provenance(root["provenance"]) if "provenance" in root.value else {},
+    }
+
+
+def _check_header(root: Field) -> int:
+    """Check the format and return the schema version, before anything else."""
     root.object()
     root.object(("format",))
     if root["format"].string() != FORMAT:
@@ -72,14 +93,97 @@ def check_header(root: Field, kinds: Iterable[str] | None = None) -> Field:
     if version.value not in SCHEMA_VERSIONS:
         readable = " and ".join(map(str, SCHEMA_VERSIONS))
         version.fail(
-            f"is {version.value}, but this release reads version {readable}: use a release of "
+            f"is {version.value}, but this release reads versions {readable}: use a release of "
             "leanrank that knows it"
         )
-    root.object(("kind",))
-    known = list(KINDS if kinds is None else kinds)
-    if root["kind"].string() not in known:
-        root["kind"].wrong(" or ".join(map(repr, known)))
-    return root
+    known: int = version.value
+    return known
+
+
+def _read_names(root: Field, n_features: int) -> tuple[str, ...] | None:
+    """Read the distinct names of all features, if the document has them."""
+    if root.value.get("feature_names") is None:
+        return None
+    listed = root["feature_names"]
+    seen: dict[str, int] = {}
+    for at, item in enumerate(listed.array()):
+        name = item.string()
+        if seen.setdefault(name, at) != at:
+            item.fail(f"is {shorten(name)}, which feature_names[{seen[name]}] is already")
+    if len(seen) != n_features:
+        listed.fail(f"has {len(seen)} names but n_features is {n_features}")
+    return tuple(seen)
+
+
+def _feature_reader(n_features: int, names: tuple[str, ...] | None) -> Callable[[Field], int]:
+    """Return a function that reads a feature: by name if there are names, else by index."""
+    if names is None:
+        return lambda feature: feature.integer(0, n_features - 1)
+    known = {name: at for at, name in enumerate(names)}
+
+    def by_name(feature: Field) -> int:
+        name = feature.string()
+        if name not in known:
+            feature.fail(f"is {shorten(name)}, which is not in feature_names")
+        return known[name]
+
+    return by_name
+
+
+def _read_curves(listed: Field, read_feature: Callable[[Field], int]) -> dict[int, Curve]:
+    """Read the curves, in any order; weights of version 1 are lines."""
+    found: dict[int, Curve] = {}
+    for item in listed.array():
+        item.object(("feature",))
+        if listed.path == "weights":
+            item.object(("feature", "value"), ())
+            curve: Curve = Line(item["value"].number())
+        else:
+            curve = _read_curve(item)
+        feature = item["feature"]
+        at = read_feature(feature)
+        if at in found:
+            feature.fail(f"is {shorten(feature.value)}, which has a curve already")
+        if curve.is_zero:
+            item.fail("is zero: leave features without weight out")
+        found[at] = curve
+    return found
+
+
+def _read_curve(item: Field) -> Curve:
+    kind = next((one for one in CURVES if one.keys[0] in item.value), Line)
+    item.object(("feature", *kind.keys), ("missing",))
+    given = {
+        key: item[key].number() if kind is Line else [one.number() for one in item[key].array()]
+        for key in kind.keys
+    }
+    if "missing" in item.value:
+        given["missing"] = item["missing"].number()
+    try:
+        return kind(**given)
+    except ModelError as error:
+        item.fail(f"cannot be used: {error}")
+
+
+def _read_weak_rankers(listed: Field, read_feature: Callable[[Field], int]) -> dict[int, Curve]:
+    """Read the weak rankers of version 1 as steps."""
+    rows: dict[tuple[int, float, int], float] = {}
+    for item in listed.array():
+        item.object(("feature", "missing", "threshold", "value"), ())
+        at = read_feature(item["feature"])
+        missing = item["missing"].integer(0, 1)
+        threshold = item["threshold"]
+        cut = -math.inf if threshold.value is None else threshold.number() + 0.0
+        value = item["value"].number()
+        if value == 0:
+            item["value"].fail("is zero: leave weak rankers without weight out")
+        if (at, cut, missing) in rows:
+            item.fail("repeats the feature, threshold and missing of one before: add them up")
+        rows[at, cut, missing] = value
+    try:
+        return sum_of_weak_rankers((*key, value) for key, value in rows.items())
+    except ModelError as error:
+        listed.fail(f"cannot be used: {error}")
 
 
 def _read(path: str | os.PathLike[str], max_bytes: int) -> tuple[str, bytes]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from leanrank._files import atomic_write
 from leanrank.errors import InputError
-from leanrank.model.base import Model
+from leanrank.model.model import Model
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
@@ -58,13 +58,13 @@ def write_document(document: Mapping[str, Any], path: str | os.PathLike[str]) ->
 
 
 def layout(document: Mapping[str, Any]) -> str:
-    """Lay a document out: one weight per line, one provenance entry per line.
+    """Lay a document out: one curve per line, one provenance entry per line.
 
-    >>> print(layout({"kind": "linear", "weights": [{"feature": 1, "value": 0.1}]}), end="")
+    >>> print(layout({"n_features": 2, "curves": [{"feature": 1, "weight": 0.1}]}), end="")
     {
-      "kind": "linear",
-      "weights": [
-        {"feature": 1, "value": 0.1}
+      "n_features": 2,
+      "curves": [
+        {"feature": 1, "weight": 0.1}
       ]
     }
     """
@@ -82,8 +82,8 @@ def _laid_out(value: Any) -> str:
 
 
 def _flat(value: Any) -> str:
-    # A weight keeps the order feature, value; everything else that has no order is sorted.
-    keep = isinstance(value, dict) and set(value) == {"feature", "value"}
+    # A curve keeps its order; everything else that has no order is sorted.
+    keep = isinstance(value, dict) and "feature" in value
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=not keep)
 
 

@@ -24,7 +24,7 @@ from leanrank.selection.tables import head
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
-    from leanrank.model.base import Model
+    from leanrank.model.model import Model
     from leanrank.rankers.path import Path
     from leanrank.selection.candidate import Candidate
     from leanrank.selection.costs import Costs

@@ -30,7 +30,7 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
     >>> type(leanrank.plot(path)).__name__
     'LayerChart'
     """
-    from leanrank.model.base import Model
+    from leanrank.model.model import Model
     from leanrank.rankers.path import Path
     from leanrank.selection.study import Study
 

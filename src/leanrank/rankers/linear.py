@@ -15,7 +15,7 @@ from leanrank.model.scoring import weighted_sums
 from leanrank.rankers.base import BaseRanker
 
 if TYPE_CHECKING:
-    from leanrank.model import LinearModel
+    from leanrank.model import Model
 
 
 class BaseLinearRanker(BaseRanker):
@@ -57,13 +57,13 @@ class BaseLinearRanker(BaseRanker):
         check_is_fitted(self, "coef_")
         return float(np.count_nonzero(self.coef_)) / max(1, len(self.coef_))
 
-    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Return the fitted weights as a plain model, which can be saved, sent and exported."""
-        from leanrank.model import LinearModel
+        from leanrank.model import Model
 
         check_is_fitted(self, "coef_")
         support = np.flatnonzero(self.coef_)
-        return LinearModel(
+        return Model.linear(
             n_features=self.n_features_in_,
             feature_names=self._names(),
             indices=support,

@@ -141,7 +141,7 @@ def _model_entry(
         "features": one.n_features,
         "of": one.model.n_features,
         "cost": f"{one.cost:g}" if study.costs is None else study.costs.show(one.cost),
-        "kind": one.model.kind,
+        "kind": "linear" if one.model.is_linear else "boosted",
         "score": score,
         "interval": interval,
         "headline": _headline(one.values),

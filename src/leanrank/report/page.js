@@ -314,18 +314,23 @@
     showQuery();
   }
 
-  // What each feature adds to a document's score: a weight times a value, or the steps below it.
+  // What each feature adds to a document's score.
   function contributions(detail, document_) {
     const scoring = report.scoring[state.model];
     const values = detail.values[scoring.matrix][document_];
     return scoring.parts.map((part) => {
-      const value = values[part[0]];
-      if (part.length === 2) return part[1] * (missing(value) ? 0 : value);
-      if (missing(value)) return part[3];
-      let below = 0;
-      while (below < part[1].length && (part[1][below] === null || part[1][below] < value)) below += 1;
-      return below ? part[2][below - 1] : 0;
+      const value = values[part.at];
+      return missing(value) ? part.missing || 0 : valueAt(part, value);
     });
+  }
+  // The value of a curve: the height that is reached above some of the cuts; ramps lead there.
+  function valueAt(curve, x) {
+    if (!missing(curve.weight)) return curve.weight * x;
+    const below = curve.cuts.filter((cut) => cut < x).length;
+    if (!curve.ramps) return curve.heights[below];
+    if (below === 0 || below === curve.cuts.length) return curve.heights[Math.max(0, below - 1)];
+    const share = (x - curve.cuts[below - 1]) / (curve.cuts[below] - curve.cuts[below - 1]);
+    return curve.heights[below - 1] + share * (curve.heights[below] - curve.heights[below - 1]);
   }
   let listed = [];
   function showQuery() {
@@ -339,7 +344,7 @@
       byId("query-text").textContent = known ? "The documents of query " + known.id + " are not in this report; it has those of " + count(report.details.length, "query", "queries") + "." : "No query can be compared.";
       return;
     }
-    const columns = report.scoring[state.model].parts.map((part) => report.columns[part[0]]);
+    const columns = report.scoring[state.model].parts.map((part) => report.columns[part.at]);
     listed = detail.orders[state.model].map((at) => {
       const parts = contributions(detail, at);
       return { name: detail.names[at], label: detail.labels[at], parts: parts, score: parts.reduce((sum, part) => sum + part, 0) };
@@ -383,7 +388,7 @@
     byId("documents").querySelectorAll("tbody tr").forEach((row, at) => { row.className = at === above ? "on" : ""; });
     const a = listed[above];
     const b = listed[Math.max(0, below)];
-    const columns = report.scoring[state.model].parts.map((part) => report.columns[part[0]]);
+    const columns = report.scoring[state.model].parts.map((part) => report.columns[part.at]);
     const changes = columns.map((name, j) => [name, a.parts[j] - b.parts[j]]).filter(([, change]) => change !== 0);
     changes.sort((x, y) => Math.abs(y[1]) - Math.abs(x[1]));
     const gap = a.score - b.score;

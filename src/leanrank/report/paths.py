@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.model.linear import LinearModel
 from leanrank.rankers.path import Path
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.study import Study
@@ -27,7 +26,7 @@ def find_paths(study: Study) -> dict[str, Path]:
     groups: dict[str, dict[float, Candidate]] = {}
     for one in study.candidates:
         alpha = one.parameters.get("alpha")
-        point = _is_plain(one) and isinstance(one.model, LinearModel)
+        point = _is_plain(one) and one.model.is_linear
         if point and isinstance(alpha, float) and alpha > 0:
             groups.setdefault(_name(one), {}).setdefault(alpha, one)
     long_enough = {name: each for name, each in groups.items() if len(each) >= LEAST_POINTS}

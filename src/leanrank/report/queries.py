@@ -10,9 +10,8 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
-from leanrank.model.base import Model
-from leanrank.model.boosted import BoostedModel
-from leanrank.model.linear import LinearModel
+from leanrank.model.curves import Line, Ramps, Steps
+from leanrank.model.model import Model
 from leanrank.plots.rows import brief
 from leanrank.report.numbers import numbers
 from leanrank.selection.study import Study
@@ -54,7 +53,7 @@ def query_details(
         _feature_values(next(m for m in models if _key(m) == key), part, union) for key in specs
     ]
     # a step must fall on the right side of its threshold
-    digits = 9 if any(isinstance(model, BoostedModel) for model in models) else 4
+    digits = 9 if any(not model.is_linear for model in models) else 4
     details = []
     for number, position in enumerate(looked_into):
         start, stop = part.query_ptr[number : number + 2].tolist()
@@ -113,7 +112,7 @@ def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
 
 def _feature_values(model: Model, data: RankingData, columns: IntArray) -> FloatArray:
     """Return features as a model sees them, after its normaliser."""
-    probe = LinearModel(
+    probe = Model.linear(
         n_features=model.n_features,
         indices=columns,
         values=np.ones(len(columns)),
@@ -123,26 +122,20 @@ def _feature_values(model: Model, data: RankingData, columns: IntArray) -> Float
     return probe.explain(data).contributions  # each weight is 1
 
 
-def _scoring(model: Model, union: IntArray) -> list[list[Any]]:
-    """Return what a model adds per feature: a weight, or steps with what they add up to."""
-    if isinstance(model, BoostedModel):
-        return [
-            [int(np.searchsorted(union, feature)), *_steps(model, feature)]
-            for feature in model.indices.tolist()
-        ]
-    assert isinstance(model, LinearModel)
-    places = np.searchsorted(union, model.indices).tolist()
-    return [
-        [at, brief(weight, 7)] for at, weight in zip(places, model.values.tolist(), strict=True)
-    ]
-
-
-def _steps(model: BoostedModel, feature: int) -> tuple[list[Any], list[Any], Any]:
-    inside = model.features == feature
-    values = model.values[inside]
-    thresholds = [None if cut == -np.inf else brief(cut, 9) for cut in model.thresholds[inside]]
-    absent = float(values[model.missing[inside] == 1].sum())
-    return thresholds, numbers(np.cumsum(values), 6), brief(absent, 6)
+def _scoring(model: Model, union: IntArray) -> list[dict[str, Any]]:
+    """Return the curve of each feature, with its place among the columns."""
+    parts = []
+    for feature, curve in model.curves.items():
+        values: dict[str, Any] = {"at": int(np.searchsorted(union, feature))}
+        if isinstance(curve, Line):
+            values["weight"] = brief(curve.weight, 7)
+        elif isinstance(curve, (Ramps, Steps)):
+            values["ramps"] = isinstance(curve, Ramps)
+            values |= {"cuts": numbers(curve.cuts, 9), "heights": numbers(curve.heights, 7)}
+        if curve.missing is not None:
+            values["missing"] = brief(curve.missing, 7)
+        parts.append(values)
+    return parts
 
 
 def _key(model: Model) -> str:

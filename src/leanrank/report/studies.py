@@ -14,8 +14,7 @@ from sklearn.base import clone
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.model.base import Model
-from leanrank.model.linear import LinearModel
+from leanrank.model.model import Model
 from leanrank.rankers.path import Path
 from leanrank.registry import SYSTEMS, classes
 from leanrank.selection.candidate import Candidate, describe
@@ -134,7 +133,7 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
     for alpha, coef in zip(path.alphas.tolist(), path.coefs, strict=True):
         if not coef.any():
             continue
-        model = LinearModel.from_coef(coef, feature_names=study.feature_names)
+        model = Model.from_coef(coef, feature_names=study.feature_names)
         parameters = {**study.chosen.parameters, "alpha": alpha}
         algorithm, measures = study.chosen.algorithm, study.measures
         found.append(_candidate(split, algorithm, parameters, model, measures, study.costs))

@@ -11,7 +11,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import counted
 from leanrank.metrics.judge import mean_of
-from leanrank.model.base import Model
+from leanrank.model.model import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,8 +42,8 @@ class Candidate:
 
     Examples
     --------
-    >>> from leanrank.model import LinearModel
-    >>> model = LinearModel.from_coef([0.0, 2.0])
+    >>> from leanrank.model import Model
+    >>> model = Model.from_coef([0.0, 2.0])
     >>> one = Candidate("by hand", "none", {}, model, {"map": np.array([0.5, np.nan, 0.7])}, 1, 1.0)
     >>> one.means
     {'map': 0.6}

@@ -29,9 +29,9 @@ def pareto_front(candidates: Iterable[Candidate], *, measure: str) -> list[Candi
 
     Examples
     --------
-    >>> from leanrank.model import LinearModel
+    >>> from leanrank.model import Model
     >>> def made(value, n_features):
-    ...     model = LinearModel.from_coef(np.ones(n_features))
+    ...     model = Model.from_coef(np.ones(n_features))
     ...     values = {"map": np.array([value])}
     ...     return Candidate(f"{n_features}", "none", {}, model, values, n_features, n_features)
     >>> all_of_them = [made(0.3, 1), made(0.5, 4), made(0.4, 6), made(0.5, 5), made(0.6, 9)]

@@ -21,10 +21,9 @@ import numpy as np
 from leanrank._files import HeldFile
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.model.base import Model
 from leanrank.model.fields import Field
+from leanrank.model.model import Model
 from leanrank.model.provenance import to_json_values
-from leanrank.model.reading import KINDS, check_header
 
 FORMAT = "leanrank-tune-journal"
 VERSION = 2
@@ -180,9 +179,8 @@ def check_trial(
 
 
 def read_model(document: Mapping[str, Any], source: str) -> Model:
-    """Read a model of any kind from its document."""
-    root = check_header(Field(dict(document), source))
-    return KINDS[root["kind"].value](root)
+    """Read a model from its document."""
+    return Model.from_dict(document, source)
 
 
 def _check_seconds(field: Field) -> None:

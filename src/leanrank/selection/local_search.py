@@ -26,7 +26,6 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import better_sign, mean_of
-from leanrank.model import LinearModel
 from leanrank.registry import AlphaPath, Space, get_system
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.trials import Task, run_trial, some_columns
@@ -109,7 +108,7 @@ def neighbours(support: IntArray, pool: IntArray, *, grow: bool) -> Iterable[Int
 def find_pool(candidates: Sequence[Candidate], measure: str, *, most: int = 64) -> IntArray:
     """List the features that good models use, most often used first; at most ``most``."""
     sign = better_sign(measure)
-    linear = [one for one in candidates if isinstance(one.model, LinearModel)]
+    linear = [one for one in candidates if one.model.is_linear]
     good = sorted(linear, key=lambda one: -sign * one.score(measure))[:200]
     if not good:
         return np.empty(0, dtype=np.int64)
@@ -128,7 +127,7 @@ def refitting(parent: Candidate, *, max_features: int = 128) -> Space | None:
     None if the ranker has no path, so that the effect of a fixed support is unknown, or if the
     model has more than ``max_features``, and with them too many neighbours.
     """
-    linear = isinstance(parent.model, LinearModel) and parent.n_features <= max_features
+    linear = parent.model.is_linear and parent.n_features <= max_features
     if not linear or not get_system(parent.algorithm).has_path:
         return None
     parameters = dict(parent.parameters)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from leanrank.data.ranking_data import RankingData
-from leanrank.model import LinearModel, make_provenance
-from leanrank.model.base import Model
+from leanrank.model import Model, make_provenance
 from leanrank.registry import Space
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.trials import Task, some_columns
@@ -22,7 +21,7 @@ def fit_support(task: Task, chosen: Candidate) -> Model:
     Only its features are offered, so that no limit is exceeded. A model that is not linear, or
     whose fit fails, is returned unchanged.
     """
-    if not isinstance(chosen.model, LinearModel) or task.validation is None:
+    if not chosen.model.is_linear or task.validation is None:
         return chosen.model
     columns = chosen.model.indices
     both = stacked(task.training, task.validation)
@@ -37,7 +36,7 @@ def fit_support(task: Task, chosen: Candidate) -> Model:
     inside = np.flatnonzero(weights)
     if len(inside) == 0 or not np.isfinite(weights).all():
         return chosen.model
-    return LinearModel(
+    return Model.linear(
         n_features=both.n_features,
         indices=columns[inside],
         values=weights[inside],

@@ -255,10 +255,8 @@ def stability(
 def _weights(ranker: Any, data: RankingData, drawn: IntArray) -> tuple[IntArray, FloatArray]:
     """Fit on some queries; return the features used and their weights."""
     model = clone(ranker).fit(data.queries[drawn]).to_model()
-    importances = getattr(model, "importances", None)  # a boosted model has no weights
-    values = model.values if importances is None else importances[model.indices]
-    kept = values != 0
-    return model.indices[kept], values[kept]
+    kept = model.values != 0
+    return model.indices[kept], model.values[kept]
 
 
 def _groups(

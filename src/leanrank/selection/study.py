@@ -14,7 +14,7 @@ from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import pareto_front
 
 if TYPE_CHECKING:
-    from leanrank.model.base import Model
+    from leanrank.model.model import Model
     from leanrank.rankers.path import Path
     from leanrank.selection.costs import Costs
 

@@ -20,8 +20,7 @@ from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor
 from leanrank.metrics.judge import Judge, ranks_something
-from leanrank.model import LinearModel, make_provenance
-from leanrank.model.base import Model
+from leanrank.model import Model, make_provenance
 from leanrank.registry import AlphaPath, Fits, Space
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
@@ -209,7 +208,7 @@ def fit_models(
     else:
         fit_alone(ranker, data)
         model = ranker.to_model()
-        if columns is None or not isinstance(model, LinearModel):
+        if columns is None or not model.is_linear:
             return [Fitted(dict(parameters), model)]
         made = [({}, model.coef)]
     fitted = []
@@ -244,11 +243,11 @@ def some_columns(data: RankingData, columns: IntArray) -> RankingData:
 
 def _linear(
     weights: FloatArray, columns: IntArray | None, data: RankingData, provenance: dict[str, Any]
-) -> LinearModel:
+) -> Model:
     # A model that diverged becomes one of no features, which is never chosen.
     usable = weights if np.isfinite(weights).all() else np.zeros_like(weights)
     inside = np.flatnonzero(usable)
-    return LinearModel(
+    return Model.linear(
         n_features=data.n_features,
         indices=inside if columns is None else columns[inside],
         values=usable[inside],

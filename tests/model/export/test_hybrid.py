@@ -5,7 +5,7 @@ import json
 import pytest
 
 from leanrank.errors import InputError
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.model.export import export_model, hybrid_weights
 
 WEIGHTS = {"bm25": 1.5, "dense": 0.5}
@@ -13,9 +13,7 @@ WEIGHTS = {"bm25": 1.5, "dense": 0.5}
 
 def model(scaler, weights=(1.5, 0.0, 0.5)):
     normalizer = None if scaler is None else {"kind": scaler}
-    return LinearModel.from_coef(
-        weights, feature_names=["bm25", "fresh", "dense"], normalizer=normalizer
-    )
+    return Model.from_coef(weights, feature_names=["bm25", "fresh", "dense"], normalizer=normalizer)
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,18 @@ from xml.etree import ElementTree
 import pytest
 
 from leanrank.errors import InputError, ModelError
-from leanrank.model import BoostedModel, LinearModel
+from leanrank.model import Line, Model
 from leanrank.model.export import TARGETS, export_model
+from tests.model import boosted
 
 STANDARD = {"kind": "standard", "mean": [0.5, 2.0, 0.0], "scale": [2.0, 1.0, 4.0]}
 
 
 def model(weights=(1.0, 0.0, -2.0), scaler=None):
-    return LinearModel.from_coef(
-        weights, feature_names=["bm25", "length", "spam"], normalizer=scaler
-    )
+    return Model.from_coef(weights, feature_names=["bm25", "length", "spam"], normalizer=scaler)
 
 
-STEPS = BoostedModel(2, [0, 1, 0], [0.5, 3.0, 0.75], [0, 1, 0], [1.0, -0.25, 1.0])
+STEPS = boosted(2, [0, 1, 0], [0.5, 3.0, 0.75], [0, 1, 0], [1.0, -0.25, 1.0])
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -75,7 +74,7 @@ class TestLtr:
         }
 
     def test_names_are_not_read_as_templates(self, target):
-        odd = LinearModel.from_coef([1.0], feature_names=["{{q}}"])
+        odd = Model.from_coef([1.0], feature_names=["{{q}}"])
         with pytest.raises(InputError, match="would be read as a template"):
             export_model(odd, target)
 
@@ -157,7 +156,7 @@ def test_pmml_is_a_regression_model():
 
 def test_markdown_lists_every_feature():
     card = export_model(
-        LinearModel.from_coef(
+        Model.from_coef(
             [0.5, 0.0, 3.0], feature_names=["a|b", "c", "d"], provenance={"algorithm": "RankSVM"}
         ),
         "markdown",
@@ -195,10 +194,14 @@ class TestRefusals:
         with pytest.raises(InputError, match=r"sql:sqlite cannot scale .*sql:duckdb"):
             export_model(model(scaler={"kind": "query-standard"}), "sql:sqlite")
 
-    @pytest.mark.parametrize("target", [t.name for t in TARGETS.values() if not t.steps])
-    def test_steps(self, target):
-        with pytest.raises(InputError, match=r"cannot express a model of steps: export to .*onnx"):
+    @pytest.mark.parametrize("target", [t.name for t in TARGETS.values() if not t.curves])
+    def test_curves(self, target):
+        with pytest.raises(
+            InputError, match=r"cannot express curves or missing values: export to .*onnx"
+        ):
             export_model(STEPS, target)
+        with pytest.raises(InputError, match="cannot express curves or missing values"):
+            export_model(Model(1, {0: Line(1.0, missing=2.0)}), target)
 
     @pytest.mark.parametrize("weight", [1e39, -1e-50])
     def test_weights_beyond_float32(self, weight):
@@ -212,7 +215,7 @@ class TestRefusals:
     def test_names_that_collide(self):
         with pytest.raises(InputError, match="two features are called 'x'"):
             export_model(model(), "c", names={"bm25": "x", "spam": "x"})
-        both = LinearModel.from_coef([1.0, 1.0], feature_names=["Title", "title"])
+        both = Model.from_coef([1.0, 1.0], feature_names=["Title", "title"])
         with pytest.raises(InputError, match="differ in case only"):
             export_model(both, "sql:duckdb")
         assert '"Title"' in export_model(both, "sql:postgres")
@@ -220,11 +223,11 @@ class TestRefusals:
     def test_names_that_cannot_be_written(self):
         for name in ("line\nbreak", ""):
             with pytest.raises(InputError, match="cannot be written for c"):
-                export_model(LinearModel.from_coef([1.0], feature_names=[name]), "c")
-        long = LinearModel.from_coef([1.0], feature_names=["x" * 64])
+                export_model(Model.from_coef([1.0], feature_names=[name]), "c")
+        long = Model.from_coef([1.0], feature_names=["x" * 64])
         with pytest.raises(InputError, match="cuts names after 63 bytes"):
             export_model(long, "sql:postgres")
-        pattern = LinearModel.from_coef([1.0], feature_names=["^a$"])
+        pattern = Model.from_coef([1.0], feature_names=["^a$"])
         with pytest.raises(InputError, match="is a pattern for polars"):
             export_model(pattern, "polars")
 
@@ -246,12 +249,12 @@ class TestRefusals:
 
     def test_too_many_steps_for_a_method_of_java(self):
         n = 2001
-        many = BoostedModel(1, [0] * n, range(n), [0] * n, [1.0] * n)
+        many = boosted(1, [0] * n, range(n), [0] * n, [1.0] * n)
         with pytest.raises(InputError, match="java cannot take more than 4,000 weights"):
             export_model(many, "java")
 
     def test_too_many_features_for_an_expression(self):
-        wide = LinearModel.from_coef([1.0] * 901)
+        wide = Model.from_coef([1.0] * 901)
         with pytest.raises(InputError, match=r"sql:sqlite cannot take more than 900 features"):
             export_model(wide, "sql:sqlite")
         assert len(export_model(wide, "c")) > 901
@@ -263,7 +266,7 @@ def test_the_guide_lists_every_target():
     assert rows == [
         (
             target.name,
-            "yes" if target.steps else "no",
+            "yes" if target.curves else "no",
             ", ".join(kind.removeprefix("query-") for kind in target.scalers) or "no",
             "float32" if target.single else "float64",
         )

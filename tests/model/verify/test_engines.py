@@ -13,9 +13,10 @@ from leanrank.data import load_sample
 from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.model import BoostedModel, LinearModel
+from leanrank.model import Model
 from leanrank.model.export.registry import TARGETS
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export
+from tests.model import boosted
 
 SCALERS = ["query-minmax", "query-standard", "query-rank"]
 # Starting one of these takes seconds: they get one model of each kind.
@@ -47,7 +48,7 @@ def weights(n, seed=0):
 
 def linear(data, scaler=None):
     made = None if scaler is None else make_normalizer(scaler).fit(data.X, qid=data.qid).to_dict()
-    return LinearModel.from_coef(weights(data.n_features), normalizer=made)
+    return Model.from_coef(weights(data.n_features), normalizer=made)
 
 
 def stepped(data, scaler=None):
@@ -59,7 +60,7 @@ def stepped(data, scaler=None):
     if scaler is not None:
         scaled = make_normalizer(scaler).fit(data.X).transform(data.X, qid=data.qid)
         thresholds = np.asarray(scaled)[rng.integers(0, len(data), 50), features]
-    return BoostedModel(
+    return boosted(
         data.n_features,
         features,
         thresholds,
@@ -109,7 +110,7 @@ def test_odd_names(target, data):
     names = ['it\'s "odd"', "score", "leanrank_row", "back\\slash", "per cent %", "größe", "a`b"]
     names += ["{x}", "@body@", "'); DROP TABLE documents; --", "v0", "x ? y", "$1", "#", "select"]
     names += [f"f{at}" for at in range(data.n_features - len(names))]
-    model = LinearModel.from_coef(weights(data.n_features) + 1e-3, feature_names=names)
+    model = Model.from_coef(weights(data.n_features) + 1e-3, feature_names=names)
     named = RankingData(data.X, data.y, qid=data.qid, feature_names=names)
     found = verify_export(model, target, named)
     assert found.bit_equal == found.documents
@@ -120,7 +121,7 @@ def test_many_steps_of_one_feature(target):
     at_hand(target)
     rng = np.random.default_rng(2)
     thresholds = np.sort(rng.normal(size=1000))
-    model = BoostedModel(1, np.zeros(1000), thresholds, np.zeros(1000), rng.normal(size=1000))
+    model = boosted(1, np.zeros(1000), thresholds, np.zeros(1000), rng.normal(size=1000))
     X = np.concatenate([thresholds, np.nextafter(thresholds, np.inf), rng.normal(size=200)])
     data = RankingData(X[:, None], np.zeros(len(X)))
     found = verify_export(model, target, data)
@@ -134,13 +135,13 @@ def test_numbers_are_read_back_bit_for_bit(target):
     rng = np.random.default_rng(5)
     coef = rng.normal(size=400) * 10.0 ** rng.integers(-200, 200, size=400)
     data = RankingData(np.eye(400), np.zeros(400))
-    found = verify_export(LinearModel.from_coef(coef), target, data)
+    found = verify_export(Model.from_coef(coef), target, data)
     assert found.bit_equal == 400
 
 
 @pytest.mark.parametrize("target", EMULATED)
 def test_float32_targets_are_emulated(target, data):
-    model = LinearModel.from_coef(np.linspace(-1, 1, data.n_features))
+    model = Model.from_coef(np.linspace(-1, 1, data.n_features))
     found = verify_export(model, target, data)
     assert found.engine == "float32 emulator"
     assert 0 < found.difference < 1e-2
@@ -149,7 +150,7 @@ def test_float32_targets_are_emulated(target, data):
 
 @pytest.mark.parametrize("target", ["vespa", "painless", "hybrid:elasticsearch"])
 def test_targets_without_an_engine_ask_for_logged_scores(target, data):
-    model = LinearModel.from_coef(np.ones(data.n_features))
+    model = Model.from_coef(np.ones(data.n_features))
     with pytest.raises(InputError, match=f"{target} cannot be run here: log the scores"):
         verify_export(model, target, data)
 
@@ -157,4 +158,4 @@ def test_targets_without_an_engine_ask_for_logged_scores(target, data):
 def test_an_absent_program_is_named(data, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match="running javascript needs the program node"):
-        verify_export(LinearModel.from_coef(np.ones(data.n_features)), "javascript", data)
+        verify_export(Model.from_coef(np.ones(data.n_features)), "javascript", data)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import RankingData
-from leanrank.model import LinearModel
+from leanrank.model import Model
 from leanrank.model.export import formula_of
 from leanrank.model.verify import float32_scores, verify_logged
 
@@ -41,7 +41,7 @@ def documents():
 def recorded(name, data):
     answer = json.loads((FOLDER / f"{name}.json").read_text())
     coef = [answer["weights"].get(feature, 0.0) for feature in data.feature_names]
-    model = LinearModel.from_coef(coef, feature_names=data.feature_names)
+    model = Model.from_coef(coef, feature_names=data.feature_names)
     return model, answer["shift"], np.array(answer["scores"])
 
 

@@ -12,7 +12,7 @@ from leanrank import AdaRank, load_letor, load_model, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
-from leanrank.model import LinearModel
+from leanrank.model import Model
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_it_is_a_linear_model(data, tmp_path):
     ranker = AdaRank(20).fit(data)
     ranker.save(tmp_path / "m.json")
     model = load_model(tmp_path / "m.json")
-    assert isinstance(model, LinearModel)
+    assert isinstance(model, Model)
     assert model.predict(data).tolist() == ranker.predict(data).tolist()
     assert ranker.sparsity_ == model.sparsity
 

@@ -3,156 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError
-from leanrank.model.base import Model
-from leanrank.model.boosted import BoostedModel
-from leanrank.model.linear import LinearModel
+from leanrank.model.curves import Curve, Line, Scale, Writer
+from leanrank.model.model import Model
 
 T = TypeVar("T")
-
-
-class Writer(Protocol[T]):
-    """What a target must be able to write; T is text, or a node of a graph or tree."""
-
-    def number(self, value: float) -> T:
-        """Return a constant."""
-
-    def filled(self, x: T) -> T:
-        """Return a feature with 0 where it is missing."""
-
-    def if_missing(self, x: T, then: T, otherwise: T) -> T:
-        """Return one of two values, by whether a feature is missing."""
-
-    def if_above(self, x: T, threshold: T, then: T, otherwise: T) -> T:
-        """Return one of two values, by whether a feature is above a threshold."""
-
-    def times(self, a: T, b: T) -> T:
-        """Return a product."""
-
-    def plus(self, a: T, b: T) -> T:
-        """Return a sum."""
-
-
-class Curve(Protocol):
-    """What one feature adds to a score."""
-
-    def values(self, column: FloatArray) -> FloatArray:
-        """Return what the feature adds to the score of each document; NaN is missing."""
-
-    def written(self, writer: Writer[T], x: T) -> T:
-        """Write the curve of the feature x for a target."""
-
-    def folded(self, scale: Scale) -> tuple[Curve, float]:
-        """Return the curve of the unscaled feature, and a constant to add."""
-
-    def numbers(self) -> list[float]:
-        """Return the numbers that define the curve."""
-
-    def described(self) -> str:
-        """Describe the curve in a few words."""
-
-    def sample(self, at: int) -> float:
-        """Return a value of the feature for a test; ``at`` makes features differ."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A global scaler of one feature: (x − shift) / divisor, rounded as the scaler does."""
-
-    shift: float
-    divisor: float
-
-    def __call__(self, x: float) -> float:
-        return (x - self.shift) / self.divisor
-
-
-@dataclass(frozen=True)
-class Line:
-    """A weight times the feature; a missing feature counts as 0."""
-
-    weight: float
-
-    def values(self, column: FloatArray) -> FloatArray:
-        """Return the weighted feature."""
-        return self.weight * np.where(np.isnan(column), 0.0, column)
-
-    def written(self, writer: Writer[T], x: T) -> T:
-        """Write the product."""
-        return writer.times(writer.number(self.weight), writer.filled(x))
-
-    def folded(self, scale: Scale) -> tuple[Curve, float]:
-        """Move the divisor into the weight and the shift into a constant."""
-        weight = self.weight / scale.divisor
-        return Line(weight), -weight * scale.shift
-
-    def numbers(self) -> list[float]:
-        """Return the weight."""
-        return [self.weight]
-
-    def described(self) -> str:
-        """Return the product in words."""
-        return f"{self.weight!r} × value"
-
-    def sample(self, at: int) -> float:
-        """Return a small number that is exact in binary."""
-        return (at % 7 - 2) / 4
-
-
-@dataclass(frozen=True)
-class Steps:
-    """A constant between any two thresholds: ``levels[i]`` above i of them."""
-
-    thresholds: tuple[float, ...]
-    levels: tuple[float, ...]
-    missing: float
-
-    def values(self, column: FloatArray) -> FloatArray:
-        """Return the level that each value of the feature reaches."""
-        above = np.searchsorted(np.array(self.thresholds), column, side="left")
-        return np.where(np.isnan(column), self.missing, np.array(self.levels)[above])
-
-    def written(self, writer: Writer[T], x: T) -> T:
-        """Write nested conditions: a binary search, so that no language runs out of depth."""
-
-        def between(low: int, high: int) -> T:
-            if low == high:
-                return writer.number(self.levels[low])
-            middle = (low + high) // 2
-            threshold = writer.number(self.thresholds[middle])
-            return writer.if_above(x, threshold, between(middle + 1, high), between(low, middle))
-
-        value = between(0, len(self.levels) - 1)
-        return writer.if_missing(x, writer.number(self.missing), value)
-
-    def folded(self, scale: Scale) -> tuple[Curve, float]:
-        """Move the thresholds so that exactly the same unscaled values are above them."""
-        moved = tuple(_largest_not_above(scale, cut) for cut in self.thresholds)
-        return replace(self, thresholds=moved), 0.0
-
-    def numbers(self) -> list[float]:
-        """Return levels, thresholds and the value for missing."""
-        return [*self.levels, *self.thresholds, self.missing]
-
-    def described(self) -> str:
-        """Return the levels in words."""
-        steps = zip(self.levels[1:], self.thresholds, strict=True)
-        parts = [repr(self.levels[0]), *(f"{level!r} above {cut!r}" for level, cut in steps)]
-        return ", ".join(parts) + f"; {self.missing!r} if missing"
-
-    def sample(self, at: int) -> float:
-        """Return a value just above one of the thresholds."""
-        if not self.thresholds:
-            return 0.0
-        return float(np.nextafter(self.thresholds[at % len(self.thresholds)], np.inf))
 
 
 @dataclass(frozen=True)
@@ -212,18 +75,19 @@ class Formula:
     @property
     def n_numbers(self) -> int:
         """How many numbers the curves are made of."""
-        return sum(len(term.curve.numbers()) for term in self.terms)
+        return sum(len(term.curve.numbers) for term in self.terms)
 
     @property
     def is_linear(self) -> bool:
         """Whether every term is a weight times a feature."""
-        return all(isinstance(term.curve, Line) for term in self.terms)
+        curves = (term.curve for term in self.terms)
+        return all(isinstance(curve, Line) and curve.missing is None for curve in curves)
 
     @property
     def version(self) -> str:
         """Eight hexadecimal digits that differ between different functions."""
         parts: list[Any] = [self.scaler, *self.scaler_options, self.constant]
-        parts += [(t.name, *t.curve.numbers(), t.scale) for t in self.terms]
+        parts += [(t.name, *t.curve.numbers, t.scale) for t in self.terms]
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     def renamed(self, names: Mapping[str, str]) -> Formula:
@@ -236,8 +100,8 @@ class Formula:
         """Write the sum for a target.
 
         >>> from leanrank.model.export.text import Syntax
-        >>> from leanrank.model import LinearModel
-        >>> formula_of(LinearModel.from_coef([0.5, -2.0])).written(Syntax(), ["a", "b"])
+        >>> from leanrank.model import Model
+        >>> formula_of(Model.from_coef([0.5, -2.0])).written(Syntax(), ["a", "b"])
         '0.5 * a + -2.0 * b'
         """
         total: T | None = None
@@ -276,7 +140,8 @@ class Formula:
         """
         total = np.zeros(len(X))
         for term, column in zip(self.terms, self.scaled(X, qid).T, strict=True):
-            total = total + term.curve.values(column)
+            known = term.curve.missing is not None
+            total = total + term.curve(column if known else np.nan_to_num(column, nan=0.0))
         return total + self.constant
 
 
@@ -292,61 +157,31 @@ def formula_of(model: Model, *, fold: bool = True) -> Formula:
 
     Examples
     --------
-    >>> from leanrank.model import LinearModel
+    >>> from leanrank.model import Model
     >>> scaler = {"kind": "standard", "mean": [1.0, 0.0], "scale": [2.0, 4.0]}
-    >>> model = LinearModel.from_coef([3.0, 2.0], normalizer=scaler)
+    >>> model = Model.from_coef([3.0, 2.0], normalizer=scaler)
     >>> formula = formula_of(model)
     >>> [term.weight for term in formula.terms], formula.constant
     ([1.5, 0.5], -1.5)
     """
-    terms = [Term(at, feature_name(at, model.feature_names), curve) for at, curve in _curves(model)]
     kind, scale_of = _scaler(model)
-    constant = 0.0
-    if scale_of is not None:
-        for at, term in enumerate(terms):
-            scale = scale_of(term.feature)
-            if not fold:
-                terms[at] = replace(term, scale=scale)
-                continue
-            curve, added = term.curve.folded(scale)
-            constant += added
-            terms[at] = replace(term, curve=curve)
-    formula = Formula(tuple(terms), constant, *kind, model.provenance)
-    for term in formula.terms:
-        if not np.isfinite(term.curve.numbers()).all():
-            raise ModelError(
-                f"the weight of {term.name!r} is not finite once the scaler is folded into it: "
-                "train again with features of a sensible range"
-            )
+    terms, constant = [], 0.0
+    for at, curve in model.curves.items():
+        name = feature_name(at, model.feature_names)
+        scale = None if scale_of is None else scale_of(at)
+        if scale is not None and fold:
+            try:
+                curve, added = curve.folded(scale)
+            except (ModelError, ZeroDivisionError) as error:
+                raise ModelError(
+                    f"the scaler cannot be folded into the weight of {name!r} ({error}): train "
+                    "again with features of a sensible range"
+                ) from error
+            constant, scale = constant + added, None
+        terms.append(Term(at, name, curve, scale))
     if not np.isfinite(constant):
         raise ModelError("the scaler's shifts add up to a constant that is not finite")
-    return formula
-
-
-def _curves(model: Model) -> list[tuple[int, Curve]]:
-    if isinstance(model, LinearModel):
-        return [
-            (at, Line(weight))
-            for at, weight in zip(model.indices.tolist(), model.values.tolist(), strict=True)
-        ]
-    if isinstance(model, BoostedModel):
-        return [(at, _steps(model, at)) for at in model.indices.tolist()]
-    raise ModelError(f"a {type(model).__name__} cannot be exported: it is no sum over features")
-
-
-def _steps(model: BoostedModel, feature: int) -> Steps:
-    rows = model.features == feature
-    values = model.values[rows]
-    thresholds = model.thresholds[rows]
-    missing = float(values[model.missing[rows] == 1].sum())
-    levels = np.concatenate(([0.0], np.cumsum(values)))
-    # One level per distinct threshold; what is above −inf holds for every value.
-    last = np.append(thresholds[1:] != thresholds[:-1], True)
-    cuts, reached = thresholds[last], levels[1:][last]
-    lowest = 0.0
-    if len(cuts) and cuts[0] == -np.inf:
-        lowest, cuts, reached = float(reached[0]), cuts[1:], reached[1:]
-    return Steps(tuple(cuts.tolist()), (lowest, *reached.tolist()), missing)
+    return Formula(tuple(terms), constant, *kind, model.provenance)
 
 
 def _scaler(
@@ -368,31 +203,3 @@ def _scaler(
         return (None, ()), minmax
     options = tuple(sorted((key, value) for key, value in spec.items() if key != "kind"))
     return (kind, options), None
-
-
-def _largest_not_above(scale: Scale, threshold: float) -> float:
-    """Return the largest number that, once scaled, is not above a threshold.
-
-    Scaling is monotone also after rounding, so that bisection over the floating-point numbers in
-    their order finds it: a document at a threshold stays on its side.
-    """
-    low, high = _ordinal(-np.finfo(float).max), _ordinal(np.finfo(float).max)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if scale(_from_ordinal(middle)) > threshold:
-            high = middle
-        else:
-            low = middle
-    return _from_ordinal(low)
-
-
-def _ordinal(x: float) -> int:
-    """Number the floating-point numbers in their order."""
-    bits: int = struct.unpack("<q", struct.pack("<d", x))[0]
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
-
-
-def _from_ordinal(at: int) -> float:
-    bits = at if at >= 0 else -at | -0x8000000000000000
-    x: float = struct.unpack("<d", struct.pack("<q", bits))[0]
-    return x

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from leanrank.errors import InputError
-from leanrank.model.export.formula import Formula, Line, Term
+from leanrank.model.curves import Line
+from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.registry import Options, Target, checked, find_target
 from leanrank.model.export.text import pretty
 

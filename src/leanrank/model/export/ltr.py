@@ -10,7 +10,8 @@ import json
 from typing import Any
 
 from leanrank.errors import InputError
-from leanrank.model.export.formula import Formula, Scale, Term
+from leanrank.model.curves import Scale
+from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.registry import Options, Target
 from leanrank.model.export.text import pretty, quoted
 

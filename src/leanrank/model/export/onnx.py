@@ -74,6 +74,9 @@ class _Graph:
     def if_above(self, x: str, threshold: str, then: str, otherwise: str) -> str:
         return self.add("Where", [self.add("Greater", [x, threshold]), then, otherwise])
 
+    def fraction(self, x: str, start: str, width: str) -> str:
+        return self.add("Div", [self.add("Sub", [x, start]), width])
+
     def times(self, a: str, b: str) -> str:
         return self.add("Mul", [a, b])
 

@@ -9,15 +9,14 @@ from leanrank.model.export.formula import Formula
 from leanrank.model.export.registry import Options, Target
 from leanrank.model.export.text import Syntax, pretty, quoted
 
-_FIELD = "doc[{x}].value"
 PAINLESS = Syntax(
+    value="doc[{x}].value",
     zero_filled="(doc[{x}].size() == 0 ? 0.0 : doc[{x}].value)",
     is_missing="doc[{x}].size() == 0",
-    above="doc[{x}].value > {threshold}",
 )
 # A missing field counts as 0 in an expression.
 EXPRESSION = Syntax(
-    zero_filled=_FIELD, is_missing="doc[{x}].empty", above=_FIELD + " > {threshold}"
+    value="doc[{x}].value", zero_filled="doc[{x}].value", is_missing="doc[{x}].empty"
 )
 SCORE = Syntax(is_missing="false", choice="({test} ? {then} : {otherwise})")
 

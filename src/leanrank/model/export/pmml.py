@@ -5,7 +5,8 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from leanrank._version import __version__
-from leanrank.model.export.formula import Formula, Line
+from leanrank.model.curves import Line
+from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.registry import Options, Target
 from leanrank.model.export.text import unused
 
@@ -24,17 +25,17 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     schema = SubElement(model, "MiningSchema")
     for term in formula.terms:
         # Without the replacement, the score of a document that lacks the feature is missing.
-        missing = {"missingValueReplacement": "0"} if isinstance(term.curve, Line) else {}
+        missing = {"missingValueReplacement": "0"} if _is_plain(term) else {}
         SubElement(schema, "MiningField", {"name": term.name, **missing})
     output = SubElement(model, "Output")
     named = {"name": unused("score", formula.names), "feature": "predictedValue", **_NUMBER}
     SubElement(output, "OutputField", named)
-    curves = [term for term in formula.terms if not isinstance(term.curve, Line)]
+    curves = [term for term in formula.terms if not _is_plain(term)]
     transformations = SubElement(model, "LocalTransformations") if curves else model
     table = SubElement(model, "RegressionTable", intercept=repr(formula.constant))
     for at, term in enumerate(formula.terms):
         name, weight = term.name, 1.0
-        if isinstance(term.curve, Line):
+        if _is_plain(term):
             weight = term.weight
         else:
             name = unused(f"curve_{at}", formula.names)
@@ -62,11 +63,18 @@ class _Tree:
     def if_above(self, x: Element, threshold: Element, then: Element, other: Element) -> Element:
         return _apply("if", _apply("greaterThan", x, threshold), then, other)
 
+    def fraction(self, x: Element, start: Element, width: Element) -> Element:
+        return _apply("/", _apply("-", x, start), width)
+
     def times(self, a: Element, b: Element) -> Element:
         return _apply("*", a, b)
 
     def plus(self, a: Element, b: Element) -> Element:
         return _apply("+", a, b)
+
+
+def _is_plain(term: Term) -> bool:
+    return isinstance(term.curve, Line) and term.curve.missing is None
 
 
 def _reference(name: str) -> Element:

@@ -58,8 +58,8 @@ class Target:
         What is written, in a few words.
     module : str
         The module here whose ``write(formula, options, target)`` writes it.
-    steps : bool
-        Whether it has conditions, and so can express a model of steps.
+    curves : bool
+        Whether it has conditions, and so can express curves and values for missing features.
     scalers : tuple of str
         The per-query scalers that it can compute.
     constant : bool
@@ -77,7 +77,7 @@ class Target:
     name: str
     summary: str
     module: str
-    steps: bool = True
+    curves: bool = True
     scalers: tuple[str, ...] = ()
     constant: bool = True
     normalizers: bool = False
@@ -92,7 +92,7 @@ class Target:
         return self.name.rpartition(":")[2]
 
 
-_LTR = {"steps": False, "constant": False, "normalizers": True, "single": True}
+_LTR = {"curves": False, "constant": False, "normalizers": True, "single": True}
 _EXPRESSION = {"most_terms": 900}
 _SQL = {"scalers": QUERY_SCALERS, **_EXPRESSION}
 
@@ -134,7 +134,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "search pipeline with the weights of a hybrid query",
         "hybrid",
         {
-            "steps": False,
+            "curves": False,
             "constant": False,
             "single": True,
             "negative": False,
@@ -146,7 +146,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "linear or rrf retriever with weights",
         "hybrid",
         {
-            "steps": False,
+            "curves": False,
             "constant": False,
             "single": True,
             "negative": False,
@@ -158,7 +158,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "formula or rrf query over prefetches",
         "hybrid",
         {
-            "steps": False,
+            "curves": False,
             "constant": False,
             "single": True,
             "scalers": ("query-reciprocal-rank",),
@@ -220,8 +220,8 @@ def export_model(
 
     Examples
     --------
-    >>> from leanrank.model import LinearModel
-    >>> model = LinearModel.from_coef([0.5, -2.0], feature_names=["bm25", "spam"])
+    >>> from leanrank.model import Model
+    >>> model = Model.from_coef([0.5, -2.0], feature_names=["bm25", "spam"])
     >>> print(export_model(model, "lucene-expression"), end="")
     0.5 * doc['bm25'].value + -2.0 * doc['spam'].value
     """
@@ -264,8 +264,8 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
         raise ModelError("the model uses no feature, so that there is nothing to export")
     if formula.scaler is not None and formula.scaler not in target.scalers:
         _refuse(target, f"scale features per query ({formula.scaler})", formula)
-    if not formula.is_linear and not target.steps:
-        _refuse(target, "express a model of steps", formula)
+    if not formula.is_linear and not target.curves:
+        _refuse(target, "express curves or missing values", formula)
     if formula.least_weight < 0 and not target.negative:
         _refuse(target, "take negative weights", formula, "train with weights of at least 0, or ")
     if len(formula.terms) > target.most_terms:
@@ -296,7 +296,7 @@ def able_targets(formula: Formula) -> list[str]:
         target.name
         for target in TARGETS.values()
         if (formula.scaler is None or formula.scaler in target.scalers)
-        and (formula.is_linear or target.steps)
+        and (formula.is_linear or target.curves)
         and (formula.least_weight >= 0 or target.negative)
         and len(formula.terms) <= target.most_terms
         and formula.n_numbers <= target.most_numbers

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leanrank.model.export.formula import Formula, Scale, Term
+from leanrank.model.curves import Scale
+from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.registry import Options, Target
 from leanrank.model.export.text import pretty, quoted
 

@@ -76,13 +76,12 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
     dialect = DIALECTS[target.dialect]
     qid = _quoted(options.qid, dialect)
     scaled = {None: lambda x, _: x, **_SCALED}[formula.scaler]
-    steps_need_null = not formula.is_linear and formula.scaler is None
     cast = "CAST({x} AS " + dialect.double + ")"
     syntax = Syntax(
         literal=lambda value: literal(value) + dialect.cast,
+        value=cast if formula.scaler is None else "{x}",
         zero_filled=f"COALESCE({cast}, 0e0)" if formula.scaler is None else "{x}",
-        is_missing=f"{cast} IS NULL" if steps_need_null else "1 = 0",
-        above=(cast if formula.scaler is None else "{x}") + " > {threshold}",
+        is_missing=f"{cast} IS NULL" if formula.scaler is None else "1 = 0",
         choice="CASE WHEN {test} THEN {then} ELSE {otherwise} END",
         sum="{a}\n  + {b}",
     )

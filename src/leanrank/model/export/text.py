@@ -22,10 +22,12 @@ class Syntax:
     """
 
     literal: Callable[[float], str] = repr
+    value: str = "{x}"
     zero_filled: str = "{x}"
     is_missing: str = "{x} != {x}"
     choice: str = "({test} ? {then} : {otherwise})"
     above: str = "{x} > {threshold}"
+    ratio: str = "(({x} - {start}) / {width})"
     product: str = "{a} * {b}"
     sum: str = "{a} + {b}"
 
@@ -44,8 +46,12 @@ class Syntax:
 
     def if_above(self, x: str, threshold: str, then: str, otherwise: str) -> str:
         """Write a choice by whether a feature is above a threshold."""
-        test = self.above.format(x=x, threshold=threshold)
+        test = self.above.format(x=self.value.format(x=x), threshold=threshold)
         return self.choice.format(test=test, then=then, otherwise=otherwise)
+
+    def fraction(self, x: str, start: str, width: str) -> str:
+        """Write how far a feature is from a start, in widths."""
+        return self.ratio.format(x=self.value.format(x=x), start=start, width=width)
 
     def times(self, a: str, b: str) -> str:
         """Write a product."""

@@ -30,9 +30,9 @@ def float32_scores(
 
     Examples
     --------
-    >>> from leanrank.model import LinearModel
+    >>> from leanrank.model import Model
     >>> from leanrank.model.export import formula_of
-    >>> formula = formula_of(LinearModel.from_coef([0.1, 1.0]))
+    >>> formula = formula_of(Model.from_coef([0.1, 1.0]))
     >>> float32_scores(formula, np.array([[1.0, 2.0]])).tolist()
     [2.0999999046325684]
     """

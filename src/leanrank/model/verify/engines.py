@@ -14,10 +14,10 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data import RankingData
 from leanrank.errors import InputError
-from leanrank.model.base import Model
 from leanrank.model.columns import Table
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.registry import TARGETS, Options, Target, find_target, prepared, written
+from leanrank.model.model import Model
 from leanrank.model.verify.agreement import Agreement, compare_scores
 from leanrank.model.verify.emulator import float32_scores
 from leanrank.model.writing import as_model
@@ -119,9 +119,9 @@ def verify_export(
     Examples
     --------
     >>> from leanrank.data import load_sample
-    >>> from leanrank.model import LinearModel
+    >>> from leanrank.model import Model
     >>> train, _, _ = load_sample()
-    >>> model = LinearModel.from_coef(np.linspace(-1, 1, train.n_features))
+    >>> model = Model.from_coef(np.linspace(-1, 1, train.n_features))
     >>> found = verify_export(model, "sql:sqlite", train)
     >>> found.bit_equal == found.documents, found.orders_changed
     (True, 0)

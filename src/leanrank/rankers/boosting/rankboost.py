@@ -21,7 +21,7 @@ from leanrank.solvers.boosting.rounds import boost
 from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
 
 if TYPE_CHECKING:
-    from leanrank.model import BoostedModel
+    from leanrank.model import Model
 
 
 class WeakRanker(NamedTuple):
@@ -153,7 +153,10 @@ class RankBoost(BoostedRanker):
         self.weak_rankers_ = found[: self.n_iter_]
         self.objective_ = float(self.history_[self.n_iter_ - 1]["loss"]) if found else np.nan
         self._model = self._sum_of(self.weak_rankers_, {})
-        self.feature_importances_ = self._model.importances
+        features = np.array([one.feature for one in self.weak_rankers_], dtype=np.int64)
+        sizes = np.abs([one.value for one in self.weak_rankers_])
+        importances = np.bincount(features, sizes, self.n_features_in_)
+        self.feature_importances_ = importances.astype(np.float64, copy=False)
         if not found:
             warn(
                 "RankBoost learned a model without features: no feature differs within a query "
@@ -174,23 +177,19 @@ class RankBoost(BoostedRanker):
         check_is_fitted(self, "weak_rankers_")
         return self._model.sparsity
 
-    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> BoostedModel:
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Return the weak rankers as a plain model, which can be saved, sent and exported."""
         check_is_fitted(self, "weak_rankers_")
         return self._sum_of(self.weak_rankers_, {**self._provenance(), **(provenance or {})})
 
-    def _sum_of(self, weak: list[WeakRanker], provenance: Mapping[str, Any]) -> BoostedModel:
-        from leanrank.model import BoostedModel
+    def _sum_of(self, weak: list[WeakRanker], provenance: Mapping[str, Any]) -> Model:
+        from leanrank.model import Model
+        from leanrank.model.curves import sum_of_weak_rankers
 
-        return BoostedModel(
-            self.n_features_in_,
-            features=np.array([one.feature for one in weak], dtype=np.int64),
-            thresholds=np.array([one.threshold for one in weak], dtype=np.float64),
-            missing=np.array([one.missing for one in weak], dtype=np.int64),
-            values=np.array([one.value for one in weak], dtype=np.float64),
-            feature_names=self._names(),
-            provenance=provenance,
+        curves = sum_of_weak_rankers(
+            (one.feature, one.threshold, one.missing, one.value) for one in weak
         )
+        return Model(self.n_features_in_, curves, self._names(), provenance=provenance)
 
 
 def _counted(data: RankingData, scale: FloatArray) -> FloatArray | None:

@@ -21,7 +21,7 @@ from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
 from leanrank.solvers.least_squares.spectrum import DualSpectrum, factorise_kernel
 
 if TYPE_CHECKING:
-    from leanrank.model import LinearModel
+    from leanrank.model import Model
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 
@@ -151,7 +151,7 @@ class KernelRankRLS(LeaveQueryOut):
         )
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
-    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> LinearModel:
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Raise an error: a model file holds weights of features."""
         raise ModelError(
             "a kernel model is not linear and cannot be saved as a model file: use RankRLS, or "

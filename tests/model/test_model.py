@@ -6,7 +6,7 @@ from scipy.sparse import csr_array, random_array
 
 from leanrank.data import RankingData
 from leanrank.errors import InputError, ModelError
-from leanrank.model import LinearModel, load_model
+from leanrank.model import Model, load_model
 
 NAMES = ["bm25", "length", "clicks", "spam"]
 COEF = [0.5, 0.0, 1.25, -2.0]
@@ -14,7 +14,7 @@ COEF = [0.5, 0.0, 1.25, -2.0]
 
 @pytest.fixture
 def model():
-    return LinearModel.from_coef(COEF, feature_names=NAMES)
+    return Model.from_coef(COEF, feature_names=NAMES)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_is_immutable(model):
 
 
 def test_numpy_sizes_can_be_written(tmp_path):
-    LinearModel(np.int64(3), np.array([1], dtype=np.int32), np.ones(1, np.float32)).save(
+    Model.linear(np.int64(3), np.array([1], dtype=np.int32), np.ones(1, np.float32)).save(
         tmp_path / "m.json"
     )
     assert load_model(tmp_path / "m.json").coef.tolist() == [0.0, 1.0, 0.0]
@@ -47,7 +47,7 @@ def test_numpy_sizes_can_be_written(tmp_path):
 
 def test_construction_copies_what_the_caller_may_change():
     indices, values = np.array([0]), np.array([1.0])
-    model = LinearModel(2, indices, values)
+    model = Model.linear(2, indices, values)
     values[0] = 7.0
     assert model.coef.tolist() == [1.0, 0.0]
 
@@ -66,7 +66,7 @@ def test_predict_is_the_dot_product(model, X, dtype, sparse):
 @pytest.mark.parametrize("n_features", [1, 3, 8, 46, 137])
 def test_a_score_does_not_depend_on_the_rows_beside_it(sparse, n_features):
     rng = np.random.default_rng(n_features)
-    model = LinearModel.from_coef(rng.normal(size=n_features))
+    model = Model.from_coef(rng.normal(size=n_features))
     X = rng.normal(size=(17_000, n_features)).astype(np.float32)
     X[5] = X[16_999] = X[8_000]
     X = csr_array(X) if sparse else X
@@ -104,7 +104,7 @@ def test_frames(model, X, library):
     columns = {"label": ["x"] * 40} | {name: X[:, NAMES.index(name)] for name in reversed(NAMES)}
     frame = frames.table(columns) if library == "pyarrow" else frames.DataFrame(columns)
     assert model.predict(frame).tolist() == model.predict(X).tolist()
-    by_index = LinearModel.from_coef(COEF[::-1])
+    by_index = Model.from_coef(COEF[::-1])
     plain = {name: values for name, values in columns.items() if name != "label"}
     frame = frames.table(plain) if library == "pyarrow" else frames.DataFrame(plain)
     np.testing.assert_allclose(by_index.predict(frame), model.predict(X), rtol=1e-13, atol=1e-14)
@@ -159,7 +159,7 @@ def test_qid_beside_ranking_data(model, X):
 
 
 def test_rank_breaks_ties_by_row_order():
-    model = LinearModel.from_coef([1.0])
+    model = Model.from_coef([1.0])
     X = [[1.0], [3.0], [1.0], [3.0], [2.0]]
     assert model.rank(X).tolist() == [4, 1, 5, 2, 3]
     assert model.rank(X, ["a", "b", "a", "b", "a"]).tolist() == [2, 1, 3, 2, 1]
@@ -168,25 +168,25 @@ def test_rank_breaks_ties_by_row_order():
 def test_nothing_to_score(model):
     assert model.predict(np.zeros((0, 4))).tolist() == []
     assert model.rank(np.zeros((0, 4))).tolist() == []
-    empty = LinearModel.from_coef([0.0, 0.0])
+    empty = Model.from_coef([0.0, 0.0])
     assert empty.predict([[1.0, 2.0]]).tolist() == [0.0]
     assert empty.sparsity == 0.0
-    assert repr(empty) == "LinearModel: 0 of 2 features"
+    assert repr(empty) == "Model: 0 of 2 features"
 
 
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: LinearModel.from_coef([[1.0]]), "coef has 2 dimensions"),
-        (lambda: LinearModel.from_coef([1.0, np.inf]), "the weight of feature f2 is not finite"),
-        (lambda: LinearModel.from_coef([1.0], feature_names=["a", "b"]), "2 feature names"),
-        (lambda: LinearModel.from_coef([1.0, 2.0], feature_names=["a", "a"]), "'a' occurs twice"),
-        (lambda: LinearModel.from_coef([1.0], feature_names=["\ud800"]), "cannot be written"),
-        (lambda: LinearModel(2, np.array([1, 0]), np.ones(2)), "indices must ascend"),
-        (lambda: LinearModel(2, np.array([2]), np.ones(1)), "indices must ascend"),
-        (lambda: LinearModel(2, np.array([0]), np.zeros(1)), "a weight is zero"),
-        (lambda: LinearModel(2, np.array([0]), np.ones(2)), "do not belong together"),
-        (lambda: LinearModel.from_coef([1.0], provenance={"authr": "me"}), "unknown key 'authr'"),
+        (lambda: Model.from_coef([[1.0]]), "coef has 2 dimensions"),
+        (lambda: Model.from_coef([1.0, np.inf]), "the weight of feature f2 is not finite"),
+        (lambda: Model.from_coef([1.0], feature_names=["a", "b"]), "2 feature names"),
+        (lambda: Model.from_coef([1.0, 2.0], feature_names=["a", "a"]), "'a' occurs twice"),
+        (lambda: Model.from_coef([1.0], feature_names=["\ud800"]), "cannot be written"),
+        (lambda: Model.linear(2, np.array([1, 0]), np.ones(2)), "indices must ascend"),
+        (lambda: Model.linear(2, np.array([2]), np.ones(1)), "there is a curve of 2"),
+        (lambda: Model.linear(2, np.array([0]), np.zeros(1)), "the weight of feature f1 is zero"),
+        (lambda: Model.linear(2, np.array([0]), np.ones(2)), "do not belong together"),
+        (lambda: Model.from_coef([1.0], provenance={"authr": "me"}), "unknown key 'authr'"),
     ],
 )
 def test_impossible_models(build, message):
@@ -198,7 +198,7 @@ def test_round_trip_keeps_every_bit(tmp_path):
     rng = np.random.default_rng(3)
     coef = rng.normal(size=300) * 10.0 ** rng.integers(-300, 300, size=300)
     coef[rng.random(300) < 0.5] = 0
-    model = LinearModel.from_coef(coef, provenance={"parameters": {"alpha": 0.1, "list": (1, 2)}})
+    model = Model.from_coef(coef, provenance={"parameters": {"alpha": 0.1, "list": (1, 2)}})
     model.save(tmp_path / "m.json")
     again = load_model(tmp_path / "m.json")
     assert again == model
@@ -216,14 +216,14 @@ def test_pickle(model, X):
 
 
 def test_models_differ(model):
-    assert model != LinearModel.from_coef(COEF)
+    assert model != Model.from_coef(COEF)
     assert model != "model"
 
 
 def test_repr_lists_the_largest_weights():
-    model = LinearModel.from_coef(np.arange(12.0), provenance={})
+    model = Model.from_coef(np.arange(12.0), provenance={})
     lines = repr(model).splitlines()
-    assert lines[:2] == ["LinearModel: 11 of 12 features", "  f12   11"]
+    assert lines[:2] == ["Model: 11 of 12 features", "  f12   11"]
     assert lines[-1] == "  … and 1 more"
 
 
@@ -231,5 +231,5 @@ def test_large_sparse_input_is_not_made_dense():
     X = random_array((50, 2_000_000), density=1e-6, format="csr", rng=1)
     coef = np.zeros(2_000_000)
     coef[X.indices[:20]] = 1.0
-    model = LinearModel.from_coef(coef)
+    model = Model.from_coef(coef)
     np.testing.assert_allclose(model.predict(X), X @ coef)

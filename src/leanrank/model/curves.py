@@ -1,0 +1,466 @@
+"""Curves: what one feature adds to a score, as a straight line, ramps or steps."""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray
+from leanrank.errors import ModelError
+
+T = TypeVar("T")
+
+
+class Writer(Protocol[T]):
+    """What a target must be able to write; T is text, or a node of a graph or tree."""
+
+    def number(self, value: float) -> T:
+        """Return a constant."""
+
+    def filled(self, x: T) -> T:
+        """Return a feature with 0 where it is missing."""
+
+    def if_missing(self, x: T, then: T, otherwise: T) -> T:
+        """Return one of two values, by whether a feature is missing."""
+
+    def if_above(self, x: T, threshold: T, then: T, otherwise: T) -> T:
+        """Return one of two values, by whether a feature is above a threshold."""
+
+    def fraction(self, x: T, start: T, width: T) -> T:
+        """Return (x − start) / width of a feature that is not missing."""
+
+    def times(self, a: T, b: T) -> T:
+        """Return a product."""
+
+    def plus(self, a: T, b: T) -> T:
+        """Return a sum."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A global scaler of one feature: (x − shift) / divisor, rounded as the scaler does."""
+
+    shift: float
+    divisor: float
+
+    def __call__(self, x: float) -> float:
+        return (x - self.shift) / self.divisor
+
+
+class Curve(ABC):
+    """What one feature adds to a score.
+
+    Attributes
+    ----------
+    missing : float or None
+        What is added where the feature is missing (NaN). None: a model refuses such documents, and
+        an export takes the feature for 0.
+    """
+
+    missing: float | None
+    keys: ClassVar[tuple[str, ...]]
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """Where one piece ends and the next begins, in increasing order."""
+        return ()
+
+    def __call__(self, column: AnyArray) -> FloatArray:
+        """Return what the feature adds to the score of each document.
+
+        NaN for an infinite value of a curve that is no line, and for a missing value if ``missing``
+        is None.
+        """
+        x = np.asarray(column, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = self._values(x)
+        if self.missing is not None:
+            out[np.isnan(x)] = self.missing
+        return out
+
+    @property
+    @abstractmethod
+    def size(self) -> float:
+        """How much the feature matters: the weight of a line, the height of another curve.
+
+        The height is the largest difference that the feature can make between two documents,
+        negative if the curve ends below its start.
+        """
+
+    @property
+    @abstractmethod
+    def is_zero(self) -> bool:
+        """Whether the curve adds nothing to any score."""
+
+    @property
+    @abstractmethod
+    def numbers(self) -> list[float]:
+        """The numbers that define the curve."""
+
+    @abstractmethod
+    def written(self, writer: Writer[T], x: T) -> T:
+        """Write the curve of the feature x for a target."""
+
+    @abstractmethod
+    def folded(self, scale: Scale) -> tuple[Curve, float]:
+        """Return the curve of the unscaled feature, and a constant to add."""
+
+    @abstractmethod
+    def described(self) -> str:
+        """Describe the curve in a few words."""
+
+    @abstractmethod
+    def sample(self, at: int) -> float:
+        """Return a value of the feature for a test; ``at`` makes features differ."""
+
+    @abstractmethod
+    def _values(self, x: FloatArray) -> FloatArray:
+        """Return a new array: the curve at x, and NaN where x is NaN."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the curve as a model file holds it."""
+        given = {key: getattr(self, key) for key in self.keys}
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
+        return plain if self.missing is None else {**plain, "missing": self.missing}
+
+    def _absent(self) -> str:
+        return "" if self.missing is None else f"; {self.missing!r} if missing"
+
+
+@dataclass(frozen=True)
+class Line(Curve):
+    """A weight times the feature.
+
+    >>> Line(0.5)(np.array([4.0, -2.0])).tolist()
+    [2.0, -1.0]
+    """
+
+    weight: float
+    missing: float | None = None
+    keys: ClassVar[tuple[str, ...]] = ("weight",)
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.weight) and isfinite(self.missing or 0.0)):
+            raise ModelError("a weight is not finite: the model cannot be used")
+
+    @property
+    def size(self) -> float:
+        """The weight."""
+        return self.weight
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the weight is zero."""
+        return self.weight == 0 and not self.missing
+
+    @property
+    def numbers(self) -> list[float]:
+        """The weight, and the value for missing."""
+        return [self.weight] if self.missing is None else [self.weight, self.missing]
+
+    def written(self, writer: Writer[T], x: T) -> T:
+        """Write the product."""
+        product = writer.times(writer.number(self.weight), writer.filled(x))
+        if self.missing is None:
+            return product
+        return writer.if_missing(x, writer.number(self.missing), product)
+
+    def folded(self, scale: Scale) -> tuple[Curve, float]:
+        """Move the divisor into the weight and the shift into a constant."""
+        weight = self.weight / scale.divisor
+        added = -weight * scale.shift
+        return Line(weight, None if self.missing is None else self.missing - added), added
+
+    def described(self) -> str:
+        """Return the product in words."""
+        return f"{self.weight!r} × value{self._absent()}"
+
+    def sample(self, at: int) -> float:
+        """Return a small number that is exact in binary."""
+        return (at % 7 - 2) / 4
+
+    def _values(self, x: FloatArray) -> FloatArray:
+        return self.weight * x
+
+
+class _Bent(Curve):
+    """A curve in pieces between cuts: ``levels[i]`` is reached above i of them."""
+
+    @property
+    @abstractmethod
+    def heights(self) -> Sequence[float]:
+        """The values that the curve takes between which it moves, from left to right."""
+
+    @property
+    def size(self) -> float:
+        """The largest difference between two documents, negative for a curve that falls."""
+        among = [*self.heights, *([] if self.missing is None else [self.missing])]
+        height = max(among) - min(among)
+        return -height if self.heights[-1] < self.heights[0] else height
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every value is zero."""
+        return not (any(self.heights) or self.missing)
+
+    @property
+    def numbers(self) -> list[float]:
+        """All numbers, in the order of the file."""
+        own = [number for key in self.keys for number in getattr(self, key)]
+        return own if self.missing is None else [*own, self.missing]
+
+    def written(self, writer: Writer[T], x: T) -> T:
+        """Write nested conditions: a binary search, so that no language runs out of depth."""
+
+        def between(low: int, high: int) -> T:
+            if low == high:
+                return self._piece(low, writer, x)
+            middle = (low + high) // 2
+            cut = writer.number(self.cuts[middle])
+            return writer.if_above(x, cut, between(middle + 1, high), between(low, middle))
+
+        value = between(0, len(self.cuts))
+        absent = float(self(np.zeros(1))[0]) if self.missing is None else self.missing
+        return writer.if_missing(x, writer.number(absent), value)
+
+    def sample(self, at: int) -> float:
+        """Return a value just above one of the cuts."""
+        return float(np.nextafter(self.cuts[at % len(self.cuts)], np.inf)) if self.cuts else 0.0
+
+    @abstractmethod
+    def _piece(self, at: int, writer: Writer[T], x: T) -> T:
+        """Write the piece above ``at`` of the cuts."""
+
+    @cached_property
+    def _cuts(self) -> FloatArray:
+        return np.array(self.cuts, dtype=np.float64)
+
+    def _check(self, what: str) -> None:
+        """Keep plain numbers, and refuse those that are not finite or do not increase."""
+        for key in self.keys:
+            object.__setattr__(self, key, tuple(map(float, getattr(self, key))))
+        if self.missing is not None:
+            object.__setattr__(self, "missing", float(self.missing))
+        if not all(map(isfinite, self.numbers)):
+            raise ModelError(f"a number of a curve of {what} is not finite")
+        if any(b <= a for a, b in zip(self.cuts, self.cuts[1:], strict=False)):
+            raise ModelError(f"the {self.keys[0]} of a curve of {what} do not increase")
+
+
+@dataclass(frozen=True)
+class Ramps(_Bent):
+    """A piecewise linear curve, constant outside: it rises by ``rises[k]`` between two knots.
+
+    Its value is the sum over k of
+    ``rises[k] * clip((x - knots[k]) / (knots[k + 1] - knots[k]), 0, 1)``.
+
+    >>> Ramps((0.0, 1.0, 3.0), (2.0, -1.0))(np.array([-5.0, 0.5, 2.0, 9.0])).tolist()
+    [0.0, 1.0, 1.5, 1.0]
+    """
+
+    knots: tuple[float, ...]
+    rises: tuple[float, ...]
+    missing: float | None = None
+    keys: ClassVar[tuple[str, ...]] = ("knots", "rises")
+
+    def __post_init__(self) -> None:
+        self._check("ramps")
+        if len(self.knots) < 2 or len(self.rises) != len(self.knots) - 1:
+            raise ModelError(
+                f"a curve of ramps has {len(self.knots)} knots and {len(self.rises)} rises: give "
+                "at least two knots, and one rise between any two"
+            )
+        if not all(map(isfinite, [*self.heights, self.knots[-1] - self.knots[0]])):
+            raise ModelError("a curve of ramps is too wide or too high for a number")
+
+    @classmethod
+    def of(cls, knots: Any, rises: Any, missing: float | None = None) -> Curve:
+        """Return the curve without knots that it does not need: where it is flat on both sides.
+
+        Flat everywhere, it is a curve of no steps.
+
+        >>> Ramps.of([0, 1, 2, 3, 4, 5], [0, 2, 0, 0, 1])
+        Ramps(knots=(1.0, 2.0, 4.0, 5.0), rises=(2.0, 0.0, 1.0), missing=None)
+        """
+        full = cls(knots, rises, missing)
+        moves = np.concatenate(([0.0], full.rises, [0.0])) != 0
+        kept = moves[1:] | moves[:-1]
+        if not kept.any():
+            return Steps((), (0.0,), full.missing)
+        at = np.flatnonzero(kept)
+        left = [full.rises[k] for k in at[:-1].tolist()]
+        return cls(tuple(full.knots[k] for k in at.tolist()), tuple(left), full.missing)
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """The knots."""
+        return self.knots
+
+    @cached_property
+    def heights(self) -> Sequence[float]:
+        """The values at the knots."""
+        levels = [0.0]
+        for rise in self.rises:
+            levels.append(levels[-1] + rise)
+        return levels
+
+    def folded(self, scale: Scale) -> tuple[Curve, float]:
+        """Move the knots to where the scaler takes them from."""
+        knots = tuple(knot * scale.divisor + scale.shift for knot in self.knots)
+        return replace(self, knots=knots), 0.0
+
+    def described(self) -> str:
+        """Return the values at the knots in words."""
+        points = zip(self.heights, self.knots, strict=True)
+        return ", ".join(f"{y!r} at {x!r}" for y, x in points) + self._absent()
+
+    def _values(self, x: FloatArray) -> FloatArray:
+        above = np.searchsorted(self._cuts, x)
+        start, width, rise, level = (each[above] for each in self._pieces)
+        # Rounded monotonically: a curve that never falls never falls by rounding either.
+        x = (x - start) / width
+        x *= rise
+        x += level
+        return x
+
+    def _piece(self, at: int, writer: Writer[T], x: T) -> T:
+        if at in (0, len(self.knots)):
+            return writer.number(self.heights[min(at, len(self.rises))])
+        start, width, rise, level = (float(each[at]) for each in self._pieces)
+        if rise == 0:
+            return writer.number(level)
+        part = writer.fraction(x, writer.number(start), writer.number(width))
+        return writer.plus(writer.number(level), writer.times(writer.number(rise), part))
+
+    @cached_property
+    def _pieces(self) -> tuple[FloatArray, ...]:
+        """Start, width, rise and level of each piece; the outer ones are flat."""
+        knots, heights = self._cuts, np.array(self.heights)
+        return (
+            np.concatenate(([0.0], knots[:-1], [0.0])),
+            np.concatenate(([1.0], np.diff(knots), [1.0])),
+            np.concatenate(([0.0], self.rises, [0.0])),
+            np.concatenate(([0.0], heights[:-1], heights[-1:])),
+        )
+
+
+@dataclass(frozen=True)
+class Steps(_Bent):
+    """A constant between any two thresholds: ``levels[i]`` above i of them.
+
+    >>> Steps((1.0, 2.0), (0.0, 0.5, 0.25))(np.array([1.0, 1.5, 3.0])).tolist()
+    [0.0, 0.5, 0.25]
+    """
+
+    thresholds: tuple[float, ...]
+    levels: tuple[float, ...]
+    missing: float | None = None
+    keys: ClassVar[tuple[str, ...]] = ("thresholds", "levels")
+
+    def __post_init__(self) -> None:
+        self._check("steps")
+        if len(self.levels) != len(self.thresholds) + 1:
+            raise ModelError(
+                f"a curve of steps has {len(self.thresholds)} thresholds and {len(self.levels)} "
+                "levels: give one level more than thresholds"
+            )
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """The thresholds."""
+        return self.thresholds
+
+    @property
+    def heights(self) -> Sequence[float]:
+        """The levels."""
+        return self.levels
+
+    def folded(self, scale: Scale) -> tuple[Curve, float]:
+        """Move the thresholds so that exactly the same unscaled values are above them."""
+        moved = np.array([_largest_not_above(scale, cut) for cut in self.thresholds])
+        last = np.flatnonzero(np.append(moved[1:] != moved[:-1], True)[: len(moved)])
+        levels = (self.levels[0], *(self.levels[at + 1] for at in last.tolist()))
+        return Steps(tuple(moved[last].tolist()), levels, self.missing), 0.0
+
+    def described(self) -> str:
+        """Return the levels in words."""
+        steps = zip(self.levels[1:], self.thresholds, strict=True)
+        parts = [repr(self.levels[0]), *(f"{level!r} above {cut!r}" for level, cut in steps)]
+        return ", ".join(parts) + self._absent()
+
+    def _values(self, x: FloatArray) -> FloatArray:
+        out: FloatArray = self._levels[np.searchsorted(self._cuts, x)]
+        out[~np.isfinite(x)] = np.nan
+        return out
+
+    def _piece(self, at: int, writer: Writer[T], x: T) -> T:
+        return writer.number(self.levels[at])
+
+    @cached_property
+    def _levels(self) -> FloatArray:
+        return np.array(self.levels)
+
+
+CURVES: tuple[type[Curve], ...] = (Line, Ramps, Steps)
+
+
+def sum_of_weak_rankers(weak: Iterable[tuple[int, float, int, float]]) -> dict[int, Curve]:
+    """Return the curves of a sum of weak rankers.
+
+    Each is a feature, a threshold, whether it holds for documents without the feature (0 or 1), and
+    what it adds where it holds: above the threshold. −inf is below any value.
+
+    >>> sum_of_weak_rankers([(4, 1.5, 0, 2.0), (4, float("-inf"), 1, 0.5), (4, 1.5, 0, 1.0)])
+    {4: Steps(thresholds=(1.5,), levels=(0.5, 3.5), missing=0.5)}
+    """
+    sums: dict[tuple[int, float, int], float] = {}
+    for feature, threshold, absent, value in weak:
+        key = (feature, threshold + 0.0, absent)  # −0 and 0 are one threshold
+        sums[key] = sums.get(key, 0.0) + value
+    levels: dict[int, dict[float, float]] = {}
+    missing: dict[int, float] = {}
+    for (feature, threshold, absent), value in sorted(sums.items()):
+        if value != 0:
+            reached = levels.setdefault(feature, {-np.inf: 0.0})
+            reached[threshold] = next(reversed(reached.values())) + value
+            missing[feature] = missing.get(feature, 0.0) + absent * value
+    curves = {
+        feature: Steps(tuple(reached)[1:], tuple(reached.values()), missing[feature])
+        for feature, reached in levels.items()
+    }
+    return {feature: curve for feature, curve in curves.items() if not curve.is_zero}
+
+
+def _largest_not_above(scale: Scale, threshold: float) -> float:
+    """Return the largest number that, once scaled, is not above a threshold.
+
+    Scaling is monotone also after rounding, so that bisection over the floating-point numbers in
+    their order finds it: a document at a threshold stays on its side.
+    """
+    low, high = _ordinal(-np.finfo(float).max), _ordinal(np.finfo(float).max)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if scale(_from_ordinal(middle)) > threshold:
+            high = middle
+        else:
+            low = middle
+    return _from_ordinal(low)
+
+
+def _ordinal(x: float) -> int:
+    """Number the floating-point numbers in their order."""
+    bits: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
+
+
+def _from_ordinal(at: int) -> float:
+    bits = at if at >= 0 else -at | -0x8000000000000000
+    x: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return x

@@ -1,0 +1,447 @@
+"""A fitted ranker reduced to what is needed to score documents with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import RankingData, counted, feature_name
+from leanrank.errors import InputError, LeanrankError, ModelError
+from leanrank.execution import row_blocks
+from leanrank.model.columns import Table
+from leanrank.model.curves import Curve, Line
+from leanrank.model.fields import Field, is_utf8, shorten
+from leanrank.model.provenance import read_provenance, to_json_values
+from leanrank.model.scoring import rank_within_queries, weighted_sums
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from leanrank.model.explain import Explanation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """A sum of curves, one per feature, with what is needed to apply them.
+
+    Immutable, small, plain data. Usually made by an estimator's ``to_model()`` or by
+    :func:`leanrank.load_model`; by hand, a linear one with :meth:`from_coef`.
+
+    Parameters
+    ----------
+    n_features : int
+        How many features a document has.
+    curves : mapping
+        What each feature adds to a score, by its zero-based index: a
+        :class:`~leanrank.model.Line`, :class:`~leanrank.model.Ramps` or
+        :class:`~leanrank.model.Steps`. A feature without a curve adds nothing.
+    feature_names : tuple of str, optional
+        One distinct name per feature. With names on both sides, data are aligned by name.
+    normalizer : dict, optional
+        What a normaliser of :mod:`leanrank.data.normalize` gives as ``to_dict()``; it is applied to
+        the features before the curves.
+    provenance : dict, optional
+        How the model was made; see :func:`leanrank.model.make_provenance`.
+
+    Examples
+    --------
+    >>> model = Model.from_coef([0.5, 0.0, -2.0], feature_names=["bm25", "length", "spam"])
+    >>> model
+    Model: 2 of 3 features
+      spam  -2
+      bm25   0.5
+    >>> model.predict([[1.0, 7.0, 0.0], [4.0, 7.0, 1.0]]).tolist()
+    [0.5, 0.0]
+    >>> model.rank([[1.0, 7.0, 0.0], [4.0, 7.0, 1.0]]).tolist()
+    [1, 2]
+    >>> model.to_dict()["curves"]
+    [{'feature': 'bm25', 'weight': 0.5}, {'feature': 'spam', 'weight': -2.0}]
+
+    A feature that helps up to a point, and may be missing:
+
+    >>> from leanrank.model import Line, Ramps
+    >>> bent = Model(2, {0: Ramps((0.0, 10.0), (1.0,), missing=0.25), 1: Line(-2.0)})
+    >>> bent.predict([[5.0, 0.0], [99.0, 0.0], [float("nan"), 0.0]]).tolist()
+    [0.5, 1.0, 0.25]
+    """
+
+    n_features: int
+    curves: Mapping[int, Curve]
+    feature_names: tuple[str, ...] | None = None
+    normalizer: Mapping[str, Any] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = self.feature_names
+        set_field = partial(object.__setattr__, self)
+        set_field("n_features", int(self.n_features))
+        set_field("feature_names", None if names is None else tuple(names))
+        _check_names(self.feature_names, self.n_features)
+        ordered = {int(at): self.curves[at] for at in sorted(self.curves)}
+        set_field("curves", MappingProxyType(ordered))
+        _check_curves(ordered, self.n_features)
+        made = Field(to_json_values(self.provenance), "Model", "provenance")
+        set_field("provenance", read_provenance(made))
+        if self.normalizer is not None:
+            set_field("normalizer", Field(dict(self.normalizer), "Model", "normalizer").json())
+
+    @classmethod
+    def linear(cls, n_features: int, indices: Any, values: Any, **more: Any) -> Model:
+        """Make a model of straight lines from ascending features and their weights.
+
+        ``more`` are the other parameters of a model.
+
+        >>> Model.linear(3, [1], [1.5]).coef.tolist()
+        [0.0, 1.5, 0.0]
+        """
+        at, weight = np.array(indices, dtype=np.int64), np.array(values, dtype=np.float64)
+        if at.ndim != 1 or at.shape != weight.shape:
+            raise ModelError(f"{at.shape} indices and {weight.shape} values do not belong together")
+        if (np.diff(at) <= 0).any():
+            raise ModelError("indices must ascend without repeats")
+        if not np.isfinite(weight).all():
+            name = feature_name(int(at[np.flatnonzero(~np.isfinite(weight))[0]]))
+            raise ModelError(
+                f"the weight of feature {name} is not finite: the model cannot be used"
+            )
+        lines = {f: Line(w) for f, w in zip(at.tolist(), weight.tolist(), strict=True)}
+        return cls(n_features, lines, **more)
+
+    @classmethod
+    def from_coef(cls, coef: Any, **more: Any) -> Model:
+        """Make a linear model from one weight per feature; zeros are left out.
+
+        ``more`` are the other parameters of a model.
+
+        >>> Model.from_coef([0.0, 1.5]).weights
+        {'f2': 1.5}
+        """
+        dense = np.asarray(coef, dtype=np.float64)
+        if dense.ndim != 1:
+            raise ModelError(f"coef has {dense.ndim} dimensions: give one weight per feature")
+        indices = np.flatnonzero(dense)
+        return cls.linear(len(dense), indices, dense[indices], **more)
+
+    @cached_property
+    def indices(self) -> IntArray:
+        """The features that a score depends on, ascending, zero-based."""
+        return _frozen(np.fromiter(self.curves, dtype=np.int64, count=len(self.curves)))
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The weight of each of ``indices``; the height of a curve that is no line."""
+        return _frozen(np.array([curve.size for curve in self.curves.values()], dtype=np.float64))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether every curve is a straight line."""
+        return all(isinstance(curve, Line) for curve in self.curves.values())
+
+    @property
+    def coef(self) -> FloatArray:
+        """One weight per feature of a linear model, zeros included."""
+        if not self.is_linear:
+            raise ModelError("the model has curves that are no lines, and so no coef: see curves")
+        dense = np.zeros(self.n_features)
+        dense[self.indices] = self.values
+        return dense
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weights by feature name, largest magnitude first; of other curves their heights."""
+        largest = np.argsort(-np.abs(self.values), kind="stable")
+        names = [feature_name(at, self.feature_names) for at in self.indices[largest].tolist()]
+        return dict(zip(names, self.values[largest].tolist(), strict=True))
+
+    @property
+    def n_nonzero(self) -> int:
+        """How many features the score depends on."""
+        return len(self.indices)
+
+    @property
+    def sparsity(self) -> float:
+        """Share of the features that the score depends on."""
+        return self.n_nonzero / self.n_features if self.n_features else 0.0
+
+    @property
+    def needs_qid(self) -> bool:
+        """Whether a score depends on the other documents of its query."""
+        return self._normalizer is not None and bool(self._normalizer.per_query)
+
+    def predict(self, X: Any, qid: Any = None) -> FloatArray:
+        """Score documents; within a query, higher is better.
+
+        A document's score depends on its own features only (and, with a per-query normaliser, on
+        its query): not on the rows beside it, the order of named columns or the number of threads.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix, data frame, Arrow table or RankingData
+            If both the model and X name the features, columns are found by name, in any order, and
+            only those with a weight are needed; otherwise they are taken by position.
+        qid : array-like, optional
+            One query identifier per document; a model that normalises per query needs it. A
+            RankingData brings its own.
+
+        Returns
+        -------
+        array of float64
+            One score per document, in the order of X's rows (for a RankingData: of ``data.X``).
+        """
+        matrix, columns, _ = self._prepared(X, qid)
+        return self._finite_scores(matrix, columns)
+
+    def explain(self, X: Any, qid: Any = None) -> Explanation:
+        """Split the scores of documents into what each feature adds.
+
+        Parameters
+        ----------
+        X, qid
+            As for :meth:`predict`; usually the documents of one query.
+
+        Returns
+        -------
+        Explanation
+            ``contributions``, one column per feature that the model uses, and ``why(a, b)``.
+        """
+        from leanrank.model.explain import Explanation
+
+        matrix, columns, qid = self._prepared(X, qid)
+        return Explanation.of(
+            self._finite_scores(matrix, columns),
+            self._contributions(matrix, columns),
+            [feature_name(at, self.feature_names) for at in self.indices.tolist()],
+            qid,
+            X.doc_ids if isinstance(X, RankingData) else None,
+        )
+
+    def rank(self, X: Any, qid: Any = None) -> IntArray:
+        """Rank documents within their query: 1 is the best, ties keep the order of the rows."""
+        scores = self.predict(X, qid)
+        return rank_within_queries(scores, X.qid if isinstance(X, RankingData) else qid)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that :meth:`save` writes."""
+        names = self.feature_names
+        parts = {
+            "format": "leanrank-model",
+            "schema_version": 2,
+            "n_features": self.n_features,
+            "feature_names": None if names is None else list(names),
+            "normalizer": None if self.normalizer is None else _copied(self.normalizer),
+            "curves": [
+                {"feature": at if names is None else names[at], **curve.to_dict()}
+                for at, curve in self.curves.items()
+            ],
+            "provenance": _copied(self.provenance),
+        }
+        return {key: value for key, value in parts.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, document: Any, source: str = "the model") -> Self:
+        """Read what :meth:`to_dict` gives; anything else is a :class:`~leanrank.errors.ModelError`.
+
+        ``source`` is what messages call the document: usually a file.
+        """
+        from leanrank.model.reading import read_document
+
+        root = Field(document, source)
+        model = cls(**read_document(root))
+        if model.normalizer is not None:
+            given = root["normalizer"]
+            try:  # built now, so that a wrong one fails when it is read
+                width = getattr(model._normalizer, "n_features_in_", model.n_features)
+            except InputError as error:
+                given.fail(f"cannot be used: {error}")
+            if width != model.n_features:
+                given.fail(f"is for {width} features but n_features is {model.n_features}")
+        return model
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy in which some fields differ."""
+        return replace(self, **changes)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model file; ``"-"`` is standard output. It is never half-written."""
+        from leanrank.model.writing import write_document
+
+        write_document(self.to_dict(), path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.n_features, self.indices.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        plain = (self.feature_names, self.normalizer, self.provenance)
+        return type(self), (self.n_features, dict(self.curves), *plain)
+
+    def __repr__(self) -> str:
+        shown = list(self.weights.items())[:10]
+        width = max((len(str(name)) for name, _ in shown), default=0)
+        lines = [f"  {name!s:<{width}}  {value: .6g}" for name, value in shown]
+        if self.n_nonzero > len(shown):
+            lines.append(f"  … and {self.n_nonzero - len(shown):,} more")
+        return "\n".join([self._headline(), *lines])
+
+    def _repr_html_(self) -> str:
+        from leanrank.model.display import weights_html
+
+        return weights_html(self)
+
+    def _headline(self) -> str:
+        head = f"Model: {self.n_nonzero:,} of {self.n_features:,} features"
+        n_cuts = sum(len(curve.cuts) for curve in self.curves.values())
+        if n_cuts:
+            head += f", {counted(n_cuts, 'knot')}"
+        if self.normalizer is not None:
+            head += f", after {self.normalizer.get('kind', 'a')} normalisation"
+        return head
+
+    def score_matrix(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        """Score rows of a matrix in which ``columns`` are ``indices``; None: as they are.
+
+        Unlike :meth:`predict`, it applies no normaliser and returns NaN for what cannot be scored.
+        """
+        bent = self._bent
+        if len(bent) == 0:
+            return weighted_sums(matrix, self.values, columns)
+        places = np.arange(len(self.indices)) if columns is None else columns
+        lines = np.setdiff1d(np.arange(len(self.indices)), bent)
+        scores = weighted_sums(matrix, self.values[lines], places[lines])
+        for rows, _, added in self._parts(matrix, places, bent):
+            scores[rows] += added
+        return scores
+
+    def _contributions(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        """Return what each of ``indices`` adds to the score of each row."""
+        used = np.arange(len(self.indices))
+        parts = np.zeros((matrix.shape[0], len(used)))
+        for rows, at, added in self._parts(matrix, used if columns is None else columns, used):
+            parts[rows, at] = added
+        return parts
+
+    def _parts(
+        self, matrix: Matrix, places: IntArray, chosen: IntArray
+    ) -> Iterator[tuple[slice, int, FloatArray]]:
+        """Return, for blocks of rows, what each chosen one of ``indices`` adds to their scores."""
+        curves = list(self.curves.values())
+        for r0, r1 in row_blocks(matrix.shape[0]):
+            block = matrix[r0:r1][:, places[chosen]]
+            if not isinstance(block, np.ndarray):
+                block = block.toarray()  # a block at a time: never large
+            for inside, at in enumerate(chosen.tolist()):
+                yield slice(r0, r1), at, curves[at](block[:, inside])
+
+    @cached_property
+    def _bent(self) -> IntArray:
+        """Positions in ``indices`` of what is more than a weight."""
+        curves = enumerate(self.curves.values())
+        straight = (isinstance(curve, Line) and curve.missing is None for _, curve in curves)
+        return np.flatnonzero(~np.fromiter(straight, dtype=bool, count=len(self.curves)))
+
+    def _prepared(self, X: Any, qid: Any) -> tuple[Matrix, IntArray | None, Any]:
+        """Find the features, normalised if the model does so, and the queries of the rows."""
+        if isinstance(X, RankingData):
+            if qid is not None:
+                raise InputError("qid was given beside a RankingData, which has its own queries")
+            qid = X.qid
+        elif qid is None and self.needs_qid:
+            raise ModelError(
+                f"the model scales features within each query ({self._normalizer.kind}): give qid, "
+                "one per row; for one query, a list of equal values"
+            )
+        table = Table.of(X)
+        if self._normalizer is None:
+            return *table.take(self, self.indices), qid
+        matrix, columns = table.take(self, np.arange(self.n_features, dtype=np.int64))
+        ordered = matrix if columns is None else matrix[:, columns]
+        return self._normalized(ordered, qid), self.indices, qid
+
+    def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        scores = self.score_matrix(matrix, columns)
+        if not np.isfinite(scores).all():
+            self._refuse(int(np.flatnonzero(~np.isfinite(scores))[0]), matrix, columns)
+        return scores
+
+    def _refuse(self, row: int, matrix: Matrix, columns: IntArray | None) -> NoReturn:
+        """Name the feature that made the score of a row unusable."""
+        features = matrix[[row]] if columns is None else matrix[[row]][:, columns]
+        values = (features if isinstance(features, np.ndarray) else features.toarray())[0]
+        for (at, curve), value in zip(self.curves.items(), values.tolist(), strict=True):
+            if not (np.isfinite(value) or (np.isnan(value) and curve.missing is not None)):
+                name = feature_name(at, self.feature_names)
+                raise InputError(f"feature {name!r} is {value} in row {row}: it must be finite")
+        raise InputError(f"the score of row {row} is too large for a number")
+
+    def _normalized(self, X: Matrix, qid: Any) -> Matrix:
+        try:
+            return self._normalizer.transform(X, qid=qid)
+        except LeanrankError:
+            raise
+        except ValueError as error:  # scikit-learn's own checks
+            raise InputError(f"the features cannot be normalised: {error}") from error
+
+    @cached_property
+    def _normalizer(self) -> Any:
+        if self.normalizer is None:
+            return None
+        from leanrank.data.normalize import normalizer_from_dict
+
+        return normalizer_from_dict(self.normalizer)
+
+
+def _check_curves(curves: Mapping[int, Curve], n_features: int) -> None:
+    if curves and not (min(curves) >= 0 and max(curves) < n_features):
+        raise ModelError(
+            f"features are from 0 to {n_features - 1}, but there is a curve of {max(curves)}"
+        )
+    for at, curve in curves.items():
+        if curve.is_zero:
+            raise ModelError(
+                f"the weight of feature {feature_name(at)} is zero: only features with a weight "
+                "belong in a model"
+            )
+
+
+def _check_names(names: tuple[str, ...] | None, n_features: int) -> None:
+    if names is None:
+        return
+    if len(names) != n_features:
+        raise ModelError(f"{len(names)} feature names were given for {n_features} features")
+    if len(set(names)) != len(names):
+        twice = _first_repeated(names)
+        raise ModelError(f"the feature name {shorten(twice)} occurs twice: names must be distinct")
+    for name in names:
+        if not is_utf8(name):
+            raise ModelError(f"the feature name {shorten(name)} cannot be written as UTF-8")
+
+
+def _frozen(array: AnyArray) -> AnyArray:
+    array.flags.writeable = False
+    return array
+
+
+def _first_repeated(names: Sequence[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            break
+        seen.add(name)
+    return name
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
