@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank import load_model
-from leanrank.model import BoostedModel
+from leanrank.model import Steps
 
 
 def test_train_predict_evaluate(run, files):
@@ -18,7 +18,7 @@ def test_train_predict_evaluate(run, files):
     assert "RankBoost" in trained.out
     assert "features with a weight" in trained.out
     model = load_model("m.json")
-    assert isinstance(model, BoostedModel)
+    assert all(isinstance(curve, Steps) for curve in model.curves.values())
     assert model.provenance["parameters"]["n_rounds"] == 20
     assert set(model.provenance["measures"]) == {"training", "validation"}
     assert run("predict", "m.json", "vali.txt", "-o", "scores.txt").code == 0

@@ -306,11 +306,8 @@ class Model:
             head += f", after {self.normalizer.get('kind', 'a')} normalisation"
         return head
 
-    def score_matrix(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
-        """Score rows of a matrix in which ``columns`` are ``indices``; None: as they are.
-
-        Unlike :meth:`predict`, it applies no normaliser and returns NaN for what cannot be scored.
-        """
+    def _scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
+        """Score rows of a matrix in which ``columns`` are ``indices``; None: as they are."""
         bent = self._bent
         if len(bent) == 0:
             return weighted_sums(matrix, self.values, columns)
@@ -367,7 +364,7 @@ class Model:
         return self._normalized(ordered, qid), self.indices, qid
 
     def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
-        scores = self.score_matrix(matrix, columns)
+        scores = self._scores(matrix, columns)
         if not np.isfinite(scores).all():
             self._refuse(int(np.flatnonzero(~np.isfinite(scores))[0]), matrix, columns)
         return scores
