@@ -65,7 +65,7 @@ def test_features_and_orders_are_those_of_the_models(which, request):
             scores = candidate.model.predict(data)[start:stop]
             best = np.argsort(-scores, kind="stable")[:10]
             assert [detail["names"][at] for at in order] == [ids[at] for at in best]
-            used = {part[0] for part in scoring["parts"]}
+            used = {part["at"] for part in scoring["parts"]}
             assert len(used) == candidate.n_features  # tests in a browser add up what they give
 
 
