@@ -69,10 +69,20 @@ def minmax_sparse(X: Matrix, query_ptr: IntArray) -> Matrix:
 def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
     """Return the least and the greatest value of each column in float64; NaN does not count."""
     if isinstance(X, np.ndarray):
-        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+        low, high = _over_rows(np.fmin, X), _over_rows(np.fmax, X)
     else:
         low, high = (part.toarray().ravel() for part in (X.nanmin(axis=0), X.nanmax(axis=0)))
     return low.astype(np.float64), high.astype(np.float64)
+
+
+def _over_rows(function: np.ufunc, X: AnyArray, values_at_once: int = 4_096) -> AnyArray:
+    """Reduce over rows, several of them side by side: NumPy is slow on short rows."""
+    width = max(1, values_at_once // max(1, X.shape[1]))
+    whole = len(X) - len(X) % width
+    if whole:
+        first = function.reduce(X[:whole].reshape(-1, width * X.shape[1]), axis=0)
+        X = np.concatenate([first.reshape(width, X.shape[1]), X[whole:]])
+    return np.asarray(function.reduce(X, axis=0))
 
 
 def mean_and_deviation(X: Matrix) -> tuple[FloatArray, FloatArray]:

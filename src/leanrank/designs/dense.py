@@ -84,11 +84,14 @@ class DenseDesign(_Rows, Design):
         if np.array_equal(features, np.arange(self.n_features)):
             return DenseBlock(self.X, self.executor, self.anchor)
         out = np.empty((self.n_rows, len(features)), dtype=self.X.dtype)
-        self.executor.map(
-            lambda at: np.take(self.X[at[0] : at[1]], features, axis=1, out=out[at[0] : at[1]]),
+        self.executor.map(  # "clip" writes to out without a buffer
+            lambda at: self.X[slice(*at)].take(features, axis=1, out=out[slice(*at)], mode="clip"),
             self.blocks,
         )
-        return DenseBlock(out, self.executor, self.anchor)
+        block = DenseBlock(out, self.executor, self.anchor)
+        if "column_norms" in self.__dict__:
+            block.column_norms = self.column_norms[features]
+        return block
 
 
 class DenseBlock(_Rows, Block):

@@ -11,8 +11,8 @@ import numpy as np
 
 from leanrank._jit import column_dot, kernel
 
-# Lets the compiler split one row's dot product over vector lanes. The split is the same in every
-# thread, so results stay reproducible.
+# Lets the compiler split one row's dot product over vector lanes and fuse products with sums. It is
+# the same in every thread, so results stay reproducible.
 _dot_kernel = partial(kernel, fastmath={"reassoc", "contract"})
 
 
@@ -37,7 +37,7 @@ def dense_matvec_some(X, anchor, features, weights, out, begin, end):
         out[i] = total
 
 
-@kernel
+@_dot_kernel
 def anchored_rmatvec(X, anchor, g, begin, end):
     n = X.shape[1]
     out = np.zeros(n)
@@ -76,7 +76,7 @@ def dense_rmatvec(X, g, begin, end):
     return out
 
 
-@kernel
+@_dot_kernel
 def dense_squares(X, anchor, begin, end):
     n = X.shape[1]
     out = np.zeros(n)
@@ -107,7 +107,7 @@ def dense_columns(X, anchor, begin, end, first, last, out):
             out[i - begin, j - first] = np.float64(X[i, j]) - np.float64(X[a, j])
 
 
-@kernel
+@_dot_kernel
 def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, out):
     n = X.shape[1]
     for i in range(begin, end):

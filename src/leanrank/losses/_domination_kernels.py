@@ -19,7 +19,6 @@ from leanrank._jit import kernel
 from leanrank._smooth import CHUNK, exp_chunk, sigmoid_chunk, softplus_chunk
 from leanrank.losses._domination_levels import (
     below,
-    binary_entropy,
     from_above,
     level_share,
     mean_below,
@@ -200,8 +199,11 @@ def fold(cell_ptr, level, margin, r0, r1, aux, sums):
 @kernel
 def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offset):
     value = 0.0
+    if not a > 0.0:
+        return value
     E, Z, mean, shift = _scratch(cell_ptr, r0, r1)
-    chunk = np.empty(CHUNK)
+    chunk, terms, moved, kept = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
+    log_a, rest = math.log(a), math.log1p(-a) if a < 1.0 else -math.inf
     for q in range(r0, r1):
         first = cell_ptr[q]
         n_levels = cell_ptr[q + 1] - first
@@ -244,16 +246,24 @@ def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offse
                     part = level_share(E, Z, k, j, level, margin, first)
                     centre += part * mean[j]
                     s += part * shift[j]
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if gain[i] > 0.0:
-                    dominated = a * sigmoid(Z[k] - u[i])
-                    term = binary_entropy(dominated)
-                    if dominated > 0.0:
-                        term += dominated * (Z[k] - centre)
+            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
+            for at in range(begin, end, CHUNK):
+                n = min(CHUNK, end - at)
+                for i in range(n):
+                    chunk[i] = Z[k] - u[rows[at + i]]
+                    moved[i] = chunk[i] + rest
+                softplus_chunk(chunk, terms, n)
+                softplus_chunk(moved, kept, n)
+                for i in range(n):
+                    row = rows[at + i]
+                    if gain[row] > 0.0:
+                        # the entropy of p = aπ, and p (Z - centre): log(1 - p) = kept - terms
+                        p = a * chunk[i]
+                        value += gain[row] * (
+                            terms[i] - (1.0 - p) * kept[i] - p * (log_a + centre - u[row])
+                        )
                         if len(offset) > 0:  # - a <offset, p - e_i>
-                            term -= dominated * (s - offset[i])
-                    value += gain[i] * term
+                            value -= gain[row] * p * (s - offset[row])
     return value
 
 

@@ -77,25 +77,8 @@ def log_add(x, y):
 
 
 @kernel
-def softplus(z):
-    """Return log(1 + e^z) and its derivative."""
-    if z > 0.0:
-        e = math.exp(-z)
-        return z + math.log1p(e), 1.0 / (1.0 + e)
-    e = math.exp(z)
-    return math.log1p(e), e / (1.0 + e)
-
-
-@kernel
 def sigmoid(z):
     if z > 0.0:
         return 1.0 / (1.0 + math.exp(-z))
     e = math.exp(z)
     return e / (1.0 + e)
-
-
-@kernel
-def binary_entropy(p):
-    if p <= 0.0 or p >= 1.0:
-        return 0.0
-    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)

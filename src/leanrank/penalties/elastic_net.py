@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,17 +59,17 @@ class ElasticNet(Penalty):
             ridge=alpha * (1.0 - l1_ratio) * finite,
         )
 
-    @property
+    @cached_property
     def excluded(self) -> BoolArray:
         """Features that may not enter."""
         return np.isinf(self.above) & np.isinf(self.below)
 
-    @property
+    @cached_property
     def always(self) -> BoolArray:
         """Features that no gradient is too small for: they are part of every model."""
         return (self.above == 0) | (self.below == 0)
 
-    @property
+    @cached_property
     def free(self) -> BoolArray:
         """Features without any penalty: no dual scaling makes their gradient vanish."""
         return self.always & (self.ridge == 0)

@@ -41,10 +41,11 @@ class Problem(ABC):
     Attributes
     ----------
     loss : Loss
-    n_features : int
+    n_rows, n_features : int
     """
 
     loss: Loss[Any]
+    n_rows: int
     n_features: int
 
     @abstractmethod

@@ -105,7 +105,7 @@ class MemoryProblem(Problem):
         self.loss = loss
         self.plan = plan
         self.ranges = query_ranges(plan.query_ptr)
-        self.n_features = self.design.n_features
+        self.n_rows, self.n_features = self.design.n_rows, self.design.n_features
         self._point: _Point | None = None
         self._tried: _Point | None = None
         self._block: Block | None = None
@@ -120,6 +120,8 @@ class MemoryProblem(Problem):
         """Move to weights w; return the loss there."""
         u = self.scores(w)
         self._point = _Point(u, *self.evaluate(u))
+        if not w.any():
+            self.value_at_zero = self._point.value
         return self._point.value
 
     @property

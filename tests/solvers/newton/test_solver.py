@@ -14,7 +14,7 @@ from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.power import PowerPenalty
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton, solve_newton
 from tests.solvers.reference_domination import (
     Reference,
     gradient,
@@ -461,6 +461,19 @@ def test_history_and_callback_tell_the_same_story():
     assert last["objective"] == solution.objective
     assert last["gap"] == solution.gap <= 1e-6
     assert last["support"] == np.count_nonzero(solution.w)
+
+
+@pytest.mark.parametrize(("n_features", "staged"), [(10, False), (60, True)])
+def test_a_weak_penalty_is_approached_in_stages_where_the_loss_can_vanish(n_features, staged):
+    rng = np.random.default_rng(0)
+    labels = random_labels(rng, n_queries=10)
+    problem = make_problem(rng.normal(size=(len(labels.y), n_features)), labels)
+    assert (2 * n_features > len(labels.y)) == staged
+    penalty = ElasticNet.build(1e-4 * alpha_max(problem, n_features), 1.0, n_features)
+    usual, at_once = (solver.solve(problem, penalty) for solver in (Newton(), Newton(weak=np.inf)))
+    assert usual.converged
+    assert usual.objective == pytest.approx(at_once.objective, rel=1e-5)
+    assert (usual.history[1]["support"] < at_once.history[1]["support"]) == staged
 
 
 def test_the_iterations_end_at_max_iter():
