@@ -116,3 +116,62 @@ def test_faults(run, files, scored, words, message):
     assert ran.err.startswith(f"leanrank: error: {message}")
     assert ran.err.count("\n") == 1
     assert sorted(files.iterdir()) == before
+
+
+@pytest.fixture
+def served(files):
+    """A log of served lists with features in it, and the features in a table of their own."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng, n = np.random.default_rng(0), 1_200
+    quality = np.array([0.1, 0.9, 0.5])
+    shown = np.argsort(rng.random((n, 3)), axis=1)
+    log = {
+        "session": np.repeat(np.arange(n), 3),
+        "query": ["q"] * (3 * n),
+        "document": np.array(["a", "b", "c"])[shown].ravel(),
+        "position": np.tile([1, 2, 3], n),
+        "clicked": (rng.random((n, 3)) < quality[shown]).astype(int).ravel(),
+        "propensity": np.tile([1 / 3, 1 / 2, 1.0], n),
+    }
+    parquet.write_table(pa.table(log), files / "bare.parquet")
+    features = {f"f{j}": rng.normal(size=3) for j in range(1, 6)} | {"f6": quality}
+    own = {name: column[shown].ravel() for name, column in features.items()}
+    parquet.write_table(pa.table(log | own), files / "log.parquet")
+    keys = {"query": ["q"] * 3, "document": ["a", "b", "c"]}
+    parquet.write_table(pa.table(keys | features), files / "features.parquet")
+    return features
+
+
+def test_a_model_is_judged_from_a_click_log(run, served):
+    assert run("train", "train.txt", "--model", "m.json").code == 0
+    ran = run("evaluate", "--clicks", "log.parquet", "--policy", "m.json", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    inside = json.loads(ran.out)
+    assert set(inside["estimates"]) == {"ips", "clipped", "self-normalised", "doubly-robust"}
+    assert inside["n_lists"] == 1_200
+    words = ("features.parquet", "--clicks", "bare.parquet", "--policy", "m.json", "--json")
+    joined = json.loads(run("evaluate", *words).out)
+    assert joined["estimates"] == inside["estimates"]
+    ran = run("evaluate", "--clicks", "log.parquet", "--policy", "m.json", "--discount", "log")
+    assert "discounted clicks per list" in ran.out
+    assert [line.split()[0] for line in ran.out.splitlines()[2:7]] == [
+        "logged",
+        *joined["estimates"],
+    ]
+    assert "1,200 lists" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "give DATA and SCORES, or --clicks LOG and --policy MODEL"),
+        (("--clicks", "log.parquet"), "--clicks LOG and --policy MODEL go together"),
+        (("test.txt",), "give DATA and SCORES"),
+    ],
+)
+def test_what_is_missing_is_told(run, files, words, message):
+    ran = run("evaluate", *words)
+    assert ran.code == 2
+    assert ran.err.startswith(f"leanrank: error: {message}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -13,23 +13,73 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    data: Annotated[str, Argument(metavar="DATA", help="Judged documents, or -.")],
+    data: Annotated[
+        str | None, Argument(metavar="DATA", help="Judged documents, or -.", show_default=False)
+    ] = None,
     scores: Annotated[
-        str, Argument(metavar="SCORES", help="One score per line, in DATA's order, or -.")
-    ],
+        str | None,
+        Argument(
+            metavar="SCORES",
+            help="One score per line, in DATA's order, or -.",
+            show_default=False,
+        ),
+    ] = None,
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
     per_query: Annotated[
         str | None, Option(metavar="FILE", help="Write every query's values as CSV.")
     ] = None,
+    clicks: Annotated[
+        str | None,
+        Option(
+            metavar="LOG",
+            help="Instead of SCORES: a table of served lists with the columns session, query, "
+            "document, position, clicked and propensity. DATA has the features of all documents; "
+            "without it they are the log's other columns.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        Option(metavar="MODEL", help="The model whose clicks are estimated from --clicks."),
+    ] = None,
+    depth: Annotated[int, Option(help="Ranks that count, with --clicks.", min=1)] = 10,
+    discount: Annotated[
+        str, Option(metavar="KIND", help="none: clicks; log: clicks by 1/log2(1 + rank).")
+    ] = "none",
     format: options.Format = None,
     read: options.Read = None,
     json: options.Json = False,
 ) -> None:
-    """Measure how well scores rank judged documents.
+    """Measure how well scores rank judged documents, or estimate a model's clicks from a log.
 
     For example: leanrank evaluate test.txt scores.txt --convention letor4 --measures ndcg@10,map
+
+    leanrank evaluate --clicks log.parquet --policy m.json
     """
+    from leanrank.errors import InputError
+
+    if clicks is None and policy is None:
+        if data is None or scores is None:
+            raise InputError("give DATA and SCORES, or --clicks LOG and --policy MODEL")
+        _judge(data, scores, measures, convention, per_query, format, read, json)
+    elif clicks is None or policy is None or scores is not None or per_query is not None:
+        raise InputError(
+            "--clicks LOG and --policy MODEL go together, without SCORES and --per-query"
+        )
+    else:
+        _estimate(data, clicks, policy, depth, discount, format, read, json)
+
+
+def _judge(
+    data: str,
+    scores: str,
+    measures: str,
+    convention: str,
+    per_query: str | None,
+    format: str | None,
+    read: list[str] | None,
+    json: bool,
+) -> None:
     from leanrank.cli.datafiles import check_folder, read_data, shown, stdin_once
     from leanrank.cli.scores import read_scores
     from leanrank.cli.screen import print_json, progress
@@ -58,6 +108,52 @@ def evaluate(
         print_json({"data": data, "scores": scores, "documents": len(judged), **result.to_dict()})
     else:
         _print(result, len(judged), to_error=per_query == "-")
+
+
+def _estimate(
+    data: str | None,
+    clicks: str,
+    policy: str,
+    depth: int,
+    discount: str,
+    format: str | None,
+    read: list[str] | None,
+    json: bool,
+) -> None:
+    from leanrank.cli import screen
+    from leanrank.cli.datafiles import read_data
+
+    with screen.progress() as say:
+        from leanrank.data import read_clicks
+        from leanrank.data.formats import format_name
+        from leanrank.model import load_model
+        from leanrank.online import evaluate_policy
+
+        model = load_model(policy)
+        say(f"Reading {clicks}")
+        features: Any = data
+        if data is not None and format_name(data, format) == "letor":
+            features = read_data(
+                data, format, read, n_features=model.n_features, optional=["label"]
+            )
+        log = read_clicks(clicks, features, propensity="propensity", keep_unshown=True)
+        say("Estimating")
+        value = evaluate_policy(log, model.predict(log.data), depth=depth, discount=discount)
+    if json:
+        screen.print_json({"clicks": clicks, "policy": policy, "data": data, **value.to_dict()})
+        return
+    console, table = screen.screen(), screen.empty_table()
+    kind = "clicks per list" if discount == "none" else "discounted clicks per list"
+    for column in (kind, "value", f"{100 * value.confidence:g}% interval"):
+        table.add_column(column, no_wrap=True)
+    for name, one in [("logged", value.logged), *value.estimates.items()]:
+        table.add_row(name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}")
+    console.print(table)
+    console.print(
+        f"{value.n_lists:,} lists, {value.effective_lists:,.0f} effective, ranks 1 to "
+        f"{value.depth}, mean weight at the last {value.mean_weight[-1]:.2f}",
+        style="dim",
+    )
 
 
 def _write_per_query(result: Evaluation, path: str) -> None:

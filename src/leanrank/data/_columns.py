@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def read_columns(table: Any, names: Mapping[str, str], where: str) -> dict[str, 
     [3, 4]
     """
     if isinstance(table, (str, os.PathLike)):
-        table, where = _read_file(Path(table), list(names.values())), os.fspath(table)
+        table, where = read_file(Path(table), list(names.values())), os.fspath(table)
     present = list(table) if isinstance(table, Mapping) else None
     if present is None:
         from leanrank.data.frames import as_table
@@ -62,6 +62,20 @@ def read_columns(table: Any, names: Mapping[str, str], where: str) -> dict[str, 
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns of {where} differ in length: {lengths}")
     return columns
+
+
+def take_rows(table: Any, rows: IntArray, wanted: Callable[[str], bool]) -> Any:
+    """Return some rows of the wanted columns, as a mapping of a mapping and else as Arrow.
+
+    >>> take_rows({"a": [1, 2, 3], "b": [4, 5, 6]}, np.array([0, 2]), "b".__eq__)
+    {'b': array([4, 6])}
+    """
+    if isinstance(table, Mapping):
+        return {name: np.asarray(table[name])[rows] for name in table if wanted(name)}
+    from leanrank.data.frames import as_table
+
+    table = as_table(table)
+    return table.select([name for name in table.schema.names if wanted(name)]).take(rows)
 
 
 @dataclass(frozen=True)
@@ -158,8 +172,8 @@ def _number_arrow(column: Any, name: str) -> Ids:
     return Ids(codes, encoded.dictionary.to_pylist())
 
 
-def _read_file(path: Path, names: Sequence[str]) -> Any:
-    """Read a table; of Parquet only the columns that are asked for."""
+def read_file(path: Path, names: Sequence[str] = ()) -> Any:
+    """Read a table; of Parquet only the columns that are asked for, if any are."""
     if not path.exists():
         raise FileError(f"{path}: there is no such file")
     for kind, suffixes in SUFFIXES.items():

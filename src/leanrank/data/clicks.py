@@ -10,14 +10,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import AnyArray, BoolArray, IntArray, Matrix
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data import _click_kernels as kernels
-from leanrank.data._columns import Ids, as_numbers, number_ids, read_columns
+from leanrank.data._columns import (
+    Ids,
+    as_numbers,
+    number_ids,
+    read_columns,
+    read_file,
+    take_rows,
+)
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 
@@ -42,6 +50,8 @@ class ClickLog:
     n_without_clicks : int
         Lists in which nothing was clicked. They say nothing about preferences and are passed over
         there; how often a position is clicked is counted with them.
+    propensity : array, optional
+        The probability with which each document was put where it stood, given those above it.
     """
 
     data: RankingData
@@ -50,6 +60,7 @@ class ClickLog:
     clicked: BoolArray
     list_ptr: IntArray
     n_without_clicks: int
+    propensity: FloatArray | None = None
 
     @property
     def X(self) -> Matrix:  # noqa: N802
@@ -94,13 +105,15 @@ class Preferences(NamedTuple):
 
 def read_clicks(
     log: Any,
-    features: Any,
+    features: Any = None,
     *,
     session: str = "session",
     query: str = "query",
     document: str = "document",
     position: str = "position",
     clicked: str = "clicked",
+    propensity: str | None = None,
+    keep_unshown: bool = False,
 ) -> ClickLog:
     """Read a click log and join it with the features of its documents.
 
@@ -111,10 +124,17 @@ def read_clicks(
         and query is one list.
     features : the same, or a RankingData with doc_ids, or a LETOR file with document ids
         One row per query and document, in columns of the same names as in the log; every other
-        column is a feature. Identifiers are compared as text.
+        column is a feature. Identifiers are compared as text. None: the features are the other
+        columns of the log, taken where a document is first shown.
     session, query, document, position, clicked : str
         The names of the columns. Positions count from 1 and may have gaps; clicked is 0 or 1, or a
         truth value.
+    propensity : str, optional
+        The column of the probability with which the system that served the list put this document
+        at this position, given the documents above it: 1 if it does not randomise. With it a log
+        says how another ranker would do (:func:`leanrank.online.evaluate_policy`).
+    keep_unshown : bool, default=False
+        Keep the documents of ``features`` that no list shows.
 
     Returns
     -------
@@ -144,9 +164,12 @@ def read_clicks(
         "position": position,
         "clicked": clicked,
     }
+    if propensity is not None:
+        names["propensity"] = propensity
     where = os.fspath(log) if isinstance(log, (str, os.PathLike)) else "the click log"
+    if features is None and where != "the click log":
+        log = read_file(Path(log))
     columns = read_columns(log, names, where)
-    known = _feature_data(features, query, document)
     queries = number_ids(columns["query"], query)
     documents = number_ids(columns["document"], document)
     sessions = number_ids(columns["session"], session)
@@ -154,10 +177,19 @@ def read_clicks(
         raise InputError(f"{where} has no rows: give at least one list with a click")
     places = _positions(columns["position"], position, where)
     clicks = _clicks(columns["clicked"], clicked, where)
+    chance = None if propensity is None else _propensities(columns["propensity"], propensity, where)
+    if features is None:
+        _, first = np.unique(
+            queries.codes * len(documents.values) + documents.codes, return_index=True
+        )
+        own = set(names.values()) - {query, document}
+        features = take_rows(log, np.sort(first), lambda name: name not in own)
+    known = _feature_data(features, query, document)
     found = _find(queries, documents, known, where)
     order, list_ptr = _lists(sessions, queries, places, where)
     if order is not None:
         found, places, clicks = found[order], places[order], clicks[order]
+        chance = None if chance is None else chance[order]
     twice = int(kernels.find_repeated(list_ptr, found, len(known)))
     if twice >= 0:
         at = twice if order is None else int(order[twice])
@@ -167,8 +199,8 @@ def read_clicks(
             "document once"
         )
     with_clicks = np.logical_or.reduceat(clicks, list_ptr[:-1])
-    data, row = only_shown(known, found)
-    return ClickLog(data, row, places, clicks, list_ptr, int((~with_clicks).sum()))
+    data, row = (known, found) if keep_unshown else only_shown(known, found)
+    return ClickLog(data, row, places, clicks, list_ptr, int((~with_clicks).sum()), chance)
 
 
 def click_preferences(clicks: ClickLog, rules: Sequence[str] = RULES) -> Preferences:
@@ -276,6 +308,18 @@ def _clicks(column: Any, name: str, where: str) -> BoolArray:
             "document that was clicked and 0 for one that was not"
         )
     return values.astype(bool)
+
+
+def _propensities(column: Any, name: str, where: str) -> FloatArray:
+    values = as_numbers(column, name).astype(np.float64)
+    wrong = ~((values > 0) & (values <= 1))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{where} has {name}={values[row]!s} in row {row} (counted from 0): a propensity is "
+            "above 0 and at most 1"
+        )
+    return values
 
 
 def _find(queries: Ids, documents: Ids, known: RankingData, where: str) -> IntArray:

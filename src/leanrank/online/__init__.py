@@ -6,6 +6,9 @@ from leanrank._lazy import attach
 
 if TYPE_CHECKING:
     from leanrank.online.interleaving import interleaver as interleaver
+    from leanrank.online.offpolicy import PolicyValue as PolicyValue
+    from leanrank.online.offpolicy import evaluate_policy as evaluate_policy
+    from leanrank.online.sequential import confidence_sequence as confidence_sequence
     from leanrank.online.users import ClickModel as ClickModel
     from leanrank.online.users import user as user
 
@@ -13,6 +16,8 @@ __getattr__, __dir__, __all__ = attach(
     "leanrank.online",
     {
         "leanrank.online.interleaving": "interleaver",
+        "leanrank.online.offpolicy": "PolicyValue evaluate_policy",
+        "leanrank.online.sequential": "confidence_sequence",
         "leanrank.online.users": "ClickModel user",
     },
 )

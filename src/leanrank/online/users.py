@@ -334,13 +334,16 @@ def shown_lists(
         if shown.shape != clicked.shape or shown.ndim != 2 or not len(shown):
             raise InputError("lists and clicks must be two arrays of one shape (n_lists, depth)")
         return shown, clicked
-    number = np.repeat(np.arange(log.n_lists), np.diff(log.list_ptr))
-    shape = (log.n_lists, int(log.position.max()))
-    shown, clicked = np.full(shape, -1, dtype=np.int64), np.zeros(shape, dtype=bool)
     classes = log.row if grades is None else np.asarray(grades, dtype=np.int64)[log.row]
-    shown[number, log.position - 1] = classes
-    clicked[number, log.position - 1] = log.clicked
-    return shown, clicked
+    return by_rank(log, classes, -1), by_rank(log, log.clicked, False)
+
+
+def by_rank(log: ClickLog, values: Any, nothing: Any) -> Any:
+    """Return what a log holds per document shown as an array of shape (n_lists, depth)."""
+    number = np.repeat(np.arange(log.n_lists), np.diff(log.list_ptr))
+    out = np.full((log.n_lists, int(log.position.max())), nothing, dtype=values.dtype)
+    out[number, log.position - 1] = values
+    return out
 
 
 def _smoothing(table: FloatArray, smoothing: float) -> float:
