@@ -82,12 +82,10 @@ def _make_ranker(request: Request) -> tuple[Any, int]:
     """Make the ranker, and say how many passes are asked for."""
     from leanrank.cli.train import make_ranker
     from leanrank.errors import InputError
-    from leanrank.rankers import get_ranker
-    from leanrank.rankers.sampling.streaming import can_stream
     from leanrank.registry import SYSTEMS, ranker_names
 
     name = request.algorithm or "minbatsrank"
-    if not can_stream(get_ranker(name)):
+    if name in SYSTEMS and not SYSTEMS[name].streams:
         able = sorted(name for name in ranker_names() if SYSTEMS[name].streams)
         raise InputError(
             f"{name} needs all data at once: leave --stream out, or choose from {', '.join(able)}"

@@ -9,6 +9,7 @@ SOLVERS: dict[str, str] = {
     "proximal": "leanrank.solvers.first_order.proximal.solve_proximal",
     "cutting-plane": "leanrank.solvers.first_order.cutting_plane.solve_cutting_plane",
     "bound-cd": "leanrank.solvers.first_order.bound_cd.solve_bound_cd",
+    "ftrl": "leanrank.solvers.sampling.ftrl_solver.solve_ftrl",
 }
 """The name of each solver of a loss and a penalty, and the function."""
 

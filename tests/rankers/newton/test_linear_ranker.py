@@ -2,9 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import DominationRanker, LinearRanker, ListNet, RankNet, RankSVM, make_ranking
+from leanrank import (
+    DominationRanker,
+    LinearRanker,
+    ListNet,
+    MinBatSRank,
+    RankNet,
+    RankSVM,
+    make_ranking,
+)
 from leanrank.checks import check_ranker
 from leanrank.errors import InputError
 from leanrank.losses.base import Loss
@@ -12,6 +21,7 @@ from leanrank.losses.domination import DominationLoss
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
+from leanrank.rankers.sampling.streaming import fit_stream
 from leanrank.solvers.newton.solver import Newton
 
 
@@ -144,3 +154,48 @@ def test_what_does_not_fit_is_refused_before_any_work(data, parameters, message)
 def test_parameters_without_effect_are_refused(data, ranker, message):
     with pytest.raises(InputError, match=message):
         ranker.fit(data)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("loss", ["domination", "squared-hinge"])
+def test_ftrl_reaches_newtons_optimum_with_a_certificate(data, form, loss):
+    X = form(data.X)
+    exact = LinearRanker(loss, alpha=0.05).fit(X, data.y, data.qid)
+    stepwise = LinearRanker(loss, solver="ftrl", alpha=0.05, tol=0.02).fit(X, data.y, data.qid)
+    assert stepwise.dual_gap_ <= 0.02
+    assert exact.objective_ <= stepwise.objective_ * (1 + 1e-9)
+    assert stepwise.objective_ <= exact.objective_ * 1.02
+    assert np.count_nonzero(stepwise.coef_) < 12
+    ranker = LinearRanker(loss, solver="ftrl", tol=0.05)
+    path = ranker.path(X, data.y, data.qid, n_alphas=3, alpha_min_ratio=0.1)
+    assert path.dual_gaps.max() <= 0.05
+    assert path.alphas[0] == pytest.approx(LinearRanker(loss).alpha_max(X, data.y, data.qid))
+
+
+def test_a_stream_of_the_grid_takes_the_steps_of_its_published_system(data):
+    ranker = LinearRanker("squared-hinge", solver="ftrl", alpha=0.02, tol=0.5)
+    published = MinBatSRank(0.02, relative=False, l1="per_step")
+    chunks = [data.queries[:10], data.queries[10:30]]
+    for one in (ranker, published):
+        one.fit_stream(chunks, epochs=2)
+    assert ranker.coef_.any()
+    np.testing.assert_array_equal(ranker.coef_, published.coef_)
+    assert ranker.n_queries_ == 30
+    again = ranker.fit(data).partial_fit(data.queries[:10])  # a fit ends a stream
+    assert again.n_queries_ == 10
+    assert again.state_.steps == 10
+
+
+def test_only_parts_that_learn_in_steps_stream(data):
+    assert hasattr(LinearRanker(solver="ftrl"), "partial_fit")
+    for ranker in (LinearRanker(), DominationRanker(), RankSVM(solver="newton")):
+        assert not hasattr(ranker, "partial_fit")
+        with pytest.raises(InputError, match="needs all data at once"):
+            fit_stream(ranker, [data])
+    for parameters in ({"signs": 1}, {"penalty": "l2"}, {"penalty_factors": [2.0] + [1.0] * 11}):
+        ranker = LinearRanker(solver="ftrl", **parameters)
+        for learn in (ranker.fit, ranker.partial_fit):
+            with pytest.raises(InputError, match="'ftrl' takes an ℓ1 penalty"):
+                learn(data)
+    with pytest.raises(InputError, match="solver='ftrl' is not known"):
+        DominationRanker(solver="ftrl").partial_fit(data)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank._typing import FloatArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice, warn
 from leanrank.execution import single_threaded_blas
@@ -24,10 +24,19 @@ from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.constraints import PARAMETERS, TEXT, Kind
 from leanrank.rankers.inputs import check_number, refuse_idle
 from leanrank.rankers.problem_ranker import ProblemRanker
+from leanrank.rankers.sampling.stochastic import StreamedRanker
 from leanrank.rankers.validation import Callback, held_out_data, report
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.sampling.ftrl import (
+    FTRLRule,
+    FTRLState,
+    QueryBatches,
+    ftrl_pass,
+    make_batches,
+)
+from leanrank.solvers.sampling.ftrl_solver import l1_strength
 
 if TYPE_CHECKING:
     from leanrank.rankers.path import Path
@@ -36,7 +45,7 @@ PENALTIES = ("l1", "l2", "elastic-net", "groups")
 
 
 @dataclass(eq=False, repr=False)
-class LinearRanker(ProblemRanker):
+class LinearRanker(ProblemRanker, StreamedRanker):
     """Linear ranking with any loss, penalty and solver that fit together.
 
     The named systems are subclasses: they set a paper's defaults and override ``make_loss``,
@@ -49,8 +58,10 @@ class LinearRanker(ProblemRanker):
         ``leanrank.losses.base.Loss`` of your own.
     penalty : {"l1", "l2", "elastic-net", "groups"} or Penalty, default="l1"
         A ``leanrank.penalties.base.Penalty`` of your own is taken ``alpha`` times.
-    solver : {"newton", "proximal", "cutting-plane", "bound-cd"} or Solver, default="newton"
-        What a solver needs of loss and penalty is checked before any work.
+    solver : {"newton", "proximal", "cutting-plane", "bound-cd", "ftrl"} or Solver, default="newton"
+        What a solver needs of loss and penalty is checked before any work. "ftrl" takes a step per
+        query, so use a ``tol`` of 1e-2; it has ``partial_fit`` and ``fit_stream`` for data larger
+        than memory.
     alpha : float, default=0.01
         Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
     l1_ratio : float, optional
@@ -201,6 +212,8 @@ class LinearRanker(ProblemRanker):
 
     def _fit_problem(self, problem: MemoryProblem, w: FloatArray | None) -> FloatArray:
         solution = self.solve(problem, self.alpha, w)
+        if hasattr(self, "state_"):
+            del self.state_  # of partial_fit, which begins again
         self.dual_gap_ = solution.gap
         self.objective_ = solution.objective
         self.n_iter_ = solution.n_iter
@@ -220,6 +233,21 @@ class LinearRanker(ProblemRanker):
                 ConvergenceWarning,
             )
         return solution.w
+
+    def _streams(self) -> bool:
+        return isinstance(self.solver, str) and self.solver == "ftrl"
+
+    def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
+        return make_batches(data.X, self._with_margins(labels), self.make_loss())
+
+    def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
+        del block, n_passes
+        self.make_solver()  # which a named system may refuse
+        penalty = self.make_penalty(check_number("alpha", self.alpha), n_features)
+        return FTRLState.start(FTRLRule(l1_strength(penalty), per_step=True), n_features, seed)
+
+    def _pass(self, state: FTRLState, block: QueryBatches, order: IntArray) -> float:
+        return ftrl_pass(state, block, order)
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
         """Return the smallest alpha at which no penalised feature enters.

@@ -1,4 +1,4 @@
-"""The base of stochastic rankers: passes, seeds, early stopping, histories."""
+"""The base of rankers that learn in passes: streams, seeds, early stopping, histories."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
@@ -24,54 +25,29 @@ if TYPE_CHECKING:
 _ANY_TIME = frozenset(
     {
         *("epochs", "n_steps", "shuffle", "random_state", "measure", "convention", "patience"),
-        *("warm_start", "n_jobs", "verbose", "callback"),
+        *("warm_start", "n_jobs", "verbose", "callback", "tol", "max_iter"),
     }
 )
 """Parameters that may change during a run; the state holds the others."""
 
 
-class StochasticRanker(BaseLinearRanker):
-    """A ranker that takes a step per query (or a few pairs), for some passes over the data.
+class StreamedRanker(BaseLinearRanker):
+    """A ranker that can learn from one block of whole queries after the other.
 
     A subclass defines how to prepare a block of queries (``_block``), the state before the first
     step (``_begin``) and a pass over queries in a given order (``_pass``).
-
-    ``fit`` shuffles the queries before each pass by ``random_state``, starting from an order that
-    depends on their content: the same data in another order give the same model. ``partial_fit``
-    is one pass over the given queries in the given order.
-
-    Attributes
-    ----------
-    coef_ : array of shape (n_features,)
-        With validation data, the weights of the best pass; models without a feature are never the
-        best.
-    state_ : object
-        The state of the run, picklable.
-    history_ : list of dict
-        One entry per pass: the mean loss before each step; documents and features so far; with
-        validation data, their measure.
-    n_iter_ : int
-        Passes.
-    best_epoch_ : int
-        Only with validation data: the pass whose weights are ``coef_``.
     """
 
-    takes_validation: ClassVar[bool] = True
-
-    # the parameters that every subclass has
-    epochs: int
-    shuffle: bool
-    random_state: Any
-    measure: str
-    convention: str
-    patience: int | None
-    warm_start: bool
     verbose: int
     callback: Callback | None
 
     state_: Any
     history_: list[dict[str, Any]]
     n_iter_: int
+
+    def _streams(self) -> bool:
+        """Whether the parts of the ranker learn in steps."""
+        return True
 
     def _block(self, data: RankingData, labels: Labels) -> Any:
         """Prepare whole queries for passes over them, once per fit or partial_fit."""
@@ -85,6 +61,7 @@ class StochasticRanker(BaseLinearRanker):
         """Learn from the queries of ``order`` in turn; return their mean loss before each step."""
         raise AssertionError(f"{type(self).__name__} must define _pass")
 
+    @available_if(lambda self: self._streams())
     def fit_stream(self, source: Any, **options: Any) -> Self:
         """Learn from more data than fits in memory.
 
@@ -96,6 +73,7 @@ class StochasticRanker(BaseLinearRanker):
         fit_stream(self, source, **options)
         return self
 
+    @available_if(lambda self: self._streams())
     def partial_fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
         """Learn from whole queries, once each in the given order, continuing from ``state_``.
 
@@ -108,7 +86,8 @@ class StochasticRanker(BaseLinearRanker):
             self._check_same_features(X)
         data, labels = self._data_and_labels(X, y, qid, first=first, **options)
         counted = (0, 0)
-        if hasattr(self, "coef_"):  # zero after blocks without information
+        if hasattr(self, "coef_") and not (first and self.n_iter_):
+            # zero after blocks without information; not the weights of fit
             counted = (self.n_queries_, self.n_informative_queries_)
         n_informative = count_informative(data, labels)
         self.n_queries_ = counted[0] + data.n_queries
@@ -129,6 +108,7 @@ class StochasticRanker(BaseLinearRanker):
             del self.best_epoch_  # the weights are no longer that pass's
         return self
 
+    @available_if(lambda self: self._streams())
     def grow(self, n_features: int) -> Self:
         """Add features that appear in a stream; their weights start at zero."""
         known = getattr(self, "n_features_in_", 0)
@@ -145,38 +125,9 @@ class StochasticRanker(BaseLinearRanker):
         self.n_features_in_ = n_features
         return self
 
-    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        best = start_watching(self, validated=held_out is not None)
-        epochs = check_whole("epochs", self.epochs)
-        block = self._block(data, labels)
-        go_on = self.warm_start and getattr(self, "state_", None) is not None
-        if go_on and len(self.state_.weights()) == data.n_features:
-            self._check_same_parameters()
-        else:
-            self._start(block, data.n_features, epochs)
-        active = block.active
-        if self.shuffle:
-            active = content_order(data, active, labels.edges)
-        self.history_ = []
-        start = time.perf_counter()
-        for self.n_iter_ in range(1, epochs + 1):
-            order = active
-            if self.shuffle:
-                key = [int(self.state_.seed), int(self.state_.epoch)]
-                order = active[np.random.default_rng(key).permutation(len(active))]
-            w = self._pass_and_report(block, order, start, held_out)
-            if held_out is not None:
-                value = self.history_[-1][self.measure]
-                if best.update(self.n_iter_, value, w if w.any() else None):
-                    break
-        self.coef_ = self.state_.weights() if best.model is None else best.model
-        if best.at:
-            self.best_epoch_ = best.at
-        elif hasattr(self, "best_epoch_"):
-            del self.best_epoch_  # of an earlier fit
-
     def _start(self, block: Any, n_features: int, n_passes: int) -> None:
-        self.state_ = self._begin(block, n_features, seed_of(self.random_state), n_passes)
+        seed = seed_of(getattr(self, "random_state", 0))
+        self.state_ = self._begin(block, n_features, seed, n_passes)
         self._begun_with = self._parameters_of_state()
 
     def _parameters_of_state(self) -> dict[str, Any]:
@@ -229,6 +180,71 @@ class StochasticRanker(BaseLinearRanker):
                 f"{type(self).__name__} learned from hashed features: continue with fit_stream, "
                 "the same features='hash:BITS' and warm_start=True"
             )
+
+
+class StochasticRanker(StreamedRanker):
+    """A ranker that takes a step per query (or a few pairs), for some passes over the data.
+
+    ``fit`` shuffles the queries before each pass by ``random_state``, starting from an order that
+    depends on their content: the same data in another order give the same model. ``partial_fit``
+    is one pass over the given queries in the given order.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        With validation data, the weights of the best pass; models without a feature are never the
+        best.
+    state_ : object
+        The state of the run, picklable.
+    history_ : list of dict
+        One entry per pass: the mean loss before each step; documents and features so far; with
+        validation data, their measure.
+    n_iter_ : int
+        Passes.
+    best_epoch_ : int
+        Only with validation data: the pass whose weights are ``coef_``.
+    """
+
+    takes_validation: ClassVar[bool] = True
+
+    # the parameters that every subclass has
+    epochs: int
+    shuffle: bool
+    random_state: Any
+    measure: str
+    convention: str
+    patience: int | None
+    warm_start: bool
+
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        best = start_watching(self, validated=held_out is not None)
+        epochs = check_whole("epochs", self.epochs)
+        block = self._block(data, labels)
+        go_on = self.warm_start and getattr(self, "state_", None) is not None
+        if go_on and len(self.state_.weights()) == data.n_features:
+            self._check_same_parameters()
+        else:
+            self._start(block, data.n_features, epochs)
+        active = block.active
+        if self.shuffle:
+            active = content_order(data, active, labels.edges)
+        self.history_ = []
+        start = time.perf_counter()
+        for self.n_iter_ in range(1, epochs + 1):
+            order = active
+            if self.shuffle:
+                key = [int(self.state_.seed), int(self.state_.epoch)]
+                order = active[np.random.default_rng(key).permutation(len(active))]
+            w = self._pass_and_report(block, order, start, held_out)
+            if held_out is not None:
+                value = self.history_[-1][self.measure]
+                if best.update(self.n_iter_, value, w if w.any() else None):
+                    break
+        self.coef_ = self.state_.weights() if best.model is None else best.model
+        if best.at:
+            self.best_epoch_ = best.at
+        elif hasattr(self, "best_epoch_"):
+            del self.best_epoch_  # of an earlier fit
 
 
 def content_order(data: RankingData, queries: IntArray, edges: Edges | None = None) -> IntArray:

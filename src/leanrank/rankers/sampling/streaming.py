@@ -73,22 +73,12 @@ def fit_stream(
     >>> fit_stream(ranker, stream_ranking(200, n_features=30), every=100).n_queries_
     200
     """
-    if not can_stream(type(ranker)):
+    if not hasattr(ranker, "partial_fit"):
         raise InputError(
             f"{type(ranker).__name__} needs all data at once: use fit, or a ranker with partial_fit"
         )
     _Run(ranker, open_stream(source), features, epochs, every, validation, progress).run(checkpoint)
     return ranker
-
-
-def can_stream(ranker: type) -> bool:
-    """Return whether a class of rankers can learn chunk by chunk.
-
-    >>> from leanrank.rankers import MinBatSRank, RankRLS
-    >>> can_stream(MinBatSRank), can_stream(RankRLS)
-    (True, False)
-    """
-    return hasattr(ranker, "partial_fit") and hasattr(ranker, "grow")
 
 
 class _Run:
