@@ -7,6 +7,7 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.problem.memory import MemoryProblem
+from tests.losses.line import along
 
 
 def brute(plan, y, u, margin=None):
@@ -88,7 +89,10 @@ def test_value_gradient_hessian_and_line_agree_with_brute_force(seed, levels, we
     d, t = rng.normal(size=len(u)), rng.random()
     value_t, gradient_t, hessian_t, _ = brute(plan, labels.y, u + t * d, margin)
     np.testing.assert_allclose(
-        problem.along(u, d, t), [value_t, gradient_t @ d, d @ hessian_t @ d], rtol=1e-10, atol=1e-12
+        along(problem, u, d, t),
+        [value_t, gradient_t @ d, d @ hessian_t @ d],
+        rtol=1e-10,
+        atol=1e-12,
     )
 
 
@@ -141,7 +145,7 @@ def test_extreme_scores_stay_finite_and_exact(size):
     got, g = problem.evaluate(u)
     assert got == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(g, gradient, atol=1e-9)
-    assert np.isfinite(problem.along(u, u, 0.5)).all()
+    assert np.isfinite(along(problem, u, u, 0.5)).all()
     assert np.isfinite(problem.dual_at(u, 0.7))
 
 

@@ -14,6 +14,7 @@ from leanrank.losses.listnet import ListNetLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
+from tests.losses.line import along
 
 
 def softmax(scores):
@@ -98,7 +99,7 @@ def test_every_operation_agrees_with_the_definition(seed, weights, n_levels, tar
     d, t = rng.normal(size=len(u)), rng.random()
     value_t, gradient_t, hessian_t, _ = top_one(plan, labels, u + t * d, target)
     np.testing.assert_allclose(
-        problem.along(u, d, t), [value_t, gradient_t @ d, d @ hessian_t @ d], rtol=1e-9, atol=1e-12
+        along(problem, u, d, t), [value_t, gradient_t @ d, d @ hessian_t @ d], rtol=1e-9, atol=1e-12
     )
     a = rng.random()
     expected = 0.0
@@ -133,7 +134,7 @@ def test_extreme_scores_and_labels_stay_finite_and_exact(size):
     got, g = problem.evaluate(u)
     assert got == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(g, gradient, atol=1e-9)
-    assert np.isfinite(problem.along(u, u, 0.5)).all()
+    assert np.isfinite(along(problem, u, u, 0.5)).all()
     assert np.isfinite(problem.dual_at(u, 0.7))
     far = loss.prepare(Labels(y=labels.y * size, query_ptr=labels.query_ptr))
     assert np.isfinite(loss.evaluate(far, 0, 4, u, g))

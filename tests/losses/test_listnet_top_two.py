@@ -9,6 +9,7 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet_top_two import ListNetTopTwoLoss
 from leanrank.problem.memory import MemoryProblem
+from tests.losses.line import along
 from tests.losses.test_listnet import prepared, softmax
 
 
@@ -81,7 +82,7 @@ def test_every_operation_agrees_with_the_definition(seed, weights, n_levels, tar
     np.testing.assert_allclose(block, hessian[rows, rows] @ D, rtol=1e-8, atol=1e-12)
     value_t, gradient_t, hessian_t, _ = top_two(plan, labels, u + t * d, target)
     np.testing.assert_allclose(
-        problem.along(u, d, t), [value_t, gradient_t @ d, d @ hessian_t @ d], rtol=1e-8, atol=1e-12
+        along(problem, u, d, t), [value_t, gradient_t @ d, d @ hessian_t @ d], rtol=1e-8, atol=1e-12
     )
     for a in (rng.random(), 1.0):
         expected = 0.0 if labels.offset is None else -a * labels.offset @ gradient
@@ -136,7 +137,7 @@ def test_extreme_scores_stay_finite_and_exact(size):
     got, g = problem.evaluate(u)
     assert got == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(g, gradient, atol=1e-9)
-    assert np.isfinite(problem.along(u, u, 0.5)).all()
+    assert np.isfinite(along(problem, u, u, 0.5)).all()
     assert np.isfinite(problem.dual_at(u, 0.7))
 
 

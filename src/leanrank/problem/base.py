@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.errors import InputError
 from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
 
@@ -35,8 +36,9 @@ class QuadraticModel(ABC):
 class Problem(ABC):
     """Minimise over w a prepared loss of the scores Xw − offset.
 
-    A problem is at one point at a time. ``at`` and ``accept`` move it; all else is asked at the
-    point. A solver starts with ``at``, so that one problem serves one solver after the other.
+    A problem is at one point at a time. ``at``, ``accept`` and ``sweep`` move it; all else is asked
+    at the point. A solver starts with ``at``, so that one problem serves one solver after the
+    other. Until it calls ``focus``, the working set is all features.
 
     Attributes
     ----------
@@ -108,9 +110,32 @@ class Problem(ABC):
         """
 
     @abstractmethod
+    def focused_hessian(self) -> FloatArray:
+        """Return the loss's exact Hessian in the weights of the working set."""
+
+    @abstractmethod
     def try_step(self, step: FloatArray, t: float) -> float:
         """Return the loss after t times a step of the working set; the point stays."""
 
     @abstractmethod
+    def slope(self) -> float:
+        """Return the loss's slope along the step where ``try_step`` looked last."""
+
+    @abstractmethod
+    def bend(self) -> float:
+        """Return its curvature there; 0 where the loss has none."""
+
+    @abstractmethod
     def accept(self) -> None:
         """Move to where ``try_step`` looked last."""
+
+    def curvature_bounds(self, *, paper: bool = False) -> FloatArray:
+        """Bound the loss's curvature in each weight, whatever the scores.
+
+        From (max − min)²/4 of the feature over each query, or as printed in the paper from max x².
+        """
+        raise InputError("coordinate descent needs all documents in memory: use solver='newton'")
+
+    def sweep(self, penalty: Penalty, bounds: FloatArray, w: FloatArray, times: int) -> float:
+        """Lower one weight of w after the other by its bound, in place; return the loss there."""
+        raise InputError("coordinate descent needs all documents in memory: use solver='newton'")

@@ -25,6 +25,7 @@ from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel
 from leanrank.problem.column_model import ColumnModel
+from leanrank.problem.coordinate_sweeps import CoordinateSweeps
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.laplacian import hessian_by_products
 from leanrank.problem.product_model import ProductModel
@@ -120,6 +121,7 @@ class MemoryProblem(Problem):
         """Move to weights w; return the loss there."""
         u = self.scores(w)
         self._point = _Point(u, *self.evaluate(u))
+        self._tried = self._block = self._step = None
         if not w.any():
             self.value_at_zero = self._point.value
         return self._point.value
@@ -177,26 +179,65 @@ class MemoryProblem(Problem):
 
     @property
     def block(self) -> Block:
-        """The columns of the working set."""
-        assert self._block is not None, "focus() comes first"
+        """The columns of the working set; all of them before ``focus``."""
+        if self._block is None:
+            self.focus(np.arange(self.n_features))
+        assert self._block is not None
         return self._block
+
+    @property
+    def _columns(self) -> Block | Design:
+        return self.design if self._block is None else self._block
 
     def focused_gradient(self) -> FloatArray:
         """Return the gradient in the weights of the working set."""
-        return self.block.rmatvec(self.point.g)
+        return self._columns.rmatvec(self.point.g)
+
+    def focused_hessian(self) -> FloatArray:
+        """Return the exact Hessian in the weights of the working set."""
+        return self.hessian(self.block, self.point.u, exact=True)
 
     def try_step(self, step: FloatArray, t: float) -> float:
         """Return the loss after t times a step of the working set; the rows keep X times it."""
         if self._step is None or self._step[0] is not step:
-            self._step = step, self.block.matvec(step)
+            self._step = step, self._columns.matvec(step)
         u = self.point.u + t * self._step[1]
         self._tried = _Point(u, *self.evaluate(u))
         return self._tried.value
+
+    def slope(self) -> float:
+        """Return the loss's slope along the step where ``try_step`` looked last."""
+        assert self._tried is not None, "try_step() comes first"
+        assert self._step is not None
+        return float(self._tried.g @ self._step[1])
+
+    def bend(self) -> float:
+        """Return its curvature there; 0 where the loss has none."""
+        assert self._tried is not None, "try_step() comes first"
+        assert self._step is not None
+        d = self._step[1]
+        return float(self._times(self._tried.u, d) @ d) if self.loss.smooth else 0.0
 
     def accept(self) -> None:
         """Move to where ``try_step`` looked last."""
         assert self._tried is not None, "try_step() comes first"
         self._point, self._tried, self._step = self._tried, None, None
+
+    @cached_property
+    def _sweeps(self) -> CoordinateSweeps:
+        return CoordinateSweeps(self.design, self.loss, self.plan)
+
+    def curvature_bounds(self, *, paper: bool = False) -> FloatArray:
+        """Bound the loss's curvature in each weight, whatever the scores."""
+        return self._sweeps.bounds(paper)
+
+    def sweep(self, penalty: Penalty, bounds: FloatArray, w: FloatArray, times: int) -> float:
+        """Lower one weight of w after the other by its bound, in place; return the loss there."""
+        u, g = self.point.u.copy(), self.point.g.copy()
+        for _ in range(times):
+            self._sweeps.sweep(penalty, bounds, w, u, g)
+        self._point = _Point(u, *self.evaluate(u))
+        return self._point.value
 
     @property
     def largest_gram(self) -> int:
@@ -222,13 +263,6 @@ class MemoryProblem(Problem):
             lambda r: self.loss.evaluate(self.plan, r[0], r[1], u, g), self.ranges
         )
         return float(add_up(parts)), g
-
-    def along(self, u: FloatArray, d: FloatArray, t: float) -> tuple[float, float, float]:
-        """Return value, slope and curvature of the loss at u + t·d; none where it is not smooth."""
-        at = u + t * d
-        value, g = self.evaluate(at)
-        bend = float(self._times(at, d) @ d) if self.loss.smooth else 0.0
-        return value, float(g @ d), bend
 
     def _times(self, u: FloatArray, d: FloatArray) -> FloatArray:
         """Compute the score Hessian at u times d."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from leanrank._typing import FloatArray
@@ -32,16 +30,10 @@ class Certificate:
         self.best = -np.inf
         self._free = np.flatnonzero(penalty.free & ~penalty.excluded)
 
-    def raise_bound(
-        self, w: FloatArray, c: FloatArray, dual: Callable[[float], float] | None = None
-    ) -> None:
-        """Take in the dual value at weights w, where the loss's gradient is c.
-
-        ``dual`` stands in for the problem's where the problem is at another point.
-        """
+    def raise_bound(self, w: FloatArray, c: FloatArray) -> None:
+        """Take in the dual value at weights w, where the problem is and its gradient is c."""
         a = self.penalty.dual_scale(c)
-        value = self.problem.dual(a) if dual is None else dual(a)
-        latest = value - self.penalty.conjugate(a * c)
+        latest = self.problem.dual(a) - self.penalty.conjugate(a * c)
         if len(self._free):
             self.best = latest + a * float(c[self._free] @ w[self._free])
         else:

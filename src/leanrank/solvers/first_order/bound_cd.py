@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
-from leanrank._jit import kernel
 from leanrank._part import require
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import FloatArray
 from leanrank.errors import check_choice
-from leanrank.penalties.coordinate import coordinate_minimum
-from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
 
@@ -64,25 +60,17 @@ def solve_bound_cd(
     require(problem.loss, "bound-cd", "term_mass", "compiled", "dual")
     require(penalty, "bound-cd", "coordinate_table")
     w = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
-    columns = _columns(problem)
-    n_queries = len(problem.plan.query_ptr) - 1
-    query_of = np.repeat(np.arange(n_queries), np.diff(problem.plan.query_ptr))
-    mass = problem.loss.term_mass(problem.plan)
-    beta = _bounds(*columns, query_of, problem.plan.query_ptr, mass, bound == "paper")
-    evaluate, arrays = problem.loss.compiled(problem.plan)
-    table = penalty.coordinate_table()
+    beta = problem.curvature_bounds(paper=bound == "paper")
     w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not depend on them
-    u = problem.scores(w)
     certificate = Certificate(problem, penalty)
-    problem.at(w)
+    value = problem.at(w)
     free_scale = problem.gradient_scale()
     n_iter, history = 0, []
     before: Solution | None = None
     while True:
-        value, g = problem.evaluate(u)
-        c = problem.design.rmatvec(g)
+        c = problem.gradient()
         objective = value + penalty.value(w)
-        certificate.raise_bound(w, c, partial(problem.dual_at, u))
+        certificate.raise_bound(w, c)
         gap = certificate.gap(objective, problem.rounding(w, objective))
         free_residual = penalty.free_residual(w, c, free_scale)
         entry = {
@@ -101,84 +89,5 @@ def solve_bound_cd(
         if converged or n_iter >= max_iter:
             return before
         sweeps = min(check_every, max_iter - n_iter)
-        for _ in range(sweeps):
-            _sweep(evaluate, arrays, *columns, query_of, n_queries, beta, table, w, u, g)
+        value = problem.sweep(penalty, beta, w, sweeps)
         n_iter += sweeps
-
-
-def _columns(problem: Problem) -> tuple[Any, Any, Any]:
-    """Return X by column: values, rows and where columns begin; no rows when X is dense."""
-    design: Any = problem.design
-    if hasattr(design, "indptr"):
-        return design.data, design.indices, design.indptr
-    values = np.ascontiguousarray(design.X.T).ravel()
-    pointers = np.arange(design.n_features + 1, dtype=np.int64) * design.n_rows
-    return values, np.zeros(0, dtype=np.int32), pointers
-
-
-@kernel
-def _bounds(
-    values: AnyArray, rows: AnyArray, pointers: AnyArray, query_of: IntArray, query_ptr: IntArray,
-    mass: FloatArray, paper: bool,
-) -> FloatArray:  # fmt: skip
-    """Bound the curvature of the loss in each weight, whatever the scores."""
-    n_features = len(pointers) - 1
-    beta = np.zeros(n_features)
-    n_queries = len(mass)
-    low = np.zeros(n_queries)
-    high = np.zeros(n_queries)
-    seen = np.zeros(n_queries, dtype=np.int64)
-    for r in range(n_features):
-        low[:] = 0.0
-        high[:] = 0.0
-        seen[:] = 0
-        for at in range(pointers[r], pointers[r + 1]):
-            q = query_of[rows[at] if len(rows) > 0 else at - pointers[r]]
-            x = values[at]
-            low[q] = x if seen[q] == 0 else min(low[q], x)
-            high[q] = x if seen[q] == 0 else max(high[q], x)
-            seen[q] += 1
-        for q in range(n_queries):
-            if seen[q] < query_ptr[q + 1] - query_ptr[q]:  # some documents have a zero
-                low[q] = min(low[q], 0.0)
-                high[q] = max(high[q], 0.0)
-            if paper:
-                beta[r] += mass[q] * max(low[q] * low[q], high[q] * high[q])
-            else:
-                beta[r] += mass[q] * (high[q] - low[q]) ** 2 / 4.0
-    return beta
-
-
-@numba.njit(nogil=True, error_model="numpy")
-def _sweep(
-    evaluate: Any, arrays: Any, values: AnyArray, rows: AnyArray, pointers: AnyArray,
-    query_of: IntArray, n_queries: int, beta: FloatArray, table: Any, w: FloatArray, u: FloatArray,
-    g: FloatArray,
-) -> None:  # fmt: skip
-    above, below, ridge, rate, power = table
-    for r in range(len(w)):
-        if beta[r] <= 0.0:
-            continue
-        begin, end = pointers[r], pointers[r + 1]
-        slope = 0.0
-        for at in range(begin, end):
-            slope += values[at] * g[rows[at] if len(rows) > 0 else at - begin]
-        z = w[r] - slope / beta[r]
-        new = coordinate_minimum(z, beta[r], above[r], below[r], ridge[r], rate[r], power)
-        step = new - w[r]
-        if step == 0.0:
-            continue
-        w[r] = new
-        if len(rows) == 0:
-            for at in range(begin, end):
-                u[at - begin] += step * values[at]
-            evaluate(*arrays, 0, n_queries, u, g)
-        else:  # a sparse column touches only its own queries
-            last = -1
-            for at in range(begin, end):
-                u[rows[at]] += step * values[at]
-            for at in range(begin, end):
-                q = query_of[rows[at]]
-                if q != last:
-                    evaluate(*arrays, q, q + 1, u, g)
-                    last = q

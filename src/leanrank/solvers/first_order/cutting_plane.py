@@ -15,14 +15,14 @@ minimum of that line and slightly beyond.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError, check_choice
-from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import relative
 from leanrank.solvers.first_order._segment import minimise_on_segment
@@ -70,7 +70,8 @@ def solve_cutting_plane(
     check_choice("variant", variant, VARIANTS)
     require(problem.loss, "cutting-plane", "evaluate")
     spread = _spread(penalty)
-    best = _Point(problem, penalty, np.zeros(problem.n_features) if w is None else w * (spread > 0))
+    start = np.zeros(problem.n_features) if w is None else w * (spread > 0)
+    best = _tangent(problem, penalty, start)
     planes = _Planes(spread)
     planes.add(best)
     best_bound = -np.inf
@@ -80,13 +81,14 @@ def solve_cutting_plane(
         target, bound = planes.minimise(INNER_SHARE * max(room, 0.1 * tol * best.objective))
         best_bound = max(best_bound, bound)
         if variant == "plain":
-            new = _Point(problem, penalty, target)
+            new = _tangent(problem, penalty, target)
             planes.add(new)
             best = new if new.objective < best.objective else best
         else:
-            best = _lowest_towards(best, target, penalty)
+            problem.at(best.w)
+            best = _lowest_towards(problem, penalty, best, target)
             planes.add(best)
-            planes.add(_Point(problem, penalty, best.w + BEYOND * (target - best.w)))
+            planes.add(_tangent(problem, penalty, best.w + BEYOND * (target - best.w)))
         room = best.objective - best_bound
         entry = {
             "iteration": n_iter,
@@ -104,16 +106,18 @@ def solve_cutting_plane(
     return Solution(best.w, best.objective, entry["gap"], 0.0, n_iter, converged, history)
 
 
-class _Point:
-    """Weights with their scores, loss, objective and gradient."""
+class _Tangent(NamedTuple):
+    """Weights with their loss and its gradient, and the objective."""
 
-    def __init__(self, problem: Problem, penalty: Any, w: FloatArray) -> None:
-        self.problem = problem
-        self.w = w
-        self.u = problem.scores(w)
-        self.value, g = problem.evaluate(self.u)
-        self.objective = self.value + penalty.value(w)
-        self.c = problem.design.rmatvec(g)
+    w: FloatArray
+    value: float
+    c: FloatArray
+    objective: float
+
+
+def _tangent(problem: Problem, penalty: Any, w: FloatArray) -> _Tangent:
+    value = problem.at(w)
+    return _Tangent(w, value, problem.gradient(), value + penalty.value(w))
 
 
 class _Planes:
@@ -127,7 +131,7 @@ class _Planes:
         self.share = np.zeros(0)
         self.idle = np.zeros(0, dtype=np.int64)
 
-    def add(self, point: _Point) -> None:
+    def add(self, point: _Tangent) -> None:
         """Add the tangent plane of the loss at a point."""
         across = self.slope @ (self.spread * point.c)
         own = float(point.c @ (self.spread * point.c))
@@ -173,20 +177,20 @@ def _spread(penalty: Any) -> FloatArray:
     return spread
 
 
-def _lowest_towards(best: _Point, target: FloatArray, penalty: Any) -> _Point:
-    """Search the line from the best point to a target."""
+def _lowest_towards(problem: Problem, penalty: Any, best: _Tangent, target: FloatArray) -> _Tangent:
+    """Search the line from the best point, where the problem is, to a target."""
     step = target - best.w
-    problem = best.problem
-    d = problem.design.matvec(step)
-    ridge = penalty.ridge
-    pull, bend = float(ridge @ (best.w * step)), float(ridge @ (step * step))
+    pull, bend = float(penalty.ridge @ (best.w * step)), float(penalty.ridge @ (step * step))
 
     def probe(t: float) -> tuple[float, float]:
-        _, g = problem.evaluate(best.u + t * d)
-        return float(g @ d) + pull + t * bend, bend
+        problem.try_step(step, t)
+        return problem.slope() + pull + t * bend, bend
 
     t = minimise_on_segment(probe)
-    if t == 0.0:
+    w = best.w + t * step
+    value = best.value if t == 0.0 else problem.try_step(step, t)
+    objective = value + penalty.value(w)
+    if objective >= best.objective:
         return best
-    new = _Point(problem, penalty, best.w + t * step)
-    return new if new.objective < best.objective else best
+    problem.accept()
+    return _Tangent(w, value, problem.gradient(), objective)

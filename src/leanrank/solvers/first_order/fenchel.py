@@ -23,7 +23,7 @@ import numpy as np
 from leanrank._part import require
 from leanrank._typing import FloatArray, IntArray
 from leanrank.errors import check_choice
-from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import relative
 from leanrank.solvers.first_order._segment import minimise_on_segment
@@ -77,72 +77,60 @@ def solve_fenchel(
     require(problem.loss, f"fenchel ({variant})", "evaluate")
     if variant == "corrective":
         require(problem.loss, "fenchel (corrective)", "curvature or products")
-    point = _Point(problem, _inside(w, problem.n_features, radius))
+    w = _inside(w, problem.n_features, radius)
+    value = problem.at(w)
     best_bound = 0.0  # no loss is negative
-    vanished = tol**2 * point.value
+    vanished = tol**2 * value
     last_value = last_room = np.inf
     history: list[dict[str, Any]] = []
     for n_iter in range(1, max_iter + 1):
-        c = problem.design.rmatvec(point.g)
-        room = _gap(c, point.w, radius)
-        best_bound = max(best_bound, point.value - room)
+        c = problem.gradient()
+        room = _gap(c, w, radius)
+        best_bound = max(best_bound, value - room)
         entry = {
             "iteration": n_iter,
-            "objective": point.value,
-            "gap": relative(point.value - best_bound, point.value),
-            "support": int(np.count_nonzero(point.w)),
+            "objective": value,
+            "gap": relative(value - best_bound, value),
+            "support": int(np.count_nonzero(w)),
         }
         history.append(entry)
         if callback is not None:
             callback(entry)
         # if the least loss is zero, no relative gap is small
-        converged = entry["gap"] <= tol or point.value <= vanished
+        converged = entry["gap"] <= tol or value <= vanished
         # rounding hides any further decrease
-        stalled = point.value >= last_value and room >= 0.5 * last_room
+        stalled = value >= last_value and room >= 0.5 * last_room
         if converged or stalled or n_iter == max_iter:
             break
-        last_value, last_room = point.value, room
+        last_value, last_room = value, room
         if variant == "greedy":
-            moved = point.move(_corner(c, radius) - point.w)
+            w, value, moved = _move(problem, w, value, _corner(c, radius))
         else:
-            features = _join(np.flatnonzero(point.w), c)
-            target = max(INNER_SHARE * room, 0.1 * tol * point.value)
-            moved = _correct(point, features, radius, target)
+            features = _join(np.flatnonzero(w), c)
+            target = max(INNER_SHARE * room, 0.1 * tol * value)
+            problem.focus(features)
+            w[features], value, moved = _correct(problem, w[features], value, radius, target)
         if not moved:
             break
-    return Solution(point.w, point.value, entry["gap"], 0.0, n_iter, converged, history)
+    return Solution(w, value, entry["gap"], 0.0, n_iter, converged, history)
 
 
-class _Point:
-    """Weights with their scores, loss and score gradient."""
+def _move(
+    problem: Problem, w: FloatArray, value: float, target: FloatArray
+) -> tuple[FloatArray, float, bool]:
+    """Minimise the loss from w towards a target; return where, the loss and whether it moved."""
+    step = target - w
 
-    def __init__(self, problem: Problem, w: FloatArray) -> None:
-        self.problem = problem
-        self.w = w
-        self.u = problem.scores(w)
-        self.value, self.g = problem.evaluate(self.u)
-        self.products = self.u if problem.plan.offset is None else self.u + problem.plan.offset
+    def probe(t: float) -> tuple[float, float]:
+        problem.try_step(step, t)
+        return problem.slope(), problem.bend()
 
-    def move(self, step: FloatArray) -> bool:
-        """Minimise the loss along a step, at most to its end; return whether the point moved."""
-        corner = self.w + step
-        d = self.problem.design.matvec(corner) - self.products
-
-        def probe(t: float) -> tuple[float, float]:
-            _, slope, bend = self.problem.along(self.u, d, t)
-            return float(slope), float(bend)
-
-        t = minimise_on_segment(probe)
-        if t == 0.0:
-            return False
-        u = self.u + t * d
-        value, g = self.problem.evaluate(u)
-        if value > self.value * (1.0 + ROUNDING):
-            return False
-        self.w = corner if t == 1.0 else self.w + t * step
-        self.u, self.value, self.g = u, value, g
-        self.products = self.products + t * d
-        return True
+    t = minimise_on_segment(probe)
+    reached = problem.try_step(step, t) if t > 0.0 else np.inf
+    if not reached <= value * (1.0 + ROUNDING):
+        return w, value, False
+    problem.accept()
+    return (target if t == 1.0 else w + t * step), reached, True
 
 
 def _inside(w: FloatArray | None, n_features: int, radius: float) -> FloatArray:
@@ -173,18 +161,17 @@ def _join(features: IntArray, c: FloatArray) -> IntArray:
     return np.sort(np.concatenate([features, new]))
 
 
-def _correct(point: _Point, features: IntArray, radius: float, target: float) -> bool:
-    """Minimise over the part of the ball that some features span; return whether it moved."""
-    problem = point.problem
-    block = problem.design.take(features)
-    n = len(features)
-    moved = False
+def _correct(
+    problem: Problem, w: FloatArray, value: float, radius: float, target: float
+) -> tuple[FloatArray, float, bool]:
+    """Minimise over the part of the ball that the working set spans; its weights are w."""
+    n = len(w)
+    ever = False
     for _ in range(INNER_STEPS):
-        c = block.rmatvec(point.g)
-        w = point.w[features]
+        c = problem.focused_gradient()
         if _gap(c, w, radius) <= target:
             break
-        hessian = problem.hessian(block, point.u, exact=True)
+        hessian = problem.focused_hessian()
         # w is a mixture of the corners +radius·e_j and −radius·e_j and the centre
         share = np.concatenate([np.maximum(w, 0.0), np.maximum(-w, 0.0)]) / radius
         share = np.append(share, max(0.0, 1.0 - share.sum()))
@@ -192,9 +179,8 @@ def _correct(point: _Point, features: IntArray, radius: float, target: float) ->
         Q[:-1, :-1] = radius**2 * np.block([[hessian, -hessian], [-hessian, hessian]])
         b = radius * (c - hessian @ w)
         share, _ = minimise_over_simplex(Q, np.concatenate([b, -b, [0.0]]), share, 0.01 * target)
-        step = np.zeros(problem.n_features)
-        step[features] = radius * (share[:n] - share[n:-1]) - w
-        if not point.move(step):
+        w, value, moved = _move(problem, w, value, radius * (share[:n] - share[n:-1]))
+        if not moved:
             break
-        moved = True
-    return moved
+        ever = True
+    return w, value, ever

@@ -15,7 +15,7 @@ import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import FloatArray
-from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import solve_newton
 
@@ -93,6 +93,6 @@ def solve_majorise(
 
 
 def _stationarity(problem: Problem, penalty: Any, w: FloatArray) -> float:
-    gradient = problem.design.rmatvec(problem.evaluate(problem.scores(w))[1])
-    residual = penalty.majorant(w).residual(w, gradient)
+    problem.at(w)
+    residual = penalty.majorant(w).residual(w, problem.gradient())
     return float(residual[~penalty.excluded].max(initial=0.0))

@@ -11,14 +11,13 @@ on purpose: steps are longer, some raise the objective, and the best point is re
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import FloatArray
-from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
 
@@ -62,17 +61,17 @@ def solve_proximal(
     require(problem.loss, "proximal", "dual")
     require(penalty, "proximal", "prox")
     start = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
-    best = latest = _Point(problem, penalty, start)
-    k = 0.1 * _curvature(problem, best) if lipschitz is None else lipschitz
+    best = latest = _Iterate(start, problem.at(start) + penalty.value(start), problem.gradient())
+    k = 0.1 * _curvature(problem, best.c) if lipschitz is None else lipschitz
     certificate = Certificate(problem, penalty)
-    problem.at(start)
     free_scale = problem.gradient_scale()
     history: list[dict[str, Any]] = []
     n_iter, waited, settled = 0, 0, False
     while True:
-        certificate.raise_bound(latest.w, latest.c, latest.dual)
         if latest is not best:
-            certificate.raise_bound(best.w, best.c, best.dual)
+            certificate.raise_bound(latest.w, latest.c)
+        problem.at(best.w)
+        certificate.raise_bound(best.w, best.c)
         free_residual = penalty.free_residual(best.w, best.c, free_scale)
         rounding = problem.rounding(best.w, best.objective)
         entry = {
@@ -95,40 +94,29 @@ def solve_proximal(
             settled = latest is best and np.array_equal(new, best.w)
             if settled:
                 break
-            latest = _Point(problem, penalty, new)
-            if latest.objective < best.objective:
-                best, waited = latest, 0
-                continue
-            waited += 1
-            if waited >= patience or not np.isfinite(latest.objective):
+            objective = problem.at(new) + penalty.value(new)
+            waited = 0 if objective < best.objective else waited + 1
+            if waited >= patience or not np.isfinite(objective):
                 k, latest, waited = 2.0 * k, best, 0
+                continue
+            latest = _Iterate(new, objective, problem.gradient())
+            best = latest if waited == 0 else best
     return Solution(best.w, best.objective, entry["gap"], free_residual, n_iter, converged, history)
 
 
-class _Point:
-    """Weights with their scores, loss and objective, and the gradient when asked for."""
+class _Iterate(NamedTuple):
+    """Weights, the objective there, and the loss's gradient."""
 
-    def __init__(self, problem: Problem, penalty: Any, w: FloatArray) -> None:
-        self.problem = problem
-        self.w = w
-        self.u = problem.scores(w)
-        value, self.g = problem.evaluate(self.u)
-        self.objective = value + penalty.value(w)
-
-    @cached_property
-    def c(self) -> FloatArray:
-        """The loss's gradient in the weights."""
-        return self.problem.design.rmatvec(self.g)
-
-    def dual(self, a: float) -> float:
-        """Return the dual value that a times the score gradient defines."""
-        return self.problem.dual_at(self.u, a)
+    w: FloatArray
+    objective: float
+    c: FloatArray
 
 
-def _curvature(problem: Problem, point: _Point) -> float:
+def _curvature(problem: Problem, c: FloatArray) -> float:
     """Return the curvature of the loss in the direction of its gradient."""
-    squared = float(point.c @ point.c)
+    squared = float(c @ c)
     if squared == 0.0:
         return 1.0
-    bend = float(problem.along(point.u, problem.design.matvec(point.c), 0.0)[2]) / squared
+    problem.try_step(c, 0.0)
+    bend = problem.bend() / squared
     return bend if bend > 0.0 else 1.0

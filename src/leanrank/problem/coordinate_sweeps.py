@@ -1,0 +1,123 @@
+"""Sweeps of coordinate descent over all documents at once, by bounds on the curvature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.designs.base import Design
+from leanrank.designs.dense import DenseDesign
+from leanrank.designs.sparse import SparseDesign
+from leanrank.errors import InputError
+from leanrank.losses.base import Loss, Plan
+from leanrank.penalties.base import Penalty
+from leanrank.penalties.coordinate import coordinate_minimum
+
+
+class CoordinateSweeps:
+    """X by column, and the loss as a compiled function of the scores."""
+
+    def __init__(self, design: Design, loss: Loss[Any], plan: Plan) -> None:
+        self.columns = _by_column(design)
+        self.query_ptr = plan.query_ptr
+        self.n_queries = len(plan.query_ptr) - 1
+        self.query_of = np.repeat(np.arange(self.n_queries), np.diff(plan.query_ptr))
+        self.mass = loss.term_mass(plan)
+        self.evaluate, self.arrays = loss.compiled(plan)
+
+    def bounds(self, paper: bool) -> FloatArray:
+        """Bound the curvature of the loss in each weight."""
+        beta: FloatArray = _bounds(*self.columns, self.query_of, self.query_ptr, self.mass, paper)
+        return beta
+
+    def sweep(
+        self, penalty: Penalty, bounds: FloatArray, w: FloatArray, u: FloatArray, g: FloatArray
+    ) -> None:
+        """Lower one weight after the other; scores and score gradient follow."""
+        _sweep(
+            self.evaluate, self.arrays, *self.columns, self.query_of, self.n_queries, bounds,
+            penalty.coordinate_table(), w, u, g,
+        )  # fmt: skip
+
+
+def _by_column(design: Design) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return X by column: values, rows and where columns begin; no rows when X is dense."""
+    if isinstance(design, SparseDesign):
+        return design.data, design.indices, design.indptr
+    if not isinstance(design, DenseDesign):
+        raise InputError("coordinate descent needs an X that is stored: use solver='newton'")
+    values = np.ascontiguousarray(design.X.T).ravel()
+    pointers = np.arange(design.n_features + 1, dtype=np.int64) * design.n_rows
+    return values, np.zeros(0, dtype=np.int32), pointers
+
+
+@kernel
+def _bounds(
+    values: AnyArray, rows: AnyArray, pointers: AnyArray, query_of: IntArray, query_ptr: IntArray,
+    mass: FloatArray, paper: bool,
+) -> FloatArray:  # fmt: skip
+    """Bound the curvature of the loss in each weight, whatever the scores."""
+    n_features = len(pointers) - 1
+    beta = np.zeros(n_features)
+    n_queries = len(mass)
+    low = np.zeros(n_queries)
+    high = np.zeros(n_queries)
+    seen = np.zeros(n_queries, dtype=np.int64)
+    for r in range(n_features):
+        low[:] = 0.0
+        high[:] = 0.0
+        seen[:] = 0
+        for at in range(pointers[r], pointers[r + 1]):
+            q = query_of[rows[at] if len(rows) > 0 else at - pointers[r]]
+            x = values[at]
+            low[q] = x if seen[q] == 0 else min(low[q], x)
+            high[q] = x if seen[q] == 0 else max(high[q], x)
+            seen[q] += 1
+        for q in range(n_queries):
+            if seen[q] < query_ptr[q + 1] - query_ptr[q]:  # some documents have a zero
+                low[q] = min(low[q], 0.0)
+                high[q] = max(high[q], 0.0)
+            if paper:
+                beta[r] += mass[q] * max(low[q] * low[q], high[q] * high[q])
+            else:
+                beta[r] += mass[q] * (high[q] - low[q]) ** 2 / 4.0
+    return beta
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _sweep(
+    evaluate: Any, arrays: Any, values: AnyArray, rows: AnyArray, pointers: AnyArray,
+    query_of: IntArray, n_queries: int, beta: FloatArray, table: Any, w: FloatArray, u: FloatArray,
+    g: FloatArray,
+) -> None:  # fmt: skip
+    above, below, ridge, rate, power = table
+    for r in range(len(w)):
+        if beta[r] <= 0.0:
+            continue
+        begin, end = pointers[r], pointers[r + 1]
+        slope = 0.0
+        for at in range(begin, end):
+            slope += values[at] * g[rows[at] if len(rows) > 0 else at - begin]
+        z = w[r] - slope / beta[r]
+        new = coordinate_minimum(z, beta[r], above[r], below[r], ridge[r], rate[r], power)
+        step = new - w[r]
+        if step == 0.0:
+            continue
+        w[r] = new
+        if len(rows) == 0:
+            for at in range(begin, end):
+                u[at - begin] += step * values[at]
+            evaluate(*arrays, 0, n_queries, u, g)
+        else:  # a sparse column touches only its own queries
+            last = -1
+            for at in range(begin, end):
+                u[rows[at]] += step * values[at]
+            for at in range(begin, end):
+                q = query_of[rows[at]]
+                if q != last:
+                    evaluate(*arrays, q, q + 1, u, g)
+                    last = q
