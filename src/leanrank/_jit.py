@@ -17,7 +17,9 @@ import numpy as np
 from leanrank.errors import CacheWarning
 
 
-def kernel(function: Callable[..., Any], *, fastmath: Collection[str] = ()) -> Any:
+def kernel(
+    function: Callable[..., Any], *, fastmath: Collection[str] = (), inline: str = "never"
+) -> Any:
     """Compile a function on plain arrays.
 
     Division by zero follows NumPy (inf or nan), not Python. The result is cached, so that a process
@@ -26,9 +28,12 @@ def kernel(function: Callable[..., Any], *, fastmath: Collection[str] = ()) -> A
     Where nothing can be written, every process compiles for itself.
 
     ``fastmath`` lists what the compiler may do to sums, such as "contract"; the result is the same
-    in every thread.
+    in every thread. ``inline="always"`` puts a function into its callers, which spares counting the
+    references to many arrays at every call.
     """
-    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath))(function)
+    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath), inline=inline)(
+        function
+    )
     for folder in (None, private_folder):
         try:
             with _caching_in(None if folder is None else folder()):

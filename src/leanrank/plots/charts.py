@@ -277,28 +277,40 @@ def lines(
     title: str = "",
     x_label: str = "",
     y_label: str = "",
+    bands: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+    log_x: bool = False,
     width: int | str = 560,
     height: int = 300,
 ) -> Any:
-    """Draw several lines over a common axis, from dark to light in their order."""
+    """Draw several lines over a common axis, from dark to light in their order.
+
+    ``bands`` are the lower and upper ends of an area around each line.
+    """
     alt = _altair("a chart of lines")
+    ends = {
+        name: (bands or {}).get(name) or [(y, y) for y in line] for name, line in values.items()
+    }
     rows = [
-        {"x": float(at), "line": name, "value": float(y)}
+        {"x": float(at), "line": name, "value": float(y), "low": float(low), "high": float(high)}
         for name, line in values.items()
-        for at, y in zip(x, line, strict=True)
+        for at, y, (low, high) in zip(x, line, ends[name], strict=True)
         if math.isfinite(y)
     ]
+    scale = alt.Scale(type="log") if log_x else alt.Scale(zero=False)
     chart = (
         alt.Chart(_data("lines", rows), title=title)
         .mark_line(strokeWidth=1.6)
         .encode(
-            x=alt.X("x:Q", title=x_label, axis=alt.Axis(grid=False), scale=alt.Scale(zero=False)),
+            x=alt.X("x:Q", title=x_label, axis=alt.Axis(grid=False), scale=scale),
             y=alt.Y("value:Q", title=y_label, scale=alt.Scale(zero=False)),
             color=alt.Color(
                 "line:O", sort=list(values), title=None, scale=alt.Scale(scheme="viridis")
             ),
         )
     )
+    if bands:
+        area = chart.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=y_label), y2="high:Q")
+        chart = area + chart
     return _finished(chart, width, height)
 
 

@@ -100,13 +100,15 @@ class ComparedTable:
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines over a common axis."""
+    """Lines over a common axis, each with a band around it if there are any."""
 
     title: str
     x_label: str
     y_label: str
     x: Sequence[float]
     lines: Mapping[str, Sequence[float]]
+    bands: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    log_x: bool = False
 
     def svg(self) -> str:
         """Draw the chart; needs the packages of ``leanrank[report]``."""
@@ -117,8 +119,9 @@ class Plot:
         except ImportError as error:
             raise MissingDependencyError("vl-convert-python", "report", "a figure") from error
         chart = lines(
-            self.x, self.lines, title=self.title, x_label=self.x_label, y_label=self.y_label
-        )
+            self.x, self.lines, title=self.title, x_label=self.x_label, y_label=self.y_label,
+            bands=self.bands, log_x=self.log_x,
+        )  # fmt: skip
         drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
         return drawn
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ _SCHEMA = 2
 _ARRAY = "__array__"
 _RECORD = "__record__"
 _DTYPES = ("<f8", "<i8", "<u8")
+
+T = TypeVar("T")
 
 _ANOTHER = "give another checkpoint file, or delete this one to start again"
 
@@ -56,7 +58,6 @@ class Checkpoint:
 
     def save(self, file: HeldFile) -> None:
         """Write the file; an interrupted write leaves the one before."""
-        arrays: list[Any] = []
         try:
             run_states.check_fitted(self.fitted)
         except ValueError as error:
@@ -65,12 +66,10 @@ class Checkpoint:
             "made_by": self.made_by,
             "position": self.position.to_dict(),
             "epoch": self.epoch,
-            "fitted": _pack(self.fitted, arrays),
+            "fitted": self.fitted,
             "notes": self.notes,
         }
-        parts = [json.dumps(header).encode(), b"\n", *(array.tobytes() for array in arrays)]
-        content = b"".join(parts)
-        file.replace(_first_line(content) + content)
+        file.replace(state_bytes(header))
 
     @classmethod
     def load(cls, file: HeldFile) -> Checkpoint | None:
@@ -89,27 +88,14 @@ class Checkpoint:
 
     @classmethod
     def _read(cls, content: bytes) -> Checkpoint:
-        first, _, body = content.partition(b"\n")
-        words = first.split(b" ")
-        if content and (len(words) != 3 or words[0] != _MAGIC):
-            raise ValueError
-        if content and words[1] != b"%d" % _SCHEMA:
-            raise ValueError(
-                f"this checkpoint has schema version {words[1].decode('ascii', 'replace')[:9]}, "
-                f"but this leanrank reads version {_SCHEMA}"
-            )
-        if not content or first + b"\n" != _first_line(body):
-            raise ValueError("this checkpoint is damaged (its checksum does not fit its content)")
-        try:
-            text, _, raw = body.partition(b"\n")
-            header = json.loads(text)
+        def read(header: Any, arrays: Arrays) -> Checkpoint:
             run_states.check_header(header)
-            fitted = _unpack(header["fitted"], _Arrays(raw))
+            fitted = unpack(header["fitted"], arrays)
             run_states.check_fitted(fitted)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"this checkpoint is damaged ({error})") from None
-        position = Position.from_dict(header["position"])
-        return cls(header["made_by"], position, header["epoch"], fitted, header["notes"])
+            position = Position.from_dict(header["position"])
+            return cls(header["made_by"], position, header["epoch"], fitted, header["notes"])
+
+        return read_state(content, read)
 
     def check(self, made_by: Mapping[str, Any], ranker: Any, path: str) -> None:
         """Refuse to go on with something else than what was begun, and say what differs."""
@@ -122,8 +108,44 @@ class Checkpoint:
             raise InputError(f"{path}: this checkpoint is damaged ({error}): {_ANOTHER}") from None
 
 
-def _first_line(body: bytes) -> bytes:
-    return b"%s %d %s\n" % (_MAGIC, _SCHEMA, hashlib.sha256(body).hexdigest().encode())
+def state_bytes(header: Mapping[str, Any], magic: bytes = _MAGIC, schema: int = _SCHEMA) -> bytes:
+    """Return the content of a state file: numbers, text, lists, arrays and known records."""
+    arrays: list[Any] = []
+    packed = json.dumps(_pack(header, arrays)).encode()
+    body = b"".join([packed, b"\n", *(array.tobytes() for array in arrays)])
+    return _first_line(body, magic, schema) + body
+
+
+def read_state(
+    content: bytes,
+    read: Callable[[Any, Arrays], T],
+    magic: bytes = _MAGIC,
+    schema: int = _SCHEMA,
+) -> T:
+    """Check the first line of a state file, and have ``read`` make sense of the header.
+
+    A ValueError says what is wrong; it is empty if this is no state file.
+    """
+    first, _, body = content.partition(b"\n")
+    words = first.split(b" ")
+    if content and (len(words) != 3 or words[0] != magic):
+        raise ValueError
+    if content and words[1] != b"%d" % schema:
+        raise ValueError(
+            f"this checkpoint has schema version {words[1].decode('ascii', 'replace')[:9]}, "
+            f"but this leanrank reads version {schema}"
+        )
+    if not content or first + b"\n" != _first_line(body, magic, schema):
+        raise ValueError("this checkpoint is damaged (its checksum does not fit its content)")
+    try:
+        text, _, raw = body.partition(b"\n")
+        return read(json.loads(text), Arrays(raw))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"this checkpoint is damaged ({error})") from None
+
+
+def _first_line(body: bytes, magic: bytes, schema: int) -> bytes:
+    return b"%s %d %s\n" % (magic, schema, hashlib.sha256(body).hexdigest().encode())
 
 
 def _recovery(file: HeldFile) -> str:
@@ -216,7 +238,7 @@ def _fields_of(record: Any) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-class _Arrays:
+class Arrays:
     """Takes arrays from the bytes after the header, in their order."""
 
     def __init__(self, raw: bytes) -> None:
@@ -237,9 +259,10 @@ class _Arrays:
         return flat.astype(flat.dtype.newbyteorder("=")).reshape(shape)
 
 
-def _unpack(value: Any, arrays: _Arrays) -> Any:
+def unpack(value: Any, arrays: Arrays) -> Any:
+    """Restore a value of a header, with its arrays and records."""
     if isinstance(value, list):
-        return [_unpack(item, arrays) for item in value]
+        return [unpack(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
     if _ARRAY in value:
@@ -250,5 +273,5 @@ def _unpack(value: Any, arrays: _Arrays) -> Any:
             raise ValueError("a list of texts is none")
         return np.array(texts, dtype=object)
     if _RECORD in value:
-        return run_states.make_record(value[_RECORD], _unpack(value.get("fields"), arrays))
-    return {key: _unpack(item, arrays) for key, item in value.items()}
+        return run_states.make_record(value[_RECORD], unpack(value.get("fields"), arrays))
+    return {key: unpack(item, arrays) for key, item in value.items()}

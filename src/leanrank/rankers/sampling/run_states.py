@@ -197,6 +197,7 @@ def _truncates(state: Any) -> bool:
     return bool(state.weights_.taken.shape[1])
 
 
+_LEARNER = "leanrank.online.learners.parts"
 _FTRL, _PAIRS, _VIEWS, _SCALED = (
     f"leanrank.solvers.sampling.{name}"
     for name in ("ftrl", "pair_descent", "coregularised", "_scaled_weights")
@@ -223,6 +224,34 @@ RECORDS: dict[str, tuple[str, dict[str, Check]]] = {
         {
             **{"rule": _record("FTRLRule"), "v": _VECTOR, "w": _VECTOR, **_RUN},
             "s": _array(np.float64, "features", low=0.0),
+        },
+    ),
+    "LearnerRule": (
+        _LEARNER,
+        {
+            "method": _count(high=6),
+            "length": _count(1, _MOST_PAIRS),
+            "loss": _count(high=len(PAIR_LOSSES) - 1),
+            "schedule": _count(high=3),
+            **dict.fromkeys(("explore", "eta0", "power", "alpha", "rho", "mu"), _number(0)),
+            **dict.fromkeys(("eta", "clip", "delta"), _number(0)),
+            "ftrl": _flag,
+            **dict.fromkeys(("n_unlabeled", "n_candidates", "n_pool"), _count(0, _MOST_PAIRS)),
+        },
+    ),
+    "LearnerState": (
+        _LEARNER,
+        {
+            "w": _array(np.float64, "vectors", "features"),
+            "member": _array(np.float64, "vectors", "features", low=0.0, high=1.0),
+            **dict.fromkeys(("v", "s"), _array(np.float64, "vectors", "features?")),
+            "generator": _array(np.uint64, 1),
+            "counts": _array(np.int64, 3, low=0),
+            "shown": _array(np.int64, "history", "length", low=-1),
+            "clicked": _array(np.float64, "history", "length", low=0.0, high=1.0),
+            "chance": _array(np.float64, "history", 1),
+            "sizes": _array(np.int64, "history", 1, low=0),
+            "blocks": _array(np.float64, "history", None),
         },
     ),
     "PairRule": (

@@ -195,7 +195,7 @@ def _descend_views(  # type: ignore[no-untyped-def]
             total += _to_slopes(y, weights, rule.loss, buffers.pairs, step * k, slopes)
             if n_hidden > 0:
                 _scores(state, hidden_buffers, step * n_hidden, is_dense, pulls)
-                _to_pulls(pulls, mu)
+                to_pulls(pulls, mu)
             for v in range(len(member)):
                 rate = learning_rate(rule.schedule, eta0[v], rule.power, alpha[v], t)
                 factor = max(0.0, 1.0 - rate * alpha[v])
@@ -249,7 +249,7 @@ def _to_slopes(y, weights, loss, pairs, first, scores):  # type: ignore[no-untyp
 
 
 @kernel
-def _to_pulls(scores, mu):  # type: ignore[no-untyped-def]
+def to_pulls(scores, mu):  # type: ignore[no-untyped-def]
     """Replace the scores of unlabelled pairs by the slopes of the disagreement."""
     n_views = scores.shape[0]
     for i in range(scores.shape[1]):

@@ -27,6 +27,9 @@ from leanrank.losses.base import Labels, refuse_edges
 from leanrank.solvers.sampling import _ftrl_kernels as kernels
 from leanrank.solvers.sampling.pair_sampling import document_keys
 
+move_weight = kernels.move
+"""The step of a single weight, for kernels."""
+
 
 @dataclass(frozen=True)
 class FTRLRule:

@@ -1,0 +1,1 @@
+"""Learners that choose what to show and learn from the clicks on it."""

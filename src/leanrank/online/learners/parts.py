@@ -1,0 +1,179 @@
+"""What the kernels of online learners share: the rule, the state, and room for one list."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from leanrank._typing import FloatArray, IntArray
+
+METHODS = ("spd", "lcra", "pdgd", "ips", "dbgd", "mgd", "cps")
+SPD, LCRA, PDGD, IPS, DBGD, MGD, CPS = range(len(METHODS))
+
+LISTS, STEPS, KEPT = range(3)
+"""Places in ``LearnerState.counts``: lists observed, steps taken, lists put in the history."""
+
+
+class LearnerRule(NamedTuple):
+    """The parameters of a learner, as kernels take them.
+
+    Attributes
+    ----------
+    method : int
+        Which of ``METHODS``.
+    length : int
+        Documents per list.
+    explore : float
+        ε: chance that a slot gets a document drawn uniformly.
+    loss, schedule : int
+        As ``losses.pair_slopes`` and ``pair_descent.SCHEDULES`` number them.
+    eta0, power, alpha : float
+        Rate, its exponent, and strength of the penalty.
+    ftrl : bool
+        Whether steps follow the regularised leader, with an ℓ1 penalty; else they are gradient
+        steps with an ℓ2² penalty.
+    rho : float
+        Keeps FTRL's first rates small.
+    mu : float
+    n_unlabeled : int
+        Strength of the agreement and unlabelled pairs per step of LCRA.
+    eta : float
+        A user looks at rank r with chance r^−η, as IPS assumes.
+    clip : float
+        The smallest propensity.
+    delta : float
+        Distance of a candidate from the current weights.
+    n_candidates : int
+        Candidates that are shown beside the current weights.
+    n_pool : int
+        Candidates from which the history selects the one shown; 1 without history.
+    """
+
+    method: int
+    length: int
+    explore: float
+    loss: int
+    schedule: int
+    eta0: float
+    power: float
+    alpha: float
+    ftrl: bool
+    rho: float
+    mu: float
+    n_unlabeled: int
+    eta: float
+    clip: float
+    delta: float
+    n_candidates: int
+    n_pool: int
+
+
+class LearnerState(NamedTuple):
+    """All that a learner changes; arrays that its method does not need have no columns.
+
+    Attributes
+    ----------
+    w : array of shape (views, features)
+        The weights of each view; a document's score is the mean over the views.
+    member : array of shape (views, features)
+        1 where a feature belongs to a view, else 0.
+    v, s : array of shape (views, features)
+        Of FTRL.
+    generator : array of shape (1,)
+    counts : array of shape (3,)
+    shown : array of shape (history, length)
+        Documents of the last lists, −1 after the end.
+    clicked : array of shape (history, length)
+    chance : array of shape (history, 1)
+        Logarithm of the chance with which each list was shown.
+    sizes : array of shape (history, 1)
+        Documents of their queries.
+    blocks : array of shape (history, features × documents)
+        Their features, one after the other.
+    """
+
+    w: FloatArray
+    member: FloatArray
+    v: FloatArray
+    s: FloatArray
+    generator: npt.NDArray[np.uint64]
+    counts: IntArray
+    shown: IntArray
+    clicked: FloatArray
+    chance: FloatArray
+    sizes: IntArray
+    blocks: FloatArray
+
+
+class Slate(NamedTuple):
+    """One list, and what learning from its clicks needs.
+
+    Attributes
+    ----------
+    documents : array of shape (length,)
+    propensity : array of shape (length,)
+        Chance of the document in its slot, given those above.
+    scores : array of shape (views, documents)
+        When the list was made.
+    mean : array of shape (documents,)
+        Their mean over the views; Plackett-Luce: the exponentials.
+    directions : array of shape (candidates, features)
+    shares : array of shape (1 + candidates, length)
+        Chance that each ranker gives the document of a slot, given those above.
+    """
+
+    documents: IntArray
+    propensity: FloatArray
+    scores: FloatArray
+    mean: FloatArray
+    directions: FloatArray
+    shares: FloatArray
+
+
+class Scratch(NamedTuple):
+    """Room that keeps nothing from one list to the next."""
+
+    top: IntArray
+    keys: FloatArray
+    order: IntArray
+    chances: FloatArray
+    left: FloatArray
+    touched: IntArray
+    slopes: FloatArray
+    pool: FloatArray
+    outcomes: FloatArray
+
+
+def new_slate(rule: LearnerRule, state: LearnerState, n_documents: int) -> Slate:
+    """Make room for a list from so many documents."""
+    views, features = state.w.shape
+    duels = rule.method >= DBGD
+    return Slate(
+        documents=np.zeros(rule.length, dtype=np.int64),
+        propensity=np.zeros(rule.length),
+        scores=np.zeros((views, n_documents)),
+        mean=np.zeros(n_documents),
+        directions=np.zeros((rule.n_candidates if duels else 0, features)),
+        shares=np.zeros((1 + rule.n_candidates if duels else 0, rule.length)),
+    )
+
+
+def new_scratch(rule: LearnerRule, state: LearnerState, n_documents: int) -> Scratch:
+    """Make the room that kernels need for queries of up to so many documents."""
+    views, features = state.w.shape
+    n_touched = n_documents if rule.method == IPS else rule.length + 2 * rule.n_unlabeled
+    duels = rule.method >= DBGD
+    rankers = max(1 + rule.n_candidates, rule.n_pool) if duels else 0
+    return Scratch(
+        top=np.zeros(rule.length, dtype=np.int64),
+        keys=np.zeros(n_documents),
+        order=np.zeros(n_documents, dtype=np.int64),
+        chances=np.zeros((rankers, n_documents)),
+        left=np.zeros(rankers),
+        touched=np.zeros(n_touched, dtype=np.int64),
+        slopes=np.zeros((views, n_touched)),
+        pool=np.zeros((rule.n_pool if duels else 0, features)),
+        outcomes=np.zeros((rule.n_pool if duels else 0, rule.length)),
+    )

@@ -1,0 +1,354 @@
+"""A ranker that chooses what to show, and learns from the clicks on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leanrank._files import atomic_write
+from leanrank._numbers import check_number, check_whole
+from leanrank._typing import FloatArray, IntArray
+from leanrank._version import __version__
+from leanrank.errors import FileError, InputError, check_choice
+from leanrank.losses.pair_slopes import pair_loss_code
+from leanrank.model.linear import LinearModel
+from leanrank.model.provenance import make_provenance
+from leanrank.online.learners.parts import (
+    METHODS,
+    LearnerRule,
+    LearnerState,
+    Scratch,
+    Slate,
+    new_scratch,
+    new_slate,
+)
+from leanrank.online.learners.serving import serve
+from leanrank.online.learners.steps import learn
+from leanrank.rankers.sampling.checkpoint import Arrays, read_state, state_bytes, unpack
+from leanrank.solvers.sampling.coregularised import listed_views, random_views
+from leanrank.solvers.sampling.pair_descent import schedule_code
+from leanrank.solvers.sampling.pair_sampling import new_state
+
+_MAGIC, _SCHEMA = b"leanrank-online", 1
+
+_RATES: dict[str, Any] = {"learning_rate": "constant", "power_t": 0.5}
+_STEPS: dict[str, Any] = {**_RATES, "solver": "sgd", "alpha": 0.0, "rho": 1.0}
+_GREEDY: dict[str, Any] = {**_STEPS, "explore": 0.1, "loss": "hinge"}
+_DUEL: dict[str, Any] = {**_RATES, "eta0": 0.01, "delta": 1.0}
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "spd": {**_GREEDY, "eta0": 0.01},
+    "lcra": {**_GREEDY, "eta0": 0.01, "mu": 0.01, "n_unlabeled": 10, "views": 2},
+    "pdgd": {**_STEPS, "eta0": 0.1},
+    "ips": {**_GREEDY, "eta0": 0.1, "eta": 1.0, "clip": 0.01},
+    "dbgd": _DUEL,
+    "mgd": {**_DUEL, "n_candidates": 9},
+    "cps": {**_DUEL, "n_candidates": 6, "n_history": 10},
+}
+"""The parameters of each method, with their defaults."""
+
+
+@dataclass(frozen=True)
+class ShownList:
+    """A list to show, and what learning from it needs; keep it until its clicks are known.
+
+    Attributes
+    ----------
+    documents : array of int64
+        Rows of the query's documents, from the top.
+    propensities : array
+        Chance of each document in its slot, given those above: the product is that of the list.
+    """
+
+    documents: IntArray
+    propensities: FloatArray
+    slate: Slate
+    block: FloatArray
+
+
+class OnlineRanker:
+    """A ranking function that learns while it serves.
+
+    Parameters
+    ----------
+    method : {"spd", "lcra", "pdgd", "ips", "dbgd", "mgd", "cps"}
+        - ``"spd"``: pairs of a clicked document over those skipped above it and the next one; one
+          step of stochastic pairwise descent on their losses. ε-greedy lists.
+        - ``"lcra"``: the same in every view, and pairs drawn from all documents of the query pull
+          the views together (Tsivtsivadze et al. 2012); ``mu=0`` leaves that out.
+        - ``"pdgd"``: pairwise differentiable gradient descent (Oosterhuis & de Rijke 2018), an
+          unbiased estimate of the preferences of users. Plackett-Luce lists.
+        - ``"ips"``: clicks weighed by the inverse propensity of their position, over all other
+          documents (Joachims et al. 2017). ε-greedy lists.
+        - ``"dbgd"``: dueling bandit gradient descent (Yue & Joachims 2009) with probabilistic
+          interleaving; ``"mgd"`` with many candidates at once (Oosterhuis et al. 2016); ``"cps"``
+          with a candidate that the history preselects (Hofmann et al. 2013).
+    n_features : int
+    list_length : int, default=10
+        Documents per list.
+    random_state : int, default=0
+    **parameters
+        Of the method; see ``DEFAULTS`` for which it has.
+
+        explore : float
+            ε: chance that a slot gets any of the documents left, instead of the best.
+        eta0, learning_rate, power_t : float, str, float
+            The rate of step t: η₀, η₀/(1 + α η₀ t), 1/(α t) or η₀/tᵖ.
+        solver : {"sgd", "ftrl"}
+            Gradient steps with an ℓ2² penalty of strength ``alpha``, or follow the regularised
+            leader with an ℓ1 penalty, which leaves weights at exactly zero; its first rates are
+            kept small by ``rho``.
+        loss : {"hinge", "squared-hinge", "squared", "logistic"}
+        mu, n_unlabeled, views
+            As for ``LCRA``.
+        eta, clip : float
+            A position r is looked at with propensity r^−η, at least ``clip``.
+        delta, n_candidates, n_history : float, int, int
+            Distance of a candidate, how many there are, and from how many past lists the best of
+            them is chosen.
+
+    Examples
+    --------
+    >>> from leanrank.data import make_ranking
+    >>> from leanrank.online import OnlineRanker, user
+    >>> data = make_ranking(n_queries=50, docs_per_query=20, n_features=8, random_state=0)
+    >>> grades = data.y.astype(int)
+    >>> ranker, visitor = OnlineRanker("pdgd", n_features=8), user("perfect", 5)
+    >>> for t in range(2000):
+    ...     rows = slice(20 * (t % 50), 20 * (t % 50) + 20)
+    ...     shown = ranker.rank(data.X[rows])
+    ...     ranker.observe(shown, visitor.clicks(grades[rows][shown.documents], rng=t))
+    >>> from leanrank.metrics import evaluate
+    >>> evaluate(data, ranker.predict(data.X)).means["ndcg@10"] > 0.7
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "spd",
+        *,
+        n_features: int,
+        list_length: int = 10,
+        random_state: int = 0,
+        **parameters: Any,
+    ) -> None:
+        check_choice("method", method, METHODS)
+        self.method, self.random_state = method, random_state
+        self.parameters = _checked(method, parameters)
+        n_features = check_whole("n_features", n_features)
+        self.rule = _rule(method, self.parameters, check_whole("list_length", list_length))
+        self.state = _new_state(self.parameters, self.rule, n_features, random_state)
+        self._scratch = new_scratch(self.rule, self.state, 0)
+
+    @property
+    def n_features(self) -> int:
+        """Features of a document."""
+        return int(self.state.w.shape[1])
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights now; of several views, their mean."""
+        return np.asarray(self.state.w.mean(axis=0))
+
+    @property
+    def n_lists_(self) -> int:
+        """Lists that were observed."""
+        return int(self.state.counts[0])
+
+    @property
+    def n_steps_(self) -> int:
+        """Steps that were taken; a list without information takes none."""
+        return int(self.state.counts[1])
+
+    def rank(self, X: Any) -> ShownList:
+        """Choose a list from the documents of one query, one per row."""
+        X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features or len(X) == 0:
+            raise InputError(
+                f"the documents of a query have shape {X.shape}: give one row per document and "
+                f"{self.n_features} features"
+            )
+        block = np.ascontiguousarray(X.T, dtype=np.float64)
+        if not np.isfinite(block).all():
+            raise InputError("a feature of the documents is not finite: replace or drop it")
+        scratch = self.room(len(X))
+        slate = new_slate(self.rule, self.state, len(X))
+        length = serve(self.rule, self.state, block, slate, scratch)
+        return ShownList(
+            slate.documents[:length].copy(), slate.propensity[:length].copy(), slate, block
+        )
+
+    def observe(self, shown: ShownList, clicks: Any) -> None:
+        """Learn from the clicks on a list that :meth:`rank` gave, one per slot.
+
+        Lists may be observed in any order; a step then uses the scores that made the list.
+        """
+        clicked = np.asarray(clicks)
+        if clicked.shape != shown.documents.shape or not np.isin(clicked, (0, 1)).all():
+            raise InputError(
+                f"clicks must be one 0 or 1 for each of the {len(shown.documents)} documents shown"
+            )
+        scratch = self.room(shown.block.shape[1])
+        length = len(shown.documents)
+        learn(
+            self.rule, self.state, shown.block, shown.slate, length, clicked.astype(bool), scratch
+        )
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the score of each document."""
+        return np.asarray(X @ self.coef_)
+
+    def to_model(self, **parts: Any) -> LinearModel:
+        """Return the ranking function as it is now; ``parts`` are fields of the model."""
+        made = make_provenance(
+            algorithm=f"OnlineRanker({self.method!r})",
+            parameters=self.parameters,
+            training={"lists": self.n_lists_, "steps": self.n_steps_},
+        )
+        return LinearModel.from_coef(self.coef_, provenance=made, **parts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole state; :meth:`load` continues from it with the same bits."""
+        header = {
+            "version": __version__,
+            "parameters": {**self.parameters, "method": self.method},
+            "random_state": self.random_state,
+            "rule": self.rule,
+            "state": self.state,
+        }
+        with atomic_write(path, "wb") as stream:
+            stream.write(state_bytes(header, _MAGIC, _SCHEMA))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> OnlineRanker:
+        """Read what :meth:`save` wrote, checked before any of it is used."""
+        try:
+            with open(path, "rb") as stream:
+                content = stream.read()
+        except OSError as error:
+            raise FileError(f"{path}: cannot be read ({error.strerror})") from error
+        try:
+            return read_state(content, cls._restore, _MAGIC, _SCHEMA)
+        except ValueError as error:
+            what = str(error) or "this is no state of an OnlineRanker"
+            raise InputError(f"{path}: {what}: give another file") from None
+
+    @classmethod
+    def _restore(cls, header: Any, arrays: Arrays) -> OnlineRanker:
+        if not isinstance(header, dict) or not isinstance(header.get("parameters"), dict):
+            raise ValueError("its parameters are missing")
+        values = unpack(header, arrays)
+        given, rule, state = dict(values["parameters"]), values.get("rule"), values.get("state")
+        if not isinstance(rule, LearnerRule) or not isinstance(state, LearnerState):
+            raise ValueError("its rule or its state is missing")
+        ranker = cls(
+            n_features=state.w.shape[1],
+            list_length=rule.length,
+            random_state=values.get("random_state", 0),
+            **given,
+        )
+        fresh = ranker.state
+        if rule != ranker.rule or any(
+            now.shape != then.shape and name != "blocks"
+            for name, now, then in zip(state._fields, state, fresh, strict=True)
+        ):
+            raise ValueError("its state is not that of its parameters")
+        if (state.shown >= np.maximum(state.sizes, 1)).any() or (
+            state.sizes.max(initial=0) * state.w.shape[1] > state.blocks.shape[1]
+        ):
+            raise ValueError("its history is not whole")
+        ranker.state = state
+        return ranker
+
+    def room(self, n_documents: int) -> Scratch:
+        """Make room for queries of so many documents, in the history too."""
+        if len(self._scratch.keys) < n_documents:
+            self._scratch = new_scratch(self.rule, self.state, n_documents)
+        more = n_documents * self.n_features - self.state.blocks.shape[1]
+        if len(self.state.blocks) and more > 0:
+            wider = np.pad(self.state.blocks, ((0, 0), (0, more)))
+            self.state = self.state._replace(blocks=wider)
+        return self._scratch
+
+
+def _checked(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in the defaults; refuse what has no effect."""
+    known = DEFAULTS[method]
+    for name in given:
+        if name not in known:
+            raise InputError(
+                f"{name} has no effect for method={method!r}: leave it out, or use one of "
+                f"{', '.join(known)}"
+            )
+    values = {**known, **given}
+    idle = []
+    if "solver" in known:
+        check_choice("solver", values["solver"], ("sgd", "ftrl"))
+        idle = ["learning_rate", "power_t"] if values["solver"] == "ftrl" else ["rho"]
+    for name in idle:
+        if name in given:
+            raise InputError(f"{name} has no effect with solver={values['solver']!r}: leave it out")
+    return values
+
+
+def _rule(method: str, values: Mapping[str, Any], length: int) -> LearnerRule:
+    def number(name: str, default: float = 0.0, **bounds: Any) -> float:
+        return check_number(name, values.get(name, default), **bounds)
+
+    alpha, schedule = number("alpha"), schedule_code(values["learning_rate"])
+    if values["learning_rate"] == "pegasos" and alpha == 0.0:
+        raise InputError("learning_rate='pegasos' needs an alpha above 0: it is the rate's scale")
+    candidates = check_whole("n_candidates", values.get("n_candidates", 1))
+    return LearnerRule(
+        method=METHODS.index(method),
+        length=length,
+        explore=number("explore", high=1.0),
+        loss=pair_loss_code(values.get("loss", "hinge")),
+        schedule=schedule,
+        eta0=number("eta0", open_low=True),
+        power=number("power_t"),
+        alpha=alpha,
+        ftrl=values.get("solver") == "ftrl",
+        rho=number("rho", 1.0),
+        mu=number("mu"),
+        n_unlabeled=check_whole("n_unlabeled", values.get("n_unlabeled", 0), 0),
+        eta=number("eta"),
+        clip=number("clip", 1.0, open_low=True, high=1.0),
+        delta=number("delta", 1.0, open_low=True),
+        n_candidates=1 if method == "cps" else candidates,
+        n_pool=candidates if method == "cps" else 1,
+    )
+
+
+def _new_state(
+    values: Mapping[str, Any], rule: LearnerRule, n_features: int, seed: int
+) -> LearnerState:
+    seed = check_whole("random_state", seed, 0)
+    views = values.get("views", 1)
+    if isinstance(views, (list, tuple)):
+        flat = [feature for view in views for feature in view]
+        if not flat or not all(0 <= check_whole("views", f, 0) < n_features for f in flat):
+            raise InputError(f"views must hold features from 0 to {n_features - 1}")
+        member = listed_views(views, n_features)
+    else:
+        member = random_views(n_features, check_whole("views", views), seed)
+    kept = n_features if rule.ftrl else 0
+    history = check_whole("n_history", values["n_history"]) if "n_history" in values else 0
+    zeros = np.zeros
+    return LearnerState(
+        w=zeros(member.shape),
+        member=member,
+        v=zeros((len(member), kept)),
+        s=zeros((len(member), kept)),
+        generator=new_state(seed, stream=3),
+        counts=zeros(3, dtype=np.int64),
+        shown=zeros((history, rule.length), dtype=np.int64) - 1,
+        clicked=zeros((history, rule.length)),
+        chance=zeros((history, 1)),
+        sizes=zeros((history, 1), dtype=np.int64),
+        blocks=zeros((history, 0)),
+    )

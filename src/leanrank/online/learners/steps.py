@@ -1,0 +1,234 @@
+"""Learning from the clicks on a list: one step of each method."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from leanrank._jit import kernel
+from leanrank.losses.pair_slopes import pair_loss
+from leanrank.online.learners.parts import CPS, DBGD, IPS, KEPT, LCRA, LISTS, PDGD, STEPS
+from leanrank.solvers.sampling.coregularised import to_pulls
+from leanrank.solvers.sampling.ftrl import move_weight
+from leanrank.solvers.sampling.pair_descent import learning_rate
+from leanrank.solvers.sampling.pair_sampling import next_uniform
+
+
+@partial(kernel, inline="always")
+def learn(rule, state, block, slate, length, clicks, scratch):  # type: ignore[no-untyped-def]
+    """Change the weights by what the clicks on a slate say; none says nothing."""
+    state.counts[LISTS] += 1
+    n_clicks = 0
+    for slot in range(length):
+        n_clicks += int(clicks[slot])
+    if rule.method >= DBGD:
+        _duel(rule, state, slate, length, clicks)
+        if rule.method == CPS:
+            _remember(state, block, slate, length, clicks)
+        return
+    if n_clicks == 0:
+        return
+    slopes, touched, documents = scratch.slopes, scratch.touched, slate.documents
+    scores, n, n_touched = slate.scores, block.shape[1], length
+    slopes[:] = 0.0
+    if rule.method == IPS:
+        n_touched = n
+        learned = _inverse_propensities(rule, scores, documents, n, length, clicks, slopes)
+        for i in range(n):
+            touched[i] = i
+    else:
+        for slot in range(length):
+            touched[slot] = documents[slot]
+        if rule.method == PDGD:
+            learned = pair_differences(
+                slate.mean, documents, n, length, clicks, scratch.keys, slopes
+            )
+        else:
+            learned = _skipped(rule.loss, scores, documents, length, clicks, slopes)
+            if learned and rule.method == LCRA and rule.mu > 0.0:
+                first, n_pairs = rule.length, rule.n_unlabeled
+                n_touched = first + 2 * n_pairs
+                _agree(rule.mu, state.generator, scores, n, first, n_pairs, touched, slopes)
+    if learned:
+        _move(rule, state, block, touched, slopes, n_touched)
+
+
+@kernel
+def _skipped(loss, scores, documents, length, clicks, slopes):  # type: ignore[no-untyped-def]
+    """Add the slopes of a clicked document over those skipped above it and over the next one."""
+    learned = False
+    for a in range(length):
+        if clicks[a]:
+            for b in range(min(a + 2, length)):
+                if clicks[b]:
+                    continue
+                learned = True
+                upper, lower = documents[a], documents[b]
+                for v in range(len(slopes)):
+                    _, slope = pair_loss(loss, scores[v, upper] - scores[v, lower], 1.0)
+                    slopes[v, a] += slope
+                    slopes[v, b] -= slope
+    return learned
+
+
+@kernel
+def _agree(mu, generator, scores, n, first, n_pairs, touched, slopes):  # type: ignore[no-untyped-def]
+    """Draw pairs among all documents of the query, and add the slopes of the disagreement."""
+    second = first + n_pairs
+    pulls = slopes[:, first:second]
+    for i in range(n_pairs):
+        a = int(next_uniform(generator) * n)
+        b = int(next_uniform(generator) * (n - 1))
+        b += int(b >= a)
+        touched[first + i], touched[second + i] = a, b
+        for v in range(len(slopes)):
+            pulls[v, i] = scores[v, a] - scores[v, b]
+    to_pulls(pulls, mu)
+    for i in range(n_pairs):
+        for v in range(len(slopes)):
+            slopes[v, second + i] = -pulls[v, i]
+
+
+@kernel
+def pair_differences(weights, documents, n, length, clicks, tails, slopes):  # type: ignore[no-untyped-def]
+    """Add PDGD's slopes (Oosterhuis & de Rijke 2018); return whether there is any.
+
+    A clicked document k is preferred over every unclicked l down to the one after the last click:
+
+        ρ · e^{s_k} e^{s_l} / (e^{s_k} + e^{s_l})² · (x_k − x_l),   ρ = P(R*) / (P(R) + P(R*)),
+
+    R* the list with the two exchanged. From the lower of the two slots up, with ``tail`` the
+    weights of all documents that are still left in both lists, P(R*)/P(R) is the product of
+    (tail + e_lower) / (tail + e_upper).
+    """
+    last = -1
+    for slot in range(length):
+        if clicks[slot]:
+            last = slot
+    for i in range(n):
+        tails[i] = weights[i]
+    for slot in range(length):
+        tails[documents[slot]] = 0.0
+    rest = 0.0
+    for i in range(n):
+        rest += tails[i]
+    learned = False
+    for k in range(last + 1):
+        if not clicks[k]:
+            continue
+        for other in range(min(last + 2, length)):
+            if clicks[other]:
+                continue
+            learned = True
+            upper, lower = min(k, other), max(k, other)
+            e_upper, e_lower = weights[documents[upper]], weights[documents[lower]]
+            tail, ratio = rest, 1.0
+            for slot in range(length - 1, lower, -1):
+                tail += weights[documents[slot]]
+            for slot in range(lower, upper, -1):
+                if slot < lower:
+                    tail += weights[documents[slot]]
+                ratio *= (tail + e_lower) / (tail + e_upper)
+            chance = 1.0 / (1.0 + math.exp(math.log(e_lower) - math.log(e_upper)))
+            slope = chance * (1.0 - chance) / (1.0 + 1.0 / ratio)
+            slopes[0, k] -= slope
+            slopes[0, other] += slope
+    return learned
+
+
+@kernel
+def _inverse_propensities(rule, scores, documents, n, length, clicks, slopes):  # type: ignore[no-untyped-def]
+    """Add the slopes of clicked documents over all others, each over its chance to be seen."""
+    for slot in range(length):
+        if clicks[slot]:
+            upper = documents[slot]
+            weight = 1.0 / max(rule.clip, (slot + 1.0) ** -rule.eta) / max(1, n - 1)
+            for lower in range(n):
+                if lower != upper:
+                    _, slope = pair_loss(rule.loss, scores[0, upper] - scores[0, lower], 1.0)
+                    slopes[0, upper] += weight * slope
+                    slopes[0, lower] -= weight * slope
+    return n > 1
+
+
+@kernel
+def _move(rule, state, block, touched, slopes, n_touched):  # type: ignore[no-untyped-def]
+    """Take one step against the slopes of some documents."""
+    weights, members, n = state.w, state.member, 0
+    for i in range(n_touched):  # leave out those without a slope
+        used = False
+        for v in range(len(slopes)):
+            slopes[v, n] = slopes[v, i]
+            used |= slopes[v, i] != 0.0
+        touched[n] = touched[i]
+        n += int(used)
+    state.counts[STEPS] += 1
+    t = state.counts[STEPS]
+    rate = learning_rate(rule.schedule, rule.eta0, rule.power, rule.alpha, t)
+    keep = max(0.0, 1.0 - rate * rule.alpha)
+    for v in range(len(slopes)):
+        w, member = weights[v], members[v]
+        for j in range(len(w)):
+            if member[j] == 0.0:
+                continue
+            slope = 0.0
+            for i in range(n):
+                slope += slopes[v, i] * block[j, touched[i]]
+            if rule.ftrl:
+                move_weight(
+                    j, slope, state.v[v], state.s[v], w, t, rule.alpha, rule.eta0, rule.rho, False,
+                    True,
+                )  # fmt: skip
+            else:
+                w[j] = keep * w[j] - rate * slope
+
+
+@kernel
+def _duel(rule, state, slate, length, clicks):  # type: ignore[no-untyped-def]
+    """Move towards the mean of the candidates that earn more credit than the current weights.
+
+    A click counts for every ranker by the chance that the document came from it.
+    """
+    n_rankers = len(slate.shares)
+    w, winners = state.w[0], 0
+    for r in range(1, n_rankers):
+        if _lead(slate, length, clicks, r) > 0.0:
+            winners += 1
+    if winners == 0:
+        return
+    state.counts[STEPS] += 1
+    rate = learning_rate(rule.schedule, rule.eta0, rule.power, 0.0, state.counts[STEPS])
+    for r in range(1, n_rankers):
+        if _lead(slate, length, clicks, r) > 0.0:
+            for j in range(len(w)):
+                w[j] += rate / winners * slate.directions[r - 1, j]
+
+
+@kernel
+def _lead(slate, length, clicks, r):  # type: ignore[no-untyped-def]
+    """Return the credit of a candidate less that of the current weights."""
+    total = 0.0
+    for slot in range(length):
+        if clicks[slot]:
+            shares = 0.0
+            for each in range(len(slate.shares)):
+                shares += slate.shares[each, slot]
+            total += (slate.shares[r, slot] - slate.shares[0, slot]) / shares
+    return total
+
+
+@kernel
+def _remember(state, block, slate, length, clicks):  # type: ignore[no-untyped-def]
+    """Put a list in the history, in place of the oldest."""
+    h = state.counts[KEPT] % len(state.shown)
+    state.counts[KEPT] += 1
+    n_features, n = block.shape
+    state.sizes[h, 0], state.chance[h, 0] = n, 0.0
+    for slot in range(state.shown.shape[1]):
+        state.shown[h, slot] = slate.documents[slot] if slot < length else -1
+        state.clicked[h, slot] = 1.0 if slot < length and clicks[slot] else 0.0
+        if slot < length:
+            state.chance[h, 0] += math.log(slate.propensity[slot])
+    for j in range(n_features):
+        for i in range(n):
+            state.blocks[h, j * n + i] = block[j, i]
