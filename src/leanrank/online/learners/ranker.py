@@ -266,6 +266,7 @@ class OnlineRanker:
 
     def room(self, n_documents: int) -> Scratch:
         """Make room for queries of so many documents, in the history too."""
+        n_documents = max(n_documents, int(self.state.sizes.max(initial=0)))
         if len(self._scratch.keys) < n_documents:
             self._scratch = new_scratch(self.rule, self.state, n_documents)
         more = n_documents * self.n_features - self.state.blocks.shape[1]
@@ -292,6 +293,7 @@ def _checked(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
     for name in idle:
         if name in given:
             raise InputError(f"{name} has no effect with solver={values['solver']!r}: leave it out")
+        del values[name]
     return values
 
 
@@ -299,8 +301,8 @@ def _rule(method: str, values: Mapping[str, Any], length: int) -> LearnerRule:
     def number(name: str, default: float = 0.0, **bounds: Any) -> float:
         return check_number(name, values.get(name, default), **bounds)
 
-    alpha, schedule = number("alpha"), schedule_code(values["learning_rate"])
-    if values["learning_rate"] == "pegasos" and alpha == 0.0:
+    rates, alpha = values.get("learning_rate", "constant"), number("alpha")
+    if rates == "pegasos" and alpha == 0.0:
         raise InputError("learning_rate='pegasos' needs an alpha above 0: it is the rate's scale")
     candidates = check_whole("n_candidates", values.get("n_candidates", 1))
     return LearnerRule(
@@ -308,7 +310,7 @@ def _rule(method: str, values: Mapping[str, Any], length: int) -> LearnerRule:
         length=length,
         explore=number("explore", high=1.0),
         loss=pair_loss_code(values.get("loss", "hinge")),
-        schedule=schedule,
+        schedule=schedule_code(rates),
         eta0=number("eta0", open_low=True),
         power=number("power_t"),
         alpha=alpha,

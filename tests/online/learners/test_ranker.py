@@ -1,0 +1,203 @@
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from leanrank.errors import FileError, InputError
+from leanrank.online import OnlineRanker, user
+from leanrank.online.learners.parts import METHODS
+from leanrank.rankers.sampling.checkpoint import state_bytes
+
+
+def queries(seed=0, n_features=5):
+    rng = np.random.default_rng(seed)
+    for t in itertools.count():
+        X = rng.normal(size=(rng.integers(1, 14), n_features))
+        yield t, X, np.digitize(X[:, 0], (0.0, 1.0))
+
+
+def live(ranker, source, n):
+    visitor = user("informational")
+    for t, X, grades in itertools.islice(source, n):
+        shown = ranker.rank(X)
+        ranker.observe(shown, visitor.clicks(grades[shown.documents], rng=t))
+    return ranker
+
+
+def same_state(a, b):
+    return all(
+        np.array_equal(x[..., : y.shape[-1]], y[..., : x.shape[-1]])
+        for x, y in zip(a.state, b.state, strict=True)
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_lists_have_each_document_once_and_true_propensities(method):
+    """Shares of lists over many draws are the products of the propensities."""
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    ranker = OnlineRanker(method, n_features=3, list_length=2, random_state=1)
+    ranker.state.w[:] = ranker.state.member * [0.5, -0.2, 0.1]
+    counts, promised = {}, {}
+    for _ in range(4000):
+        shown = ranker.rank(X)
+        key = tuple(shown.documents.tolist())
+        assert len(set(key)) == 2
+        counts[key] = counts.get(key, 0) + 1
+        promised.setdefault(key, []).append(shown.propensities.prod())
+    if method in ("dbgd", "mgd", "cps"):  # lists also depend on the directions that were drawn
+        assert all(0 < p <= 1 for values in promised.values() for p in values)
+        return
+    for key, count in counts.items():
+        p = np.mean(promised[key])
+        assert abs(count / 4000 - p) < 4.5 * np.sqrt(p * (1 - p) / 4000) + 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_scores_are_shown_in_any_order(method):
+    first = [
+        OnlineRanker(method, n_features=2, random_state=seed).rank(np.ones((5, 2))).documents[0]
+        for seed in range(300)
+    ]
+    assert np.bincount(first, minlength=5).min() > 30
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_ranker_goes_on_with_the_same_bits(method, tmp_path):
+    whole = live(OnlineRanker(method, n_features=5, list_length=6), queries(), 60)
+    half, source = OnlineRanker(method, n_features=5, list_length=6), queries()
+    live(half, source, 25).save(tmp_path / "state")
+    again = OnlineRanker.load(tmp_path / "state")
+    assert again.parameters == half.parameters
+    assert same_state(live(again, source, 35), whole)
+    assert again.n_lists_ == 60
+
+
+@pytest.mark.parametrize("solver", ["sgd", "ftrl"])
+def test_views_and_solvers_are_saved(solver, tmp_path):
+    ranker = OnlineRanker("lcra", n_features=5, views=[[0, 1], [2, 3, 4]], solver=solver, alpha=0.1)
+    live(ranker, queries(), 30).save(tmp_path / "state")
+    again = OnlineRanker.load(tmp_path / "state")
+    assert same_state(again, ranker)
+    assert again.rule == ranker.rule
+
+
+def test_ftrl_leaves_weights_at_zero():
+    ranker = live(OnlineRanker("spd", n_features=5, solver="ftrl", alpha=2.0), queries(), 300)
+    assert 0 < np.count_nonzero(ranker.coef_) < 5
+    assert ranker.to_model().n_nonzero == np.count_nonzero(ranker.coef_)
+
+
+def test_sparse_and_dense_documents_give_the_same_list():
+    X = np.random.default_rng(0).normal(size=(6, 4)).round() + 0.0
+    lists = [OnlineRanker("pdgd", n_features=4).rank(x) for x in (X, sparse.csr_array(X))]
+    np.testing.assert_array_equal(lists[0].documents, lists[1].documents)
+
+
+def test_lists_may_be_observed_late():
+    ranker = OnlineRanker("spd", n_features=5)
+    _, X, _ = next(queries(1))
+    early, late = ranker.rank(X), ranker.rank(X)
+    clicks = np.arange(len(early.documents)) == 1
+    ranker.observe(late, clicks)
+    ranker.observe(early, clicks)
+    assert ranker.n_lists_ == ranker.n_steps_ == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"method": "sdp"}, "spd"),
+        ({"method": "pdgd", "explore": 0.1}, "no effect"),
+        ({"method": "dbgd", "alpha": 0.1}, "no effect"),
+        ({"rho": 1.0}, "solver='sgd'"),
+        ({"solver": "ftrl", "power_t": 0.5}, "solver='ftrl'"),
+        ({"solver": "adam"}, "adam"),
+        ({"explore": 1.5}, "at most 1"),
+        ({"eta0": 0.0}, "above 0"),
+        ({"learning_rate": "pegasos"}, "alpha above 0"),
+        ({"method": "lcra", "views": [[0], [9]]}, "from 0 to 2"),
+        ({"list_length": 0}, "at least 1"),
+        ({"random_state": -1}, "at least 0"),
+    ],
+)
+def test_what_has_no_effect_or_no_sense_is_refused(given, word):
+    with pytest.raises(InputError, match=word):
+        OnlineRanker(**{"n_features": 3, **given})
+
+
+def test_wrong_documents_and_clicks_are_refused():
+    ranker = OnlineRanker(n_features=3)
+    for X in (np.ones((2, 4)), np.ones(3), np.empty((0, 3))):
+        with pytest.raises(InputError, match="3 features"):
+            ranker.rank(X)
+    with pytest.raises(InputError, match="not finite"):
+        ranker.rank([[1.0, np.nan, 0.0]])
+    shown = ranker.rank(np.eye(3))
+    for clicks in ([1, 0], [1, 0, 2]):
+        with pytest.raises(InputError, match="one 0 or 1"):
+            ranker.observe(shown, clicks)
+
+
+def test_damaged_states_are_refused(tmp_path):
+    path = tmp_path / "state"
+    ranker = live(OnlineRanker("cps", n_features=5, n_history=3), queries(), 10)
+    ranker.save(path)
+    content = path.read_bytes()
+    with pytest.raises(FileError, match="cannot be read"):
+        OnlineRanker.load(tmp_path / "none")
+    for changed, word in (
+        (b"{}", "no state"),
+        (content[:-1], "checksum"),
+        (content.replace(b"online 1", b"online 9", 1), "version 9"),
+        (content[:200] + b"x" + content[201:], "checksum"),
+    ):
+        path.write_bytes(changed)
+        with pytest.raises(InputError, match=word):
+            OnlineRanker.load(path)
+    header = {"parameters": {**ranker.parameters, "method": "cps"}, "random_state": 0}
+    far = ranker.state._replace(shown=ranker.state.shown + 100)
+    narrow = ranker.state._replace(clicked=ranker.state.clicked[:, :2])
+    for state, rule, word in (
+        (far, ranker.rule, "not whole"),
+        (narrow, ranker.rule, "entries|parameters"),
+        (ranker.state, ranker.rule._replace(n_pool=40), "parameters"),
+        (None, ranker.rule, "missing"),
+    ):
+        parts = {**header, "rule": rule, "state": state}
+        path.write_bytes(state_bytes(parts, b"leanrank-online", 1))
+        with pytest.raises(InputError, match=word):
+            OnlineRanker.load(path)
+
+
+SERVICE = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.online.learners.test_ranker import live, queries
+from leanrank.online import OnlineRanker
+import itertools, os, signal
+path, kill_at = sys.argv[1], int(sys.argv[2])
+ranker = OnlineRanker.load(path) if os.path.exists(path) else OnlineRanker("lcra", n_features=5)
+source = itertools.islice(queries(), ranker.n_lists_, None)
+while ranker.n_lists_ < 60:
+    live(ranker, source, 1)
+    if ranker.n_lists_ == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    ranker.save(path)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_service_goes_on_to_the_same_bits(tmp_path):
+    root = str(Path(__file__).parents[3])
+    path = tmp_path / "state"
+    for kill_at in (13, 37, 99):
+        subprocess.run(
+            [sys.executable, "-c", SERVICE.format(root=root), str(path), str(kill_at)],
+            check=False,
+        )
+    whole = live(OnlineRanker("lcra", n_features=5), queries(), 60)
+    assert same_state(OnlineRanker.load(path), whole)
