@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from leanrank.data import read_clicks
 from leanrank.errors import FileError, InputError
 from leanrank.online import OnlineRanker, user
 from leanrank.online.learners.parts import METHODS
@@ -105,6 +106,35 @@ def test_lists_may_be_observed_late():
     ranker.observe(late, clicks)
     ranker.observe(early, clicks)
     assert ranker.n_lists_ == ranker.n_steps_ == 2
+
+
+def test_a_served_list_is_a_click_log_with_propensities():
+    rng = np.random.default_rng(0)
+    ranker, table = OnlineRanker("spd", n_features=2, explore=0.5, list_length=3), {}
+    features = {"query": [], "document": [], "a": [], "b": []}
+    for q in range(4):
+        X, names = rng.normal(size=(5, 2)), [f"d{i}" for i in range(5)]
+        for name, column in zip(features, ([str(q)] * 5, names, *X.T.tolist()), strict=True):
+            features[name] += column
+        shown = ranker.rank(X)
+        rows = shown.log([0, 1, 0], session=f"s{q}", query=str(q), documents=names)
+        table = {name: table.get(name, []) + column for name, column in rows.items()}
+    log = read_clicks(table, features, propensity="propensity", keep_unshown=True)
+    assert log.n_lists == 4
+    np.testing.assert_allclose(log.propensity, table["propensity"])
+    before = ranker.coef_
+    ranker.learn_from_log(log)
+    assert ranker.n_lists_ == ranker.n_steps_ == 4
+    live = OnlineRanker("spd", n_features=2, list_length=3)
+    for q in range(4):
+        X = np.column_stack([features["a"], features["b"]])[5 * q : 5 * q + 5]
+        past, rows = live.rank(X), table["document"][3 * q : 3 * q + 3]
+        past.slate.documents[:3] = [int(name[1]) for name in rows]
+        live.observe(past, [0, 1, 0])
+    assert not np.array_equal(ranker.coef_, before)
+    np.testing.assert_allclose(ranker.coef_, live.coef_)
+    with pytest.raises(InputError, match="made itself"):
+        OnlineRanker("pdgd", n_features=2).learn_from_log(log)
 
 
 @pytest.mark.parametrize(

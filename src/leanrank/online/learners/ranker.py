@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank._numbers import check_number, check_whole
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank._version import __version__
+from leanrank.data.clicks import ClickLog
 from leanrank.errors import FileError, InputError, check_choice
 from leanrank.losses.pair_slopes import pair_loss_code
-from leanrank.model.linear import LinearModel
+from leanrank.model.model import Model
 from leanrank.model.provenance import make_provenance
 from leanrank.online.learners.parts import (
     METHODS,
@@ -68,6 +69,29 @@ class ShownList:
     propensities: FloatArray
     slate: Slate
     block: FloatArray
+
+    def log(
+        self, clicks: Any, *, session: str, query: str, documents: Sequence[str]
+    ) -> dict[str, list[Any]]:
+        """Return the list as columns of a click log, as ``leanrank.data.read_clicks`` takes them.
+
+        Parameters
+        ----------
+        clicks : sequence of 0 or 1
+            One per slot.
+        session, query : str
+        documents : sequence of str
+            The name of each document of the query, in the order that was given to ``rank``.
+        """
+        n = len(self.documents)
+        return {
+            "session": [session] * n,
+            "query": [query] * n,
+            "document": [documents[at] for at in self.documents.tolist()],
+            "position": list(range(1, n + 1)),
+            "clicked": _clicks(clicks, n).astype(int).tolist(),
+            "propensity": self.propensities.tolist(),
+        }
 
 
 class OnlineRanker:
@@ -187,29 +211,53 @@ class OnlineRanker:
 
         Lists may be observed in any order; a step then uses the scores that made the list.
         """
-        clicked = np.asarray(clicks)
-        if clicked.shape != shown.documents.shape or not np.isin(clicked, (0, 1)).all():
-            raise InputError(
-                f"clicks must be one 0 or 1 for each of the {len(shown.documents)} documents shown"
-            )
-        scratch = self.room(shown.block.shape[1])
         length = len(shown.documents)
-        learn(
-            self.rule, self.state, shown.block, shown.slate, length, clicked.astype(bool), scratch
-        )
+        clicked, scratch = _clicks(clicks, length), self.room(shown.block.shape[1])
+        learn(self.rule, self.state, shown.block, shown.slate, length, clicked, scratch)
+
+    def learn_from_log(self, clicks: ClickLog) -> None:
+        """Learn from lists that were shown before, by whatever system, one step for each.
+
+        Only methods that learn from any list can: "spd", "lcra" and "ips". Documents of
+        ``clicks.data`` that were not shown take part where the method looks at all of a query:
+        read the log with ``keep_unshown=True``.
+
+        Examples
+        --------
+        >>> from leanrank.data import make_clicks, make_ranking
+        >>> from leanrank.metrics import evaluate
+        >>> data = make_ranking(n_queries=40, docs_per_query=10, n_features=6, random_state=0)
+        >>> ranker = OnlineRanker("ips", n_features=6, eta0=0.01)
+        >>> ranker.learn_from_log(make_clicks(data, n_sessions=4000, eta=1.0, random_state=0))
+        >>> evaluate(data, ranker.predict(data.X)).means["ndcg@10"] > 0.8
+        True
+        """
+        if self.method not in ("spd", "lcra", "ips"):
+            raise InputError(
+                f"method={self.method!r} learns from lists that it made itself: use 'spd', 'lcra' "
+                "or 'ips' to learn from a log"
+            )
+        ptr = clicks.data.query_ptr
+        for begin, end in zip(clicks.list_ptr[:-1], clicks.list_ptr[1:], strict=True):
+            rows = clicks.row[begin : min(end, begin + self.rule.length)]
+            first, last = ptr[np.searchsorted(ptr, rows[0], side="right") - 1 :][:2]
+            shown = self.rank(clicks.data.X[first:last])
+            shown.slate.documents[: len(rows)] = rows - first
+            past = replace(shown, documents=rows - first)
+            self.observe(past, clicks.clicked[begin : begin + len(rows)])
 
     def predict(self, X: Any) -> FloatArray:
         """Return the score of each document."""
         return np.asarray(X @ self.coef_)
 
-    def to_model(self, **parts: Any) -> LinearModel:
+    def to_model(self, **parts: Any) -> Model:
         """Return the ranking function as it is now; ``parts`` are fields of the model."""
         made = make_provenance(
             algorithm=f"OnlineRanker({self.method!r})",
             parameters=self.parameters,
             training={"lists": self.n_lists_, "steps": self.n_steps_},
         )
-        return LinearModel.from_coef(self.coef_, provenance=made, **parts)
+        return Model.from_coef(self.coef_, provenance=made, **parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state; :meth:`load` continues from it with the same bits."""
@@ -274,6 +322,13 @@ class OnlineRanker:
             wider = np.pad(self.state.blocks, ((0, 0), (0, more)))
             self.state = self.state._replace(blocks=wider)
         return self._scratch
+
+
+def _clicks(clicks: Any, length: int) -> BoolArray:
+    clicked = np.asarray(clicks)
+    if clicked.shape != (length,) or not np.isin(clicked, (0, 1)).all():
+        raise InputError(f"clicks must be one 0 or 1 for each of the {length} documents shown")
+    return clicked.astype(bool)
 
 
 def _checked(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
