@@ -1,0 +1,286 @@
+"""What the pages of the site take from the code and from measured figures.
+
+A page has markers such as ``<!-- parameters: domination -->``; each becomes a table when the site is
+built (``make docs``; MkDocs calls the functions ``on_…``). A marker that is followed by text and
+``<!-- end -->`` keeps its table in the page, for readers of the file: ``python scripts/docs_site.py``
+writes those again after the figures in ``docs/figures`` have changed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+MARKER = re.compile(r"<!-- (\w+): (.+?) -->(\n.*?\n<!-- end -->)?", re.DOTALL)
+ROOMS = {
+    "leanrank.rankers": "rankers",
+    "leanrank.data": "data",
+    "leanrank.metrics": "metrics",
+    "leanrank.selection": "selection",
+    "leanrank.model": "model",
+    "leanrank.model.export": "export",
+    "leanrank.model.verify": "verify",
+    "leanrank.plots": "plots",
+    "leanrank.report": "report",
+    "leanrank.checks": "checks",
+    "leanrank.errors": "errors",
+    "leanrank": "index",
+}
+"""The public modules, and their pages below ``reference``."""
+EXTENDING = (
+    "leanrank.losses.get_loss",
+    "leanrank.losses.base.Loss",
+    "leanrank.losses.base.Labels",
+    "leanrank.losses.base.Plan",
+    "leanrank.penalties.base.Penalty",
+    "leanrank.solvers.base.Solver",
+    "leanrank.solvers.base.Solution",
+    "leanrank.problem.base.Problem",
+    "leanrank.designs.base.Design",
+    "leanrank.registry.System",
+    "leanrank.registry.register",
+)
+"""The base classes of what you can write yourself."""
+
+
+# Tables of the code
+
+
+def system(name: str) -> str:
+    """List what the registry knows about a system."""
+    from leanrank.registry import SYSTEMS
+
+    one = SYSTEMS[name]
+    same = [other for other in SYSTEMS.values() if other.ranker == one.ranker]
+    names = ", ".join(f"`{other.name}`" for other in same if other.space is not None)
+    command = "Python only"
+    if one.space is not None:
+        fixed = "".join(f" -p {key}={value}" for key, value in one.space.fixed.items())
+        command = f"`leanrank train DATA -a {one.space.ranker}{fixed} -m FILE`"
+    facts = {
+        "class": f"[`leanrank.{one.ranker}`]({_reference(one.ranker)})",
+        "published": one.paper,
+        "command line": command,
+        "compared as": names or "not compared",
+        "sparse path": "yes" if any(other.sparse_path for other in same) else "no",
+        "streams": "yes" if one.streams else "no",
+    }
+    return table(("", ""), facts.items())
+
+
+def parameters(ranker: str) -> str:
+    """List the parameters of a class, as ``leanrank systems`` does."""
+    from leanrank import rankers
+    from leanrank.cli.systems import describe
+
+    rows = []
+    for parameter in describe(getattr(rankers, ranker)):
+        default = parameter["default"]
+        shown = "" if default is inspect.Parameter.empty else f"`{default!r}`"
+        rows.append((f"`{parameter['name']}`", shown, parameter["meaning"]))
+    more = f"In full, with all methods: [`{ranker}`]({_reference(ranker)})."
+    return table(("parameter", "default", "meaning"), rows) + f"\n\n{more}"
+
+
+def systems(which: str) -> str:
+    """List all systems, with a link to the page of each."""
+    from leanrank.registry import classes
+
+    rows = [
+        (f"[`{name}`]({one.name}.md)", one.title, one.paper, _yes(one.sparse_path), _yes(one.streams))
+        for name, one in reversed(classes().items())
+    ]
+    return table(("class", "system", "published", "sparse path", "streams"), rows)
+
+
+def _reference(ranker: str) -> str:
+    return f"../reference/rankers.md#leanrank.rankers.{ranker}"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else ""
+
+
+# Tables of measured figures
+
+
+def figures(name: str) -> str:
+    """Write all tables of a benchmark, with where they come from."""
+    record = load_figures(name)
+    written = [_source(record)]
+    for each in record["tables"]:
+        written += [f"**{each['title']}**", _figures_table(each), each.get("note", "")]
+    return "\n\n".join(part for part in written if part)
+
+
+def compared(names: str) -> str:
+    """Write the rows of some systems in the comparison of all, beside the best of each column."""
+    record = load_figures("compare")
+    rows = []
+    for each in record["tables"]:
+        kept = [row for row in each["rows"] if row["name"] in names.split()]
+        rows += [{"set": each["title"], **row} for row in kept]
+        rows.append({"set": each["title"], "system": "*best of all systems*", **_best(each["rows"])})
+    shown = [{key: row.get(key, "") for key in ("set", "system", *_measures(rows))} for row in rows]
+    return f"{_figures_table({'rows': shown})}\n\n{_source(record)} {MARKS}"
+
+
+MARKS = "°: worse than the best of its column with p < 0.05; see [Comparing systems](../compare.md)."
+
+
+def _measures(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return [key for key in rows[0] if key not in ("set", "name", "system")]
+
+
+def _best(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    keys = [key for key in _measures(rows) if key != "used"]
+    return {key: max((row[key] for row in rows), key=lambda text: text.rstrip("°")) for key in keys}
+
+
+def load_figures(name: str) -> dict[str, Any]:
+    """Read the figures of one benchmark."""
+    record: dict[str, Any] = json.loads((DOCS / "figures" / f"{name}.json").read_text("utf-8"))
+    return record
+
+
+def _figures_table(each: dict[str, Any]) -> str:
+    rows = [{key: value for key, value in row.items() if key != "name"} for row in each["rows"]]
+    heads = list(dict.fromkeys(key for row in rows for key in row))
+    return table(heads, ([_figure(row.get(head, "")) for head in heads] for row in rows))
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _source(record: dict[str, Any]) -> str:
+    machine = ", ".join(f"{key} {value}" for key, value in record["machine"].items() if value)
+    return f"`{record['command']}`, {record['date']}, commit `{record['commit']}`; {machine}."
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Write a table in Markdown.
+
+    >>> print(table(("a", "b"), [(1, "x|y")]))
+    | a | b |
+    | --- | --- |
+    | 1 | x\\|y |
+    """
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in lines)
+
+
+# Pages
+
+
+KINDS = {each.__name__: each for each in (system, parameters, systems, figures, compared)}
+
+
+def fill(text: str, *, kept_only: bool = False) -> str:
+    """Replace markers by their tables; ``kept_only``: those that keep theirs in the page."""
+
+    def replace(found: re.Match[str]) -> str:
+        kind, argument, old = found.groups()
+        if kind not in KINDS or (kept_only and old is None):
+            return found.group()
+        written = KINDS[kind](argument)
+        return f"<!-- {kind}: {argument} -->\n\n{written}\n\n<!-- end -->"
+
+    return MARKER.sub(replace, text)
+
+
+def reference_pages() -> dict[str, str]:
+    """Write the pages of the reference: every public name once, at the first room that has it."""
+    written: dict[int, str] = {}
+    pages = {}
+    for module, page in ROOMS.items():
+        room = importlib.import_module(module)
+        lines = [f"# {module}", "", (inspect.getdoc(room) or "").strip(), ""]
+        for name in sorted(set(room.__all__) - {"__version__"}, key=str.lower):
+            thing = getattr(room, name)
+            place = f"{module}.{name}"
+            if inspect.ismodule(thing):
+                target = ROOMS.get(place, "extending")
+                lines.append(f"- [`{place}`]({target}.md)")
+            elif id(thing) in written:
+                lines.append(f"- [`{place}`][{written[id(thing)]}]")
+            else:
+                written[id(thing)] = place
+                lines += ["", f"::: {place}", ""]
+        pages[f"reference/{page}.md"] = "\n".join(lines) + "\n"
+    intro = "# Your own loss, penalty or solver\n\n[Contributing](../contributing.md) shows one whole.\n"
+    pages["reference/extending.md"] = intro + "".join(f"\n::: {name}\n" for name in EXTENDING)
+    return pages
+
+
+def root_pages() -> dict[str, str]:
+    """Take the pages that live beside the README."""
+    return {
+        f"{name.lower()}.md": (ROOT / f"{name}.md").read_text("utf-8")
+        for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG")
+    }
+
+
+# What MkDocs calls
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are not files below ``docs``."""
+    from mkdocs.structure.files import File
+
+    for path, text in (reference_pages() | root_pages()).items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Fill the markers of a page, and point links out of ``docs`` to where those pages are."""
+    text = re.sub(r"\((?:\.\./)+(CONTRIBUTING|SECURITY|CHANGELOG)\.md", _to_root_page(page), markdown)
+    return fill(text)
+
+
+def _to_root_page(page: Any) -> Any:
+    up = "../" * page.file.src_uri.count("/")
+    return lambda found: f"({up}{found.group(1).lower()}.md"
+
+
+def on_post_build(config: Any) -> None:
+    """Fail if the site would load anything from elsewhere, or lacks a public name."""
+    site = Path(config.site_dir)
+    outside = {f"{page.relative_to(site)}: {url}" for page, url in foreign_assets(site)}
+    if outside:
+        sys.exit("the site loads from elsewhere:\n" + "\n".join(sorted(outside)))
+
+
+def foreign_assets(site: Path) -> Iterable[tuple[Path, str]]:
+    """Yield what pages and styles load from other hosts; links to click on are none."""
+    loads = re.compile(
+        r"""<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\bsrc\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
+        r"""|<link\b(?![^>]*rel=["']?(?:canonical|prev|next))[^>]*?href\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
+        r"""|url\(\s*["']?((?:https?:)?//[^"')]+)|@import\s+["']((?:https?:)?//[^"']+)"""
+    )
+    for page in sorted([*site.rglob("*.html"), *site.rglob("*.css")]):
+        for found in loads.finditer(page.read_text("utf-8")):
+            yield page, next(url for url in found.groups() if url)
+
+
+def main() -> None:
+    """Write the kept tables of all pages again."""
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text("utf-8")
+        filled = fill(text, kept_only=True)
+        if filled != text:
+            page.write_text(filled, "utf-8")
+            print(f"{page.relative_to(ROOT)} written")
+
+
+if __name__ == "__main__":
+    main()
