@@ -8,23 +8,29 @@ writes those again after the figures in ``docs/figures`` have changed.
 
 from __future__ import annotations
 
+import base64
 import importlib
 import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from leanrank.registry import SYSTEMS, System, classes
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-MARKER = re.compile(r"<!-- (\w+): (.+?) -->(\n.*?\n<!-- end -->)?", re.DOTALL)
+MARKER = re.compile(
+    r"<!-- (\w+): ([^\n]+?) -->(\n(?:(?:(?!<!-- )[^\n]*)\n)*<!-- end -->)?", re.DOTALL
+)
 ROOMS = {
     "leanrank.rankers": "rankers",
     "leanrank.data": "data",
     "leanrank.metrics": "metrics",
     "leanrank.selection": "selection",
+    "leanrank.online": "online",
     "leanrank.model": "model",
     "leanrank.model.export": "export",
     "leanrank.model.verify": "verify",
@@ -56,8 +62,6 @@ EXTENDING = (
 
 def system(name: str) -> str:
     """List what the registry knows about a system."""
-    from leanrank.registry import SYSTEMS
-
     one = SYSTEMS[name]
     same = [other for other in SYSTEMS.values() if other.ranker == one.ranker]
     names = ", ".join(f"`{other.name}`" for other in same if other.space is not None)
@@ -92,10 +96,14 @@ def parameters(ranker: str) -> str:
 
 def systems(which: str) -> str:
     """List all systems, with a link to the page of each."""
-    from leanrank.registry import classes
-
     rows = [
-        (f"[`{name}`]({one.name}.md)", one.title, one.paper, _yes(one.sparse_path), _yes(one.streams))
+        (
+            f"[`{name}`]({one.name}.md)",
+            one.title,
+            one.paper,
+            _yes(one.sparse_path),
+            _yes(one.streams),
+        )
         for name, one in reversed(classes().items())
     ]
     return table(("class", "system", "published", "sparse path", "streams"), rows)
@@ -112,13 +120,32 @@ def _yes(value: bool) -> str:
 # Tables of measured figures
 
 
-def figures(name: str) -> str:
-    """Write all tables of a benchmark, with where they come from."""
-    record = load_figures(name)
-    written = [_source(record)]
-    for each in record["tables"]:
-        written += [f"**{each['title']}**", _figures_table(each), each.get("note", "")]
-    return "\n\n".join(part for part in written if part)
+def load_figures(name: str) -> dict[str, Any]:
+    """Read the figures that a benchmark left."""
+    record: dict[str, Any] = json.loads((DOCS / "figures" / f"{name}.json").read_text("utf-8"))
+    return record
+
+
+def all_figures(folder: str) -> str:
+    """Write all tables of all benchmarks, each with where it comes from."""
+    parts = []
+    for file in sorted((ROOT / folder).glob("*.json")):
+        record = load_figures(file.stem)
+        parts += [f"## {file.stem}", source(record)]
+        for each in record["tables"]:
+            parts += [f"### {each['title']}", _figures_table(each), each["note"]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def comparison(set_name: str) -> str:
+    """Write the comparison of all systems on one set, the best of each column in bold."""
+    each = _compared_set(set_name)
+    best = _best(each["rows"])
+    rows = [
+        {key: f"**{text}**" if text == best.get(key) else text for key, text in row.items()}
+        for row in each["rows"]
+    ]
+    return _figures_table({"rows": rows})
 
 
 def compared(names: str) -> str:
@@ -128,60 +155,128 @@ def compared(names: str) -> str:
     for each in record["tables"]:
         kept = [row for row in each["rows"] if row["name"] in names.split()]
         rows += [{"set": each["title"], **row} for row in kept]
-        rows.append({"set": each["title"], "system": "*best of all systems*", **_best(each["rows"])})
-    shown = [{key: row.get(key, "") for key in ("set", "system", *_measures(rows))} for row in rows]
-    return f"{_figures_table({'rows': shown})}\n\n{_source(record)} {MARKS}"
+        rows.append({"set": each["title"], "system": "*best of all*", **_best(each["rows"])})
+    return f"{_figures_table({'rows': rows})}\n\n{MARKS} {source(record)}"
 
 
-MARKS = "°: worse than the best of its column with p < 0.05; see [Comparing systems](../compare.md)."
+MARKS = "°: worse than the best of its column, p < 0.05 ([how it is tested](../compare.md))."
+PAIRS = "ranksvm ranksvm-l1 ranksvm-query ranksvm-hinge fenchelrank sparserank nonconvex ranknet rankboost"
+NEEDS: dict[str, Callable[[System], bool]] = {
+    "few features": lambda one: True,
+    "models of many sizes from one fit": lambda one: one.sparse_path,
+    "to learn from preferences, such as clicks give": lambda one: one.name in PAIRS.split(),
+    "to learn from data larger than memory": lambda one: one.streams,
+    "to do without validation data": lambda one: one.name == "rankrlscv",
+    "to take missing values": lambda one: one.name == "rankboost",
+}
+"""What a user may need, and which systems can do it."""
 
 
-def _measures(rows: Sequence[dict[str, Any]]) -> list[str]:
-    return [key for key in rows[0] if key not in ("set", "name", "system")]
+def decision(which: str) -> str:
+    """Order systems by how often they are worse than the best, then by their features.
+
+    ``which``: "needs" takes the first that can do what is needed; "all" lists them all.
+    """
+    first, second = (
+        {row["name"]: row for row in each["rows"]} for each in load_figures("compare")["tables"]
+    )
+    worse = {
+        name: sum("°" in text for row in (first[name], second[name]) for text in row.values())
+        for name in first
+    }
+    used = {name: float(first[name]["used"]) + float(second[name]["used"]) for name in first}
+    order = sorted(first, key=lambda name: (worse[name], used[name]))
+
+    def cells(name: str) -> list[Any]:
+        pairs = [f"{first[name][key]} · {second[name][key]}" for key in ("used", "MAP")]
+        return [_page_of(name, first[name]["system"]), f"{worse[name]} of 14", *pairs]
+
+    heads = ["system", "worse in", "features", "MAP"]
+    if which == "all":
+        has = {name: SYSTEMS[name] for name in order if name in SYSTEMS}
+        rows = [
+            [*cells(name), *(_yes(name in has and getattr(has[name], able)) for able in ABLE)]
+            for name in order
+        ]
+        return table([*heads, "sparse path", "streams"], rows)
+    ours = [SYSTEMS[name] for name in order if name in SYSTEMS]
+    rows = [[need, *cells(next(filter(can, ours)).name)] for need, can in NEEDS.items()]
+    return table(["you need", *heads], rows)
 
 
-def _best(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    keys = [key for key in _measures(rows) if key != "used"]
-    return {key: max((row[key] for row in rows), key=lambda text: text.rstrip("°")) for key in keys}
+ABLE = ("sparse_path", "streams")
 
 
-def load_figures(name: str) -> dict[str, Any]:
-    """Read the figures of one benchmark."""
-    record: dict[str, Any] = json.loads((DOCS / "figures" / f"{name}.json").read_text("utf-8"))
-    return record
+def _page_of(name: str, title: str) -> str:
+    pages = {one.ranker: one.name for one in classes().values()}
+    return f"[{title}](systems/{pages[SYSTEMS[name].ranker]}.md)" if name in SYSTEMS else title
+
+
+def _compared_set(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        each for each in load_figures("compare")["tables"] if each["title"] == name
+    )
+    return found
+
+
+def _best(rows: Sequence[dict[str, str]]) -> dict[str, str]:
+    keys = [key for key in rows[0] if key not in ("name", "system", "used")]
+    return {key: max(row[key].rstrip("°") for row in rows) for key in keys}
 
 
 def _figures_table(each: dict[str, Any]) -> str:
-    rows = [{key: value for key, value in row.items() if key != "name"} for row in each["rows"]]
-    heads = list(dict.fromkeys(key for row in rows for key in row))
-    return table(heads, ([_figure(row.get(head, "")) for head in heads] for row in rows))
+    heads = [head for head in dict.fromkeys(key for row in each["rows"] for key in row)]
+    heads.remove("name") if "name" in heads and "system" in heads else None
+    return table(heads, ([_figure(row.get(head, "")) for head in heads] for row in each["rows"]))
 
 
 def _figure(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _source(record: dict[str, Any]) -> str:
-    machine = ", ".join(f"{key} {value}" for key, value in record["machine"].items() if value)
-    return f"`{record['command']}`, {record['date']}, commit `{record['commit']}`; {machine}."
+def source(record: dict[str, Any]) -> str:
+    """Say which command gave figures, when, from which commit and on which machine."""
+    machine = ", ".join(f"{key} {value}" for key, value in record["machine"].items())
+    return f"`{record['command']}`, {record['date']}, commit `{record['commit']}`, {machine}."
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Write a table in Markdown.
-
-    >>> print(table(("a", "b"), [(1, "x|y")]))
-    | a | b |
-    | --- | --- |
-    | 1 | x\\|y |
-    """
+    """Write a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in lines)
+    return "\n".join(
+        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in lines
+    )
+
+
+def notebook(path: str) -> str:
+    """Write the cells of a notebook and what came out of them."""
+    parts = []
+    for cell in json.loads((ROOT / path).read_text("utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(re.sub(r"^#", "###", text, flags=re.MULTILINE))
+            continue
+        parts.append(f"```python\n{text}\n```")
+        parts += [_output(one["data"]) for one in cell["outputs"] if "data" in one]
+    return "\n\n".join(parts)
+
+
+def _output(data: dict[str, Any]) -> str:
+    if "image/svg+xml" in data:
+        picture = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
+        return f'<img class="chart" alt="chart" src="data:image/svg+xml;base64,{picture}">'
+    return "```text\n" + "".join(data["text/plain"]) + "\n```"
 
 
 # Pages
 
 
-KINDS = {each.__name__: each for each in (system, parameters, systems, figures, compared)}
+KINDS = {
+    kind.__name__: kind
+    for kind in (
+        system, parameters, systems, all_figures, comparison, compared, decision, notebook
+    )
+}  # fmt: skip
 
 
 def fill(text: str, *, kept_only: bool = False) -> str:
@@ -203,20 +298,20 @@ def reference_pages() -> dict[str, str]:
     pages = {}
     for module, page in ROOMS.items():
         room = importlib.import_module(module)
-        lines = [f"# {module}", "", (inspect.getdoc(room) or "").strip(), ""]
+        links, entries = [], []
         for name in sorted(set(room.__all__) - {"__version__"}, key=str.lower):
-            thing = getattr(room, name)
-            place = f"{module}.{name}"
+            thing, place = getattr(room, name), f"{module}.{name}"
             if inspect.ismodule(thing):
-                target = ROOMS.get(place, "extending")
-                lines.append(f"- [`{place}`]({target}.md)")
+                links.append(f"- [`{place}`]({ROOMS.get(place, 'extending')}.md)")
             elif id(thing) in written:
-                lines.append(f"- [`{place}`][{written[id(thing)]}]")
+                links.append(f"- [`{place}`][{written[id(thing)]}]")
             else:
                 written[id(thing)] = place
-                lines += ["", f"::: {place}", ""]
-        pages[f"reference/{page}.md"] = "\n".join(lines) + "\n"
-    intro = "# Your own loss, penalty or solver\n\n[Contributing](../contributing.md) shows one whole.\n"
+                entries.append(f"::: {place}")
+        about = (inspect.getdoc(room) or "").partition("\n\n")[0]
+        parts = [f"# {module}", about, "\n".join(links), *entries]
+        pages[f"reference/{page}.md"] = "\n\n".join(part for part in parts if part) + "\n"
+    intro = "# Your own loss, penalty or solver\n\n[Contributing](../contributing.md) shows one.\n"
     pages["reference/extending.md"] = intro + "".join(f"\n::: {name}\n" for name in EXTENDING)
     return pages
 
@@ -243,7 +338,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Fill the markers of a page, and point links out of ``docs`` to where those pages are."""
-    text = re.sub(r"\((?:\.\./)+(CONTRIBUTING|SECURITY|CHANGELOG)\.md", _to_root_page(page), markdown)
+    text = re.sub(
+        r"\((?:\.\./)+(CONTRIBUTING|SECURITY|CHANGELOG)\.md", _to_root_page(page), markdown
+    )
     return fill(text)
 
 
