@@ -2,13 +2,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 LOWEST ?= $(VENV)-lowest
+DOCS ?= $(VENV)-docs
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-engines test-lowest fuzz kill lint types layers check clean
+.PHONY: help demo docs test test-engines test-lowest fuzz kill lint types layers check clean
 
 help:
 	@echo "make demo          train on the embedded sample set and look at the result"
+	@echo "make docs          build the site into build/site"
 	@echo "make test          run the tests"
 	@echo "make test-engines  run exports in Spark, ClickHouse, a PMML evaluator, Java, Rust and Go as well"
 	@echo "make test-lowest   run the tests with the oldest dependencies that are allowed"
@@ -44,8 +46,18 @@ $(LOWEST)/.dev: pyproject.toml constraints-lowest.txt
 	$(LOWEST)/bin/python $(PIP_INSTALL) -e '.[dev]' -c constraints-lowest.txt
 	@touch $@
 
+$(DOCS)/.docs: pyproject.toml
+	$(call make_venv,$(DOCS))
+	$(DOCS)/bin/python $(PIP_INSTALL) -e '.[docs]'
+	@touch $@
+
 demo: $(VENV)/.core
 	$(BIN)/leanrank demo
+
+# Strict: a link, an anchor or a name that leads nowhere fails, and so does anything from another host.
+docs: $(DOCS)/.docs
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto
@@ -68,8 +80,8 @@ kill: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz.kills --kills $(KILLS) --seed $(SEED)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks scripts
-	$(BIN)/ruff format --check src tests benchmarks scripts
+	$(BIN)/ruff check src tests benchmarks scripts examples
+	$(BIN)/ruff format --check src tests benchmarks scripts examples
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -80,5 +92,5 @@ layers: $(VENV)/.dev
 check: lint types layers test
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo-output build dist
+	rm -rf $(VENV) $(LOWEST) $(DOCS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo-output build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

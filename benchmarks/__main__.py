@@ -31,8 +31,15 @@ def main() -> None:
     parser.add_argument("--only", help="run one part of a benchmark")
     parser.add_argument("--budget", help="time for one search, such as 10s (tune only)")
     parser.add_argument("--reports", type=Path, help="directory for reports (tune only)")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("benchmarks/results"),
+        help="directory for the figures; docs/figures publishes them",
+    )
     args = parser.parse_args()
+    if args.quick and "docs" in args.out.parts:
+        parser.error("figures of --quick are not published: leave --quick or --out out")
     print(" ".join(f"{key}={value}" for key, value in machine().items()), flush=True)
     for name in args.names:
         module = importlib.import_module(f"benchmarks.{name}")
@@ -40,7 +47,10 @@ def main() -> None:
         tables = module.run(options)
         for table in tables:
             print("\n" + table.markdown(), flush=True)
-        save(name, tables, args.out)
+        command = f"python -m benchmarks {name}" + f" --only {args.only}" * bool(args.only)
+        command += " --data DIR" * (args.data is not None) + " --quick" * args.quick
+        part = f"{name}-{args.only}" if args.only else name
+        save(part, tables, args.out, command=command, quick=args.quick)
 
 
 if __name__ == "__main__":

@@ -111,23 +111,44 @@ def machine() -> dict[str, Any]:
     """What the figures depend on."""
     import numpy
 
+    affinity = getattr(os, "sched_getaffinity", None)
     return {
         "python": platform.python_version(),
         "numpy": numpy.__version__,
         "machine": platform.machine(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
     }
 
 
-def save(name: str, tables: list[Table], folder: Path) -> None:
-    """Keep the figures as JSON and as Markdown."""
+def save(
+    name: str, tables: list[Table], folder: Path, *, command: str, quick: bool = False
+) -> None:
+    """Keep the figures as JSON, with what they depend on."""
     folder.mkdir(parents=True, exist_ok=True)
-    record = {"benchmark": name, "machine": machine(), "tables": [asdict(t) for t in tables]}
-    (folder / f"{name}.json").write_text(json.dumps(record, indent=2, default=str) + "\n")
-    text = "\n\n".join(t.markdown() for t in tables)
-    (folder / f"{name}.md").write_text(f"<!-- python -m benchmarks {name} -->\n{text}\n")
+    record = {
+        "benchmark": name,
+        "command": command,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "commit": _commit(),
+        "quick": quick,
+        "machine": machine(),
+        "tables": [asdict(t) for t in tables],
+    }
+    text = json.dumps(record, indent=1, default=str, ensure_ascii=False)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _commit() -> str:
+    """The commit of the program, with a mark if files differ from it."""
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
 
 
 def show_seconds(seconds: float) -> str:

@@ -1,9 +1,9 @@
 """What the pages of the site take from the code and from measured figures.
 
-A page has markers such as ``<!-- parameters: domination -->``; each becomes a table when the site is
-built (``make docs``; MkDocs calls the functions ``on_…``). A marker that is followed by text and
-``<!-- end -->`` keeps its table in the page, for readers of the file: ``python scripts/docs_site.py``
-writes those again after the figures in ``docs/figures`` have changed.
+A page has markers such as ``<!-- parameters: DominationRanker -->``; each becomes a table when the
+site is built (``make docs``; MkDocs calls the functions ``on_…``). A marker that is followed by a
+table and ``<!-- end -->`` keeps it in the page, for readers of the file; after figures in
+``docs/figures`` have changed, ``python scripts/docs_site.py`` writes those tables again.
 """
 
 from __future__ import annotations
@@ -160,9 +160,12 @@ def compared(names: str) -> str:
 
 
 MARKS = "°: worse than the best of its column, p < 0.05 ([how it is tested](../compare.md))."
-PAIRS = "ranksvm ranksvm-l1 ranksvm-query ranksvm-hinge fenchelrank sparserank nonconvex ranknet rankboost"
+PAIRS = (
+    "ranksvm ranksvm-l1 ranksvm-query ranksvm-hinge fenchelrank sparserank nonconvex ranknet "
+    "rankboost"
+)
 NEEDS: dict[str, Callable[[System], bool]] = {
-    "few features": lambda one: True,
+    "a place to start": lambda one: True,
     "models of many sizes from one fit": lambda one: one.sparse_path,
     "to learn from preferences, such as clicks give": lambda one: one.name in PAIRS.split(),
     "to learn from data larger than memory": lambda one: one.streams,
@@ -225,8 +228,9 @@ def _best(rows: Sequence[dict[str, str]]) -> dict[str, str]:
 
 
 def _figures_table(each: dict[str, Any]) -> str:
-    heads = [head for head in dict.fromkeys(key for row in each["rows"] for key in row)]
-    heads.remove("name") if "name" in heads and "system" in heads else None
+    heads = list(dict.fromkeys(key for row in each["rows"] for key in row))
+    if "system" in heads:
+        heads = [head for head in heads if head != "name"]  # the system's own, for programs
     return table(heads, ([_figure(row.get(head, "")) for head in heads] for row in each["rows"]))
 
 

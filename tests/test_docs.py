@@ -1,12 +1,19 @@
 """What the README and the guides show is what happens, and what they point to is there."""
 
 import doctest
+import importlib
 import re
+import runpy
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
+from leanrank import RankSVM
+from leanrank.registry import classes
+
 ROOT = Path(__file__).parent.parent
+SITE = runpy.run_path(str(ROOT / "scripts" / "docs_site.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -53,3 +60,80 @@ def test_the_index_lists_every_guide():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     guides = {page.name for page in PAGES if page.parent.name == "docs"} - {"index.md"}
     assert {name for name in guides if f"({name})" not in index} == set()
+
+
+def test_the_site_has_every_page():
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r"- (\S+\.md)$", config.partition("\nnav:")[2], re.MULTILINE))
+    written = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if "docs" in page.parts}
+    made = SITE["reference_pages"]() | SITE["root_pages"]()
+    assert listed == written | set(made)
+
+
+SECTIONS = ["Idea", "Objective", "When to use it", "Parameters", "Paper", "Measured"]
+
+
+@pytest.mark.parametrize("system", classes().values(), ids=lambda system: system.ranker)
+def test_every_system_has_a_page_in_the_common_order(system):
+    page = ROOT / "docs" / "systems" / f"{system.name}.md"
+    assert page.exists(), f"{system.ranker} has no page: write docs/systems/{system.name}.md"
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
+    assert f"<!-- system: {system.name} -->" in text
+    assert f"<!-- parameters: {system.ranker} -->" in text
+    for kind, argument, _ in SITE["MARKER"].findall(text):
+        assert SITE["KINDS"][kind](argument).startswith("|")
+
+
+def test_a_table_of_parameters_is_that_of_the_docstring():
+    text = SITE["parameters"]("RankSVM")
+    assert "| `alpha` | `0.01` | Strength of the penalty |" in text
+    assert text.count("\n| `") == len(signature(RankSVM).parameters)
+
+
+def test_the_reference_has_every_public_name():
+    import leanrank
+
+    pages = SITE["reference_pages"]()
+    rooms = {f"leanrank.{name}" for name in leanrank.__all__ if f"leanrank.{name}" in SITE["ROOMS"]}
+    modules = {f"leanrank.{m}" for m in leanrank.__all__ if type(getattr(leanrank, m)) is type(re)}
+    assert modules - {"leanrank.registry"} == rooms
+    for module, page in SITE["ROOMS"].items():
+        text = pages[f"reference/{page}.md"]
+        for name in set(importlib.import_module(module).__all__) - {"__version__"}:
+            assert re.search(rf"(::: |`){module}\.{name}\b", text), f"{module}.{name}"
+    everything = "\n".join(pages.values())
+    entries = re.findall(r"^::: (\S+)$", everything, re.MULTILINE)
+    assert len(entries) == len(set(entries))
+    for link in re.findall(r"\]\[(\S+)\]", everything):
+        assert link in entries
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_kept_tables_are_those_of_the_figures(page):
+    text = page.read_text(encoding="utf-8")
+    assert SITE["fill"](text, kept_only=True) == text, "run python scripts/docs_site.py"
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "docs" / "figures").glob("*.json")), ids=lambda f: f.stem
+)
+def test_published_figures_say_where_they_come_from(file):
+    record = SITE["load_figures"](file.stem)
+    assert record["quick"] is False
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", record["date"])
+    assert re.fullmatch(r"[0-9a-f]{7,}", record["commit"])
+    assert record["command"]
+    assert record["machine"]
+    assert all(table["rows"] for table in record["tables"])
+
+
+def test_what_a_site_loads_from_elsewhere_is_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<script src="https://x.org/a.js"></script><a href="https://y.org">link</a>'
+        '<link href="//x.org/b.css" rel="stylesheet"><img src="b.png">'
+        '<link rel="canonical" href="https://z.org/">'
+    )
+    (tmp_path / "a.css").write_text("@import 'https://x.org/c.css'; a { background: url(b.png) }")
+    found = {url for _, url in SITE["foreign_assets"](tmp_path)}
+    assert found == {"https://x.org/a.js", "//x.org/b.css", "https://x.org/c.css"}

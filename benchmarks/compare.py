@@ -1,0 +1,34 @@
+"""All systems on the five folds of public sets: what ``leanrank compare --data DIR`` prints.
+
+The guide to choosing a system is written from these figures.
+"""
+
+from __future__ import annotations
+
+from benchmarks.harness import Options, Table
+from leanrank.data import fetch
+from leanrank.data.public_sets import find_set
+from leanrank.selection.comparison import Parts, compare_systems
+from leanrank.selection.systems import installed, system_names
+from leanrank.selection.tables import cells, head
+
+SETS = ("MQ2008", "OHSUMED")
+
+
+def run(options: Options) -> list[Table]:
+    folds = (1,) if options.quick else (1, 2, 3, 4, 5)
+    sets = {}
+    for name in SETS:
+        public, there = find_set(name), fetch(name, data_dir=options.data, download=False)
+        splits = [Parts(*there.files(fold), public.n_features, "auto") for fold in folds]
+        sets[name] = (public.convention, splits)
+    names = ["domination", "rankrls"] if options.quick else list(filter(installed, system_names()))
+    tables = []
+    for compared in compare_systems(sets, names):
+        table = Table(compared.name, note=" ".join(compared.problems))
+        heads = [*map(head, compared.measures), "used"]
+        for row in compared.rows:
+            figures = dict(zip(heads, cells(row, compared.measures), strict=False))
+            table.add(name=row.system, system=row.title, **figures)
+        tables.append(table)
+    return tables

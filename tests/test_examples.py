@@ -1,0 +1,49 @@
+"""The programs in ``examples`` run, are short, and show what they say."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SHOWN = {
+    "clicks_to_ranker": "clicks, weighted by 1/propensity",
+    "frame_to_card": "A ranking function of",
+    "hybrid_weights": "The learned weights beat reciprocal rank fusion",
+    "own_loss": "duality gap",
+    "tune_to_sql": "orders changed: 0",
+}
+
+
+def test_every_example_is_listed():
+    assert {file.stem for file in EXAMPLES.glob("*.py")} == set(SHOWN)
+    page = (EXAMPLES.parent / "docs" / "examples.md").read_text(encoding="utf-8")
+    for file in [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ipynb")]:
+        assert f"examples/{file.name}" in page
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_runs(name):
+    file = EXAMPLES / f"{name}.py"
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 60
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", str(file)],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert SHOWN[name] in done.stdout
+
+
+def test_the_notebook_runs():
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    notebook = nbformat.read(EXAMPLES / "plots.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    outputs = [one for cell in notebook.cells for one in cell.get("outputs", []) if "data" in one]
+    assert sum("image/svg+xml" in one["data"] for one in outputs) == 4
