@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
@@ -13,6 +14,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import event
 
 from leanrank.errors import CacheWarning
 
@@ -44,6 +46,33 @@ def kernel(
         return compiled
     _warn_once("no folder is writable")
     return compiled
+
+
+def compile_seconds() -> float:
+    """Return how long this process has compiled so far; loading from the cache does not count."""
+    return _compiling.seconds + (time.perf_counter() - _compiling.began if _compiling.depth else 0)
+
+
+class _Compiling(event.Listener):
+    """Adds up the time of compilations; one inside another counts once."""
+
+    def __init__(self) -> None:
+        self.seconds = self.began = 0.0
+        self.depth = 0
+
+    def on_start(self, event: Any) -> None:
+        if self.depth == 0:
+            self.began = time.perf_counter()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter() - self.began
+
+
+_compiling = _Compiling()
+event.register("numba:compile", _compiling)  # Numba compiles in one thread at a time
 
 
 def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

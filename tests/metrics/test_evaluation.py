@@ -195,6 +195,12 @@ def test_measures_that_do_not_exist(name, words):
         evaluate([0, 1], [1, 2], measures=[name])
 
 
+@pytest.mark.parametrize("convention", ["letro4", [], 7, None])
+def test_conventions_that_do_not_exist(convention):
+    with pytest.raises(InputError, match=r"convention=.* is not known: choose from standard"):
+        evaluate([0, 1], [1, 2], convention=convention)
+
+
 def test_measures_as_they_may_be_written():
     found = evaluate([0, 1], [1, 2], measures="NDCG@10 ,map(rel=1e0),map,map")
     assert list(found.means) == ["NDCG@10", "map(rel=1e0)", "map"]

@@ -114,6 +114,13 @@ def test_many_queries_and_models_are_thinned_out(study):
     assert sum(row["model"] >= 0 for row in front) == 3
 
 
+def test_what_leanness_costs(study):
+    smallest = replace(study[0], chosen=study[0].front[0])
+    cost = smallest.leanness
+    assert cost.best.n_features > smallest.chosen.n_features
+    assert f"Beside the chosen model, {cost}." in report_contents(smallest)["judged"]
+
+
 def test_a_model_with_a_normaliser_is_judged_on_what_it_sees():
     train, vali, _ = make_parts()
     normalizer = make_normalizer("query-standard")

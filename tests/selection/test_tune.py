@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 
+import numba
 import numpy as np
 import pytest
 
+from leanrank._jit import compile_seconds
 from leanrank.data import RankingData, make_ranking
 from leanrank.errors import InputError
 from leanrank.rankers import RANKERS, get_ranker
@@ -18,6 +20,7 @@ from leanrank.selection import Costs, tune
 from leanrank.selection.refit import stacked
 from leanrank.selection.search import round_robin
 from leanrank.selection.trials import Task, run_trial
+from leanrank.selection.tuning import default_systems
 
 TUNING = {name: system.tuning for name, system in SYSTEMS.items() if system.tuning is not None}
 SOME = ("domination", "greedyrankrls", "rankrls")
@@ -285,10 +288,52 @@ def test_systems_take_turns():
         "listnet": Space("listnet", {}, {"alpha": (1, 2, 3, 4, 5)}),
     }
     assert [(name, *s.values()) for name, _, s in round_robin(spaces)] == [
-        ("listnet", 1), ("listnet", 2), ("listnet", 3),
-        ("rankrls", 1), ("ranksvm",), ("listnet", 4), ("rankrls", 2),
-        ("listnet", 5), ("rankrls", 3),
+        ("rankrls", 1), ("ranksvm",), ("listnet", 1), ("rankrls", 2), ("listnet", 2),
+        ("rankrls", 3), ("listnet", 3), ("listnet", 4), ("listnet", 5),
     ]  # fmt: skip
+
+
+def test_every_system_has_its_first_trial_before_any_has_its_second():
+    names = default_systems()
+    assert {name for name, one in SYSTEMS.items() if one.tuning is not None} == set(names)
+    sparse = [SYSTEMS[name].sparse_path for name in names]
+    assert sparse == sorted(sparse, reverse=True)
+    plan = [name for name, _, _ in round_robin({n: SYSTEMS[n].tuning for n in names})]
+    assert plan[: len(names)] == names
+
+
+def test_a_first_trial_of_every_system_comes_before_the_local_search(parts):
+    told = []
+    systems = ["domination", "rankrls", "ranknet", "pamir"]
+    study = tune(*parts, systems=systems, trials=5, progress=lambda at: told.append(at.doing))
+    assert told[:4] == systems
+    assert told[4].startswith("near")
+    assert study.not_tried == ()
+
+
+def test_compiling_does_not_count(parts, monkeypatch):
+    def slow_start(*given):
+        fresh = numba.njit(lambda x: np.sort(x)[0])
+        assert fresh(np.array([2.0, 1.0])) == 1.0
+        return run_trial(*given)
+
+    monkeypatch.setattr("leanrank.selection.search.run_trial", slow_start)
+    began, before = time.perf_counter(), compile_seconds()
+    study = tune(*parts, systems=["rankrls"], trials=1)
+    wall, compiled = time.perf_counter() - began, compile_seconds() - before
+    assert compiled > 0.01
+    assert 0 < study.history[-1]["seconds"] <= wall - compiled
+
+
+def test_what_leanness_costs(parts):
+    study = tune(*parts, systems=["domination"], trials=1, max_features=1)
+    cost = study.leanness
+    assert cost.best.n_features > study.chosen.n_features == 1
+    expected = cost.best.score("ndcg@10") - study.chosen.score("ndcg@10")
+    assert cost.loss == pytest.approx(expected)
+    assert cost.loss > 0
+    assert f"better by {cost.loss:.4f} (standard error " in str(cost)
+    assert tune(*parts, systems=["domination"], trials=1).leanness is None
 
 
 def test_systems_whose_models_are_too_large_are_tried_once(parts):

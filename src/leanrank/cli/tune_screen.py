@@ -33,6 +33,7 @@ def print_result(
             "front": [_row(study, one) for one in study.front],
             "candidates": len(study.candidates),
             "scale": None if study.normalizer is None else study.normalizer.kind,
+            "leanness": _leanness(study),
             "not_tried": list(study.not_tried),
             "problems": dict(study.problems),
             "interrupted": study.interrupted,
@@ -41,6 +42,17 @@ def print_result(
             "measures": {name: column.to_dict() for name, column in columns.items()},
         }
     )
+
+
+def _leanness(study: Study) -> dict[str, Any] | None:
+    cost = study.leanness
+    if cost is None:
+        return None
+    return {
+        "best": _row(study, cost.best),
+        "loss": cost.loss,
+        "standard_error": cost.standard_error,
+    }
 
 
 def _row(study: Study, one: Any) -> dict[str, Any]:
@@ -80,6 +92,8 @@ def print_summary(
     for name, problem in study.problems.items():
         facts[f"{name} failed"] = problem
     facts["chosen"] = study.chosen.name
+    if study.leanness is not None:
+        facts["leanness"] = str(study.leanness)
     console.print(screen.facts(facts))
     console.print()
     console.print(_front_table(study))

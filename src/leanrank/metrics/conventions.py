@@ -125,7 +125,7 @@ def find_convention(convention: str | Convention) -> Convention:
     """
     if isinstance(convention, Convention):
         return convention
-    if convention not in CONVENTIONS:
+    if not isinstance(convention, str) or convention not in CONVENTIONS:
         listed = ", ".join(CONVENTIONS)
         raise InputError(f"convention={convention!r} is not known: choose from {listed}")
     return CONVENTIONS[convention]

@@ -163,7 +163,13 @@ def _headline(values: Mapping[str, FloatArray]) -> dict[str, list[float | None]]
 
 
 def _judged(study: Study) -> str:
-    """Describe the queries on which the front is judged."""
+    """Describe the queries on which the front is judged, and what a lean model costs there."""
+    cost = study.leanness
+    lean = "" if cost is None else f" Beside the chosen model, {cost}."
+    return _judged_by(study) + lean
+
+
+def _judged_by(study: Study) -> str:
     n_validation = counted(study.validation.n_queries, "query", "queries")
     if study.measure in study.chosen.training_values:
         n_training = counted(study.training.n_queries, "training query", "training queries")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._jit import compile_seconds
 from leanrank.errors import InputError, LeanrankError
 from leanrank.metrics.judge import better_sign
 from leanrank.model.provenance import to_json_values
@@ -22,8 +23,8 @@ from leanrank.selection.trials import OutOfTimeError, Task, run_trial
 SHARE = 0.6
 """Of the budget, for rankers and their parameters; the rest is for the local search."""
 
-HEAD_START = 3
-"""Turns that systems with a sparse path have before the others."""
+FIRST_SHARE = 0.8
+"""As much may be used until every system has had its first trial."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Progress:
         How much of the budget is used, 0 to 1.
     trials : int
     seconds : float
-        Used so far, runs before a restart included.
+        Used so far without compiling, runs before a restart included.
     best : Candidate or None
         What would be chosen now.
     """
@@ -93,7 +94,7 @@ class Search:
             )
             if not entry.get("hurried"):  # repeated, now in full if time allows
                 self._take(entry)
-        self.started = time.perf_counter() - self.earlier
+        self.started = _fitting_clock() - self.earlier
 
     def run(self, progress: Callable[[Progress], None]) -> None:
         """Do trials until the budget or everything to try is used up, or until Ctrl-C."""
@@ -120,12 +121,12 @@ class Search:
             kind, name, what = job
             doing = f"{name}" if kind == "system" else f"near {name}"
             progress(Progress(doing, self._share(), self.n_done, self._seconds(), self._best()))
-            started = time.perf_counter()
+            started = _fitting_clock()
             try:
                 entry = self._do(kind, name, what)
             except OutOfTimeError:
                 break
-            entry["seconds"] = time.perf_counter() - started
+            entry["seconds"] = _fitting_clock() - started
             self.journal.add(entry)
             self._take(entry)
 
@@ -191,8 +192,9 @@ class Search:
     def _next(self) -> tuple[str, str, Any] | None:
         """Return what to do next: rankers first, and the local search with the rest."""
         system = self._next_system()
-        wanted = SHARE * self.trials if self.trials is not None else None
-        turn = self.n_systems < wanted if wanted is not None else self._share() < SHARE
+        share = FIRST_SHARE if self.not_tried else SHARE
+        used = self._share() if self.trials is None else self.n_systems / self.trials
+        turn = used < share
         if system is not None and (turn or not self.candidates):
             return system
         parent = self._next_parent()
@@ -227,7 +229,7 @@ class Search:
         return max(allowed, key=lambda one: sign * one.score(self.task.measure), default=None)
 
     def _seconds(self) -> float:
-        return time.perf_counter() - self.started
+        return _fitting_clock() - self.started
 
     def _share(self) -> float:
         if self.trials is not None:
@@ -249,17 +251,18 @@ class Search:
             raise OutOfTimeError
 
 
-def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[str, Any]]]:
-    """Return every system's first setting, then every second one, and so on.
+def _fitting_clock() -> float:
+    """Return a time that stands still while kernels are compiled."""
+    return time.perf_counter() - compile_seconds()
 
-    Those with sparse models of every size have a few turns before the others begin.
-    """
+
+def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[str, Any]]]:
+    """Return every system's first setting, then every second one, and so on."""
     settings = {name: space.settings() for name, space in spaces.items()}
-    late = {name: 0 if get_system(name).sparse_path else HEAD_START for name in spaces}
-    for turn in range(HEAD_START + max(map(len, settings.values()), default=0)):
+    for turn in range(max(map(len, settings.values()), default=0)):
         for name, mine in settings.items():
-            if 0 <= turn - late[name] < len(mine):
-                yield name, spaces[name], mine[turn - late[name]]
+            if turn < len(mine):
+                yield name, spaces[name], mine[turn]
 
 
 def _space(name: str) -> Space:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.metrics.judge import better_sign
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import pareto_front
 
@@ -17,6 +20,26 @@ if TYPE_CHECKING:
     from leanrank.model.model import Model
     from leanrank.rankers.path import Path
     from leanrank.selection.costs import Costs
+
+
+class Leanness(NamedTuple):
+    """What a lean model costs: the best of any size, how much better it is, and how sure that is.
+
+    ``str`` describes it in words.
+    """
+
+    best: Candidate
+    loss: float
+    standard_error: float
+    measure: str
+
+    def __str__(self) -> str:
+        size = f"{self.best.n_features} feature{'s' * (self.best.n_features != 1)}"
+        return (
+            f"the best of any size, with {size}, has {self.measure} "
+            f"{self.best.score(self.measure):.4f}, better by {self.loss:.4f} "
+            f"(standard error {self.standard_error:.4f})"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,6 +111,21 @@ class Study:
     def front(self) -> list[Candidate]:
         """The candidates that no other beats, fewest features first."""
         return pareto_front(self.candidates, measure=self.measure)
+
+    @property
+    def leanness(self) -> Leanness | None:
+        """What your limits and the rule cost; None if the chosen model is the best of all."""
+        sign = better_sign(self.measure)
+        parts = set(self.chosen.training_values)
+        alike = [one for one in self.front if set(one.training_values) == parts]  # same queries
+        best = max([*alike, self.chosen], key=lambda one: sign * one.score(self.measure))
+        gain = sign * (best.judged(self.measure) - self.chosen.judged(self.measure))
+        gain = gain[~np.isnan(gain)]
+        if not gain.any() or gain.mean() <= 0:
+            return None
+        return Leanness(
+            best, float(gain.mean()), float(gain.std() / np.sqrt(len(gain))), self.measure
+        )
 
     def __repr__(self) -> str:
         return (

@@ -66,9 +66,11 @@ def tune(
     costs : Costs, optional
         What features cost; 1 each by default.
     systems : sequence of str, optional
-        What to try, in this order; by default those of the registry with a tuning space.
+        What to try, in this order; by default those of the registry with a tuning space, those
+        with sparse models of every size first.
     budget : float, optional
-        Seconds. Only the first fit, and one of a ranker that cannot be interrupted, may exceed it.
+        Seconds of fitting; compiling, which only a first run needs, does not count. Only the first
+        fit, and one of a ranker that cannot be interrupted, may exceed it.
     trials : int, optional
         Instead of a budget: how many trials. The answer is then the same on every run, also one
         that was killed and went on from its journal. Neither: a budget of 60 seconds.
@@ -126,8 +128,7 @@ def tune(
         unscaled=unscaled,
         scale=choice.kind,
     )
-    default = [name for name, system in SYSTEMS.items() if system.tuning is not None]
-    names = default if systems is None else list(systems)
+    names = default_systems() if systems is None else list(systems)
     settings = _settings(task, names, {**limits, "min_measure": dict(min_measure or {})})
     with Journal(journal, settings) as kept_trials:
         search = Search(task, names, kept_trials, budget=budget, trials=trials, **limits)
@@ -154,6 +155,12 @@ def tune(
         problems=search.problems,
         interrupted=search.interrupted,
     )
+
+
+def default_systems() -> list[str]:
+    """List the systems that a search tries, those with sparse models of every size first."""
+    found = [name for name, system in SYSTEMS.items() if system.tuning is not None]
+    return sorted(found, key=lambda name: not SYSTEMS[name].sparse_path)
 
 
 def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> dict[str, Any]:
