@@ -155,11 +155,11 @@ WEIGHT = {"feature": "bm25", "weight": 1.0}
         ),
         (
             with_change("curves", 0, "knots", value=[-1.5e308, 0.0, 1.5e308], of=BENT),
-            "curves[0] cannot be used: a curve of ramps is too wide or too high for a number",
+            "curves[0] cannot be used: a curve of ramps is too wide, narrow or high for a number",
         ),
         (
             with_change("curves", 0, "rises", value=[1.5e308, 1.5e308], of=BENT),
-            "curves[0] cannot be used: a curve of ramps is too wide or too high for a number",
+            "curves[0] cannot be used: a curve of ramps is too wide, narrow or high for a number",
         ),
         (with_change("curves", 0, "rises", value=2.0, of=BENT), "curves[0].rises is 2.0: a list"),
         (

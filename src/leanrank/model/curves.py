@@ -33,8 +33,8 @@ class Writer(Protocol[T]):
     def if_above(self, x: T, threshold: T, then: T, otherwise: T) -> T:
         """Return one of two values, by whether a feature is above a threshold."""
 
-    def fraction(self, x: T, start: T, width: T) -> T:
-        """Return (x − start) / width of a feature that is not missing."""
+    def fraction(self, x: T, start: T, rate: T) -> T:
+        """Return (x − start) × rate of a feature that is not missing."""
 
     def times(self, a: T, b: T) -> T:
         """Return a product."""
@@ -277,8 +277,9 @@ class Ramps(_Bent):
                 f"a curve of ramps has {len(self.knots)} knots and {len(self.rises)} rises: give "
                 "at least two knots, and one rise between any two"
             )
-        if not all(map(isfinite, [*self.heights, self.knots[-1] - self.knots[0]])):
-            raise ModelError("a curve of ramps is too wide or too high for a number")
+        with np.errstate(all="ignore"):
+            if not all(np.isfinite(each).all() for each in self._pieces):
+                raise ModelError("a curve of ramps is too wide, narrow or high for a number")
 
     @classmethod
     def of(cls, knots: Any, rises: Any, missing: float | None = None) -> Curve:
@@ -323,9 +324,10 @@ class Ramps(_Bent):
 
     def _values(self, x: FloatArray) -> FloatArray:
         above = np.searchsorted(self._cuts, x)
-        start, width, rise, level = (each[above] for each in self._pieces)
-        # Rounded monotonically: a curve that never falls never falls by rounding either.
-        x = (x - start) / width
+        start, rate, rise, level = (each[above] for each in self._pieces)
+        # Rounded monotonically: a curve that never falls never falls by rounding either. Some
+        # engines multiply where they are told to divide, so there is no division.
+        x = (x - start) * rate
         x *= rise
         x += level
         return x
@@ -333,19 +335,19 @@ class Ramps(_Bent):
     def _piece(self, at: int, writer: Writer[T], x: T) -> T:
         if at in (0, len(self.knots)):
             return writer.number(self.heights[min(at, len(self.rises))])
-        start, width, rise, level = (float(each[at]) for each in self._pieces)
+        start, rate, rise, level = (float(each[at]) for each in self._pieces)
         if rise == 0:
             return writer.number(level)
-        part = writer.fraction(x, writer.number(start), writer.number(width))
+        part = writer.fraction(x, writer.number(start), writer.number(rate))
         return writer.plus(writer.number(level), writer.times(writer.number(rise), part))
 
     @cached_property
     def _pieces(self) -> tuple[FloatArray, ...]:
-        """Start, width, rise and level of each piece; the outer ones are flat."""
+        """Start, 1 / width, rise and level of each piece; the outer ones are flat."""
         knots, heights = self._cuts, np.array(self.heights)
         return (
             np.concatenate(([0.0], knots[:-1], [0.0])),
-            np.concatenate(([1.0], np.diff(knots), [1.0])),
+            np.concatenate(([1.0], 1 / np.diff(knots), [1.0])),
             np.concatenate(([0.0], self.rises, [0.0])),
             np.concatenate(([0.0], heights[:-1], heights[-1:])),
         )

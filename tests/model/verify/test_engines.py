@@ -13,7 +13,7 @@ from leanrank.data import load_sample
 from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.model import Model
+from leanrank.model import Line, Model, Ramps
 from leanrank.model.export.registry import TARGETS
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export
 from tests.model import boosted
@@ -70,15 +70,31 @@ def stepped(data, scaler=None):
     )
 
 
+def bent(data, scaler=None, missing=None):
+    """Ramps with knots that documents hit, flat pieces among them, and lines."""
+    rng = np.random.default_rng(3)
+    scaled = np.asarray(data.X)
+    if scaler is not None:
+        scaled = make_normalizer(scaler).fit(data.X).transform(data.X, qid=data.qid)
+    curves = {}
+    for at in range(data.n_features):
+        knots = np.unique(rng.choice(scaled[:, at], 6))
+        rises = rng.normal(size=len(knots) - 1) * rng.integers(0, 2, len(knots) - 1)
+        one = Ramps(knots, rises, missing) if rises.any() else Line(rng.normal(), missing)
+        curves[at] = one
+    made = None if scaler is None else make_normalizer(scaler).fit(data.X, qid=data.qid).to_dict()
+    return Model(data.n_features, curves, normalizer=made)
+
+
 @pytest.mark.parametrize("target", ENGINES)
-@pytest.mark.parametrize("make", [linear, stepped])
+@pytest.mark.parametrize("make", [linear, stepped, bent])
 @pytest.mark.parametrize("scaler", [None, "standard", "minmax", *SCALERS])
 def test_export_gives_the_scores_of_the_formula(target, make, scaler, data):
     if scaler in SCALERS and scaler not in TARGETS[target].scalers:
         with pytest.raises(InputError, match="cannot scale features per query"):
             verify_export(make(data, scaler), target, data)
         return
-    once = {(linear, "standard"), (stepped, None), (linear, "query-minmax")}
+    once = {(linear, "standard"), (stepped, None), (bent, None), (linear, "query-minmax")}
     if target in SLOW_TO_START and (make, scaler) not in once:
         pytest.skip("one model of each kind is enough for an engine that starts in seconds")
     if make is stepped and scaler == "query-standard":
@@ -100,8 +116,9 @@ def test_missing_values(target, data):
     X = np.array(data.X)
     X[::3, ::2] = np.nan
     absent = RankingData(X, data.y, qid=data.qid)
-    found = verify_export(stepped(data), target, absent)
-    assert found.bit_equal == found.documents
+    for model in (stepped(data), bent(data, missing=0.3)):
+        found = verify_export(model, target, absent)
+        assert found.bit_equal == found.documents
 
 
 @pytest.mark.parametrize("target", ENGINES)
@@ -134,6 +151,7 @@ def test_numbers_are_read_back_bit_for_bit(target):
     at_hand(target)
     rng = np.random.default_rng(5)
     coef = rng.normal(size=400) * 10.0 ** rng.integers(-200, 200, size=400)
+    coef[:2] = np.nextafter(1.0, [0.0, 2.0])  # a factor of 1 may be left out, but these are not 1
     data = RankingData(np.eye(400), np.zeros(400))
     found = verify_export(Model.from_coef(coef), target, data)
     assert found.bit_equal == 400

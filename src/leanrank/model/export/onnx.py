@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leanrank.errors import MissingDependencyError
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.registry import Options, Target
@@ -29,7 +31,9 @@ def write(formula: Formula, options: Options, target: Target) -> bytes:
     graph.add("Identity", [total], score)
     inputs = [helper.make_tensor_value_info(n, double, ["documents"]) for n in formula.names]
     output = helper.make_tensor_value_info(score, double, ["documents"])
-    made = helper.make_graph(graph.nodes, options.name, inputs, [output], graph.constants)
+    used = {name for node in graph.nodes for name in node.input}
+    constants = [one for one in graph.constants if one.name in used]
+    made = helper.make_graph(graph.nodes, options.name, inputs, [output], constants)
     model = helper.make_model(
         made,
         opset_imports=[helper.make_opsetid("", OPSET)],
@@ -50,6 +54,7 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.known: dict[float, str] = {}
+        self.values: dict[str, float] = {}
 
     def add(self, operation: str, inputs: list[str], output: str | None = None) -> str:
         """Add a node and return the name of its output."""
@@ -63,6 +68,7 @@ class _Graph:
             double = self.onnx.TensorProto.DOUBLE
             self.constants.append(self.onnx.helper.make_tensor(name, double, [], [value]))
             self.known[value] = name
+            self.values[name] = value
         return self.known[value]
 
     def filled(self, x: str) -> str:
@@ -74,10 +80,14 @@ class _Graph:
     def if_above(self, x: str, threshold: str, then: str, otherwise: str) -> str:
         return self.add("Where", [self.add("Greater", [x, threshold]), then, otherwise])
 
-    def fraction(self, x: str, start: str, width: str) -> str:
-        return self.add("Div", [self.add("Sub", [x, start]), width])
+    def fraction(self, x: str, start: str, rate: str) -> str:
+        return self.times(self.add("Sub", [x, start]), rate)
 
     def times(self, a: str, b: str) -> str:
+        for factor, other in ((a, b), (b, a)):
+            value = self.values.get(factor, 1.0)
+            if value != 1 and np.float32(value) == 1:  # ONNX Runtime would leave it out
+                return self.add("Neg", [self.add("Mul", [self.number(-value), other])])
         return self.add("Mul", [a, b])
 
     def plus(self, a: str, b: str) -> str:

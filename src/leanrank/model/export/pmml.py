@@ -63,8 +63,8 @@ class _Tree:
     def if_above(self, x: Element, threshold: Element, then: Element, other: Element) -> Element:
         return _apply("if", _apply("greaterThan", x, threshold), then, other)
 
-    def fraction(self, x: Element, start: Element, width: Element) -> Element:
-        return _apply("/", _apply("-", x, start), width)
+    def fraction(self, x: Element, start: Element, rate: Element) -> Element:
+        return self.times(_apply("-", x, start), rate)
 
     def times(self, a: Element, b: Element) -> Element:
         return _apply("*", a, b)

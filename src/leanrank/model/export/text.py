@@ -27,7 +27,7 @@ class Syntax:
     is_missing: str = "{x} != {x}"
     choice: str = "({test} ? {then} : {otherwise})"
     above: str = "{x} > {threshold}"
-    ratio: str = "(({x} - {start}) / {width})"
+    past: str = "(({x} - {start}) * {rate})"
     product: str = "{a} * {b}"
     sum: str = "{a} + {b}"
 
@@ -49,9 +49,9 @@ class Syntax:
         test = self.above.format(x=self.value.format(x=x), threshold=threshold)
         return self.choice.format(test=test, then=then, otherwise=otherwise)
 
-    def fraction(self, x: str, start: str, width: str) -> str:
-        """Write how far a feature is from a start, in widths."""
-        return self.ratio.format(x=self.value.format(x=x), start=start, width=width)
+    def fraction(self, x: str, start: str, rate: str) -> str:
+        """Write the share of a ramp that a feature is past."""
+        return self.past.format(x=self.value.format(x=x), start=start, rate=rate)
 
     def times(self, a: str, b: str) -> str:
         """Write a product."""
