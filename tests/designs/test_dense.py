@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from leanrank.designs import dense as design
-from leanrank.designs import sparse as sparse_design
 from leanrank.designs.base import make_design
 from leanrank.designs.dense import DenseDesign
 from leanrank.designs.sparse import SparseDesign
-from leanrank.execution import ROWS_PER_RANGE, make_executor, row_blocks
+from leanrank.execution import ROWS_PER_RANGE, make_executor
 
 FORMS = ["dense64", "dense32", "sparse64", "sparse32"]
 
@@ -37,10 +35,12 @@ def stored(X, form):
     return csr_array(X) if form.startswith("sparse") else np.ascontiguousarray(X)
 
 
-def small_blocks(monkeypatch, rows=3, nonzeros=5):
-    for module in (design, sparse_design):
-        monkeypatch.setattr(module, "row_blocks", lambda n, size=None: row_blocks(n, rows))
-    monkeypatch.setattr(sparse_design, "NONZEROS_PER_BLOCK", nonzeros)
+def small_blocks(X, rows=3, nonzeros=5, workers=1):
+    """Return a design that cuts X into many blocks."""
+    executor, anchor = make_executor(workers), np.zeros(X.shape[0], dtype=np.int64)
+    if isinstance(X, np.ndarray):
+        return DenseDesign(X, executor, anchor, rows_per_block=rows)
+    return SparseDesign(X, executor, anchor, nonzeros_per_block=nonzeros, rows_per_band=rows)
 
 
 def anchored(X):
@@ -62,9 +62,7 @@ shapes = st.tuples(st.integers(0, 14), st.integers(0, 9))
 def test_products_of_the_whole_matrix(form, shape, seed):
     rng = np.random.default_rng(seed)
     X = table(rng, *shape)
-    with pytest.MonkeyPatch.context() as patch:
-        small_blocks(patch)
-        whole = make_design(stored(X, form), make_executor(1))
+    whole = small_blocks(stored(X, form))
     assert (whole.n_rows, whole.n_features) == shape
     w, g = rng.normal(size=shape[1]), balanced(rng, shape[0])
     sparse_w = np.where(np.arange(shape[1]) == 3, w, 0.0)
@@ -87,9 +85,7 @@ def test_products_of_a_block(form, shape, seed):
         np.sort(rng.permutation(n_features)[: n_features // 2]),
         np.zeros(0, dtype=np.int64),
     ):
-        with pytest.MonkeyPatch.context() as patch:
-            small_blocks(patch)
-            block = make_design(stored(X, form), make_executor(1)).take(chosen)
+        block = small_blocks(stored(X, form)).take(chosen)
         some = X[:, chosen]
         v, g = rng.normal(size=len(chosen)), balanced(rng, n_rows)
         assert block.n_features == len(chosen)
@@ -99,15 +95,14 @@ def test_products_of_a_block(form, shape, seed):
 
 @pytest.mark.parametrize("n_features", [3, 40])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_same_bits_for_any_number_of_threads(monkeypatch, form, n_features):
-    small_blocks(monkeypatch, rows=50, nonzeros=200)
+def test_the_same_bits_for_any_number_of_threads(form, n_features):
     rng = np.random.default_rng(0)
     X = stored(rng.normal(size=(2_011, n_features)) * (rng.random((2_011, n_features)) < 0.5), form)
     w, g = rng.normal(size=n_features), rng.normal(size=2_011)
     chosen = np.arange(0, n_features, 2)
     seen = []
     for workers in (1, 2, 4):
-        whole = make_design(X, make_executor(workers))
+        whole = small_blocks(X, rows=50, nonzeros=200, workers=workers)
         block = whole.take(chosen)
         seen.append(
             [
@@ -119,7 +114,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch, form, n_features):
                 block.rmatvec(g),
             ]
         )
-    blocks = whole._column_blocks if form.startswith("sparse") else whole.blocks
+    blocks = whole.column_blocks(whole.column_sizes) if form.startswith("sparse") else whole.blocks
     assert len(blocks) > 2
     for other in seen[1:]:
         for one, two in zip(seen[0], other, strict=True):

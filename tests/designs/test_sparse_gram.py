@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from leanrank.designs import sparse as sparse_design
+from leanrank.designs.sparse import SparseDesign
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.problem.memory import Limits, MemoryProblem
 
 
-def problems(sizes, densities, dtype, seed=0, workers=1):
+def problems(sizes, densities, dtype, seed=0, workers=1, **options):
     rng = np.random.default_rng(seed)
     n = sum(sizes)
     X = rng.normal(size=(n, len(densities))).astype(dtype)
@@ -24,17 +24,18 @@ def problems(sizes, densities, dtype, seed=0, workers=1):
     plan = loss.prepare(labels)
     executor = make_executor(workers)
     u = rng.normal(size=n)
-    return [MemoryProblem(x, loss, plan, executor) for x in (X.astype(np.float64), csr_array(X))], u
+    anchor = np.repeat(labels.query_ptr[:-1], sizes)
+    forms = X.astype(np.float64), SparseDesign(csr_array(X), executor, anchor, **options)
+    return [MemoryProblem(x, loss, plan, executor) for x in forms], u
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("most_in_head", [0, 1, 3, 32])
 @pytest.mark.parametrize("sizes", [[9, 1, 0, 30, 2], [200], [1] * 5 + [40] * 3])
-def test_any_split_into_head_and_tail(monkeypatch, sizes, most_in_head, dtype):
-    monkeypatch.setattr(sparse_design, "MOST_IN_HEAD", most_in_head)
-    monkeypatch.setattr(sparse_design, "ROWS_OF_HEAD", 7)
+def test_any_split_into_head_and_tail(sizes, most_in_head, dtype):
     densities = np.array([0.05, 0.9, 0.0, 0.5, 0.02, 0.3, 1.0])
-    (dense, sparse), u = problems(sizes, densities, dtype)
+    options = {"most_in_head": most_in_head, "rows_of_head": 7}
+    (dense, sparse), u = problems(sizes, densities, dtype, **options)
     for chosen in (np.arange(7), np.array([5, 0, 1]), np.array([2]), np.array([0, 4])):
         expected = dense.hessian(dense.design.take(chosen), u, exact=True)
         found = sparse.hessian(sparse.design.take(chosen), u)

@@ -294,7 +294,8 @@ def test_what_is_remembered_belongs_to_its_scores_margin_and_power():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 50).astype(float)
     labels = Labels(y=y, query_ptr=np.array([0, 50]), normalize="none")
-    plan = SquaredHingeLoss().prepare(labels)
+    bare = SquaredHingeLoss().prepare(labels)
+    plan = SquaredHingeLoss().workspace(bare)
     u, other, g = rng.normal(size=50), rng.normal(size=50), np.empty(50)
     losses = [SquaredHingeLoss(), SquaredHingeLoss(margin=2.0), HingeLoss()]
     fresh = {
@@ -308,6 +309,9 @@ def test_what_is_remembered_belongs_to_its_scores_margin_and_power():
                 loss.evaluate(plan, 0, 1, scores, g)
                 assert loss.dual(plan, 0, 1, scores, 0.7) == fresh[at, k]
                 assert loss.dual(plan, 0, 1, (other, u)[k], 0.7) == fresh[at, 1 - k]
+    assert plan.scratch.seen.tolist() == u.tolist()
+    assert bare.scratch is None
+    assert SquaredHingeLoss().workspace(plan).scratch.seen is not plan.scratch.seen
 
 
 @pytest.mark.parametrize("kind", LOSSES)

@@ -10,10 +10,12 @@ from leanrank.losses.base import Edges, Labels
 from leanrank.losses.hinge import HingeLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem import laplacian as _laplacian
-from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.memory import Limits, MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
 from tests.losses.test_pairs import brute, brute_pairs, random_labels
+
+NARROW = Limits(piece_bytes=0, piece_share=1 << 40, fewest_columns=2, shared_rows=0, wide=2)
+"""Two columns at a time."""
 
 
 def as_kind(X, kind):
@@ -22,7 +24,7 @@ def as_kind(X, kind):
     return X.astype(np.float32) if kind == "float32" else X
 
 
-def make(rng, kind="dense", importance=None, n_features=9, jobs=1, **options):
+def make(rng, kind="dense", importance=None, n_features=9, jobs=1, limits=None, **options):
     labels = random_labels(rng, options.pop("n_levels", 3), most=14, **options)
     X = rng.normal(size=(int(labels.query_ptr[-1]), n_features))
     X[rng.random(X.shape) < 0.4] = 0.0
@@ -30,21 +32,19 @@ def make(rng, kind="dense", importance=None, n_features=9, jobs=1, **options):
     X = np.round(X * 1024) / 1024
     loss = SquaredHingeLoss(importance)
     plan = loss.prepare(labels)
-    return X, labels, MemoryProblem(as_kind(X, kind), loss, plan, make_executor(jobs))
+    return X, labels, MemoryProblem(as_kind(X, kind), loss, plan, make_executor(jobs), limits)
 
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
 @pytest.mark.parametrize("form", ["levels", "table", "edges"])
 @pytest.mark.parametrize("narrow", [False, True])
-def test_the_hessian_is_the_brute_force_one(monkeypatch, kind, form, narrow):
-    if narrow:  # some columns at a time
-        monkeypatch.setattr(_laplacian, "_shared_width", lambda n_rows, n_features: 2)
-        monkeypatch.setattr(_laplacian, "PIECE_BYTES", 0)
-        monkeypatch.setattr(_laplacian, "PIECE_SHARE", 1 << 40)
-        monkeypatch.setattr(_laplacian, "FEWEST_COLUMNS", 2)
+def test_the_hessian_is_the_brute_force_one(kind, form, narrow):
     rng = np.random.default_rng(8)
     importance = rng.random((3, 3)) if form == "table" else None
-    X, labels, problem = make(rng, kind, importance, weights=True, edges=form == "edges")
+    limits = NARROW if narrow else None
+    X, labels, problem = make(
+        rng, kind, importance, limits=limits, weights=True, edges=form == "edges"
+    )
     u = rng.normal(size=len(X))
     tables = None if importance is None else [importance] * 7
     hessian = brute(problem.loss, brute_pairs(labels, problem.plan, tables), u)[2]
@@ -90,12 +90,11 @@ def test_newton_reaches_a_certified_gap(kind, l1_ratio, alpha, edges):
         assert value >= solution.objective * (1 - 1e-9)
 
 
-def test_the_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(_laplacian, "PIECE_BYTES", 1 << 9)
+def test_the_same_bits_on_any_number_of_threads():
     found = []
     for jobs in (1, 2, 3):
         rng = np.random.default_rng(6)
-        X, _, problem = make(rng, jobs=jobs)
+        X, _, problem = make(rng, jobs=jobs, limits=Limits(piece_bytes=1 << 9))
         problem.ranges = [(0, 2), (2, 3), (3, 7)]
         found.append(solve_newton(problem, ElasticNet.build(0.01, 1.0, X.shape[1])).w)
     np.testing.assert_array_equal(found[0], found[1])
@@ -165,8 +164,6 @@ def test_very_many_levels_are_grouped_unless_exact():
 
 @pytest.mark.parametrize("by", ["gram", "products"])
 def test_threads_may_share_the_columns_of_a_query(monkeypatch, by):
-    monkeypatch.setattr(_laplacian, "_shared_width", lambda n_rows, n_features: 1)
-    monkeypatch.setattr(_laplacian, "_affordable_width", lambda n_rows, block: 1)
     if by == "products":
         monkeypatch.setattr(SquaredHingeLoss, "suits_gram", lambda loss, plan: False)
     rng = np.random.default_rng(3)
@@ -176,9 +173,9 @@ def test_threads_may_share_the_columns_of_a_query(monkeypatch, by):
     found = []
     for jobs in (1, 4, 4, 4):
         plan = loss.prepare(Labels(y=y, query_ptr=np.array([0, n])))
-        problem = MemoryProblem(X, loss, plan, make_executor(jobs))
+        problem = MemoryProblem(X, loss, plan, make_executor(jobs), NARROW)
         u = np.random.default_rng(0).normal(size=n)  # nobody has sorted these scores before
         found.append(problem.hessian(problem.design.take(np.arange(12)), u))
-        np.testing.assert_array_equal(plan.order, np.arange(n))
+        np.testing.assert_array_equal(problem.plan.scratch.order, np.arange(n))
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])

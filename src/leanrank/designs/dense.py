@@ -10,19 +10,27 @@ from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.designs import products
 from leanrank.designs.base import Block, Curvature, Design
-from leanrank.execution import Executor, add_up, row_blocks
+from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, row_blocks
 
 
 class _Rows:
     """A dense matrix, read in blocks of rows."""
 
-    def __init__(self, X: AnyArray, executor: Executor, anchor: IntArray) -> None:
+    def __init__(
+        self,
+        X: AnyArray,
+        executor: Executor,
+        anchor: IntArray,
+        *,
+        rows_per_block: int = ROWS_PER_RANGE,
+    ) -> None:
         self.X = kernel_view(X)
         self.n_rows, self.n_features = X.shape
         self.n_bytes = X.nbytes
         self.executor = executor
         self.anchor = anchor
-        self.blocks = row_blocks(self.n_rows)
+        self.rows_per_block = rows_per_block
+        self.blocks = row_blocks(self.n_rows, rows_per_block)
 
     @cached_property
     def column_norms(self) -> FloatArray:
@@ -82,16 +90,19 @@ class DenseDesign(_Rows, Design):
     def take(self, features: IntArray) -> DenseBlock:
         """Copy some columns, row-major; all of them are not copied."""
         if np.array_equal(features, np.arange(self.n_features)):
-            return DenseBlock(self.X, self.executor, self.anchor)
+            return self._block(self.X)
         out = np.empty((self.n_rows, len(features)), dtype=self.X.dtype)
         self.executor.map(  # "clip" writes to out without a buffer
             lambda at: self.X[slice(*at)].take(features, axis=1, out=out[slice(*at)], mode="clip"),
             self.blocks,
         )
-        block = DenseBlock(out, self.executor, self.anchor)
+        block = self._block(out)
         if "column_norms" in self.__dict__:
             block.column_norms = self.column_norms[features]
         return block
+
+    def _block(self, X: AnyArray) -> DenseBlock:
+        return DenseBlock(X, self.executor, self.anchor, rows_per_block=self.rows_per_block)
 
 
 class DenseBlock(_Rows, Block):

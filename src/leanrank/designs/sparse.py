@@ -14,23 +14,43 @@ from leanrank.designs import products as _products
 from leanrank.designs.base import Block, Curvature, Design, WeightedColumns
 from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
 
-NONZEROS_PER_BLOCK = 1 << 19
-"""Non-zeros in one unit of work over the columns of a sparse matrix."""
-
-HEAD_SHARE, MOST_IN_HEAD = 8, 32
-"""Columns with an entry in one of so many rows, and at most so many of them, go as dense rows into
-a Hessian."""
-
-ROWS_OF_HEAD = 2_048
-"""Dense rows at a time, so that they stay in a cache."""
-
 
 class SparseDesign(Design):
-    """A sparse matrix by row and by column: a sparse weight vector touches only its own columns."""
+    """A sparse matrix by row and by column: a sparse weight vector touches only its own columns.
+
+    Parameters
+    ----------
+    X : SciPy CSR array
+    executor : Executor
+    anchor : array of int64
+    nonzeros_per_block : int
+        Non-zeros in one unit of work over the columns.
+    head_share, most_in_head : int
+        Columns with an entry in one of so many rows, and at most so many of them, go as dense rows
+        into a Hessian; set by ``benchmarks domination``, as the next.
+    rows_of_head : int
+        Dense rows at a time, so that they stay in a cache.
+    rows_per_band : int
+        Rows whose scores stay in a cache while columns are multiplied.
+    """
 
     skips_columns = True
 
-    def __init__(self, X: Matrix, executor: Executor, anchor: IntArray) -> None:
+    def __init__(
+        self,
+        X: Matrix,
+        executor: Executor,
+        anchor: IntArray,
+        *,
+        nonzeros_per_block: int = 1 << 19,
+        head_share: int = 8,
+        most_in_head: int = 32,
+        rows_of_head: int = 2_048,
+        rows_per_band: int = 2 * ROWS_PER_RANGE,
+    ) -> None:
+        self.nonzeros_per_block = nonzeros_per_block
+        self.head_share, self.most_in_head = head_share, most_in_head
+        self.rows_of_head, self.rows_per_band = rows_of_head, rows_per_band
         self.n_rows, self.n_features = X.shape
         self.executor = executor
         self.anchor = anchor
@@ -38,7 +58,7 @@ class SparseDesign(Design):
         self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
         columns = X.tocsc()
         self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
-        self._column_blocks = _column_blocks(self.column_sizes)
+        self._all_columns = self.column_blocks(self.column_sizes)
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw from the columns of non-zero weights."""
@@ -49,7 +69,7 @@ class SparseDesign(Design):
         """Compute Xᵀg, one dot product per column."""
         if features is not None:
             out = np.empty(len(features))
-            blocks = _column_blocks(self.column_sizes[features])
+            blocks = self.column_blocks(self.column_sizes[features])
             self.executor.map(
                 lambda at: _products.sparse_rmatvec_some(
                     self.data, self.indices, self.indptr, features, g, out, at[0], at[1]
@@ -62,9 +82,14 @@ class SparseDesign(Design):
             lambda at: _products.sparse_rmatvec(
                 self.data, self.indices, self.indptr, g, out, at[0], at[1]
             ),
-            self._column_blocks,
+            self._all_columns,
         )
         return out
+
+    def column_blocks(self, stored: IntArray, *, coarse: int = 1) -> list[tuple[int, int]]:
+        """Cut columns with so many non-zeros each into consecutive blocks of about equal work."""
+        ptr = np.concatenate(([0], np.cumsum(stored, dtype=np.int64)))
+        return query_ranges(ptr, coarse * self.nonzeros_per_block)
 
     @cached_property
     def column_sizes(self) -> IntArray:
@@ -89,7 +114,7 @@ class SparseDesign(Design):
         out = np.zeros((2, self.n_features))
         self.executor.map(
             lambda at: _products.sparse_norms(self.data, self.indptr, self.n_rows, *out, *at),
-            self._column_blocks,
+            self._all_columns,
         )
         return out
 
@@ -120,9 +145,9 @@ class SparseBlock(Block):
         self.place = np.empty(len(features), dtype=np.int64)
         self.place[order] = np.arange(len(features))
         self.by_frequency = features[order]
-        frequent = design.column_sizes[features] * HEAD_SHARE >= max(1, self.n_rows)
-        self.n_head = min(MOST_IN_HEAD, int(np.count_nonzero(frequent)))
-        self.bands = row_blocks(self.n_rows, 2 * ROWS_PER_RANGE)
+        frequent = design.column_sizes[features] * design.head_share >= max(1, self.n_rows)
+        self.n_head = min(design.most_in_head, int(np.count_nonzero(frequent)))
+        self.bands = row_blocks(self.n_rows, design.rows_per_band)
         self._tails: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
     @cached_property
@@ -170,9 +195,9 @@ class SparseBlock(Block):
         else:
             n_head = self.n_head
             tail = self._tail(rows, starts, ends)
-        buffer = np.empty((ROWS_OF_HEAD, n_head))
+        buffer = np.empty((self.design.rows_of_head, n_head))
         nexts = starts.copy()
-        for low, high in row_blocks(rows[1] - rows[0], ROWS_OF_HEAD):
+        for low, high in row_blocks(rows[1] - rows[0], self.design.rows_of_head):
             begin, end = rows[0] + low, rows[0] + high
             head = buffer[: end - begin]
             _sparse_gram.head_rows(data, indices, nexts, ends, begin, end, head)
@@ -225,7 +250,7 @@ class SparseBlock(Block):
                 extra,
                 *at,
             ),
-            _column_blocks(sizes, coarse=8),
+            design.column_blocks(sizes, coarse=8),
         )
         count = self.n_rows - int(np.count_nonzero(left_out))
         return WeightedColumns(values, rows, starts, ends, count), sums, extra
@@ -245,7 +270,7 @@ class SparseBlock(Block):
     def _tail(
         self, rows: tuple[int, int], starts: IntArray, ends: IntArray
     ) -> tuple[Any, Any, Any]:
-        """Give the entries of some rows outside the head; they are kept for the next time."""
+        """Return the entries of some rows outside the head; they are kept for the next time."""
         if rows not in self._tails:
             self._tails[rows] = _sparse_gram.tail_rows(
                 self.design.data, self.design.indices, starts, ends, self.n_head, *rows
@@ -282,9 +307,3 @@ class SparseBlock(Block):
     @property
     def _by_column(self) -> tuple[Any, Any, Any]:
         return self.design.data, self.design.indices, self.design.indptr
-
-
-def _column_blocks(stored: IntArray, *, coarse: int = 1) -> list[tuple[int, int]]:
-    """Cut columns with so many non-zeros each into consecutive blocks of about equal work."""
-    ptr = np.concatenate(([0], np.cumsum(stored, dtype=np.int64)))
-    return query_ranges(ptr, coarse * NONZEROS_PER_BLOCK)

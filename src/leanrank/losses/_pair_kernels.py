@@ -7,7 +7,7 @@ Shared arguments: query q owns rows ``query_ptr[q]:query_ptr[q+1]`` and cells
 ``cell_ptr[q]:cell_ptr[q+1]``; ``win`` and ``lose`` are what a document weighs in either role;
 ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels, row the winner's, if it is not empty;
 ``order`` holds each query's rows as last sorted, ``seen`` the scores of its last sums and ``memo``
-these sums, with margin and power.
+these sums, with margin and power: scratch of the problem that asks.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -116,7 +116,7 @@ def products(
     """Fill the Hessian of Σ c·h² over violated pairs, times the columns of D.
 
     D and ``out`` begin at the first row of query r0. Columns may be shared among threads, so that
-    what the plan remembers is only read.
+    the scratch is only read.
     """
     width = D.shape[1]
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, width + 1)

@@ -145,6 +145,13 @@ class Loss(Part, ABC, Generic[P]):
     def prepare(self, labels: Labels) -> P:
         """Sort out levels and weights once."""
 
+    def workspace(self, plan: P) -> P:
+        """Return the plan with scratch of its own, for one problem; plans themselves never change.
+
+        The operations take a plan with or without scratch and return the same.
+        """
+        return plan
+
     @abstractmethod
     def evaluate(self, plan: P, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""

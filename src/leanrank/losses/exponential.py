@@ -32,13 +32,13 @@ class ExponentialLoss(SmoothPairwiseLoss):
     name: ClassVar[str] = "exponential"
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Give φ, φ′ and φ″ at differences of scores z."""
+        """Return φ, φ′ and φ″ at differences of scores z."""
         with np.errstate(over="ignore"):
             e = np.exp(-z)
         return e, -e, e
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Give −φ*(a φ′(z)) = s − s log s at s = a e^{−z}."""
+        """Return −φ*(a φ′(z)) = s − s log s at s = a e^{−z}."""
         if a == 0.0:
             return np.zeros_like(z)
         with np.errstate(over="ignore"):
@@ -60,7 +60,7 @@ class ExponentialLoss(SmoothPairwiseLoss):
 
 
 def by_level(plan: PairPlan) -> tuple[AnyArray, ...]:
-    """Give the arguments that kernels share which go level by level and sort no scores."""
+    """Return the arguments that kernels share which go level by level and sort no scores."""
     return (
         plan.query_ptr,
         plan.cell_ptr,

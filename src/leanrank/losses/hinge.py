@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.losses import _pair_kernels as kernels
-from leanrank.losses.pairs import PairPlan, PairwiseLoss, level_arrays
+from leanrank.losses.pairs import PairPlan, PairwiseLoss, level_arrays, scratch_of
 
 
 class MarginLoss(PairwiseLoss):
@@ -30,18 +31,22 @@ class MarginLoss(PairwiseLoss):
         super().__init__(importance)
         self.margin = margin
 
+    def workspace(self, plan: PairPlan) -> PairPlan:
+        """Return the plan with scratch of its own."""
+        return replace(plan, scratch=scratch_of(replace(plan, scratch=None)))
+
     def _missing(self, z: FloatArray) -> FloatArray:
         """What each lead lacks."""
         missing: FloatArray = np.maximum(0.0, self.margin - z)
         return missing
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
-        known = *level_arrays(plan), plan.seen, plan.memo
+        known = *level_arrays(plan), *scratch_of(plan)
         return float(kernels.evaluate(*known, self.margin, self.power, r0, r1, u, g))
 
     def _sums(self, plan: PairPlan, r0: int, r1: int, u: FloatArray) -> tuple[float, float]:
         """Sum c·missing^power and c·missing^(power−1) over the pairs that miss something."""
-        known = *level_arrays(plan), plan.seen, plan.memo
+        known = *level_arrays(plan), *scratch_of(plan)
         total, below = kernels.totals(*known, self.margin, self.power, r0, r1, u)
         return float(total), float(below)
 
@@ -58,12 +63,12 @@ class HingeLoss(MarginLoss):
     power: ClassVar[int] = 1
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Give φ, φ′ and φ″ at differences of scores z."""
+        """Return φ, φ′ and φ″ at differences of scores z."""
         h = self._missing(z)
         return h, np.where(h > 0, -1.0, 0.0), np.zeros_like(h)
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Give −φ*(a φ′(z)) = a·margin for each violated pair."""
+        """Return −φ*(a φ′(z)) = a·margin for each violated pair."""
         return np.where(z < self.margin, a * self.margin, 0.0)
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:

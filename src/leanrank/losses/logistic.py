@@ -25,8 +25,8 @@ from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss
 LONG = 64
 """Documents of a query from which its Hessian is multiplied block by block of winners."""
 
-BLOCK_ROWS, BLOCK_CELLS = 256, 1 << 20
-"""Most winners in a block, and most pairs."""
+BLOCK_CELLS = 1 << 20
+"""Most pairs in such a block."""
 
 MANY_PAIRS = 10**9
 """Pairs from which an evaluation takes seconds, and a warning is due."""
@@ -43,16 +43,23 @@ class LogisticLoss(SmoothPairwiseLoss):
         Most pairs of a query; of a query with more, so many are drawn. None: all pairs.
     random_state : int, default=0
         Seed of the draw.
+    block_rows : int, default=256
+        Winners that the Hessian of a long query is multiplied by at a time, if memory allows.
     """
 
     name: ClassVar[str] = "logistic"
 
     def __init__(
-        self, importance: Any = None, max_pairs: int | None = None, random_state: int = 0
+        self,
+        importance: Any = None,
+        max_pairs: int | None = None,
+        random_state: int = 0,
+        block_rows: int = 256,
     ) -> None:
         super().__init__(importance)
         self.max_pairs = max_pairs
         self.random_state = random_state
+        self.block_rows = block_rows
 
     def prepare(self, labels: Labels) -> PairPlan:
         """Sort each query's documents by level, once; draw pairs if there are too many."""
@@ -68,13 +75,13 @@ class LogisticLoss(SmoothPairwiseLoss):
         return with_drawn_pairs(plan, int(most), np.random.default_rng(self.random_state))
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Give φ, φ′ and φ″ at differences of scores z."""
+        """Return φ, φ′ and φ″ at differences of scores z."""
         e = np.exp(-np.abs(z))
         wrong = np.where(z > 0, e, 1.0) / (1.0 + e)  # the probability that the loser wins
         return np.maximum(-z, 0.0) + np.log1p(e), -wrong, e / (1.0 + e) ** 2
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Give −φ*(a φ′(z)), the entropy of a coin that shows a·|φ′(z)|."""
+        """Return −φ*(a φ′(z)), the entropy of a coin that shows a·|φ′(z)|."""
         s = -a * self.pair(z)[1]
         with np.errstate(divide="ignore", invalid="ignore"):
             heads, tails = s * np.log(s), (1.0 - s) * np.log1p(-s)
@@ -90,7 +97,7 @@ class LogisticLoss(SmoothPairwiseLoss):
         short = r0  # the first query not yet done: short ones are done together
         for q in (np.flatnonzero(np.diff(plan.query_ptr[r0 : r1 + 1]) >= LONG) + r0).tolist():
             _loop(plan, short, q, first, u, D, out)
-            _multiply(plan, q, first, u, D, out)
+            _multiply(plan, q, first, u, D, out, self.block_rows)
             short = q + 1
         _loop(plan, short, r1, first, u, D, out)
 
@@ -108,13 +115,19 @@ def _loop(
 
 
 def _multiply(
-    plan: PairPlan, q: int, first: int, u: FloatArray, D: FloatArray, out: FloatArray
+    plan: PairPlan,
+    q: int,
+    first: int,
+    u: FloatArray,
+    D: FloatArray,
+    out: FloatArray,
+    block_rows: int,
 ) -> None:
     """Fill the products of a long query, some winners against all losers at a time."""
     begin, end = int(plan.query_ptr[q]) - first, int(plan.query_ptr[q + 1]) - first
     columns, total = np.empty((0, 0)), np.zeros((end - begin, D.shape[1]))
     _, *arrays = by_level(plan)
-    step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // (end - begin)))
+    step = max(1, min(block_rows, BLOCK_CELLS // (end - begin)))
     for low in range(0, end - begin, step):
         high = min(low + step, end - begin)
         bend = np.empty((high - low, high))

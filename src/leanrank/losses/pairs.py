@@ -12,7 +12,7 @@ levels it brings its own fast sums: ``_evaluate``, ``_dual`` and, if it is smoot
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,9 +30,27 @@ from leanrank.losses.base import (
 from leanrank.losses.importance import importance_tables
 
 
+class PairScratch(NamedTuple):
+    """What the evaluations of one problem remember; kernels overwrite it.
+
+    Attributes
+    ----------
+    order : array of int64
+        Each query's rows as they were last sorted by score: an evaluation that follows another at
+        the same scores need not sort again.
+    seen, memo : array
+        The scores at which each query was last summed up, and the sums, for the dual value that
+        mostly follows at the same scores.
+    """
+
+    order: IntArray
+    seen: FloatArray
+    memo: FloatArray
+
+
 @dataclass(frozen=True)
 class PairPlan(Plan):
-    """The pairs of each query. A plan serves one problem at a time, since it remembers.
+    """The pairs of each query.
 
     Attributes
     ----------
@@ -47,16 +65,12 @@ class PairPlan(Plan):
     table, table_ptr : array
         Query q weighs pairs of its levels by ``table[table_ptr[q]:table_ptr[q + 1]]``, row after
         row, row the winner's level; empty if all weigh the same.
-    order : array of int64
-        Each query's rows as they were last sorted by score: an evaluation that follows another at
-        the same scores need not sort again.
-    seen, memo : array
-        The scores at which each query was last summed up, and the sums, for the dual value that
-        mostly follows at the same scores.
     edges : Edges or None
         Explicit pairs sorted by query, with their full weight c_ij; then levels play no part.
     edge_ptr : array of int64
         Query q owns the edges ``edge_ptr[q]:edge_ptr[q + 1]``.
+    scratch : PairScratch or None
+        That of the problem that the plan is in use by, if any.
     """
 
     rows: IntArray
@@ -65,11 +79,9 @@ class PairPlan(Plan):
     lose: FloatArray
     table: FloatArray
     table_ptr: IntArray
-    order: IntArray
-    seen: FloatArray
-    memo: FloatArray
     edges: Edges | None
     edge_ptr: IntArray
+    scratch: PairScratch | None = None
 
 
 class PairwiseLoss(Loss[PairPlan]):
@@ -91,11 +103,11 @@ class PairwiseLoss(Loss[PairPlan]):
         return make_plan(labels, self.importance)
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Give φ, φ′ and φ″ at differences of scores z."""
+        """Return φ, φ′ and φ″ at differences of scores z."""
         raise AssertionError(f"{type(self).__name__} must define pair")
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Give −φ*(a φ′(z)), φ* the convex conjugate."""
+        """Return −φ*(a φ′(z)), φ* the convex conjugate."""
         raise AssertionError(f"{type(self).__name__} must define pair_dual")
 
     def evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
@@ -210,16 +222,13 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
         lose=mass,
         table=table,
         table_ptr=table_ptr,
-        order=np.arange(n_rows, dtype=np.int64),
-        seen=np.full(n_rows, np.nan),
-        memo=np.full((n_queries, 4), np.nan),
         edges=explicit,
         edge_ptr=edge_ptr.astype(np.int64, copy=False),
     )
 
 
 def level_arrays(plan: PairPlan) -> tuple[AnyArray, ...]:
-    """Give the arguments that the kernels of pairwise losses share."""
+    """Return the arguments that the kernels of pairwise losses share."""
     return (
         plan.query_ptr,
         plan.cell_ptr,
@@ -228,8 +237,16 @@ def level_arrays(plan: PairPlan) -> tuple[AnyArray, ...]:
         plan.lose,
         plan.table,
         plan.table_ptr,
-        plan.order,
     )
+
+
+def scratch_of(plan: PairPlan) -> PairScratch:
+    """Return a plan's scratch, or a new one."""
+    if plan.scratch is not None:
+        return plan.scratch
+    n_queries = len(plan.query_ptr) - 1
+    order = np.arange(plan.n_rows, dtype=np.int64)
+    return PairScratch(order, np.full(plan.n_rows, np.nan), np.full((n_queries, 4), np.nan))
 
 
 def _sorted_by_query(edges: Edges, query_of: IntArray) -> Edges:

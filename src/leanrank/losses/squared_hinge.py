@@ -12,7 +12,7 @@ from leanrank._typing import AnyArray, FloatArray
 from leanrank.losses import _pair_kernels as kernels
 from leanrank.losses._pair_gram import gram
 from leanrank.losses.hinge import MarginLoss
-from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss, level_arrays
+from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss, level_arrays, scratch_of
 
 
 class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
@@ -22,19 +22,20 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
     power: ClassVar[int] = 2
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Give φ, φ′ and φ″ at differences of scores z."""
+        """Return φ, φ′ and φ″ at differences of scores z."""
         h = self._missing(z)
         return h * h, -2.0 * h, np.where(h > 0, 2.0, 0.0)
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Give −φ*(a φ′(z)) = 2 a·margin·h − a² h²."""
+        """Return −φ*(a φ′(z)) = 2 a·margin·h − a² h²."""
         h = self._missing(z)
         return a * h * (2.0 * self.margin - a * h)
 
     def _products(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
-        kernels.products(*level_arrays(plan), self.margin, r0, r1, u, D, out)
+        order = scratch_of(plan).order
+        kernels.products(*level_arrays(plan), order, self.margin, r0, r1, u, D, out)
 
     def suits_gram(self, plan: PairPlan) -> bool:
         """Whether ``gram`` is there: edges only have ``products``."""
@@ -51,11 +52,12 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
         *,
         exact: bool = False,
     ) -> FloatArray:
-        """Give some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only.
+        """Return some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only.
 
         With very many levels, unless ``exact``, pairs of nearly equal labels are left out.
         """
-        half: FloatArray = gram(*level_arrays(plan), self.margin, r0, r1, u, X, *columns, exact)
+        known = *level_arrays(plan), scratch_of(plan).order
+        half: FloatArray = gram(*known, self.margin, r0, r1, u, X, *columns, exact)
         half *= 2.0
         return half
 

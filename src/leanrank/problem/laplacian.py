@@ -8,22 +8,19 @@ enter less their anchor, as everywhere: a Laplacian does not see a constant adde
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.designs.base import Block
-from leanrank.execution import ROWS_PER_RANGE, Executor, add_up
+from leanrank.execution import Executor, add_up
 from leanrank.losses.base import Loss, Plan
 
+if TYPE_CHECKING:
+    from leanrank.problem.memory import Limits
+
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-
-PIECE_BYTES, PIECE_SHARE = 32 << 20, 8
-"""Size of the columns multiplied at once: so many bytes, or this part of X if that is more."""
-
-FEWEST_COLUMNS, WIDE = 8, 64
-"""Fewest columns of a piece: for products, and to make a copy of the rows worth while."""
 
 LANES = 8
 
@@ -36,6 +33,7 @@ def hessian_by_products(
     u: FloatArray,
     executor: Executor,
     exact: bool,
+    limits: Limits,
 ) -> FloatArray:
     """Add up Xᵀ(HX) over ranges of queries and columns, in an order of its own."""
     n = block.n_features
@@ -59,7 +57,7 @@ def hessian_by_products(
     pieces = []
     for r in ranges:
         n_rows = int(plan.query_ptr[r[1]] - plan.query_ptr[r[0]])
-        width = _shared_width(n_rows, n) if at_once else _affordable_width(n_rows, block)
+        width = (_shared_width if at_once else _affordable_width)(n_rows, block, limits)
         pieces += [(r, (begin, min(begin + width, n))) for begin in range(0, n, width or 1)]
     cuts = [len(pieces) * lane // LANES for lane in range(LANES + 1)]
     parts = executor.map(add_lane, [pieces[low:high] for low, high in pairwise(cuts) if high > low])
@@ -67,12 +65,13 @@ def hessian_by_products(
     return half + half.T
 
 
-def _shared_width(n_rows: int, n_features: int) -> int:
+def _shared_width(n_rows: int, block: Block, limits: Limits) -> int:
     """Columns of a piece such that threads can share the work on a long query."""
-    return n_features if n_rows <= 2 * ROWS_PER_RANGE else max(WIDE, -(-n_features // LANES))
+    n = block.n_features
+    return n if n_rows <= limits.shared_rows else max(limits.wide, -(-n // LANES))
 
 
-def _affordable_width(n_rows: int, block: Block) -> int:
+def _affordable_width(n_rows: int, block: Block, limits: Limits) -> int:
     """Columns of a piece such that their products fit into memory."""
-    n_bytes = max(PIECE_BYTES, block.n_bytes // PIECE_SHARE)
-    return max(FEWEST_COLUMNS, n_bytes // (8 * max(1, n_rows)))
+    n_bytes = max(limits.piece_bytes, block.n_bytes // limits.piece_share)
+    return max(limits.fewest_columns, n_bytes // (8 * max(1, n_rows)))

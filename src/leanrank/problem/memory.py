@@ -20,7 +20,14 @@ from leanrank.data.ranking_data import feature_name
 from leanrank.designs import products as _products
 from leanrank.designs.base import Block, Curvature, Design, make_design
 from leanrank.errors import InputError
-from leanrank.execution import Executor, SerialExecutor, add_up, query_ranges, row_blocks
+from leanrank.execution import (
+    ROWS_PER_RANGE,
+    Executor,
+    SerialExecutor,
+    add_up,
+    query_ranges,
+    row_blocks,
+)
 from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel
@@ -56,6 +63,11 @@ class Limits:
         Documents per query, on average, from which the least of them may be dropped from a Hessian.
     worth_skipping : float
         Share of the stored entries above which a gradient is computed anew.
+    piece_bytes, piece_share, fewest_columns : int
+        A Hessian that is multiplied takes columns of so many bytes at once, or of this part of X if
+        that is more, and never fewer than that; set by ``benchmarks pairwise``, as the next.
+    shared_rows, wide : int
+        Rows of a query from which threads share its columns, and the fewest for each.
     """
 
     cell_sum_bytes: int = 32 << 20
@@ -67,6 +79,11 @@ class Limits:
     most_cells_by_columns: int = 64
     long_list: int = 4_096
     worth_skipping: float = 0.6
+    piece_bytes: int = 32 << 20
+    piece_share: int = 8
+    fewest_columns: int = 8
+    shared_rows: int = 2 * ROWS_PER_RANGE
+    wide: int = 64
 
 
 @dataclass(frozen=True)
@@ -104,7 +121,7 @@ class MemoryProblem(Problem):
         self.executor: Executor = SerialExecutor() if executor is None else executor
         self.design = make_design(X, self.executor, plan.query_ptr)
         self.loss = loss
-        self.plan = plan
+        self.plan = loss.workspace(plan)
         self.ranges = query_ranges(plan.query_ptr)
         self.n_rows, self.n_features = self.design.n_rows, self.design.n_features
         self._point: _Point | None = None
@@ -355,7 +372,7 @@ class MemoryProblem(Problem):
         """
         if not self.loss.offers("curvature"):
             return hessian_by_products(
-                self.loss, self.plan, self.ranges, block, u, self.executor, exact
+                self.loss, self.plan, self.ranges, block, u, self.executor, exact, self.limits
             )
         plan = self.plan if thin is None else self._thinned(thin)
         if not block.sparse or plan.n_rows < self.limits.long_list * (len(plan.query_ptr) - 1):
