@@ -8,7 +8,8 @@ import pytest
 
 from leanrank.errors import InputError
 from leanrank.online import interleaver
-from leanrank.online.interleaving import METHODS, _fair_lists, _sensitivity
+from leanrank.online.interleaving import METHODS, _sensitivity
+from leanrank.online.interleaving import fair_lists as solve
 
 PAIRS = [
     ([0, 1, 2, 3], [1, 2, 3, 0]),
@@ -80,7 +81,7 @@ def balanced_lists(rankings, k):
 def fair_lists(rankings, k):
     codes, table = np.unique(rankings, return_inverse=True)
     top = np.ascontiguousarray(table.reshape(2, -1)[:, :k])
-    lists, chance = _fair_lists(top.tobytes(), k)
+    lists, chance = solve(top.tobytes(), k)
     for shown, p in zip(lists, chance, strict=True):
         yield p, tuple(codes[shown].tolist())
 
@@ -257,7 +258,7 @@ def test_optimised_lists_are_the_best_fair_ones():
     for a, b in PAIRS:
         codes = np.unique([a, b], return_inverse=True)[1].reshape(2, -1)
         top = np.ascontiguousarray(codes[:, :3])
-        lists, chance = _fair_lists(top.tobytes(), 3)
+        lists, chance = solve(top.tobytes(), 3)
         rank = np.full((2, codes.max() + 1), 3)
         for j in (0, 1):
             rank[j, top[j]] = np.arange(3)
@@ -278,7 +279,7 @@ def test_optimised_lists_of_ten_are_fair():
     rng = np.random.default_rng(0)
     for _ in range(5):
         top = np.stack([rng.permutation(20)[:10] for _ in range(2)])
-        lists, chance = _fair_lists(top.tobytes(), 10)
+        lists, chance = solve(top.tobytes(), 10)
         rank = np.full((2, 20), 10)
         for j in (0, 1):
             rank[j, top[j]] = np.arange(10)

@@ -55,6 +55,29 @@ def test_estimates_of_all_lists_are_the_truth(log, order, discount):
     np.testing.assert_allclose(found.logged.value, gain.mean())
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_by_position_a_rank_is_the_clicks_of_its_document_there(log, order):
+    scores = np.empty(3)
+    scores[list(order)] = [3.0, 2.0, 1.0]
+    shown, hits = log.row.reshape(-1, 3), log.clicked.reshape(-1, 3)
+    expected = sum(hits[shown[:, r] == d, r].mean() for r, d in enumerate(order))
+    bare = ClickLog(log.data, log.row, log.position, log.clicked, log.list_ptr, 0)
+    found = evaluate_policy(bare, scores, assume="position")
+    for name in ("ips", "self-normalised", "doubly-robust"):
+        np.testing.assert_allclose(found.estimates[name].value, expected, rtol=1e-9)
+    np.testing.assert_allclose(found.mean_weight, 1.0)
+    assert found.effective_lists > 2 * evaluate_policy(log, scores).effective_lists
+
+
+def test_by_position_is_the_truth_for_users_who_go_by_position():
+    user = ClickModel.position_based([0.1, 0.4, 0.8])
+    log, truth = logged(np.random.default_rng(1), 60_000, 1.0, user)
+    found = evaluate_policy(log, log.X[:, 0], assume="position")
+    for name, one in found.estimates.items():
+        assert abs(one.value - truth) < 4 * one.error, name
+        assert one.error < 0.02
+
+
 def test_weights_by_hand(log):
     """Clipping, effective lists and standard errors, list by list."""
     scores = np.array([1.0, 3.0, 2.0])  # b, c, a
@@ -80,10 +103,12 @@ def test_weights_by_hand(log):
     )
 
 
-def logged(rng, n, spread):
+CASCADE = ClickModel.cascade([0.1, 0.4, 0.8], [0.2, 0.4, 0.6])
+
+
+def logged(rng, n, spread, user=CASCADE):
     """Serve lists of three out of four by drawing without replacement, and let users click."""
     grades = np.array([[0, 2, 1, 1], [2, 0, 0, 1]])
-    user = ClickModel.cascade([0.1, 0.4, 0.8], [0.2, 0.4, 0.6])
     queries = rng.integers(2, size=n)
     strength = np.exp(spread * np.array([[0.5, 1.0, 0.0, 0.0], [1.0, 0.0, 0.5, 0.0]]))
     noisy = np.log(strength)[queries] + rng.gumbel(size=(n, 4))
@@ -169,6 +194,7 @@ def test_the_features_may_stand_in_the_log():
     [
         ({"scores": [1.0, np.nan, 0.0]}, "not finite"),
         ({"scores": [1.0]}, "scores"),
+        ({"assume": "nothing"}, "assume='nothing' is not known"),
         ({"discount": "exp"}, "discount='exp' is not known"),
         ({"clip": 0.5}, "below the mean weight"),
     ],

@@ -43,6 +43,14 @@ def evaluate(
         Option(metavar="MODEL", help="The model whose clicks are estimated from --clicks."),
     ] = None,
     depth: Annotated[int, Option(help="Ranks that count, with --clicks.", min=1)] = 10,
+    assume: Annotated[
+        str,
+        Option(
+            metavar="KIND",
+            help="What a click depends on, with --clicks. cascade: the documents down to it; "
+            "position: the document and its rank.",
+        ),
+    ] = "cascade",
     discount: Annotated[
         str, Option(metavar="KIND", help="none: clicks; log: clicks by 1/log2(1 + rank).")
     ] = "none",
@@ -67,7 +75,8 @@ def evaluate(
             "--clicks LOG and --policy MODEL go together, without SCORES and --per-query"
         )
     else:
-        _estimate(data, clicks, policy, depth, discount, format, read, json)
+        choices = {"depth": depth, "assume": assume, "discount": discount}
+        _estimate(data, clicks, policy, choices, format, read, json)
 
 
 def _judge(
@@ -114,8 +123,7 @@ def _estimate(
     data: str | None,
     clicks: str,
     policy: str,
-    depth: int,
-    discount: str,
+    choices: dict[str, Any],
     format: str | None,
     read: list[str] | None,
     json: bool,
@@ -138,12 +146,12 @@ def _estimate(
             )
         log = read_clicks(clicks, features, propensity="propensity", keep_unshown=True)
         say("Estimating")
-        value = evaluate_policy(log, model.predict(log.data), depth=depth, discount=discount)
+        value = evaluate_policy(log, model.predict(log.data), **choices)
     if json:
         screen.print_json({"clicks": clicks, "policy": policy, "data": data, **value.to_dict()})
         return
     console, table = screen.screen(), screen.empty_table()
-    kind = "clicks per list" if discount == "none" else "discounted clicks per list"
+    kind = "clicks per list" if value.discount == "none" else "discounted clicks per list"
     for column in (kind, "value", f"{100 * value.confidence:g}% interval"):
         table.add_column(column, no_wrap=True)
     for name, one in [("logged", value.logged), *value.estimates.items()]:

@@ -192,7 +192,7 @@ class Optimised(Interleaving):
 
     def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
         top = np.ascontiguousarray(ranking[:, : len(shown)])  # what stands lower is never taken
-        lists, chance = _fair_lists(top.tobytes(), len(shown))
+        lists, chance = fair_lists(top.tobytes(), len(shown))
         at = np.searchsorted(np.cumsum(chance), kernels.uniform(key, 0), side="right")
         shown[:] = lists[min(int(at), len(lists) - 1)]
         above = np.minimum(rank[:, shown], len(shown))
@@ -256,7 +256,7 @@ def interleaver(method: str = "team-draft", length: int = 10) -> Interleaving:
 
 
 @lru_cache(maxsize=4096)
-def _fair_lists(top: bytes, length: int) -> tuple[IntArray, FloatArray]:
+def fair_lists(top: bytes, length: int) -> tuple[IntArray, FloatArray]:
     """Return the lists that optimised interleaving may show, with their probabilities."""
     from scipy.optimize import linprog
 

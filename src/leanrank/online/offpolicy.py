@@ -14,14 +14,19 @@ propensity probability with which it was put there, given the documents above it
            and document
 ========== =======================================================================================
 
-The new ranker is deterministic. Users read from the top: whether rank r is clicked may depend on
-what stands at r and above and on the clicks there, never on what stands below. That holds for every
-:class:`ClickModel`. Then a click at rank r is what it would have been under the new ranker if both
-agree on ranks 1 to r, and counts with weight
+The new ranker is deterministic. A click at rank r of a list is what it would have been under the
+new ranker if the two agree on what the user had seen by then. It counts with a weight that has mean
+1, as long as the old system could have shown what the new ranker would. What the user had seen is
+an assumption:
 
-    w_r = Π_{i ≤ r} 1[same document at i] / propensity_i,
-
-which has mean 1 whatever the new ranker is, as long as the old system could have shown its list.
+cascade
+    Users read from the top: a click may depend on what stands at r and above and on the clicks
+    there, never on what stands below. That holds for every :class:`ClickModel`. The two must agree
+    on ranks 1 to r, and w_r = Π_{i ≤ r} 1[same document at i] / propensity_i.
+position
+    A click depends on the document and its rank only, as in the position-based model. The two must
+    agree at rank r, and w_r = 1[same document at r] / share of the query's lists that show it
+    there. This needs no propensities and far fewer lists, and is biased for users who stop.
 """
 
 from __future__ import annotations
@@ -39,6 +44,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice, warn
 from leanrank.online.users import ClickModel, by_rank, shown_lists
 
+ASSUMPTIONS = ("cascade", "position")
 DISCOUNTS = ("none", "log")
 
 
@@ -68,6 +74,7 @@ class PolicyValue:
     mean_weight : array
         By rank. Far below 1 where the new ranker shows what the old system never did.
     depth : int
+    assume : str
     discount : str
     clip : float
     confidence : float
@@ -79,6 +86,7 @@ class PolicyValue:
     effective_lists: float
     mean_weight: FloatArray
     depth: int
+    assume: str
     discount: str
     clip: float
     confidence: float
@@ -105,6 +113,7 @@ def evaluate_policy(
     scores: Any,
     *,
     depth: int = 10,
+    assume: str = "cascade",
     discount: str = "none",
     clip: float | None = None,
     confidence: float = 0.95,
@@ -122,6 +131,8 @@ def evaluate_policy(
         The new ranker's, one per row of ``clicks.data``: ``model.predict(clicks.data)``.
     depth : int, default=10
         Ranks that count, at most those shown.
+    assume : {"cascade", "position"}, default="cascade"
+        What a click may depend on; see :mod:`leanrank.online.offpolicy`.
     discount : {"none", "log"}, default="none"
         "none": the value of a list is its number of clicks; "log": a click at rank r is worth
         1/log2(1 + r).
@@ -161,11 +172,7 @@ def evaluate_policy(
     (1.0, 0.75)
     """
     check_choice("discount", discount, DISCOUNTS)
-    if clicks.propensity is None:
-        raise InputError(
-            "the click log has no propensities: read it with propensity= and the name of their "
-            "column, which is 1 where the system did not randomise"
-        )
+    check_choice("assume", assume, ASSUMPTIONS)
     if clip is not None and not clip >= 1:
         raise InputError(f"clip={clip!r} is below the mean weight: give 1 or more")
     values = np.asarray(one_dimensional(scores, "scores", len(clicks.data)), dtype=np.float64)
@@ -173,12 +180,10 @@ def evaluate_policy(
         raise InputError("scores holds a number that is not finite: give one score per document")
     shown, clicked = shown_lists(clicks)
     shown, clicked = shown[:, :depth], clicked[:, :depth]
-    chance = by_rank(clicks, clicks.propensity, 1.0)[:, :depth]
     n, k = shown.shape
     query = np.searchsorted(clicks.data.query_ptr, clicks.row[clicks.list_ptr[:-1]], "right") - 1
     target = _rankings(clicks.data, values, k)[query]
-    same = np.where(shown == target, 1.0 / chance, 0.0)
-    weight = np.asarray(np.cumprod(same, axis=1), dtype=np.float64)
+    weight = _weights(clicks, shown, target, assume)
     worth = np.ones(k) if discount == "none" else 1.0 / np.log2(np.arange(2.0, k + 2.0))
     gain = clicked * worth
     limit = float(np.sqrt(n)) if clip is None else float(clip)
@@ -200,21 +205,49 @@ def evaluate_policy(
         "clipped": _estimate((np.minimum(weight, limit) * gain).sum(axis=1), z),
         "self-normalised": _estimate(per_rank.sum() + influence, z),
         "doubly-robust": _estimate(
-            _doubly_robust(shown, clicked, target, weight, len(clicks.data)) @ worth, z
+            _doubly_robust(shown, clicked, target, weight, len(clicks.data), assume) @ worth, z
         ),
     }
     logged = _estimate(gain.sum(axis=1), z)
-    return PolicyValue(estimates, logged, n, effective, mean_weight, k, discount, limit, confidence)
+    return PolicyValue(
+        estimates, logged, n, effective, mean_weight, k, assume, discount, limit, confidence
+    )
+
+
+def _weights(clicks: ClickLog, shown: IntArray, target: IntArray, assume: str) -> FloatArray:
+    same = shown == target
+    if assume == "cascade":
+        if clicks.propensity is None:
+            raise InputError(
+                "the click log has no propensities: read it with propensity= and the name of their "
+                "column, which is 1 where the system did not randomise, or assume='position'"
+            )
+        chance = by_rank(clicks, clicks.propensity, 1.0)[:, : shown.shape[1]]
+        return np.asarray(np.cumprod(np.where(same, 1.0 / chance, 0.0), axis=1), dtype=np.float64)
+    n_documents, k = len(clicks.data), shown.shape[1]
+    lists = np.repeat(clicks.lists_per_query, np.diff(clicks.data.query_ptr))
+    cell = np.where(shown >= 0, shown, n_documents) * k + np.arange(k)  # an empty place at the end
+    times = np.bincount(cell.ravel(), minlength=(n_documents + 1) * k)[cell]
+    share = times / np.append(lists, 1)[shown]
+    return np.where(same, np.where(shown >= 0, 1.0 / share, 1.0), 0.0)
 
 
 def _doubly_robust(
-    shown: IntArray, clicked: Any, target: IntArray, weight: FloatArray, n_documents: int
+    shown: IntArray,
+    clicked: Any,
+    target: IntArray,
+    weight: FloatArray,
+    n_documents: int,
+    assume: str,
 ) -> FloatArray:
     """Return the estimated clicks of each list and rank.
 
-    With q the predicted clicks, rank r counts w_{r−1} q(new at r) + w_r (click − q(shown at r)).
+    With q the predicted clicks, rank r counts v q(new at r) + w_r (click − q(shown at r)), v being
+    w_{r−1} in a cascade, and 1 by position.
     """
-    before = np.concatenate([np.ones((len(weight), 1)), weight[:, :-1]], axis=1)
+    before = np.ones(weight.shape)
+    if assume == "cascade":
+        before[:, 1:] = weight[:, :-1]
     out = np.empty(weight.shape)
     ranks = np.arange(weight.shape[1])
     start = ClickModel.position_based(np.full(n_documents, 0.5), examine=1.0 / (1.0 + 0.5 * ranks))
