@@ -4,11 +4,11 @@ Each method has ``interleave(a, b, rng)``, which returns what to show and an ass
 it, and ``credit(assignment, clicks)``, one number per ranker; who has more is preferred by this
 user. ``multileave(rankings, rng)`` does the same for several rankers where the method can.
 
-Where clicks have nothing to do with the documents, no ranker should win. With team draft each ranker
-leads equally often. With probabilistic, optimised and pairwise methods the expected credits are
-equal, but one ranker may lead a little more often by small amounts: test the mean difference of
-credits, not how often each one leads. Balanced interleaving favours one ranker in both ways when one
-list is the other with a document moved, and sample-only scoring promises neither.
+Where clicks have nothing to do with the documents, no ranker should win. With team draft each
+ranker leads equally often. With probabilistic, optimised and pairwise methods the expected credits
+are equal, but one ranker may lead more often by smaller amounts: test the mean difference of
+credits, not how often each one leads. Balanced interleaving favours one ranker in both ways when
+one list is the other with a document moved, and sample-only scoring promises neither.
 """
 
 from __future__ import annotations
