@@ -189,6 +189,20 @@ def _twice(space: Space) -> tuple[Space, Space]:
     return space, space
 
 
+def _curved(base: System) -> System:
+    """Return the same system with a curve per feature, lean in features."""
+    assert base.space is not None
+    space = Space(
+        base.name,
+        {**base.space.fixed, "curves": "auto", "l1_ratio": 1.0, "tol": 1e-5},
+        {**base.space.grid, "normalize": ("query", "term"), "group_ratio": (0.5, 0.9)},
+        _L1,
+    )
+    name, title = f"{base.name}-curves", f"{base.title}, curves"
+    how = *_twice(space), True
+    return System(name, base.ranker, base.module, title, base.paper, *how)
+
+
 for _system in (
     System(
         "domination", "DominationRanker", ".newton.domination",
@@ -356,3 +370,5 @@ for _system in (
     ),
 ):  # fmt: skip
     register(_system)
+    if _system.name in ("domination", "ranksvm", "listnet", "ranknet"):
+        register(_curved(_system))

@@ -1,4 +1,4 @@
-"""Ramps that are never stored, against ramps that are written out."""
+"""RampColumns that are never stored, against ramps that are written out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from leanrank.designs import ramps as ramps_module
-from leanrank.designs.ramps import RampDesign, Ramps, SparseRampDesign, ramp_design
+from leanrank.designs.ramps import RampColumns, RampDesign, SparseRampDesign, ramp_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor
 from leanrank.losses import get_loss
@@ -58,7 +58,7 @@ def written_out(X, ramps):
 def both(form, n_segments=5, n=300, seed=0):
     X = stored(awkward(n, seed), form)
     plain = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64)
-    ramps = Ramps.at_quantiles(X, n_segments)
+    ramps = RampColumns.at_quantiles(X, n_segments)
     return ramp_design(X, ramps, SerialExecutor()), written_out(plain, ramps)
 
 
@@ -174,7 +174,7 @@ def test_same_bits_on_any_number_of_threads(form, monkeypatch):
     solutions = []
     for workers in (1, 2, 3):
         executor = make_executor(workers)
-        design = ramp_design(X, Ramps.at_quantiles(X, 5), executor)
+        design = ramp_design(X, RampColumns.at_quantiles(X, 5), executor)
         problem = MemoryProblem(design, made, plan, executor)
         penalty = ElasticNet.build(0.01, 1.0, design.n_features)
         solutions.append(solve_newton(problem, penalty, tol=1e-8).w)
@@ -183,7 +183,7 @@ def test_same_bits_on_any_number_of_threads(form, monkeypatch):
 
 
 def test_knots_of_few_values_ties_and_gaps():
-    knots = Ramps.at_quantiles(awkward(), 5).knots
+    knots = RampColumns.at_quantiles(awkward(), 5).knots
     assert [len(a) for a in knots] == [6, 6, 3, 1, 6, 1, 0, 6, 5]
     assert knots[1][0] == 0.0  # seven in ten are zero, and zero is one knot
     assert knots[1][1] > 0.0
@@ -193,22 +193,22 @@ def test_knots_of_few_values_ties_and_gaps():
 
 def test_dense_and_sparse_data_have_the_same_knots():
     X = awkward()
-    dense, sparse = Ramps.at_quantiles(X, 4), Ramps.at_quantiles(csr_array(X), 4)
+    dense, sparse = RampColumns.at_quantiles(X, 4), RampColumns.at_quantiles(csr_array(X), 4)
     assert all(np.array_equal(a, b) for a, b in zip(dense.knots, sparse.knots, strict=True))
 
 
 def test_knots_split_documents_evenly():
     x = np.random.default_rng(0).exponential(size=(4_000, 1))
-    (knots,) = Ramps.at_quantiles(x, 8).knots
+    (knots,) = RampColumns.at_quantiles(x, 8).knots
     counts, _ = np.histogram(x, knots)
     assert np.all(np.abs(counts - 500) <= 5)
 
 
 def test_knots_too_close_for_a_slope_are_one():
     X = np.array([[0.0], [5e-324], [1.0]])
-    assert Ramps.at_quantiles(X, 2).knots[0].tolist() == [0.0, 1.0]
+    assert RampColumns.at_quantiles(X, 2).knots[0].tolist() == [0.0, 1.0]
     wide = np.array([[-1.7e308], [1.7e308], [0.0]])
-    design = ramp_design(wide, Ramps.at_quantiles(wide, 1), SerialExecutor())
+    design = ramp_design(wide, RampColumns.at_quantiles(wide, 1), SerialExecutor())
     assert np.isfinite(design.matvec(np.ones(1))).all()
 
 
@@ -218,12 +218,12 @@ def test_infinite_values_are_refused(form):
     X[1, 1] = np.inf
     X = stored(X, form)
     with pytest.raises(InputError, match=r"f2 \(column 1\) holds infinity"):
-        ramp_design(X, Ramps.at_quantiles(stored(np.eye(3, 2), form), 2), SerialExecutor())
+        ramp_design(X, RampColumns.at_quantiles(stored(np.eye(3, 2), form), 2), SerialExecutor())
 
 
 def test_gaps_that_training_data_do_not_have_score_as_the_first_knot():
     X = np.arange(10.0)[:, None]
-    ramps = Ramps.at_quantiles(X, 3)
+    ramps = RampColumns.at_quantiles(X, 3)
     later = ramp_design(np.array([[np.nan], [-5.0]]), ramps, SerialExecutor())
     w = np.array([1.0, 2.0, 3.0, 0.0])
     assert later.matvec(w).tolist() == [0.0, 0.0]

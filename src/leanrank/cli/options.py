@@ -43,8 +43,8 @@ Scale = Annotated[
         "--scale",
         metavar="KIND",
         help="Normalise features: standard, minmax, query-minmax, query-standard, query-rank or "
-        "none; auto is standard if spreads differ more than 100 times, else none. The model keeps "
-        "the normaliser.",
+        "none; auto is standard if spreads differ more than 100 times, else none (curves never "
+        "need it). The model keeps the normaliser.",
     ),
 ]
 DataFolder = Annotated[

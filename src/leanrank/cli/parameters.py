@@ -77,3 +77,21 @@ def parse_value(text: str, default: Any = None) -> Any:
     if _REAL.fullmatch(text):
         return float(text)
     return text
+
+
+def parse_directions(text: str) -> dict[str, int]:
+    """Read ``name=up`` or ``name=down`` words between commas.
+
+    >>> parse_directions("bm25=up, spam=down")
+    {'bm25': 1, 'spam': -1}
+    """
+    directions = {"up": 1, "down": -1}
+    found: dict[str, int] = {}
+    for word in text.split(","):
+        name, _, direction = (part.strip() for part in word.rpartition("="))
+        if not name or direction not in directions:
+            raise InputError(f"--monotone {word.strip()}: write NAME=up or NAME=down")
+        if name in found:
+            raise InputError(f"--monotone {name}=… is given twice: give it once")
+        found[name] = directions[direction]
+    return found

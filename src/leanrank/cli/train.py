@@ -55,6 +55,13 @@ def train(
             autocompletion=complete_parameter,
         ),
     ] = None,
+    monotone: Annotated[
+        str | None,
+        Option(
+            metavar="NAME=up|down,…",
+            help="With -p curves=…: features whose curve may only rise or only fall.",
+        ),
+    ] = None,
     scale: options.Scale = "auto",
     format: options.Format = None,
     read: options.Read = None,
@@ -104,14 +111,16 @@ def train(
     stdin_once(*data, vali)
     check_folder(model, json, "model", "the model a file")
     request = Request(
-        data, model, vali, algorithm, parameter or [], scale, format, read or [], measures,
-        convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
+        data, model, vali, algorithm, parameter or [], monotone, scale, format, read or [],
+        measures, convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
     )  # fmt: skip
     if report is not None:
         check_folder(report)
         if stream or vali is None:
             raise InputError("--report needs --vali, and all data at once: leave --stream out")
         check_report()
+    if stream and monotone is not None:
+        raise InputError("--monotone is for curves, which need all data at once: leave one out")
     if stream:
         from leanrank.cli.train_stream import train_stream
 
@@ -136,6 +145,7 @@ class Request:
     vali: str | None
     algorithm: str | None
     parameters: list[str]
+    monotone: str | None
     scale: str | None
     format: str | None
     read: list[str]
@@ -164,6 +174,7 @@ def _train_in_memory(request: Request) -> None:
 
         algorithm = request.algorithm or "domination"
         ranker = make_ranker(algorithm, request.parameters, seed=request.seed, jobs=request.jobs)
+        set_monotone(ranker, request.monotone)
         check_measures(request.measures, request.convention)
         check_scale(request.scale)
         check_patience(ranker, vali)
@@ -177,7 +188,8 @@ def _train_in_memory(request: Request) -> None:
             )
         say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
         judge = stopping_data(ranker, sets.get("validation"))
-        choice = scale_wanted(training, request.scale)
+        curves = getattr(ranker, "curves", None) is not None
+        choice = scale_wanted(training, request.scale, curves=curves)
         fitted = fit_model(ranker, training, choice.make(), judge)
         refuse_empty(fitted, request)
         say("Measuring")
@@ -231,6 +243,20 @@ def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int
         if name in defaults and value is not None:
             parameters.setdefault(name, value)
     return chosen(**parameters)
+
+
+def set_monotone(ranker: Any, text: str | None) -> None:
+    """Set what ``--monotone`` says."""
+    from leanrank.cli.parameters import parse_directions
+    from leanrank.errors import InputError
+
+    if text is None:
+        return
+    if getattr(ranker, "curves", None) is None:
+        raise InputError("--monotone is for curves: add -p curves=auto, or leave it out")
+    if ranker.monotone is not None:
+        raise InputError("--monotone and -p monotone say the same thing: give one")
+    ranker.set_params(monotone=parse_directions(text))
 
 
 def check_measures(measures: str, convention: str) -> None:

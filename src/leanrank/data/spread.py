@@ -11,6 +11,7 @@ from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data._scaling import column_ranges
 from leanrank.data.normalize import NORMALIZERS, make_normalizer
 from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.errors import InputError
 from leanrank.execution import row_blocks
 
 SPREAD_FACTOR = 100.0
@@ -46,7 +47,9 @@ class ScaleChoice(NamedTuple):
         return None if self.kind is None else make_normalizer(self.kind)
 
 
-def scale_wanted(data: RankingData, scale: str | None = "auto") -> ScaleChoice:
+def scale_wanted(
+    data: RankingData, scale: str | None = "auto", *, curves: bool = False
+) -> ScaleChoice:
     """Return how to scale data, for an option such as ``scale="auto"``.
 
     Parameters
@@ -56,6 +59,9 @@ def scale_wanted(data: RankingData, scale: str | None = "auto") -> ScaleChoice:
     scale : str or None
         "auto" standardises if :func:`wide_spread` finds something. "none" and None do not scale.
         Otherwise the kind of a normaliser.
+    curves : bool
+        Whether a ranker with curves gets the data. It needs no scaling: "auto" leaves them as they
+        are, and a normaliser that treats all queries alike is rejected.
 
     Returns
     -------
@@ -72,6 +78,13 @@ def scale_wanted(data: RankingData, scale: str | None = "auto") -> ScaleChoice:
     (ScaleChoice(kind=None, reason=''), QueryRankScaler())
     """
     check_scale(scale)
+    if curves and scale == "auto":
+        return ScaleChoice(None, "no, curves need no scaling")
+    if curves and scale not in (None, "none") and not make_normalizer(scale).per_query:
+        raise InputError(
+            f"scale={scale!r} has no effect on curves, which are cut at quantiles of each feature: "
+            "leave it out, or choose a normaliser per query"
+        )
     if scale == "auto":
         found = wide_spread(data.X, data.feature_names)
         return ScaleChoice(None) if found is None else ScaleChoice("standard", str(found))

@@ -1,4 +1,4 @@
-"""Ramps of features: the columns of a piecewise linear model, which are never stored.
+"""RampColumns of features: the columns of a piecewise linear model, which are never stored.
 
 A feature with knots a₀ < a₁ < … < a_K has the ramps
 
@@ -8,7 +8,7 @@ so that weights w_k are the rises of a curve over its segments; a missing value 
 them and has a column of its own. Only *positions* among the knots are kept, as large as X. One pass
 over them gives Xᵀg for all ramps of all features.
 
-Ramps lie between 0 and 1, whatever the units of a feature. So rows need no anchor.
+RampColumns lie between 0 and 1, whatever the units of a feature. So rows need no anchor.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from leanrank.designs import _ramp_kernels as kernels
 from leanrank.designs.base import Block, Curvature, Design
 from leanrank.errors import InputError
 from leanrank.execution import Executor, add_up, query_ranges, row_blocks
+from leanrank.model.curves import Curve, Ramps, Steps
 
 ROWS_FOR_KNOTS = 50_000
 """Rows, evenly spaced, from which knots are taken if there are more."""
@@ -37,7 +38,7 @@ ENTRIES_PER_BLOCK = 1 << 19
 
 
 @dataclass(frozen=True)
-class Ramps:
+class RampColumns:
     """Which columns features have: the ramps of the first, its gap, those of the second, …
 
     Attributes
@@ -52,7 +53,7 @@ class Ramps:
     gap: BoolArray
 
     @classmethod
-    def at_quantiles(cls, X: Matrix, n_segments: int) -> Ramps:
+    def at_quantiles(cls, X: Matrix, n_segments: int) -> RampColumns:
         """Cut features into at most so many segments with about equally many documents.
 
         A value that very many documents share, such as zero, becomes one knot and does not count
@@ -61,7 +62,7 @@ class Ramps:
         Examples
         --------
         >>> X = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [2.0], [3.0], [4.0]])
-        >>> Ramps.at_quantiles(X, 2).knots[0].tolist()
+        >>> RampColumns.at_quantiles(X, 2).knots[0].tolist()
         [0.0, 2.0, 4.0]
         """
         sample = X[:: max(1, -(-X.shape[0] // ROWS_FOR_KNOTS))]
@@ -101,9 +102,9 @@ class Ramps:
         """Bins of a feature: missing, the segments, and from the last knot on."""
         return int(self.sizes.max(initial=0)) + 2
 
-    def restrict(self, features: IntArray) -> Ramps:
+    def restrict(self, features: IntArray) -> RampColumns:
         """Return the ramps of some features."""
-        return Ramps(tuple(self.knots[j] for j in features), self.gap[features])
+        return RampColumns(tuple(self.knots[j] for j in features), self.gap[features])
 
     @cached_property
     def segments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -117,13 +118,24 @@ class Ramps:
                     rate[: len(a) - 1, j] = 1.0 / np.diff(a)
         return low, high, rate
 
-    def curves(self, w: FloatArray) -> list[tuple[FloatArray, float]]:
-        """Return each feature's curve at its knots, 0 at the first, and its value for missing."""
-        found = []
-        for j, size in enumerate(self.sizes):
-            rises = w[self.starts[j] : self.starts[j] + size]
-            missing = float(w[self.starts[j + 1] - 1]) if self.gap[j] else 0.0
-            found.append((np.concatenate(([0.0], np.cumsum(rises))), missing))
+    def used(self, w: FloatArray) -> IntArray:
+        """Return the features with a weight that is not zero."""
+        return np.unique(self.feature[np.flatnonzero(w)])
+
+    def curves(self, w: FloatArray) -> dict[int, Curve]:
+        """Return the curves of the features in use; 0 at the first knot.
+
+        Where some feature has gaps, a missing value of one that had none is 0 too. Where none has,
+        a model refuses missing values.
+        """
+        found: dict[int, Curve] = {}
+        for j in self.used(w).tolist():
+            begin, size = int(self.starts[j]), int(self.sizes[j])
+            missing = float(w[begin + size]) if self.gap[j] else 0.0 if self.gap.any() else None
+            if size == 0:
+                found[j] = Steps((), (0.0,), missing)
+            else:
+                found[j] = Ramps.of(self.knots[j], w[begin : begin + size], missing)
         return found
 
     def lines(self, w: FloatArray, features: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -140,14 +152,14 @@ class Ramps:
         return base, slope
 
 
-def ramp_design(X: Matrix, ramps: Ramps, executor: Executor) -> RampDesign | SparseRampDesign:
+def ramp_design(X: Matrix, ramps: RampColumns, executor: Executor) -> RampDesign | SparseRampDesign:
     """Make the design of ramps with given knots; features with gaps in X get a column for them.
 
     Examples
     --------
     >>> from leanrank.execution import SerialExecutor
     >>> X = np.array([[0.0], [1.0], [3.0], [np.nan]])
-    >>> design = ramp_design(X, Ramps.at_quantiles(X, 2), SerialExecutor())
+    >>> design = ramp_design(X, RampColumns.at_quantiles(X, 2), SerialExecutor())
     >>> design.take(np.arange(3)).columns((0, 4), 0, 3)
     array([[0., 0., 0.],
            [1., 0., 0.],
@@ -170,13 +182,13 @@ class _Positions:
     """Positions of documents among the knots of features, row by row."""
 
     places: AnyArray
-    ramps: Ramps
+    ramps: RampColumns
     executor: Executor
     n_rows: int
 
     def _matvec(self, w: FloatArray) -> FloatArray:
         """Add up the curves of the features that have one."""
-        features = np.unique(self.ramps.feature[np.flatnonzero(w)])
+        features = self.ramps.used(w)
         base, slope = self.ramps.lines(w, features)
         out = np.zeros(self.n_rows)
         self.executor.map(
@@ -200,7 +212,7 @@ class _Positions:
 class _AllRamps(Design):
     """What designs of ramps share."""
 
-    ramps: Ramps
+    ramps: RampColumns
 
     @cached_property
     def column_norms(self) -> FloatArray:
@@ -216,7 +228,7 @@ class _AllRamps(Design):
 class RampDesign(_Positions, _AllRamps):
     """The ramps of a dense matrix."""
 
-    def __init__(self, X: AnyArray, ramps: Ramps, executor: Executor) -> None:
+    def __init__(self, X: AnyArray, ramps: RampColumns, executor: Executor) -> None:
         self.n_rows, self.executor = len(X), executor
         self.places = np.empty_like(X, order="C")
         found = executor.map(
@@ -254,7 +266,7 @@ class SparseRampDesign(_AllRamps):
 
     skips_columns = True
 
-    def __init__(self, X: Matrix, ramps: Ramps, executor: Executor) -> None:
+    def __init__(self, X: Matrix, ramps: RampColumns, executor: Executor) -> None:
         self.n_rows, self.executor = X.shape[0], executor
         columns: Any = X.tocsc()
         self.indices, self.indptr = columns.indices, columns.indptr
@@ -316,7 +328,12 @@ class RampBlock(_Positions, Block):
     """Some columns of a design of ramps, by the positions of their features."""
 
     def __init__(
-        self, places: AnyArray, ramps: Ramps, used: IntArray, columns: IntArray, executor: Executor
+        self,
+        places: AnyArray,
+        ramps: RampColumns,
+        used: IntArray,
+        columns: IntArray,
+        executor: Executor,
     ) -> None:
         self.places, self.executor = places, executor
         self.ramps = ramps.restrict(used)
@@ -387,7 +404,9 @@ class RampBlock(_Positions, Block):
         return out
 
 
-def _own_columns(whole: Ramps, part: Ramps, used: IntArray, columns: IntArray) -> IntArray:
+def _own_columns(
+    whole: RampColumns, part: RampColumns, used: IntArray, columns: IntArray
+) -> IntArray:
     """Number columns of all features as those of some features, which are sorted."""
     feature = whole.feature[columns]
     local: IntArray = part.starts[np.searchsorted(used, feature)]

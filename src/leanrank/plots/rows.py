@@ -96,7 +96,7 @@ def path_rows(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the points of each line and the position of its name; at most ``limit`` lines."""
     usable = path.alphas > 0
-    alphas, coefs = path.alphas[usable], path.coefs[usable]
+    alphas, coefs = path.alphas[usable], path.weights[usable]
     reach = np.abs(coefs).max(axis=0, initial=0.0)
     lines = [at for at in np.argsort(-reach, kind="stable")[:limit].tolist() if reach[at] > 0]
     rows, labels = [], []

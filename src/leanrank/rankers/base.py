@@ -72,8 +72,6 @@ class BaseRanker(BaseEstimator):
     takes_validation: ClassVar[bool] = False  # whether ``fit`` uses validation data
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
     takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
-    _takes_nan: ClassVar[bool] = False  # whether NaN in X is a missing value, and not an error
-    _unit_free: ClassVar[bool] = False  # whether the units of the features make no difference
     _parameters: ClassVar[Mapping[str, Kind]] = PARAMETERS
 
     def fit(
@@ -161,6 +159,11 @@ class BaseRanker(BaseEstimator):
         """Return a plain model, which can be saved, sent and exported."""
         raise AssertionError(f"{type(self).__name__} must define to_model")
 
+    @property
+    def _takes_nan(self) -> bool:
+        """Whether scores follow steps or curves: NaN is a missing value, and any unit will do."""
+        return False
+
     def _check_learned(self) -> None:
         """Refuse weights that are not finite, and stay unfitted."""
         for name in ("coef_", "dual_coef_"):
@@ -209,7 +212,7 @@ class BaseRanker(BaseEstimator):
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
         gains = grouped_gains(gain_weight, data, grouped=data is X)
-        if first is not False and not self._unit_free:
+        if first is not False and not self._takes_nan:
             warn_of_units(data, by_query=first is True)
         return data, Labels(
             y=kernel_view(data.y),

@@ -54,6 +54,7 @@ _NAMES = (
     (WHOLE, "epochs max_iter n_labeled n_rounds n_steps n_unlabeled rounds top truncate_every"),
     (WHOLE | NOTHING, "batch_pairs candidates max_features max_pairs n_jobs n_thresholds patience"),
     (WHOLE | TEXT, "n_features_to_select"),
+    (WHOLE | TEXT | NOTHING, "curves"),
     (WHOLE | SEVERAL, "views"),
     (SWITCH, "accelerate project relative shuffle warm_start"),
     (SWITCH | NOTHING, "average"),
@@ -66,7 +67,7 @@ _NAMES = (
     (SEVERAL, "alphas"),
     (TEXT | SEVERAL | NOTHING, "importance margin"),
     (BY_FEATURE | NOTHING, "costs penalty_factors"),
-    (WHOLE | BY_FEATURE | NOTHING, "signs"),
+    (WHOLE | BY_FEATURE | NOTHING, "monotone signs"),
 )
 PARAMETERS = {name: kind for kind, names in _NAMES for name in names.split()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from leanrank._display import html_table
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.designs.ramps import RampColumns
 from leanrank.errors import InputError
+from leanrank.model import Model
+from leanrank.rankers.curves import weights_model
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,14 @@ class Path:
     alphas : array
         Descending.
     coefs : array of shape (n_alphas, n_features)
+        With curves, one row of the ranker's ``coef_`` per model.
     dual_gaps, objectives : array
         The certificate of each model.
     n_iters : array
     measures : dict of str to array
         Each measure of each model on the validation data; NaN for one that ranks nothing.
+    ramps : RampColumns or None
+        With curves, what ``coefs`` weigh.
     """
 
     alphas: FloatArray
@@ -36,6 +43,7 @@ class Path:
     objectives: FloatArray
     n_iters: IntArray
     measures: dict[str, FloatArray] = field(default_factory=dict)
+    ramps: RampColumns | None = None
 
     def __len__(self) -> int:
         return len(self.alphas)
@@ -43,12 +51,34 @@ class Path:
     @property
     def n_selected(self) -> IntArray:
         """How many features each model uses."""
-        return np.count_nonzero(self.coefs, axis=1)
+        if self.ramps is None:
+            return np.count_nonzero(self.coefs, axis=1)
+        return np.array([len(self.ramps.used(w)) for w in self.coefs], dtype=np.int64)
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return self.coefs.shape[1] if self.ramps is None else len(self.ramps.knots)
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weight of each feature in each model, or the height of its curve."""
+        if self.ramps is None:
+            return self.coefs
+        heights = np.zeros((len(self), self.n_features))
+        for at in range(len(self)):
+            model = self.model(at)
+            heights[at, model.indices] = model.values
+        return heights
+
+    def model(self, at: int, **more: Any) -> Model:
+        """Return one of the models; ``more`` are the other parameters of a model."""
+        return weights_model(self.coefs[at], self.ramps, **more)
 
     def __repr__(self) -> str:
         n = len(self)
         low, high = (0, 0) if n == 0 else (self.n_selected.min(), self.n_selected.max())
-        models = f"{n} model{'s' * (n != 1)} of {self.coefs.shape[1]:,} features"
+        models = f"{n} model{'s' * (n != 1)} of {self.n_features:,} features"
         lines = [f"Path: {models}, {low:,} to {high:,} used"]
         for name, values in self.measures.items():
             if not np.isfinite(values[self.n_selected > 0]).any():
@@ -115,21 +145,29 @@ def descending(alphas: Iterable[float]) -> FloatArray:
 
 
 def measure_models(
-    coefs: FloatArray, data: RankingData | None, measures: Sequence[str], convention: str
+    coefs: FloatArray,
+    data: RankingData | None,
+    measures: Sequence[str],
+    convention: str,
+    ramps: RampColumns | None = None,
 ) -> dict[str, FloatArray]:
     """Return each measure of each model on held-out data; NaN for a model that ranks nothing."""
     if data is None:
         return {}
     from leanrank.metrics.judge import Judge
 
-    if data.n_features != coefs.shape[1]:
+    n_features = coefs.shape[1] if ramps is None else len(ramps.knots)
+    if data.n_features != n_features:
         raise InputError(
             f"the validation data has {data.n_features} features, the training data "
-            f"{coefs.shape[1]}: give both the same columns"
+            f"{n_features}: give both the same columns"
         )
     names = (measures,) if isinstance(measures, str) else tuple(measures)
     judge = Judge(names, convention)
-    used = np.flatnonzero(np.any(coefs, axis=0))
-    scores = np.asarray(data.X[:, used] @ coefs[:, used].T)
-    results = [judge.means(data, column) for column in scores.T]
+    if ramps is None:
+        used = np.flatnonzero(np.any(coefs, axis=0))
+        scores = np.asarray(data.X[:, used] @ coefs[:, used].T).T
+    else:
+        scores = np.array([weights_model(w, ramps).predict(data.X) for w in coefs])
+    results = [judge.means(data, row) for row in scores]
     return {name: np.array([result[name] for result in results]) for name in names}

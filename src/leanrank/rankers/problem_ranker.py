@@ -55,10 +55,10 @@ class ProblemRanker(BaseLinearRanker):
         return MemoryProblem(X, loss, plan, executor or make_executor(self.n_jobs))
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
-        start = getattr(self, "coef_", None) if self.warm_start else None
-        if start is not None and len(start) != data.n_features:
-            start = None
         problem = self.make_problem(data.X, labels)
+        start = getattr(self, "coef_", None) if self.warm_start else None
+        if start is not None and len(start) != problem.n_features:
+            start = None
         return self._fit_problem(problem, None if start is None else start.copy())
 
     def _check_stopping(self) -> None:

@@ -130,10 +130,10 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
         return study
     split = Split(study.training, study.validation, study.measure, study.convention)
     found = []
-    for alpha, coef in zip(path.alphas.tolist(), path.coefs, strict=True):
-        if not coef.any():
+    for at, alpha in enumerate(path.alphas.tolist()):
+        if not path.coefs[at].any():
             continue
-        model = Model.from_coef(coef, feature_names=study.feature_names)
+        model = path.model(at, feature_names=study.feature_names)
         parameters = {**study.chosen.parameters, "alpha": alpha}
         algorithm, measures = study.chosen.algorithm, study.measures
         found.append(_candidate(split, algorithm, parameters, model, measures, study.costs))

@@ -11,17 +11,18 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.model import Model, make_provenance
 from leanrank.registry import Space
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.trials import Task, some_columns
+from leanrank.selection.trials import Task, placed, some_columns
 from leanrank.selection.validation import make_ranker
 
 
 def fit_support(task: Task, chosen: Candidate) -> Model:
     """Fit a candidate's ranker, with its parameters and features, to both parts of the data.
 
-    Only its features are offered, so that no limit is exceeded. A model that is not linear, or
-    whose fit fails, is returned unchanged.
+    Only its features are offered, so that no limit is exceeded. A boosted model, or one whose fit
+    fails, is returned unchanged.
     """
-    if not chosen.model.is_linear or task.validation is None:
+    boosted = not chosen.model.is_linear and chosen.parameters.get("curves") is None
+    if boosted or task.validation is None:
         return chosen.model
     columns = chosen.model.indices
     both = stacked(task.training, task.validation)
@@ -32,17 +33,11 @@ def fit_support(task: Task, chosen: Candidate) -> Model:
     ranker = make_ranker(Space(algorithm), parameters, task.split)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        weights = ranker.fit(some_columns(both, columns)).coef_
-    inside = np.flatnonzero(weights)
-    if len(inside) == 0 or not np.isfinite(weights).all():
+        model = ranker.fit(some_columns(both, columns)).to_model()
+    if model.n_nonzero == 0:
         return chosen.model
-    return Model.linear(
-        n_features=both.n_features,
-        indices=columns[inside],
-        values=weights[inside],
-        feature_names=task.training.feature_names,
-        provenance=make_provenance(algorithm=type(ranker).__name__, parameters=parameters),
-    )
+    provenance = make_provenance(algorithm=type(ranker).__name__, parameters=parameters)
+    return placed(model, columns, both, provenance)
 
 
 def stacked(*parts: RankingData) -> RankingData:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -9,6 +10,9 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.model import Model
+from leanrank.rankers.curves import weights_model
 from leanrank.registry import AlphaPath, Fits, Sizes
 
 
@@ -31,25 +35,30 @@ def sweep_models(
             ranker.fit(train)
         yield Scored({}, ranker.predict(validation), count_features(ranker))
         return
-    for parameters, coef in sweep_weights(sweep, ranker, train):
-        used = np.flatnonzero(coef)
-        with np.errstate(over="ignore", invalid="ignore"):  # a model that diverged is not chosen
-            scores = np.asarray(validation.X[:, used] @ coef[used])
-        yield Scored(parameters, scores, len(used))
+    for parameters, model in path_models(sweep, ranker, train):
+        try:
+            scores = model.predict(validation)
+        except InputError:  # too large for a number: such a model is not chosen
+            scores = np.full(len(validation), np.nan)
+        yield Scored(parameters, scores, model.n_nonzero)
 
 
-def sweep_weights(
+def path_models(
     sweep: AlphaPath | Sizes, ranker: Any, train: RankingData
-) -> list[tuple[dict[str, Any], FloatArray]]:
-    """Return the parameters and weights of all models along a path."""
+) -> list[tuple[dict[str, Any], Model]]:
+    """Return the parameters and models along a path; one that diverged uses no feature."""
+    ramps = None
     if isinstance(sweep, Sizes):
         ranker.set_params(n_features_to_select=min(sweep.most, train.n_features)).fit(train)
-        return [({"n_features_to_select": k}, w) for k, w in enumerate(ranker.coef_path_, 1)]
-    if sweep.alphas is None:
-        path = ranker.path(train, n_alphas=sweep.n_alphas, alpha_min_ratio=sweep.alpha_min_ratio)
+        name, along, coefs = "n_features_to_select", itertools.count(1), ranker.coef_path_
     else:
-        path = ranker.path(train, alphas=sweep.alphas)
-    return [({"alpha": float(a)}, w) for a, w in zip(path.alphas, path.coefs, strict=True)]
+        how = {"n_alphas": sweep.n_alphas, "alpha_min_ratio": sweep.alpha_min_ratio}
+        path = ranker.path(train, **(how if sweep.alphas is None else {"alphas": sweep.alphas}))
+        name, along, coefs, ramps = "alpha", path.alphas.tolist(), path.coefs, path.ramps
+    return [
+        ({name: at}, weights_model(w if np.isfinite(w).all() else np.zeros_like(w), ramps))
+        for at, w in zip(along, coefs, strict=False)
+    ]
 
 
 def fit_model(ranker: Any, train: RankingData, validation: RankingData) -> Any:

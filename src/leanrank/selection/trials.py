@@ -25,7 +25,7 @@ from leanrank.registry import AlphaPath, Fits, Space
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
 from leanrank.selection.splits import QueryKFold, whole_query_folds
-from leanrank.selection.sweeps import fit_model, sweep_weights, takes
+from leanrank.selection.sweeps import fit_model, path_models, takes
 from leanrank.selection.validation import Split, make_ranker
 
 
@@ -204,18 +204,17 @@ def fit_models(
         ranker.set_params(callback=lambda entry: task.beat(needed))
     data = training if columns is None else some_columns(training, columns)
     if not isinstance(space.sweep, Fits):
-        made = sweep_weights(space.sweep, ranker, data)
+        made = path_models(space.sweep, ranker, data)
     else:
         fit_alone(ranker, data)
-        model = ranker.to_model()
-        if columns is None or not model.is_linear:
-            return [Fitted(dict(parameters), model)]
-        made = [({}, model.coef)]
+        made = [({}, ranker.to_model())]
+        if columns is None:
+            return [Fitted(dict(parameters), made[0][1])]
     fitted = []
-    for own, weights in made:
+    for own, model in made:
         both = {**parameters, **own}
         provenance = make_provenance(algorithm=type(ranker).__name__, parameters=both)
-        fitted.append(Fitted(both, _linear(weights, columns, training, provenance)))
+        fitted.append(Fitted(both, placed(model, columns, training, provenance)))
     return fitted
 
 
@@ -241,19 +240,14 @@ def some_columns(data: RankingData, columns: IntArray) -> RankingData:
     return data.replace(X=data.X[:, columns], feature_names=None)
 
 
-def _linear(
-    weights: FloatArray, columns: IntArray | None, data: RankingData, provenance: dict[str, Any]
+def placed(
+    model: Model, columns: IntArray | None, data: RankingData, provenance: dict[str, Any]
 ) -> Model:
-    # A model that diverged becomes one of no features, which is never chosen.
-    usable = weights if np.isfinite(weights).all() else np.zeros_like(weights)
-    inside = np.flatnonzero(usable)
-    return Model.linear(
-        n_features=data.n_features,
-        indices=inside if columns is None else columns[inside],
-        values=usable[inside],
-        feature_names=data.feature_names,
-        provenance=provenance,
-    )
+    """Return a model of some columns as one of all features."""
+    curves = model.curves
+    if columns is not None:
+        curves = {int(columns[at]): curve for at, curve in curves.items()}
+    return Model(data.n_features, curves, data.feature_names, provenance=provenance)
 
 
 def _unseen(task: Task, models: Sequence[Model | None]) -> dict[str, FloatArray] | None:

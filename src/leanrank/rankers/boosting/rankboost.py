@@ -91,9 +91,7 @@ class RankBoost(BoostedRanker):
     True
     """
 
-    _takes_nan: ClassVar[bool] = True
     _takes_preferences: ClassVar[bool] = True
-    _unit_free: ClassVar[bool] = True  # thresholds move with the values
 
     weak_rankers_: list[WeakRanker]
     feature_importances_: FloatArray
@@ -162,6 +160,10 @@ class RankBoost(BoostedRanker):
                 "RankBoost learned a model without features: no feature differs within a query "
                 "between documents of different levels, so every score is 0",
             )
+
+    @property
+    def _takes_nan(self) -> bool:
+        return True  # thresholds move with the values
 
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first.

@@ -52,6 +52,8 @@ class SparseRank(LinearRanker):
     penalty: str = field(default="l1", init=False)
     l1_ratio: None = field(default=None, init=False)
     groups: None = field(default=None, init=False)
+    curves: None = field(default=None, init=False)
+    monotone: None = field(default=None, init=False)
     group_ratio: None = field(default=None, init=False)
     solver: str = "newton"
     lipschitz: float | None = None

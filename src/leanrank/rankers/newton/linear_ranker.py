@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData
+from leanrank.designs.base import Design
 from leanrank.errors import InputError, check_choice, warn
-from leanrank.execution import single_threaded_blas
+from leanrank.execution import Executor, make_executor, single_threaded_blas
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
@@ -22,6 +23,7 @@ from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.constraints import PARAMETERS, TEXT, Kind
+from leanrank.rankers.curves import curve_design, curve_parts
 from leanrank.rankers.inputs import check_number, refuse_idle
 from leanrank.rankers.problem_ranker import ProblemRanker
 from leanrank.rankers.sampling.stochastic import StreamedRanker
@@ -69,7 +71,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     groups : array-like, optional
         For "groups": a name or number per feature.
     group_ratio : float, optional
-        For "groups": share of the groups' norms, 0.5 by default; the rest is ℓ1.
+        For "groups" and curves: share of the groups' norms, 0.5 by default; the rest is ℓ1.
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by, so that alpha carries over between data sizes: its
         number of terms (pairs, or documents that should win), the terms of all queries, or nothing.
@@ -77,6 +79,14 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         One factor per feature: 0 = always in, inf = never.
     signs : array-like, dict by feature or int, optional
         One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
+    curves : int or "auto", optional
+        Learn a piecewise linear curve per feature instead of a weight: of so many segments between
+        quantiles of the training documents; "auto" takes 8, or fewer for few documents. The
+        penalty then counts features: ``group_ratio`` is the share of the norm of each curve. NaN
+        is a missing value, and no feature needs scaling.
+    monotone : array-like, dict by feature or int, optional
+        For curves, one of −1, 0, 1 per feature, or one for all: 1 is a curve that never falls, −1
+        one that never rises.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=1000
@@ -92,6 +102,9 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     Attributes
     ----------
     coef_ : array of shape (n_features,)
+        With curves, the rises of all segments and the values of missing features.
+    ramps_ : RampColumns or None
+        The knots of curves, and which feature each entry of ``coef_`` belongs to.
     dual_gap_ : float
         Relative duality gap: the optimum is at least ``objective_ · (1 − dual_gap_)``. With
         unpenalised features that holds for models with the same weights in those; for a model with
@@ -128,6 +141,8 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     normalize: str = "query"
     penalty_factors: Any = None
     signs: Any = None
+    curves: int | str | None = None
+    monotone: Any = None
     tol: float = 1e-6
     max_iter: int = 1_000
     warm_start: bool = False
@@ -144,6 +159,22 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         """Return the loss."""
         return get_loss(self.loss)
 
+    def make_problem(
+        self, X: Matrix | Design, labels: Labels, executor: Executor | None = None
+    ) -> MemoryProblem:
+        """Join features and labels with the loss; with curves, find the knots first."""
+        self.ramps_ = None
+        if self.curves is None:
+            refuse_idle(self, ("monotone",), "curves=None")
+        else:
+            X = curve_design(self, X, executor or make_executor(self.n_jobs))
+            self.ramps_ = X.ramps
+        return super().make_problem(X, labels, executor)
+
+    @property
+    def _takes_nan(self) -> bool:
+        return self.curves is not None
+
     def make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the penalty at a strength."""
         penalty = self.penalty
@@ -157,25 +188,29 @@ class LinearRanker(ProblemRanker, StreamedRanker):
                 )
             return penalty.times(alpha)
         check_choice("penalty", penalty, PENALTIES)
-        factors, signs = self._per_feature(n_features)
         if penalty != "groups":
-            refuse_idle(self, ("groups", "group_ratio"), f"penalty={penalty!r}: use 'groups'")
-            if penalty != "elastic-net":
-                refuse_idle(self, ("l1_ratio",), f"penalty={penalty!r}: use 'elastic-net'")
-                share = float(penalty == "l1")
-            else:
-                share = check_number("l1_ratio", self.l1_ratio, high=1.0)
-            return ElasticNet.build(alpha, share, n_features, factors, signs)
-        share = 1.0 if self.l1_ratio is None else self.l1_ratio
+            refuse_idle(self, ("groups",), f"penalty={penalty!r}: use 'groups'")
+            if self.curves is None:
+                refuse_idle(self, ("group_ratio",), f"penalty={penalty!r}: use 'groups'")
+        given = self.l1_ratio
+        if penalty in ("l1", "l2"):
+            refuse_idle(self, ("l1_ratio",), f"penalty={penalty!r}: use 'elastic-net'")
+            given = float(penalty == "l1")
+        elif penalty == "groups" and given is None:
+            given = 1.0
+        share = check_number("l1_ratio", given, open_low=penalty == "groups", high=1.0)
         norms = 0.5 if self.group_ratio is None else self.group_ratio
+        norms = check_number("group_ratio", norms, high=1.0)
+        if self.ramps_ is None:
+            groups = self.groups
+            factors, signs = self._per_feature(n_features)
+        else:
+            groups, factors, signs = curve_parts(self, self.ramps_, self._names())
+        if share == 0.0 or (self.ramps_ is None and penalty != "groups"):
+            refuse_idle(self, ("group_ratio",), "l1_ratio=0")
+            return ElasticNet.build(alpha, share, n_features, factors, signs)
         return GroupPenalty.build(
-            alpha,
-            check_number("l1_ratio", share, open_low=True, high=1.0),
-            n_features,
-            self.groups,
-            group_ratio=check_number("group_ratio", norms, high=1.0),
-            factors=factors,
-            signs=signs,
+            alpha, share, n_features, groups, group_ratio=norms, factors=factors, signs=signs
         )
 
     def make_solver(self) -> Callable[..., Solution]:
@@ -344,5 +379,6 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             dual_gaps=np.array([s.gap for s in solutions]),
             objectives=np.array([s.objective for s in solutions]),
             n_iters=np.array([s.n_iter for s in solutions]),
-            measures=measure_models(coefs, held_out, measures, convention),
+            measures=measure_models(coefs, held_out, measures, convention, twin.ramps_),
+            ramps=twin.ramps_,
         )

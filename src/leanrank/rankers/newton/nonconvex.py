@@ -97,6 +97,8 @@ class NonconvexRankSVM(LinearRanker):
     penalty: str = "lp"
     solver: str = field(default="majorise", init=False)
     groups: None = field(default=None, init=False)
+    curves: None = field(default=None, init=False)
+    monotone: None = field(default=None, init=False)
     group_ratio: None = field(default=None, init=False)
     p: float = 0.5
     gamma: float | None = None

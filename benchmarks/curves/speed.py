@@ -1,0 +1,126 @@
+"""How fast curves are learned, and what they take in memory."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Options, Table, race, show_seconds
+from leanrank import DominationRanker
+from leanrank.data.ranking_data import RankingData
+from leanrank.designs.base import make_design
+from leanrank.designs.ramps import RampColumns, ramp_design
+from leanrank.execution import make_executor
+
+N_FEATURES, PER_QUERY, SEGMENTS, TOL, TREES = 136, 100, 8, 1e-6, 100
+
+
+def make_large(n: int) -> RankingData:
+    """Draw documents with features of several shapes; twenty of them matter."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, N_FEATURES), dtype=np.float32)
+    X[:, ::4] = np.maximum(X[:, ::4], 0.0)
+    X[:, 1::4] = np.exp(X[:, 1::4])
+    scores = np.minimum(X[:, 1], 1.5) + (X[:, 4] > 0.5) + 0.5 * np.tanh(2 * X[:, 2])
+    scores += 0.4 * X[:, 3] - 0.3 * np.abs(X[:, 6]) + 0.15 * X[:, 10:25].sum(axis=1)
+    scores += rng.standard_normal(n, dtype=np.float32)
+    y = np.digitize(scores, np.quantile(scores, [0.5, 0.75, 0.9, 0.97]))
+    return RankingData(X, y, np.arange(n) // PER_QUERY)
+
+
+def speed(options: Options) -> list[Table]:
+    n = 60_000 if options.quick else 1_200_000
+    data = make_large(n)
+    held_out = make_large(n // 10)
+    size = f"{n:,} documents × {N_FEATURES}, {SEGMENTS} segments"
+    fits = Table(f"Fitting: {size}, relative gap {TOL:g}, one thread")
+    ranker = DominationRanker(curves=SEGMENTS, tol=TOL, n_jobs=1)
+    DominationRanker(curves=2).fit(data.queries[:50])  # compiled before the clock starts
+    top = ranker.alpha_max(data)
+    reference = _clock(lambda: _lightgbm(data))
+    fits.add(
+        contestant=f"LightGBM, {TREES} trees of 31 leaves",
+        **_times(reference),
+        ratio="1 ×",
+        **{"NDCG@10": _ndcg(held_out, reference[0].predict(held_out.X)), "features": N_FEATURES},
+    )
+    for share in (0.2, 0.05):
+        timed = _clock(lambda share=share: ranker.set_params(alpha=share * top).fit(data))
+        fits.add(
+            contestant=f"curves, alpha = {share:g} alpha_max",
+            **_times(timed),
+            ratio=f"{reference[1] / timed[1]:.1f} ×",
+            **{
+                "NDCG@10": _ndcg(held_out, ranker.predict(held_out)),
+                "features": ranker.n_features_,
+            },
+            gap=f"{ranker.dual_gap_:.1e}",
+        )
+    fits.note = "ratio: processor time of LightGBM over that of the contestant"
+    return [fits, _passes(data, options.repeat)]
+
+
+def _passes(data: RankingData, repeat: int) -> Table:
+    executor = make_executor(1)
+    X: Any = data.X
+    linear = make_design(X, executor, data.query_ptr)
+    started = time.process_time()
+    ramps = ramp_design(X, RampColumns.at_quantiles(X, SEGMENTS), executor)
+    made = time.process_time() - started
+    g = np.random.default_rng(1).normal(size=len(data))
+    w = np.zeros(ramps.n_features)
+    w[: 10 * SEGMENTS] = 1.0
+    v = np.zeros(linear.n_features)
+    v[:10] = 1.0
+    passes = race(
+        {
+            "linear": lambda: linear.rmatvec(g),
+            "ramps": lambda: ramps.rmatvec(g),
+            "10 weights": lambda: linear.matvec(v),
+            "10 curves": lambda: ramps.matvec(w),
+        },
+        repeat=repeat,
+    )
+    table = Table(f"Passes over the same documents: {SEGMENTS} segments beside the features")
+    for what, ours, theirs in (
+        ("gradient of all", "ramps", "linear"),
+        ("scores of ten", "10 curves", "10 weights"),
+    ):
+        table.add(
+            **{
+                "pass": what,
+                "linear": str(passes[theirs]),
+                "curves": str(passes[ours]),
+                "ratio": f"{passes[ours].median / passes[theirs].median:.2f} ×",
+            }
+        )
+    table.note = (
+        f"memory of the design: {ramps.n_bytes / X.nbytes:.2f} × X beside X; made in "
+        f"{show_seconds(made)} of processor time, knots included"
+    )
+    return table
+
+
+def _lightgbm(data: RankingData) -> Any:
+    from lightgbm import LGBMRanker
+
+    trees = LGBMRanker(n_estimators=TREES, num_leaves=31, n_jobs=1, verbose=-1)
+    return trees.fit(data.X, data.y, group=np.diff(data.query_ptr))
+
+
+def _clock(function: Any) -> tuple[Any, float, float]:
+    started, wall = time.process_time(), time.perf_counter()
+    result = function()
+    return result, time.process_time() - started, time.perf_counter() - wall
+
+
+def _times(timed: tuple[Any, float, float]) -> dict[str, str]:
+    return {"processor": show_seconds(timed[1]), "wall": show_seconds(timed[2])}
+
+
+def _ndcg(data: RankingData, scores: Any) -> str:
+    from leanrank.metrics import evaluate
+
+    return f"{evaluate(data, scores, measures=['ndcg@10']).means['ndcg@10']:.4f}"

@@ -1,0 +1,94 @@
+"""A curve per feature: how many segments it has, and what its columns inherit from the feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leanrank._numbers import check_whole
+from leanrank._typing import FloatArray
+from leanrank.designs.base import Design
+from leanrank.designs.ramps import RampColumns, RampDesign, SparseRampDesign, ramp_design
+from leanrank.errors import InputError
+from leanrank.execution import Executor
+from leanrank.model import Model
+from leanrank.penalties.base import Penalty
+from leanrank.penalties.elastic_net import penalty_factors
+from leanrank.rankers.inputs import by_feature, refuse_idle
+
+AUTO_SEGMENTS, DOCUMENTS_PER_SEGMENT = 8, 50
+"""What "auto" takes, and documents below which it takes fewer; set on validation data by
+``benchmarks curves``."""
+
+MOST_SEGMENTS = 1_000
+
+
+def n_segments(curves: Any, n_rows: int) -> int:
+    """Return the number of segments of a curve.
+
+    >>> n_segments(5, 100), n_segments("auto", 100), n_segments("auto", 100_000)
+    (5, 2, 8)
+    """
+    if curves == "auto":
+        return max(1, min(AUTO_SEGMENTS, n_rows // DOCUMENTS_PER_SEGMENT))
+    if isinstance(curves, str):
+        raise InputError(f"curves={curves!r} is not known: give a number of segments, or 'auto'")
+    check_whole("curves", curves)
+    if curves > MOST_SEGMENTS:
+        raise InputError(f"curves={curves} is too many: a curve has at most {MOST_SEGMENTS:,}")
+    return int(curves)
+
+
+def curve_design(ranker: Any, X: Any, executor: Executor) -> RampDesign | SparseRampDesign:
+    """Return the ramps of all features for a ranker with curves."""
+    name = type(ranker).__name__
+    if isinstance(X, Design):
+        raise InputError(f"{name} gets features that are prepared already: leave curves out")
+    if isinstance(ranker.penalty, Penalty):
+        raise InputError(
+            f"{name}: a penalty object is made for weights, not for curves: name the penalty, or "
+            "leave curves out"
+        )
+    if ranker.solver == "bound-cd":
+        raise InputError(f"{name}: solver='bound-cd' reads columns of X: leave curves out")
+    refuse_idle(ranker, ("signs",), "curves: use monotone")
+    return ramp_design(
+        X, RampColumns.at_quantiles(X, n_segments(ranker.curves, X.shape[0])), executor
+    )
+
+
+def curve_parts(ranker: Any, ramps: RampColumns, names: Any) -> tuple[Any, Any, Any]:
+    """Return group, penalty factor and sign of each column; gaps may have any sign."""
+    feature, n_features = ramps.feature, len(ramps.knots)
+    groups = feature
+    if ranker.groups is not None:
+        groups = np.asarray(ranker.groups)
+        if groups.shape != (n_features,):
+            raise InputError(
+                f"groups has shape {groups.shape} but there are {n_features} features: give one "
+                "group per feature"
+            )
+        groups = groups[feature]
+    factors = by_feature("penalty_factors", ranker.penalty_factors, n_features, names, 1.0)
+    signs = by_feature("monotone", ranker.monotone, n_features, names, 0.0)
+    if factors is not None:
+        factors = penalty_factors(factors, n_features)[feature]
+    if signs is not None:
+        signs = np.broadcast_to(signs, n_features) if np.ndim(signs) == 0 else signs
+        if signs.shape != (n_features,) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
+            raise InputError(
+                f"monotone must hold {n_features} of -1 (never rises), 0 (either), 1 (never falls)"
+            )
+        signs = np.where(ramps.is_gap, 0.0, signs[feature])
+    return groups, factors, signs
+
+
+def weights_model(coef: FloatArray, ramps: RampColumns | None, **more: Any) -> Model:
+    """Return the model of one weight per feature or, with ramps, of the curves they make.
+
+    ``more`` are the other parameters of a model.
+    """
+    if ramps is None:
+        return Model.from_coef(coef, **more)
+    return Model(len(ramps.knots), ramps.curves(coef), **more)

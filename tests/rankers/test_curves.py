@@ -1,0 +1,232 @@
+"""Rankers that learn a curve per feature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+from leanrank import DominationRanker, LinearRanker, ListNet, RankNet, RankSVM, load_model
+from leanrank.data.ranking_data import RankingData
+from leanrank.designs.ramps import ramp_design
+from leanrank.errors import InputError
+from leanrank.execution import SerialExecutor
+from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.selection import cross_validate_path
+from leanrank.selection.sweeps import count_features
+
+NAMES = ("full", "age", "gap", "noise1", "noise2")
+
+
+def bent(n=600, seed=0, names=NAMES):
+    """Relevance saturates in the first feature, peaks in the second, and prefers gaps."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] = 1000.0 * rng.exponential(size=n)
+    X[rng.random(n) < 0.3, 2] = np.nan
+    score = np.minimum(X[:, 0] / 500.0, 1.0) - np.abs(X[:, 1]) + np.isnan(X[:, 2])
+    y = np.digitize(score + 0.3 * rng.normal(size=n), [-0.5, 0.5, 1.0])
+    return RankingData(X, y, np.arange(n) // 12, feature_names=names)
+
+
+SYSTEMS = [
+    DominationRanker(alpha=0.02),
+    RankSVM(alpha=0.02, l1_ratio=1.0),
+    RankSVM(alpha=0.01, l1_ratio=0.8),
+    RankNet(alpha=0.01, l1_ratio=1.0),
+    ListNet(alpha=0.02),
+    LinearRanker("logistic", "l1", alpha=0.02),
+]
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=repr)
+def test_curves_find_what_lines_cannot(system):
+    train, test = bent(), bent(seed=1)
+    ranker = clone(system).set_params(curves=6).fit(train)
+    line = clone(system).fit(train.replace(X=np.nan_to_num(train.X) * [1e-3, 1, 1, 1, 1]))
+    assert ranker.dual_gap_ <= 1e-6
+    assert ranker.score(test) > 0.05 + line.score(
+        test.replace(X=np.nan_to_num(test.X) * [1e-3, 1, 1, 1, 1])
+    )
+    assert {"full", "age", "gap"} <= set(ranker.curves_)
+    assert ranker.n_features_ == len(ranker.curves_)
+    assert ranker.sparsity_ == ranker.n_features_ / 5
+    assert count_features(ranker) == ranker.n_features_
+    assert ranker.curves_["gap"].missing > ranker.curves_["gap"](np.zeros(1))[0]
+
+
+@pytest.mark.parametrize("kind", ["dense64", "dense32", "sparse64"])
+def test_model_file_design_and_ranker_give_the_same_scores(kind, tmp_path):
+    train = bent()
+    X = train.X.astype(np.float32) if kind == "dense32" else train.X
+    train = train.replace(X=csr_array(X) if kind == "sparse64" else X)
+    ranker = DominationRanker(alpha=0.01, curves=5).fit(train)
+    scores = ranker.predict(train)
+    design = ramp_design(train.X, ranker.ramps_, SerialExecutor())
+    close = 1e-5 if kind == "dense32" else 1e-12
+    assert np.allclose(design.matvec(ranker.coef_), scores, rtol=0, atol=close)
+    ranker.save(tmp_path / "model.json")
+    model = load_model(tmp_path / "model.json")
+    assert np.array_equal(model.predict(train), scores)
+    assert model.n_nonzero == ranker.n_features_
+    assert np.allclose(model.explain(train).contributions.sum(axis=1), scores)
+
+
+def test_units_make_no_difference_and_no_warning(recwarn):
+    train = bent()
+    scaled = train.replace(X=train.X * [1e-6, 1.0, 1e9, 1.0, 1.0] + [0, 0, 0, 5.0, 0])
+    one, other = (DominationRanker(alpha=0.02, curves=6).fit(data) for data in (train, scaled))
+    assert np.allclose(one.predict(train), other.predict(scaled), atol=1e-5)
+    assert not [w for w in recwarn if "units" in str(w.message)]
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_monotone_curves_never_turn(direction):
+    train = bent()
+    free = DominationRanker(alpha=0.005, curves=8).fit(train)
+    rises = np.diff(free.curves_["age"].heights)
+    assert (rises > 0).any()
+    assert (rises < 0).any()
+    given = {"age": direction, 0: 1}
+    ranker = DominationRanker(alpha=0.005, curves=8, monotone=given).fit(train)
+    x = np.linspace(-4, 4, 500)
+    if "age" in ranker.curves_:
+        assert np.all(direction * np.diff(ranker.curves_["age"](x)) >= 0)
+    assert np.all(np.diff(ranker.curves_["full"](1000 * np.sort(np.abs(x)))) >= 0)
+    assert ranker.dual_gap_ <= 1e-6
+    assert ranker.objective_ >= free.objective_ * (1 - 1e-6)
+
+
+def test_monotone_may_be_one_number_for_all_and_leaves_gaps_free():
+    ranker = DominationRanker(alpha=0.005, curves=4, monotone=-1).fit(bent())
+    ramps = ranker.ramps_
+    assert np.all(ranker.coef_[~ramps.is_gap] <= 0.0)
+    assert ranker.coef_[ramps.is_gap].max() > 0.0
+
+
+def test_path_counts_features_and_measures_each_model():
+    train, vali = bent(), bent(seed=1)
+    ranker = DominationRanker(curves=5)
+    path = ranker.path(train, n_alphas=12, validation=vali)
+    assert path.n_selected[0] == 0
+    assert np.all(path.n_selected <= 5)
+    assert path.n_features == 5
+    assert path.dual_gaps.max() <= 1e-6
+    at = path.best()
+    again = DominationRanker(alpha=float(path.alphas[at]), curves=5).fit(train)
+    assert np.isclose(again.score(vali), path.measures["ndcg@10"][at], atol=1e-3)
+    assert path.model(at).n_nonzero == path.n_selected[at] == again.n_features_
+    assert path.weights.shape == (12, 5)
+    assert np.array_equal((path.weights != 0).sum(axis=1), path.n_selected)
+    assert "of 5 features" in repr(path)
+
+
+def test_alpha_max_is_where_the_first_feature_enters():
+    train = bent()
+    for ratio in (0.0, 0.5, 1.0):
+        ranker = DominationRanker(curves=5, group_ratio=ratio)
+        top = ranker.alpha_max(train)
+        with pytest.warns(match="without features"):
+            assert ranker.set_params(alpha=1.001 * top).fit(train).n_features_ == 0
+        assert ranker.set_params(alpha=0.98 * top).fit(train).n_features_ == 1
+
+
+def test_group_ratio_makes_a_model_of_fewer_features():
+    counts = {}
+    for ratio in (0.0, 1.0):
+        path = DominationRanker(curves=8, group_ratio=ratio, tol=1e-5).path(bent(), n_alphas=15)
+        weights = [path.ramps.used(w).size for w in path.coefs]
+        pieces = (path.coefs != 0).sum(axis=1)
+        counts[ratio] = np.sum(weights) / np.sum(pieces)
+    assert counts[1.0] < counts[0.0]
+
+
+def test_penalty_factors_are_by_feature():
+    factors = {"full": np.inf, "noise1": 0.0}
+    ranker = DominationRanker(alpha=0.02, curves=4, penalty_factors=factors).fit(bent())
+    assert "full" not in ranker.curves_
+    assert "noise1" in ranker.curves_
+
+
+def test_groups_of_features_enter_together():
+    groups = ["a", "a", "b", "c", "c"]
+    ranker = LinearRanker(
+        "domination", "groups", groups=groups, group_ratio=1.0, alpha=0.05, curves=4
+    ).fit(bent())
+    assert {"full", "age"} <= set(ranker.curves_)
+
+
+def test_ridge_alone_needs_no_groups():
+    ranker = RankSVM(alpha=0.1, curves=4).fit(bent())
+    assert ranker.dual_gap_ <= 1e-6
+    assert ranker.n_features_ == 5
+    unit = ranker.make_penalty(1.0, len(ranker.coef_))
+    assert isinstance(unit, ElasticNet)
+    hinge = RankSVM(alpha=0.1, curves=4, loss="hinge", tol=1e-3).fit(bent())
+    assert hinge.dual_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"monotone": {"age": 1}}, "monotone has no effect"),
+        ({"curves": 3, "signs": 1}, "use monotone"),
+        ({"curves": 0}, "curves=0"),
+        ({"curves": "many"}, "'many' is not known"),
+        ({"curves": 2.5}, "curves=2.5 must be"),
+        ({"curves": 5000}, "at most 1,000"),
+        ({"curves": 3, "monotone": {"agee": 1}}, "did you mean 'age'"),
+        ({"curves": 3, "monotone": {"age": 2}}, "never rises"),
+        ({"curves": 3, "monotone": [1, 1]}, "monotone must hold 5"),
+        ({"curves": 3, "groups": list("abcde")}, "groups has no effect"),
+        ({"curves": 3, "penalty": "groups", "groups": [1]}, "one group per feature"),
+        ({"curves": 3, "l1_ratio": 0.0, "group_ratio": 0.3}, "group_ratio has no effect"),
+        ({"curves": 3, "solver": "bound-cd"}, "leave curves out"),
+        ({"curves": 3, "penalty": ElasticNet.build(1.0, 1.0, 5)}, "name the penalty"),
+        ({"group_ratio": 0.3}, "group_ratio has no effect"),
+    ],
+)
+def test_what_has_no_effect_or_no_meaning_is_refused(settings, text):
+    train = bent() if settings.get("curves") else bent().replace(X=np.zeros((600, 5)))
+    with pytest.raises(InputError, match=text):
+        DominationRanker(**settings).fit(train)
+
+
+def test_infinity_is_refused_and_missing_values_only_where_training_had_some():
+    train = bent()
+    infinite = train.replace(X=np.where(np.isnan(train.X), np.inf, train.X))
+    with pytest.raises(InputError, match="infinity in feature 'gap'"):
+        DominationRanker(curves=3).fit(infinite)
+    full = train.replace(X=np.nan_to_num(train.X))
+    ranker = DominationRanker(alpha=0.01, curves=3).fit(full)
+    with pytest.raises(InputError, match="full"):
+        ranker.predict(full.replace(X=np.full((600, 5), np.nan)))
+    ranker.fit(train)
+    gaps = train.replace(X=np.full((600, 5), np.nan))
+    assert np.isfinite(ranker.predict(gaps)).all()
+
+
+def test_lines_follow_curves_and_curves_lines():
+    train = bent().replace(X=np.nan_to_num(bent().X) * [1e-3, 1, 1, 1, 1])
+    ranker = DominationRanker(alpha=0.01)
+    line = ranker.fit(train).predict(train)
+    curve = ranker.set_params(curves=4, warm_start=True).fit(train).predict(train)
+    assert not np.allclose(line, curve)
+    again = ranker.fit(train)
+    assert again.n_iter_ <= 2
+    assert np.array_equal(
+        ranker.set_params(curves=None, warm_start=False).fit(train).predict(train), line
+    )
+    assert ranker.ramps_ is None
+
+
+def test_same_bits_on_any_number_of_threads():
+    train = bent(3_000)
+    one, two = (DominationRanker(alpha=0.01, curves=6, n_jobs=n).fit(train) for n in (1, 2))
+    assert np.array_equal(one.coef_, two.coef_)
+
+
+def test_cross_validation_along_a_path_counts_features():
+    found = cross_validate_path(DominationRanker(curves=4, tol=1e-4), bent(), n_alphas=6)
+    assert 0 < np.max(found.n_features) <= 5
