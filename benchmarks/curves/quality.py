@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -37,63 +37,62 @@ def quality(options: Options) -> list[Table]:
     tables = []
     for name in ("MQ2008", "OHSUMED"):
         public = fetch(name, data_dir=options.data, download=False)
-        folds = (1,) if options.quick else (1, 2, 3, 4, 5)
-        for measure in MEASURES:
-            found: dict[str, list[_Result]] = {}
-            for number in folds:
-                for system, result in _one_fold(
-                    public.fold(number), measure, find_set(name).convention
-                ):
-                    found.setdefault(system, []).append(result)
-            tables.append(_table(name, measure, found))
+        convention = find_set(name).convention
+        found: dict[str, dict[str, list[_Result]]] = {measure: {} for measure in MEASURES}
+        for number in (1,) if options.quick else (1, 2, 3, 4, 5):
+            parts = public.fold(number)
+            for contestants in (bent_and_straight, trees):
+                for measure, system, result in contestants(parts, convention):
+                    found[measure].setdefault(system, []).append(result)
+        tables += [table_of(name, measure, found[measure]) for measure in MEASURES]
     return tables
 
 
-def _one_fold(
-    parts: tuple[RankingData, RankingData, RankingData], measure: str, convention: str
-) -> list[tuple[str, _Result]]:
-    train, vali, test = parts
-    scaler = GlobalStandardScaler().fit(train)
-    scaled = tuple(map(scaler.transform, parts))
+def bent_and_straight(
+    parts: tuple[RankingData, RankingData, RankingData], convention: str
+) -> Iterator[tuple[str, str, _Result]]:
+    """Fit lines, curves and monotone curves: measure, name of the contestant, result."""
+    scaled = tuple(map(GlobalStandardScaler().fit(parts[0]).transform, parts))
     curves = get_system("domination-curves").space
     assert curves is not None
-    upright = replace(curves, fixed={**curves.fixed, "monotone": directions(train)})
-    contestants: dict[str, Callable[[], tuple[Any, int]]] = {}
-
-    def add(system: str, space: Space, data: Any) -> None:
-        trials: list[Any] = []
-
-        def best(most: int) -> tuple[Any, int]:
-            split = Split(data[0], data[1], measure, convention)
-            if not trials:
-                trials.extend(run_trials(space, split))
-            few = [trial for trial in trials if trial.n_features <= most]
-            ranker = make_ranker(space, best_trial(few, split).parameters, split).fit(data[0])
-            return ranker.predict(data[2]), ranker.n_features_
-
-        contestants[f"{system}, all features"] = lambda: best(train.n_features)
-        contestants[f"{system}, at most {FEW}"] = lambda: best(FEW)
-
-    add("lines", LINES, scaled)
-    add("curves", curves, parts)
-    add("monotone curves", upright, parts)
-    for system, fit in (("LightGBM", fit_lightgbm), ("XGBoost", fit_xgboost)):
-        contestants[system] = lambda fit=fit: _trees(
-            fit, Split(train, vali, measure, convention), test
-        )
-    results = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the extremes of a grid may not converge
-        for system, contestant in contestants.items():
-            scores, n_features = contestant()
-            judged = evaluate(test, scores, measures=[measure], convention=convention)
-            results.append((system, _Result(judged.per_query[measure], n_features)))
-    return results
+    upright = replace(curves, fixed={**curves.fixed, "monotone": directions(parts[0])})
+    for system, space, (train, vali, test) in (
+        ("lines", LINES, scaled),
+        ("curves", curves, parts),
+        ("monotone curves", upright, parts),
+    ):
+        split = Split(train, vali, MEASURES, convention)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the extremes of a grid may not converge
+            tried = list(run_trials(space, split))
+        for measure in MEASURES:
+            trials = [replace(trial, value=trial.values[measure]) for trial in tried]
+            for few, most in (("all features", train.n_features), (f"at most {FEW}", FEW)):
+                best = best_trial([one for one in trials if one.n_features <= most], split)
+                ranker = make_ranker(space, best.parameters, split).fit(train)
+                result = _judged(
+                    test, ranker.predict(test), measure, convention, ranker.n_features_
+                )
+                yield measure, f"{system}, {few}", result
 
 
-def _trees(fit: Any, split: Split, test: RankingData) -> tuple[Any, int]:
-    chosen = fit(split)
-    return chosen.ranker.predict(test), chosen.n_features
+def trees(
+    parts: tuple[RankingData, RankingData, RankingData], convention: str
+) -> Iterator[tuple[str, str, _Result]]:
+    """Fit ensembles of trees: measure, name of the contestant, result."""
+    train, vali, test = parts
+    for measure in MEASURES:
+        for system, fit in (("LightGBM", fit_lightgbm), ("XGBoost", fit_xgboost)):
+            chosen = fit(Split(train, vali, measure, convention))
+            scores = chosen.ranker.predict(test)
+            yield measure, system, _judged(test, scores, measure, convention, chosen.n_features)
+
+
+def _judged(
+    test: RankingData, scores: Any, measure: str, convention: str, n_features: int
+) -> _Result:
+    judged = evaluate(test, scores, measures=[measure], convention=convention)
+    return _Result(judged.per_query[measure], n_features)
 
 
 def directions(train: RankingData) -> list[int]:
@@ -110,7 +109,7 @@ def directions(train: RankingData) -> list[int]:
     return [int(sign) for sign in -np.sign(g @ ranks)]
 
 
-def _table(name: str, measure: str, found: dict[str, list[_Result]]) -> Table:
+def table_of(name: str, measure: str, found: dict[str, list[_Result]]) -> Table:
     table = Table(f"{name}: {measure} on the test parts of {len(found['LightGBM'])} folds")
     joined = {k: np.concatenate([one.per_query for one in v]) for k, v in found.items()}
     for system, results in found.items():
