@@ -194,7 +194,7 @@ def _curved(base: System) -> System:
     assert base.space is not None
     space = Space(
         base.name,
-        {**base.space.fixed, "curves": "auto", "l1_ratio": 1.0, "tol": 1e-5},
+        {"curves": "auto", "l1_ratio": 1.0, "tol": 1e-5},
         {**base.space.grid, "normalize": ("query", "term"), "group_ratio": (0.5, 0.9)},
         _L1,
     )
