@@ -207,6 +207,14 @@ def test_infinity_is_refused_and_missing_values_only_where_training_had_some():
     assert np.isfinite(ranker.predict(gaps)).all()
 
 
+def test_curves_need_all_data_at_once():
+    data = bent().replace(X=np.nan_to_num(bent().X))
+    with pytest.raises(InputError, match="reads X itself"):
+        LinearRanker(solver="ftrl", curves=3).fit(data)
+    with pytest.raises(InputError, match="curves has no effect with partial_fit"):
+        LinearRanker(solver="ftrl", curves=3).partial_fit(data)
+
+
 def test_lines_follow_curves_and_curves_lines():
     train = bent().replace(X=np.nan_to_num(bent().X) * [1e-3, 1, 1, 1, 1])
     ranker = DominationRanker(alpha=0.01)

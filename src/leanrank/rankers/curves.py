@@ -50,8 +50,8 @@ def curve_design(ranker: Any, X: Any, executor: Executor) -> RampDesign | Sparse
             f"{name}: a penalty object is made for weights, not for curves: name the penalty, or "
             "leave curves out"
         )
-    if ranker.solver == "bound-cd":
-        raise InputError(f"{name}: solver='bound-cd' reads columns of X: leave curves out")
+    if ranker.solver in ("bound-cd", "ftrl"):
+        raise InputError(f"{name}: solver={ranker.solver!r} reads X itself: leave curves out")
     refuse_idle(ranker, ("signs",), "curves: use monotone")
     return ramp_design(
         X, RampColumns.at_quantiles(X, n_segments(ranker.curves, X.shape[0])), executor
