@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--only", help="run one part of a benchmark")
     parser.add_argument("--budget", help="time for one search, such as 10s (tune only)")
     parser.add_argument("--reports", type=Path, help="directory for reports (tune only)")
+    parser.add_argument("--before", type=Path, help="source tree of another version (tune only)")
     parser.add_argument(
         "--out",
         type=Path,
@@ -43,7 +44,9 @@ def main() -> None:
     print(" ".join(f"{key}={value}" for key, value in machine().items()), flush=True)
     for name in args.names:
         module = importlib.import_module(f"benchmarks.{name}")
-        options = Options(args.data, args.repeat, args.quick, args.only, args.budget, args.reports)
+        options = Options(
+            args.data, args.repeat, args.quick, args.only, args.budget, args.reports, args.before
+        )
         tables = module.run(options)
         for table in tables:
             print("\n" + table.markdown(), flush=True)

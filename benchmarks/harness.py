@@ -30,6 +30,7 @@ class Options:
     only: str | None = None
     budget: str | None = None
     reports: Path | None = None
+    before: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 On each of the five folds the search has 60 seconds (``--budget``), chooses on the training and the
 validation part only, and its model is measured on the test part once. LightGBM and XGBoost try
 twelve settings each, with early stopping on the same validation part, and the best of them there is
-measured on the test part. All choose by MAP. ``--only MQ2008`` or ``--only MQ2008:1`` runs one set
-or one fold; ``--reports DIR`` keeps every search's report and model.
+measured on the test part. All choose by MAP. ``--reports DIR`` keeps every search's report and
+model.
 """
 
 from __future__ import annotations

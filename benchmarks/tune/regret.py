@@ -1,0 +1,166 @@
+"""What ``leanrank tune`` loses against the best single system chosen with hindsight.
+
+On every fold each system is fitted with its parameters chosen on the validation part, as
+``leanrank compare`` does, and ``leanrank tune`` searches with each budget (``--budget
+10s,60s,300s``). All are measured on the test part. The best single system is the one with the best
+mean over the test parts of a set: a choice that nobody can make beforehand. The sets are MQ2008 and
+OHSUMED (with ``--data``) and four made-up worlds. ``--before DIR`` runs the search of another
+source tree as well, ``--repeat N`` takes N of five folds, and ``--reports DIR`` keeps each result
+in a file, so that a run goes on where the one before ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Options, Table
+from benchmarks.tune.trees import CONVENTIONS, WIDTHS
+from leanrank import RankingData, dump_letor, load_letor, load_model
+from leanrank.metrics import compare_values
+from leanrank.metrics.judge import Judge
+from leanrank.selection import Split, fit_system
+from leanrank.selection.tuning import default_systems
+
+MEASURE = "ndcg@10"
+N_FOLDS = 5
+PARTS = ("train", "vali", "test")
+Shape = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+WORLDS: dict[str, tuple[int, int, Shape]] = {
+    "linear": (20, 5, lambda X: X),
+    "saturating": (20, 5, lambda X: np.minimum(X, 0.0)),
+    "step-like": (20, 5, lambda X: (X > 0.5).astype(float)),
+    "many weak": (100, 100, lambda X: X),
+}
+"""Features, how many of them count, and how a feature acts."""
+
+
+def run(options: Options) -> list[Table]:
+    budgets = (options.budget or ("5s" if options.quick else "10s,60s,300s")).split(",")
+    names = [*(CONVENTIONS if options.data is not None else ()), *WORLDS]
+    folds = range(1, 1 + min(N_FOLDS, 1 if options.quick else options.repeat))
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = _Kept(options.reports or Path(scratch))
+        table = Table(f"Regret of tune by {MEASURE} on the test parts of {len(folds)} folds")
+        for name in names:
+            if options.only in (None, name):
+                for fold in folds:
+                    _one_fold(options, name, fold, budgets, kept)
+                _add_rows(table, name, folds, kept)
+    table.note = (
+        "Regret: the mean of the best single system, chosen with hindsight, less that of tune; "
+        "p: paired randomisation test over all test queries."
+    )
+    return [table]
+
+
+class _Kept:
+    """Values per test query by set, fold and contestant, kept in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "regret.jsonl"
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        self.values = {tuple(entry["of"]): entry["values"] for entry in map(json.loads, lines)}
+
+    def add(self, of: tuple[Any, ...], make: Callable[[], Any]) -> None:
+        if of in self.values:
+            return
+        self.values[of] = [None if np.isnan(value) else float(value) for value in make()]
+        with self.path.open("a") as stream:
+            stream.write(json.dumps({"of": of, "values": self.values[of]}) + "\n")
+        mean = np.nanmean(np.array(self.values[of], dtype=float))
+        print(f"{of[0]} fold {of[1]}: {of[2]}: {MEASURE} {mean:.4f}", flush=True)
+
+
+def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: _Kept) -> None:
+    convention = CONVENTIONS.get(name, "standard")
+    judge = Judge(MEASURE, convention)
+    with tempfile.TemporaryDirectory() as scratch:
+        if name in WORLDS:
+            files = _write_world(name, fold, Path(scratch))
+        else:
+            assert options.data is not None
+            files = [options.data / name / f"Fold{fold}" / f"{part}.txt" for part in PARTS]
+        train, vali, test = (load_letor(file, n_features=WIDTHS.get(name)) for file in files)
+
+        def on_test(scores: Any) -> Any:
+            return judge.per_query(test, scores)[MEASURE]
+
+        def single(system: str) -> Any:
+            chosen = fit_system(system, Split(train, vali, MEASURE, convention))
+            return on_test(chosen.ranker.predict(test))
+
+        def tuned(budget: str, tree: Path | None) -> Any:
+            path = Path(scratch) / "model.json"
+            words = ["tune", str(files[0]), "--vali", str(files[1]), "--measure", MEASURE]
+            words += ["--convention", convention, "--budget", budget, "--model", str(path)]
+            source = {} if tree is None else {"PYTHONPATH": str(tree.resolve() / "src")}
+            done = subprocess.run(
+                [sys.executable, "-m", "leanrank", *words],
+                capture_output=True,
+                text=True,
+                env={**os.environ, **source},
+                check=False,
+            )
+            if done.returncode:
+                raise RuntimeError(f"leanrank {' '.join(words)}: {done.stderr}")
+            return on_test(load_model(path).predict(test))
+
+        for system in default_systems():
+            kept.add((name, fold, system), lambda system=system: single(system))
+        for budget in budgets:
+            kept.add((name, fold, f"tune {budget}"), lambda b=budget: tuned(b, None))
+            if options.before is not None:
+                kept.add(
+                    (name, fold, f"tune before {budget}"),
+                    lambda b=budget: tuned(b, options.before),
+                )
+
+
+def _write_world(name: str, fold: int, folder: Path) -> list[Path]:
+    """Write a made-up set: 60 queries to learn from, 20 to validate and 60 to test."""
+    n_features, n_informative, shape = WORLDS[name]
+    rng = np.random.default_rng([fold, *name.encode()])
+    weights = rng.uniform(0.5, 1.0, n_informative) * rng.choice([-1, 1], n_informative)
+    files = []
+    for part, n_queries in zip(PARTS, (60, 20, 60), strict=True):
+        X = rng.normal(size=(20 * n_queries, n_features))
+        utility = shape(X[:, :n_informative]) @ weights
+        utility += utility.std() * rng.normal(size=len(X))
+        y = np.searchsorted(np.quantile(utility, [0.6, 0.85]), utility)
+        files.append(folder / f"{part}.txt")
+        dump_letor(RankingData(X, y, group=[20] * n_queries), files[-1])
+    return files
+
+
+def _add_rows(table: Table, name: str, folds: range, kept: _Kept) -> None:
+    """Set each search of a set beside its best single system."""
+    values: dict[str, list[Any]] = {}
+    for (of, fold, contestant), each in kept.values.items():
+        if of == name and fold in folds:
+            values.setdefault(contestant, []).append(np.array(each, dtype=float))
+    means = {who: np.mean([np.nanmean(one) for one in each]) for who, each in values.items()}
+    best = max(default_systems(), key=lambda system: means[system])
+    theirs = np.concatenate(values[best])
+    for who in (who for who in means if who.startswith("tune ")):
+        tested = compare_values(np.concatenate(values[who]), theirs, random_state=0)
+        error = np.nanstd(theirs - np.concatenate(values[who])) / np.sqrt(len(theirs))
+        regret = means[best] - means[who]
+        table.add(
+            set=name,
+            search=who,
+            tune=f"{means[who]:.4f}",
+            **{"best single system": f"{best} {means[best]:.4f}"},
+            regret=f"{regret:+.4f}",
+            **{"in standard errors": f"{regret / error if error else 0.0:+.2f}"},
+            p=f"{tested.p_randomization:.2g}",
+        )
