@@ -23,10 +23,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     given = parser.parse_args()
     names = list(given.target or TARGETS)
-    seconds = given.jobs * given.seconds / sum(TARGETS[name].share for name in names)
+    share = given.jobs * given.seconds / sum(TARGETS[name].share for name in names)
     began, total, findings = time.monotonic(), 0, 0
     pool = ProcessPoolExecutor(given.jobs, mp_context=get_context("fork"))
-    running = {pool.submit(_explore, name, seconds, given): TARGETS[name] for name in names}
+    running = {pool.submit(_explore, name, share, given): TARGETS[name] for name in names}
     for done in as_completed(running):
         one, result = running[done], done.result()
         total, findings = total + result.inputs, findings + len(result.findings)
@@ -44,10 +44,11 @@ def main() -> int:
     return 1 if findings else 0
 
 
-def _explore(name: str, seconds: float, given: argparse.Namespace) -> Outcome:
+def _explore(name: str, share: float, given: argparse.Namespace) -> Outcome:
     one = TARGETS[name]
+    seconds = min(given.seconds, share * one.share)
     first, inputs = (0, given.inputs) if given.case is None else (given.case, 1)
-    return explore(one, seed=given.seed, seconds=seconds * one.share, first=first, inputs=inputs)
+    return explore(one, seed=given.seed, seconds=seconds, first=first, inputs=inputs)
 
 
 if __name__ == "__main__":
