@@ -154,6 +154,9 @@ def test_a_model_is_judged_from_a_click_log(run, served):
     words = ("features.parquet", "--clicks", "bare.parquet", "--policy", "m.json", "--json")
     joined = json.loads(run("evaluate", *words).out)
     assert joined["estimates"] == inside["estimates"]
+    ran = run("evaluate", *words, "--read", "qid=query")
+    assert ran.code == 2
+    assert ran.err.startswith("leanrank: error: with --clicks a table of features has the columns")
     ran = run("evaluate", "--clicks", "log.parquet", "--policy", "m.json", "--discount", "log")
     assert "discounted clicks per list" in ran.out
     assert [line.split()[0] for line in ran.out.splitlines()[2:7]] == [

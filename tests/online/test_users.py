@@ -142,6 +142,7 @@ def test_users_by_grade():
     rng = np.random.default_rng(0)
     a, b = (user("informational").clicks([0, 1, 2] * 3, rng) for _ in range(2))
     assert a.tolist() != b.tolist()
+    assert user("perfect").clicks([2.0, 0.0], np.int64(3)).tolist() == [True, False]
     for name in ("perfect", "navigational", "informational", "almost-random"):
         three, five = user(name), user(name, 5)
         assert three.click[[0, 2]].tolist() == five.click[[0, 4]].tolist()
@@ -220,6 +221,7 @@ def test_a_gap_in_the_positions_is_an_empty_place():
         (lambda: ClickModel.cascade([0.5, 1.5]), "click holds a value outside"),
         (lambda: user("perfect").simulate([[3]], 0), "holds grade 3, but the click model knows 3"),
         (lambda: MODELS["browsing"].simulate([[0] * 5], 0), "have 5 ranks, but the click model"),
+        (lambda: user("perfect").simulate([[0.5]], 0), "a grade is not a whole number"),
         (lambda: user("perfect").simulate([1, 2], 0), "an array of shape"),
         (lambda: user("perfect").fit(([[0]], [[True]])), "impossible in the model to start from"),
         (lambda: user("perfect").fit(([[0]], [[True, True]])), "two arrays of one shape"),

@@ -130,6 +130,7 @@ def _estimate(
 ) -> None:
     from leanrank.cli import screen
     from leanrank.cli.datafiles import read_data
+    from leanrank.errors import InputError
 
     with screen.progress() as say:
         from leanrank.data import read_clicks
@@ -143,6 +144,11 @@ def _estimate(
         if data is not None and format_name(data, format) == "letor":
             features = read_data(
                 data, format, read, n_features=model.n_features, optional=["label"]
+            )
+        elif format is not None or read:
+            raise InputError(
+                "with --clicks a table of features has the columns query and document, and its "
+                "suffix says what it is: leave --format and --read out"
             )
         log = read_clicks(clicks, features, propensity="propensity", keep_unshown=True)
         say("Estimating")

@@ -22,6 +22,7 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError, check_choice
 from leanrank.online import kernels
+from leanrank.online.users import seed_of
 
 
 class Interleaving:
@@ -72,9 +73,8 @@ class Interleaving:
         np.put_along_axis(rank, codes, np.arange(ranking.shape[1])[None, :], axis=1)
         if (np.sort(codes, axis=1)[:, 1:] == np.sort(codes, axis=1)[:, :-1]).any():
             raise InputError("a ranking holds a document twice: give each document once")
-        seed = rng if isinstance(rng, int) else int(rng.integers(2**63))
         shown = np.empty(min(self.length, len(documents)), dtype=np.int64)
-        key = np.uint64(kernels.list_key(np.uint64(seed % 2**64), 0))
+        key = np.uint64(kernels.list_key(np.uint64(seed_of(rng) % 2**64), 0))
         assignment = self._draw(codes, rank, key, shown)
         return documents[shown], assignment
 

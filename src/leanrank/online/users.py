@@ -174,8 +174,7 @@ class ClickModel:
 
     def clicks(self, grades: Any, rng: np.random.Generator | int) -> BoolArray:
         """Draw the clicks of one list, given its grades from the top."""
-        seed = rng if isinstance(rng, int) else int(rng.integers(2**63))
-        return self.simulate(np.asarray(grades)[None, :], seed)[0]
+        return self.simulate(np.asarray(grades)[None, :], seed_of(rng))[0]
 
     def simulate(
         self, shown: Any, seed: int, *, first: int = 0, n_jobs: int | None = None
@@ -288,7 +287,7 @@ class ClickModel:
         return Goodness(value / len(shown), float(by_rank.mean()), by_rank)
 
     def _check(self, shown: Any) -> IntArray:
-        lists = np.ascontiguousarray(shown, dtype=np.int64)
+        lists = np.ascontiguousarray(_whole(shown))
         if lists.ndim != 2:
             raise InputError("lists of grades are an array of shape (n_lists, depth)")
         if lists.max(initial=-1) >= len(self.click):
@@ -330,12 +329,17 @@ def shown_lists(
     ((4, 3), True)
     """
     if not isinstance(log, ClickLog):
-        shown, clicked = np.asarray(log[0], np.int64), np.ascontiguousarray(log[1], dtype=bool)
+        shown, clicked = _whole(log[0]), np.ascontiguousarray(log[1], dtype=bool)
         if shown.shape != clicked.shape or shown.ndim != 2 or not len(shown):
             raise InputError("lists and clicks must be two arrays of one shape (n_lists, depth)")
         return shown, clicked
-    classes = log.row if grades is None else np.asarray(grades, dtype=np.int64)[log.row]
+    classes = log.row if grades is None else _whole(grades)[log.row]
     return by_rank(log, classes, -1), by_rank(log, log.clicked, False)
+
+
+def seed_of(rng: np.random.Generator | int) -> int:
+    """Return an integer as it is, and else a seed drawn from the generator."""
+    return int(rng if isinstance(rng, (int, np.integer)) else rng.integers(2**63))
 
 
 def by_rank(log: ClickLog, values: Any, nothing: Any) -> Any:
@@ -344,6 +348,14 @@ def by_rank(log: ClickLog, values: Any, nothing: Any) -> Any:
     out = np.full((log.n_lists, int(log.position.max())), nothing, dtype=values.dtype)
     out[number, log.position - 1] = values
     return out
+
+
+def _whole(values: Any) -> IntArray:
+    given = np.asarray(values)
+    whole = given.astype(np.int64)
+    if given.dtype.kind == "f" and (whole != given).any():
+        raise InputError("a grade is not a whole number: number the grades from 0")
+    return whole
 
 
 def _smoothing(table: FloatArray, smoothing: float) -> float:
