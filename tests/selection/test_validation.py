@@ -1,6 +1,7 @@
 """Choosing on validation data: what is tried, what is never chosen."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from leanrank.selection import (
     system_names,
 )
 from leanrank.selection.peers import fit_lightgbm, fit_xgboost
+from leanrank.selection.refit import fit_support
+from leanrank.selection.trials import Task, run_trial
 from leanrank.selection.validation import make_ranker, run_setting
 
 SPACES = {name: system.space for name, system in SYSTEMS.items() if system.space is not None}
@@ -181,3 +184,25 @@ def test_names():
     with pytest.raises(InputError, match="no system 'svm'"):
         get_system("svm")
     assert isinstance(Space("rankrls").sweep, Fits)
+
+
+def test_systems_with_curves_count_features_and_place_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    y = np.digitize(-np.abs(X[:, 4]) + 0.1 * rng.normal(size=400), [-0.8, -0.4])
+    data = RankingData(X, y, np.arange(400) // 10, feature_names=[f"x{j}" for j in range(6)])
+    task = Task(data, data)
+    system = get_system("domination-curves")
+    setting = {"normalize": "query", "group_ratio": 0.5}
+    columns = np.array([1, 4, 5])
+    found = run_trial(
+        task, replace(system.tuning, sweep=AlphaPath(n_alphas=6)), setting, columns=columns
+    )
+    assert {one.n_features for one in found} <= {1, 2, 3}
+    assert all(set(one.model.indices) <= {1, 4, 5} for one in found)
+    best = max(found, key=lambda one: one.score("ndcg@10"))
+    assert 4 in best.model.indices
+    assert best.model.feature_names == data.feature_names
+    again = fit_support(task, best)
+    assert set(again.indices) <= set(best.model.indices)
+    assert not again.is_linear

@@ -1,0 +1,46 @@
+"""``leanrank train -p curves=…``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leanrank import DominationRanker, load_letor, load_model
+
+
+def test_the_model_is_the_one_that_the_library_learns(run, files):
+    words = "train train.txt --vali vali.txt -p curves=3 -p alpha=0.001 --model m.json"
+    ran = run(*words.split(), "--monotone", "f1=up,f2=down")
+    assert ran.code == 0, ran.err
+    assert "curves need no scaling" in ran.out
+    data, model = load_letor("train.txt"), load_model("m.json")
+    own = DominationRanker(alpha=0.001, curves=3, monotone={"f1": 1, "f2": -1}).fit(data)
+    assert np.array_equal(model.predict(data), own.predict(data))
+    assert model.normalizer is None
+    assert not model.is_linear
+    assert model.provenance["parameters"]["monotone"] == {"f1": 1, "f2": -1}
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("--monotone f1=up", "--monotone is for curves: add -p curves=auto"),
+        ("-p curves=3 --monotone f1=sideways", "write NAME=up or NAME=down"),
+        ("-p curves=3 --monotone f1=up,f1=down", "f1=… is given twice"),
+        ("-p curves=3 --monotone f1=up -p monotone=1", "say the same thing"),
+        ("-p curves=3 --monotone f9999=up", "monotone has the feature 'f9999'"),
+        ("-p curves=3 --scale standard", "scale='standard' has no effect on curves"),
+        ("-a minbatsrank --stream --monotone f1=up", "which need all data at once"),
+        ("-a rankrls -p curves=3", "RankRLS has no parameter 'curves'"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(words, text, run, files):
+    ran = run("train", "train.txt", "--model", "m.json", *words.split())
+    assert ran.code == 2
+    assert text in ran.err.replace("\n", " ")
+
+
+def test_a_scale_per_query_is_kept(run, files):
+    words = "train train.txt -p curves=3 -p alpha=0.001 --scale query-minmax --model m.json"
+    assert run(*words.split()).code == 0
+    assert load_model("m.json").normalizer["kind"] == "query-minmax"
