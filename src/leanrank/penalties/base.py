@@ -178,8 +178,8 @@ class Penalty(Part, ABC):
 
     # what other methods ask for
 
-    def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
-        """Return what ``coordinate_minimum`` needs: above, below, ridge, rate and power."""
+    def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what ``coordinate_minimum`` needs: above, below and ridge."""
         raise NotImplementedError
 
     def majorant(self, w: FloatArray) -> Penalty:

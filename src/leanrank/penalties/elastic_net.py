@@ -209,9 +209,9 @@ class ElasticNet(Penalty):
         """The ridge, if there is nothing else."""
         return None if self.above.any() or self.below.any() else self.ridge
 
-    def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
-        """What a coordinate step needs: above, below, ridge, and no power."""
-        return self.above, self.below, self.ridge, np.zeros(len(self.ridge)), 0.0
+    def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what a coordinate step needs: above, below and ridge."""
+        return self.above, self.below, self.ridge
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """How many times this penalty's ℓ1 part must grow for the empty model to be optimal.

@@ -94,7 +94,7 @@ def _sweep(
     query_of: IntArray, n_queries: int, beta: FloatArray, table: Any, w: FloatArray, u: FloatArray,
     g: FloatArray,
 ) -> None:  # fmt: skip
-    above, below, ridge, rate, power = table
+    above, below, ridge = table
     for r in range(len(w)):
         if beta[r] <= 0.0:
             continue
@@ -103,7 +103,7 @@ def _sweep(
         for at in range(begin, end):
             slope += values[at] * g[rows[at] if len(rows) > 0 else at - begin]
         z = w[r] - slope / beta[r]
-        new = coordinate_minimum(z, beta[r], above[r], below[r], ridge[r], rate[r], power)
+        new = coordinate_minimum(z, beta[r], above[r], below[r], ridge[r])
         step = new - w[r]
         if step == 0.0:
             continue

@@ -59,12 +59,11 @@ def test_the_battery_of_rankers(ranker):
     check_ranker(ranker)
 
 
-@pytest.mark.parametrize("power", [None, 1.5])
 @pytest.mark.parametrize(
     "check", [c for c in ranker_checks() if "threads" not in c.__name__], ids=lambda c: c.__name__
 )
-def test_the_battery_of_rankers_for_the_one_thread_of_bound_cd(check, power):
-    check(DominationRanker(alpha=0.2, solver="bound-cd", power=power, max_iter=20_000))
+def test_the_battery_of_rankers_for_the_one_thread_of_bound_cd(check):
+    check(DominationRanker(alpha=0.2, solver="bound-cd", max_iter=20_000))
 
 
 @parametrize_with_checks([DominationRanker(), DominationRanker(0.1, 0.5, margin="scaled")])
@@ -231,10 +230,6 @@ def test_single_precision_and_sparse_input(data):
         ({"margin": np.full((3, 3), np.inf)}, r"one finite margin"),
         ({"margin": "scaled", "margin_scale": -1.0}, r"margin_scale=-1.0"),
         ({"bound": "tight", "solver": "bound-cd"}, r"bound='tight' is not known"),
-        ({"power": 3}, r"power=3 needs solver='bound-cd'"),
-        ({"power": 2, "solver": "bound-cd"}, r"power=2 has no closed form"),
-        ({"power": 3, "solver": "bound-cd", "signs": 1}, r"signs cannot be combined with power"),
-        ({"power": 3, "solver": "bound-cd", "alpha": 0.0}, r"alpha above 0"),
         ({"normalize": "pair"}, r"normalize='pair' is not known"),
         ({"alpha": -0.1}, r"alpha=-0.1 must be a finite number, at least 0"),
         ({"alpha": np.nan}, r"alpha=nan"),

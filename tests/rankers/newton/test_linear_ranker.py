@@ -146,7 +146,6 @@ def test_what_does_not_fit_is_refused_before_any_work(data, parameters, message)
     [
         (DominationRanker(margin_scale=9.0), "margin_scale has no effect"),
         (DominationRanker(bound="paper"), "bound has no effect"),
-        (DominationRanker(power=3, solver="bound-cd", l1_ratio=0.5), "l1_ratio has no effect"),
         (RankSVM(margin_scale=2.0), "margin_scale has no effect"),
         (RankNet(margin_scale=2.0), "margin_scale has no effect"),
     ],

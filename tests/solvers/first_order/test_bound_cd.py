@@ -7,13 +7,11 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.penalties.power import POWERS, PowerPenalty
 from leanrank.solvers.first_order.bound_cd import solve_bound_cd
 from leanrank.solvers.newton.solver import solve_newton
 from tests.solvers.reference_domination import (
@@ -170,36 +168,6 @@ def test_the_order_of_stored_entries_and_single_precision_do_not_matter():
     ]
     for other in answers[1:]:
         np.testing.assert_allclose(other.w, answers[0].w, atol=1e-9)
-
-
-@pytest.mark.parametrize("power", POWERS)
-@pytest.mark.parametrize("free", [False, True])
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_powers_close_their_gap_at_the_smooth_optimum(power, free, form):
-    rng = np.random.default_rng(4)
-    labels = random_labels(rng, n_queries=15)
-    X = random_features(rng, len(labels.y), 4, form)
-    problem, reference = make_problem(X, labels), Reference(X, labels)
-    factors = np.array([1.0, 0.3, 0.0 if free else 2.0, np.inf])
-    penalty = PowerPenalty.build(0.05, power, 4, factors)
-    solution = solve_bound_cd(problem, penalty, tol=1e-8, max_iter=50_000)
-    assert solution.converged
-    assert solution.w[3] == 0
-    assert np.all(solution.w[:3] != 0)
-
-    def smooth(v):
-        w = np.append(v, 0.0)
-        value, c = reference.loss(w)
-        slope = power * penalty.rate[:3] * np.abs(v) ** (power - 1) * np.sign(v)
-        return value + penalty.value(w), c[:3] + slope
-
-    best = minimize(smooth, solution.w[:3] * 0.5, jac=True, method="BFGS", options={"gtol": 1e-10})
-    assert solution.objective == pytest.approx(best.fun, rel=1e-8)
-    assert solution.objective * (1 - solution.gap) <= best.fun * (1 + 1e-12)
-    for entry in solution.history:  # a gap holds on the way only if no feature is free
-        assert free or entry["objective"] * (1 - entry["gap"]) <= best.fun * (1 + 1e-9)
-    descent = [entry["objective"] for entry in solution.history]
-    assert np.all(np.diff(descent) <= 1e-14)
 
 
 def test_signs_and_factors_are_obeyed_and_optimal():

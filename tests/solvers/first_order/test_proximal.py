@@ -11,8 +11,8 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.penalties.concave import ConcavePenalty, MinimaxConcave
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.penalties.power import PowerPenalty
 from leanrank.solvers.first_order.proximal import solve_proximal
 from leanrank.solvers.newton.solver import solve_newton
 from tests.solvers.newton.test_solver import replaced
@@ -180,5 +180,5 @@ def test_threads_do_not_change_a_bit(form):
 
 def test_a_penalty_that_it_cannot_use_is_refused_by_name():
     _, _, problem = make(13)
-    with pytest.raises(InputError, match=r"proximal.*power"):
-        solve_proximal(problem, PowerPenalty.build(0.1, 3, 6))
+    with pytest.raises(InputError, match=r"proximal.*concave"):
+        solve_proximal(problem, ConcavePenalty(ElasticNet.build(0.1, 1.0, 6), MinimaxConcave(3.0)))

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
+from leanrank.penalties.concave import ConcavePenalty, MinimaxConcave
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.penalties.power import PowerPenalty
 from leanrank.solvers.newton.solver import Newton, solve_newton
 from tests.solvers.reference_domination import (
     Reference,
@@ -491,8 +491,9 @@ def test_a_penalty_that_it_cannot_use_is_refused_by_name():
     rng = np.random.default_rng(15)
     labels = random_labels(rng)
     X = random_features(rng, len(labels.y), 3)
-    with pytest.raises(InputError, match=r"newton.*power"):
-        solve_newton(make_problem(X, labels), PowerPenalty.build(0.1, 3, 3))
+    concave = ConcavePenalty(ElasticNet.build(0.1, 1.0, 3), MinimaxConcave(3.0))
+    with pytest.raises(InputError, match=r"newton.*concave"):
+        solve_newton(make_problem(X, labels), concave)
 
 
 def test_a_start_where_the_loss_is_infinite_is_refused():

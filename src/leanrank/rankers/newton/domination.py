@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.errors import InputError, check_choice
+from leanrank.errors import check_choice
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.base import Penalty
-from leanrank.penalties.power import PowerPenalty
 from leanrank.rankers.inputs import refuse_idle
 from leanrank.rankers.newton.linear_ranker import LinearRanker
 from leanrank.rankers.problem_ranker import scaled_margins
@@ -45,8 +44,6 @@ class DominationRanker(LinearRanker):
     margin_scale : float, default=1.0
     bound : {"range", "paper"}, default="range"
         For "bound-cd": (max − min)²/4 of a feature over a query, or the printed max x².
-    power : {None, 4/3, 3/2, 3, 4}, default=None
-        For "bound-cd": penalise Σ|w_j|^power instead of the elastic net.
     normalize : {"query", "term", "none"}, default="query"
         "none" is the paper's plain sum.
     max_iter : int, default=100
@@ -71,7 +68,6 @@ class DominationRanker(LinearRanker):
     margin: Any = None
     margin_scale: float = 1.0
     bound: str = "range"
-    power: float | None = None
     max_iter: int = 100
 
     def make_loss(self) -> DominationLoss:
@@ -85,17 +81,6 @@ class DominationRanker(LinearRanker):
             return scaled_margins(self, labels)
         refuse_idle(self, ("margin_scale",), "a table of margins: use margin='scaled'")
         return labels
-
-    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
-        """Return the penalty at a strength: of powers, or as for any linear ranker."""
-        if self.power is None:
-            return super().make_penalty(alpha, n_features)
-        refuse_idle(self, ("penalty", "l1_ratio", "groups", "group_ratio"), "power")
-        if self.solver != "bound-cd":
-            raise InputError(f"power={self.power!r} needs solver='bound-cd', not {self.solver!r}")
-        if self.signs is not None:
-            raise InputError("signs cannot be combined with power: leave one out")
-        return PowerPenalty.build(alpha, self.power, n_features, self._per_feature(n_features)[0])
 
     def make_solver(self) -> Callable[..., Solution]:
         """Return Newton's method or the paper's."""

@@ -43,7 +43,7 @@ def solve_bound_cd(
     Parameters
     ----------
     problem : Problem
-    penalty : ElasticNet or PowerPenalty
+    penalty : ElasticNet
     w : array, optional
         Starting point.
     bound : {"range", "paper"}

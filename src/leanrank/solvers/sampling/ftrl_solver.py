@@ -74,9 +74,9 @@ def solve_ftrl(
 def l1_strength(penalty: Penalty) -> float:
     """Return alpha of a penalty alpha·‖w‖₁; reject any other."""
     require(penalty, "ftrl", "coordinate_table")
-    above, below, ridge, rate, _ = penalty.coordinate_table()
+    above, below, ridge = penalty.coordinate_table()
     strengths = np.unique(np.concatenate([above, below]))
-    if len(strengths) != 1 or ridge.any() or rate.any() or not np.isfinite(strengths[0]):
+    if len(strengths) != 1 or ridge.any() or not np.isfinite(strengths[0]):
         raise InputError(
             "the solver 'ftrl' takes an ℓ1 penalty that is the same for all features: leave out "
             "l1_ratio, signs and penalty_factors, or choose another solver"
