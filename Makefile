@@ -54,9 +54,10 @@ $(DOCS)/.docs: pyproject.toml
 demo: $(VENV)/.core
 	$(BIN)/leanrank demo
 
-# Strict: a link, an anchor or a name that leads nowhere fails, and so does anything from another host.
+# A link, an anchor or a name that leads nowhere fails, and so does anything from another host (with
+# --quiet, MkDocs would not count its warnings).
 docs: $(DOCS)/.docs
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "open build/site/index.html"
 
 test: $(VENV)/.dev

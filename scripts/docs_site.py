@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from leanrank.registry import SYSTEMS, System, classes
+from leanrank.registry import SYSTEMS, System, classes, ranker_names
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -64,20 +64,17 @@ def system(name: str) -> str:
     """List what the registry knows about a system."""
     one = SYSTEMS[name]
     same = [other for other in SYSTEMS.values() if other.ranker == one.ranker]
-    names = ", ".join(f"`{other.name}`" for other in same if other.space is not None)
-    command = "Python only"
-    if one.space is not None:
-        fixed = "".join(f" -p {key}={value}" for key, value in one.space.fixed.items())
-        command = f"`leanrank train DATA -a {one.space.ranker}{fixed} -m FILE`"
+    compared_as = [f"`{other.name}`" for other in same if other.space is not None]
     facts = {
         "class": f"[`leanrank.{one.ranker}`]({_reference(one.ranker)})",
+        "command line": f"`-a {one.name}`" if one.name in ranker_names() else "",
+        "compared as": ", ".join(compared_as),
         "published": one.paper,
-        "command line": command,
-        "compared as": names or "not compared",
-        "sparse path": "yes" if any(other.sparse_path for other in same) else "no",
-        "streams": "yes" if one.streams else "no",
+        "sparse path": _yes(any(other.sparse_path for other in same)),
+        "streams": _yes(one.streams),
     }
-    return table(("", ""), facts.items())
+    facts = {key: value for key, value in facts.items() if value}
+    return table(list(facts), [list(facts.values())])
 
 
 def parameters(ranker: str) -> str:
@@ -298,26 +295,56 @@ def fill(text: str, *, kept_only: bool = False) -> str:
 
 def reference_pages() -> dict[str, str]:
     """Write the pages of the reference: every public name once, at the first room that has it."""
-    written: dict[int, str] = {}
+    rooms = {module: importlib.import_module(module) for module in ROOMS}
+    public = {
+        module: {
+            f"{module}.{name}": getattr(room, name)
+            for name in sorted(set(room.__all__) - {"__version__"}, key=str.lower)
+        }
+        for module, room in rooms.items()
+    }
+    places: dict[int, str] = {}
+    for names in public.values():
+        for place, thing in names.items():
+            places.setdefault(id(thing), place)
     pages = {}
-    for module, page in ROOMS.items():
-        room = importlib.import_module(module)
+    for module, names in public.items():
         links, entries = [], []
-        for name in sorted(set(room.__all__) - {"__version__"}, key=str.lower):
-            thing, place = getattr(room, name), f"{module}.{name}"
+        for place, thing in names.items():
             if inspect.ismodule(thing):
                 links.append(f"- [`{place}`]({ROOMS.get(place, 'extending')}.md)")
-            elif id(thing) in written:
-                links.append(f"- [`{place}`][{written[id(thing)]}]")
+            elif places[id(thing)] != place:
+                links.append(f"- [`{place}`][{places[id(thing)]}]")
             else:
-                written[id(thing)] = place
-                entries.append(f"::: {place}")
-        about = (inspect.getdoc(room) or "").partition("\n\n")[0]
+                entries.append(_entry(place, thing, places))
+        about = (inspect.getdoc(rooms[module]) or "").partition("\n\n")[0]
         parts = [f"# {module}", about, "\n".join(links), *entries]
-        pages[f"reference/{page}.md"] = "\n\n".join(part for part in parts if part) + "\n"
+        pages[f"reference/{ROOMS[module]}.md"] = "\n\n".join(part for part in parts if part) + "\n"
     intro = "# Your own loss, penalty or solver\n\n[Contributing](../contributing.md) shows one.\n"
     pages["reference/extending.md"] = intro + "".join(f"\n::: {name}\n" for name in EXTENDING)
     return pages
+
+
+def _entry(place: str, thing: Any, places: dict[int, str]) -> str:
+    """Write an entry; what a class inherits is shown here, or linked if it is shown elsewhere."""
+    if not inspect.isclass(thing):
+        return f"::: {place}"
+    shown, linked = [], []
+    documented = [base for base in reversed(thing.__mro__[1:]) if id(base) in places]
+    for name in (name for name in dir(thing) if not name.startswith("_")):
+        owner = next(base for base in thing.__mro__ if name in vars(base))
+        method = vars(owner)[name]
+        method = getattr(method, "fn", method)  # of scikit-learn's available_if
+        ours = owner is not thing and owner.__module__.startswith("leanrank")
+        if not ours or not inspect.isfunction(method):
+            continue
+        elsewhere = next((base for base in documented if issubclass(base, owner)), None)
+        if elsewhere is not None:
+            linked.append(f"[`{name}`][{places[id(elsewhere)]}.{name}]")
+        else:
+            shown.append(name)
+    entry = f"::: {place}\n    options:\n      inherited_members: [{', '.join(shown)}]"
+    return entry + (f"\n\nIn common with others: {', '.join(linked)}." if linked else "")
 
 
 def root_pages() -> dict[str, str]:
