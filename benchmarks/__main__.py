@@ -53,7 +53,8 @@ def main() -> None:
         command = f"python -m benchmarks {name}" + f" --only {args.only}" * bool(args.only)
         command += " --data DIR" * (args.data is not None) + " --quick" * args.quick
         part = f"{name}-{args.only}" if args.only else name
-        save(part, tables, args.out, command=command, quick=args.quick)
+        about = (module.__doc__ or "").partition("\n\n")[0]
+        save(part, tables, args.out, about=about, command=command, quick=args.quick)
 
 
 if __name__ == "__main__":

@@ -123,12 +123,13 @@ def machine() -> dict[str, Any]:
 
 
 def save(
-    name: str, tables: list[Table], folder: Path, *, command: str, quick: bool = False
+    name: str, tables: list[Table], folder: Path, *, about: str, command: str, quick: bool = False
 ) -> None:
     """Keep the figures as JSON, with what they depend on."""
     folder.mkdir(parents=True, exist_ok=True)
     record = {
         "benchmark": name,
+        "about": about,
         "command": command,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "commit": _commit(),

@@ -73,8 +73,7 @@ def system(name: str) -> str:
         "sparse path": _yes(any(other.sparse_path for other in same)),
         "streams": _yes(one.streams),
     }
-    facts = {key: value for key, value in facts.items() if value}
-    return table(list(facts), [list(facts.values())])
+    return " · ".join(f"{key} {value}" for key, value in facts.items() if value)
 
 
 def parameters(ranker: str) -> str:
@@ -128,7 +127,7 @@ def all_figures(folder: str) -> str:
     parts = []
     for file in sorted((ROOT / folder).glob("*.json")):
         record = load_figures(file.stem)
-        parts += [f"## {file.stem}", source(record)]
+        parts += [f"## {file.stem}", record["about"], source(record)]
         for each in record["tables"]:
             parts += [f"### {each['title']}", _figures_table(each), each["note"]]
     return "\n\n".join(part for part in parts if part)
@@ -383,9 +382,13 @@ def _to_root_page(page: Any) -> Any:
 def on_post_build(config: Any) -> None:
     """Fail if the site would load anything from elsewhere, or lacks a public name."""
     site = Path(config.site_dir)
-    outside = {f"{page.relative_to(site)}: {url}" for page, url in foreign_assets(site)}
-    if outside:
-        sys.exit("the site loads from elsewhere:\n" + "\n".join(sorted(outside)))
+    wrong = [f"{page.relative_to(site)} loads {url}" for page, url in foreign_assets(site)]
+    for path, text in reference_pages().items():
+        page = (site / path).with_suffix(".html").read_text("utf-8")
+        names = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+        wrong += [f"{path} lacks {name}" for name in names if f'id="{name}"' not in page]
+    if wrong:
+        sys.exit("\n".join(wrong))
 
 
 def foreign_assets(site: Path) -> Iterable[tuple[Path, str]]:
