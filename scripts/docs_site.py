@@ -73,7 +73,7 @@ def system(name: str) -> str:
         "sparse path": _yes(any(other.sparse_path for other in same)),
         "streams": _yes(one.streams),
     }
-    return " · ".join(f"{key} {value}" for key, value in facts.items() if value)
+    return " · ".join(f"**{key}** {value}" for key, value in facts.items() if value)
 
 
 def parameters(ranker: str) -> str:
@@ -187,8 +187,8 @@ def decision(which: str) -> str:
     order = sorted(first, key=lambda name: (worse[name], used[name]))
 
     def cells(name: str) -> list[Any]:
-        pairs = [f"{first[name][key]} · {second[name][key]}" for key in ("used", "MAP")]
-        return [_page_of(name, first[name]["system"]), f"{worse[name]} of 14", *pairs]
+        pairs = [f"{first[name][key]}&nbsp;·&nbsp;{second[name][key]}" for key in ("used", "MAP")]
+        return [_page_of(name, first[name]["system"]), f"{worse[name]}&nbsp;of&nbsp;14", *pairs]
 
     heads = ["system", "worse in", "features", "MAP"]
     if which == "all":
