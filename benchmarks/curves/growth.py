@@ -16,6 +16,7 @@ from leanrank.selection.validation import Split
 
 NAMES = ("saturating", "threshold", "peak", "missing", "line", *(f"noise{k}" for k in range(1, 16)))
 PER_QUERY = 20
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TREES = {"learning_rate": (0.1,), "leaves": (8, 31), "least": (20,)}
 
 
@@ -43,7 +44,7 @@ def make_bent(n: int, seed: int) -> RankingData:
 
 
 def growth(options: Options) -> list[Table]:
-    sizes = (1_000, 10_000) if options.quick else (1_000, 10_000, 100_000, 1_000_000)
+    sizes = SIZES[:2] if options.quick else SIZES
     test = make_bent(40_000, seed=9)
     table = Table("NDCG@10 on a made-up set with known curves, as training documents grow")
     for n in sizes:

@@ -256,8 +256,15 @@ class RampDesign(_Positions, _AllRamps):
     def take(self, features: IntArray) -> RampBlock:
         """Copy the positions of the features that some columns belong to."""
         used = np.unique(self.ramps.feature[features])
-        everything = len(used) == self.places.shape[1]
-        places = self.places if everything else np.ascontiguousarray(self.places[:, used])
+        places = self.places
+        if len(used) < places.shape[1]:
+            places = np.empty((self.n_rows, len(used)), dtype=places.dtype)
+            self.executor.map(  # "clip" writes to out without a buffer
+                lambda at: self.places[slice(*at)].take(
+                    used, axis=1, out=places[slice(*at)], mode="clip"
+                ),
+                row_blocks(self.n_rows),
+            )
         return RampBlock(places, self.ramps, used, features, self.executor)
 
 
