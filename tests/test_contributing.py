@@ -1,12 +1,15 @@
-"""The guide to adding a loss is code that runs: its blocks are taken from CONTRIBUTING.md."""
+"""The guides to a loss, a penalty and a solver are code that runs, taken from CONTRIBUTING.md."""
 
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
 
-from leanrank import ListNet, MinBatSRank, make_ranking
+from leanrank import LinearRanker, ListNet, MinBatSRank, make_ranking
+from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.metrics import evaluate
@@ -21,7 +24,7 @@ GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
 def blocks():
     text = GUIDE.read_text(encoding="utf-8")
     found = re.findall(r"<!-- the tests run this[^\n]*-->\n```python\n(.*?)```", text, re.DOTALL)
-    assert len(found) == 3
+    assert len(found) == 5
     return found
 
 
@@ -139,3 +142,42 @@ def test_more_features_than_a_matrix_is_formed_for(guide):
     y, qid = rng.integers(0, 3, 60).astype(float), np.repeat(np.arange(6), 10)
     ranker = LinearRanker(guide["ListNetLoss"](), "l2", alpha=1.0, tol=1e-5).fit(X, y, qid)
     assert ranker.dual_gap_ <= 1e-5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_penalty_of_the_guide(guide, seed):
+    rng = np.random.default_rng(seed)
+    penalty = guide["Slope"](np.sort(rng.uniform(0.1, 1.0, 4))[::-1])
+    z, k = rng.normal(size=4), 1.7
+    x = penalty.prox(z, k)
+    reached = 0.5 * k * ((x - z) @ (x - z)) + penalty.value(x)
+    for _ in range(200):  # no point around is lower
+        near = x + rng.normal(scale=10.0 ** rng.uniform(-4, 0), size=4)
+        assert 0.5 * k * ((near - z) @ (near - z)) + penalty.value(near) >= reached - 1e-12
+    c = 5.0 * rng.normal(size=4)
+    inside = penalty.dual_scale(c) * c
+    for w in rng.normal(size=(200, 4)):  # the conjugate is the indicator of the dual ball
+        assert inside @ w <= penalty.value(w) + 1e-12
+
+
+def test_a_penalty_of_your_own_has_alpha_max_and_a_certificate(guide):
+    slope, train = guide["slope"], guide["train"]
+    top = slope.alpha_max(train)
+    with pytest.warns(DataWarning, match="model without features"):
+        assert not clone(slope).set_params(alpha=1.001 * top).fit(train).coef_.any()
+    assert clone(slope).set_params(alpha=0.8 * top).fit(train).coef_.any()
+    with pytest.raises(InputError, match=r"'newton' needs .* of the penalty 'slope'"):
+        clone(slope).set_params(solver="newton").fit(train)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_the_solver_of_the_guide_descends_to_newtons_optimum(guide, form):
+    train, stepwise = guide["train"], clone(guide["stepwise"])
+    stepwise.fit(form(train.X), train.y, train.qid)
+    exact = LinearRanker(alpha=0.05).fit(train)
+    assert exact.objective_ <= stepwise.objective_ * (1 + 1e-9)
+    assert stepwise.objective_ <= exact.objective_ * (1 + 1e-3)
+    fell = [entry["objective"] for entry in stepwise.history_]
+    assert fell == sorted(fell, reverse=True)
+    with pytest.raises(InputError, match="needs a continuous gradient of the loss 'hinge'"):
+        clone(stepwise).set_params(loss="hinge").fit(train)

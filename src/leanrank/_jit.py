@@ -111,7 +111,7 @@ def private_folder() -> str | None:
 
 @contextlib.contextmanager
 def _caching_in(folder: str | None) -> Iterator[None]:
-    """Let Numba look for a place to cache in this folder first."""
+    """Make Numba look for a place to cache in this folder first."""
     before = numba.config.CACHE_DIR
     if folder is not None:
         numba.config.CACHE_DIR = folder

@@ -10,24 +10,25 @@ from leanrank.errors import InputError
 
 
 def is_whole(value: Any) -> bool:
-    """Tell whether a value is a whole number, NumPy's included; True and False are not."""
+    """Return whether a value is a whole number, NumPy's included; True and False are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a real number, infinity included; NaN, True and False are not."""
+    """Return whether a value is a real number, infinity included; NaN, True and False are not."""
     return isinstance(value, Real) and not isinstance(value, bool) and value == value
 
 
-def check_whole(name: str, value: Any, low: int = 1) -> int:
+def check_whole(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
     """Check a parameter that counts something.
 
     >>> check_whole("epochs", 0)
     Traceback (most recent call last):
     leanrank.errors.InputError: epochs=0 must be a whole number, at least 1
     """
-    if not is_whole(value) or value < low:
-        raise InputError(f"{name}={value!r} must be a whole number, at least {low}")
+    if not is_whole(value) or value < low or (high is not None and value > high):
+        limit = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise InputError(f"{name}={value!r} must be a whole number, {limit}")
     return int(value)
 
 

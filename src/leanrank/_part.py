@@ -18,7 +18,7 @@ class Part:
 
     @classmethod
     def offers(cls, operation: str) -> bool:
-        """Tell whether this part defines an operation, or has a property that is true."""
+        """Return whether this part defines an operation, or has a property that is true."""
         found = getattr(cls, operation)
         if isinstance(found, bool):
             return found

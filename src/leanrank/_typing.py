@@ -1,7 +1,8 @@
-"""Names for the arrays that travel through leanrank."""
+"""Names for the types that travel through leanrank."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,3 +14,5 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
 Matrix: TypeAlias = Any
 """A C-contiguous float ndarray or a SciPy CSR array; SciPy is not imported for its type."""
+Callback: TypeAlias = Callable[[dict[str, Any]], None]
+"""What is called with each entry of a history."""

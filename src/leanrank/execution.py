@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from leanrank._numbers import is_whole
 from leanrank.errors import InputError
 
 T = TypeVar("T")
@@ -76,7 +77,7 @@ def count_workers(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+    if not is_whole(n_jobs) or n_jobs == 0:
         raise InputError(
             f"n_jobs={n_jobs!r} is not a number of threads: use a positive integer, or -1 for all "
             "cores"

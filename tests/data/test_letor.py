@@ -255,12 +255,12 @@ def test_one_very_long_query_does_not_widen_all():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_features": True}, "n_features=True is not a positive number"),
-        ({"n_features": 0}, "n_features=0 is not a positive number"),
-        ({"n_features": "7"}, "n_features='7' is not a positive number"),
+        ({"n_features": True}, "n_features=True must be a whole number"),
+        ({"n_features": 0}, "n_features=0 must be a whole number"),
+        ({"n_features": "7"}, "n_features='7' must be a whole number"),
         ({"zero_based": "yes"}, "zero_based='yes' is not one of"),
         ({"zero_based": 2}, "zero_based=2 is not one of"),
-        ({"storage": "csr"}, "storage='csr' is not one of"),
+        ({"storage": "csr"}, "storage='csr' is not known"),
         ({"dtype": np.int32}, "is not one of numpy.float64 and numpy.float32"),
         ({"dtype": "text"}, "is not one of numpy.float64 and numpy.float32"),
     ],

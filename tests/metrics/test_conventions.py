@@ -110,7 +110,7 @@ def test_own_conventions_and_unknown_names():
     found = evaluate([1, 0], [1, 1], measures="mrr", convention=mine)
     assert (found.convention, found["mrr"]) == ("mine", 0.5)
     assert find_convention(mine) is mine
-    with pytest.raises(InputError, match="standard, letor3, letor4"):
+    with pytest.raises(InputError, match="did you mean 'letor4'"):
         evaluate([1, 0], [1, 1], convention="letor5")
 
 

@@ -184,7 +184,7 @@ def test_files_and_frames_give_the_same(tmp_path):
         ({"loss": "hinge"}, "the solver 'newton' needs .* 'hinge'"),
         ({"scalers": ["query-minmux"]}, "did you mean 'query-minmax'"),
         ({"scalers": []}, "there is nothing to choose from"),
-        ({"constants": [0]}, "constants=0 must be a whole number of at least 1"),
+        ({"constants": [0]}, "constants=0 must be a whole number, at least 1"),
         ({"cv": 1}, "cv=1 must be a whole number"),
         ({"cv": 30}, "40 of 40 judged queries have .* 30 folds inside 30 folds need 60 of them"),
         ({"measure": "auc"}, "the measure 'auc' needs the score of every document"),

@@ -36,7 +36,7 @@ COMMANDS = {
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
-    """Give the application for these arguments."""
+    """Return the application for these arguments."""
     # Plain help: rendering it with rich would double the time of `leanrank --help`.
     app = typer.Typer(
         name="leanrank",

@@ -53,7 +53,7 @@ def convert(
 
 
 def is_click_log(source: str) -> bool:
-    """Tell whether a source is a click log of an engine."""
+    """Return whether a source is a click log of an engine."""
     from pathlib import Path
 
     from leanrank.data.logs.records import SUFFIXES

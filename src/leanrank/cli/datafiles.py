@@ -76,7 +76,7 @@ def read_options(
 
 
 def check_folder(path: str, json: bool = False, what: str = "", remedy: str = "a file") -> None:
-    """Refuse to start work whose result could not be written.
+    """Check that the result can be written, before any work.
 
     ``what`` names the result, which cannot share standard output with ``--json``.
     """
@@ -102,6 +102,6 @@ def shown(path: str, stream: str = "<stdin>") -> str:
 
 
 def stdin_once(*paths: str | None) -> None:
-    """Refuse to read two things from one stream."""
+    """Check that one stream is not read for two things."""
     if sum(path == "-" for path in paths) > 1:
         raise InputError("standard input (-) can be read only once: give a file for the other")

@@ -21,12 +21,12 @@ def check_patience(ranker: Any, vali: str | None) -> None:
 
 
 def stopping_data(ranker: Any, validation: RankingData | None) -> RankingData | None:
-    """Give the validation data to a ranker that was told to stop by them, and to no other."""
+    """Return the validation data for a ranker that was told to stop by them."""
     return None if getattr(ranker, "patience", None) is None else validation
 
 
 def kept(ranker: Any, validation: RankingData | None) -> str:
-    """Say which part of a run became the model; empty if no validation data decided it."""
+    """Describe which part of a run became the model; empty without validation data."""
     if validation is None:
         return ""
     best = getattr(ranker, "best_epoch_", ranker.n_iter_)

@@ -26,7 +26,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Give a function that says what is being done, on a terminal only."""
+    """Return a function that prints what is being done, on a terminal only."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return
@@ -40,7 +40,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 
 def screen(*, error: bool = False) -> Console:
-    """Give the terminal or pipe to print on; names are printed as they are, never as markup."""
+    """Return the terminal or pipe to print on; names are never read as markup."""
     from rich.console import Console
 
     stream = Trimmed(sys.stderr if error else sys.stdout)
@@ -99,7 +99,7 @@ def weights_table(
 
 
 def weights_caption(model: Model) -> str:
-    """Say how many features have a weight and how many of them are shown."""
+    """Return how many features have a weight, and how many are shown, as text."""
     n_all, n_used = model.n_features, model.n_nonzero
     caption = f"{n_used:,} of {n_all:,} feature{'s' * (n_all != 1)} with a weight"
     if n_used > MOST_FEATURES:

@@ -155,7 +155,7 @@ def _measured(model: Model, held_out: RankingData, request: Request) -> Evaluati
 
 
 def _shown(request: Request, model: Model) -> dict[str, str]:
-    """Say what was read."""
+    """Describe what was read."""
     data, n_files = model.provenance["data"], len(request.files)
     counts = (f"{data[name]:,} {name}" for name in ("queries", "documents", "features"))
     return {

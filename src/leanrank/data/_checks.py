@@ -112,7 +112,7 @@ def _numbers_per_query(values: Any, n_queries: int) -> FloatArray:
 
 
 def check_names(names: tuple[str, ...], n_features: int) -> None:
-    """Refuse feature names that are too many, too few or not distinct."""
+    """Reject feature names that are too many, too few or not distinct."""
     if len(names) != n_features:
         raise InputError(f"{len(names)} feature names were given for {n_features} features")
     if len(set(names)) != len(names):

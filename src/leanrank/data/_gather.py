@@ -26,7 +26,7 @@ def gather_rows(out: AnyArray, columns: Sequence[AnyArray]) -> None:
 
 
 def can_gather(out: AnyArray, columns: Sequence[AnyArray]) -> bool:
-    """Tell whether the columns are plain memory of the type and length of ``out``."""
+    """Return whether the columns are plain memory of the type and length of ``out``."""
     return out.flags.c_contiguous and all(
         column.dtype == out.dtype
         and column.flags.c_contiguous

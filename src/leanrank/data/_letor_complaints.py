@@ -9,7 +9,7 @@ _LINE = "'LABEL qid:QUERY INDEX:VALUE ...'"
 
 
 def describe(code: int, line: bytes, column: int, n_features: int | None, dtype: str) -> str:
-    """Say what is wrong with the token at the zero-based ``column``, and what is expected."""
+    """Describe what is wrong with the token at the zero-based ``column``, and what is expected."""
     token = _token(line, column)
     shown = quoted(token)
     index = quoted(token.partition(b":")[0])

@@ -68,7 +68,7 @@ def _last_column_is_used(data: RankingData) -> bool:
 
 
 def _is_kept(values: AnyArray) -> AnyArray:
-    """Tell what must be written: all but positive zeros."""
+    """Return which values are written: all but positive zeros."""
     return (values != 0) | np.signbit(values)
 
 

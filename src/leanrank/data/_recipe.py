@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from leanrank._numbers import check_number, check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 from leanrank.execution import row_blocks
 
 SPARSE_BELOW = 0.25
@@ -75,19 +76,19 @@ def make_recipe(
 ) -> Recipe:
     """Check the parameters of :func:`leanrank.data.make_ranking` and draw the truth."""
     smallest, largest = _size_range(docs_per_query)
-    check_count("n_features", n_features)
+    check_whole("n_features", n_features)
     if n_informative is None:
         n_informative = min(5, n_features)
-    check_count("n_informative", n_informative, low=0, high=n_features)
-    _check_choice("levels_within", levels_within, ("set", "query"))
-    _check_choice("columns", columns, ("uniform", "zipf"))
+    check_whole("n_informative", n_informative, low=0, high=n_features)
+    check_choice("levels_within", levels_within, ("set", "query"))
+    check_choice("columns", columns, ("uniform", "zipf"))
     for name, value, high in (
         ("density", density, 1.0),
         ("correlation", correlation, 1.0),
         ("label_noise", label_noise, np.inf),
         ("query_spread", query_spread, np.inf),
     ):
-        _check_real(name, value, high)
+        check_number(name, value, high=high)
     words = columns == "zipf"
     if words and (correlation or sparse is False or not density < 1):
         raise InputError(
@@ -284,7 +285,7 @@ def _draws_for_density(popularity: FloatArray, density: float) -> float:
 def _level_bounds(n_levels: int | None, shares: Sequence[float] | None) -> FloatArray:
     if shares is None:
         n_levels = 3 if n_levels is None else n_levels
-        check_count("n_levels", n_levels)
+        check_whole("n_levels", n_levels)
         given = 0.5 ** np.arange(n_levels)
     else:
         given = np.asarray(shares, dtype=np.float64)
@@ -302,7 +303,7 @@ def _size_range(docs_per_query: int | tuple[int, int]) -> tuple[int, int]:
     if len(pair) != 2:
         raise InputError("docs_per_query must be a number or a pair (least, most)")
     for number in pair:
-        check_count("docs_per_query", number)
+        check_whole("docs_per_query", number)
     if pair[0] > pair[1]:
         raise InputError(f"docs_per_query={docs_per_query} must be a pair (least, most)")
     return int(pair[0]), int(pair[1])
@@ -319,25 +320,5 @@ def _seed(random_state: Any) -> int:
         return int(random_state.integers(2**32))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**32, dtype=np.uint64))
-    check_count("random_state", random_state, low=0)
+    check_whole("random_state", random_state, low=0)
     return int(random_state)
-
-
-def check_count(name: str, value: Any, *, low: int = 1, high: int | None = None) -> None:
-    """Refuse what is not a whole number in the range."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < low or (high is not None and value > high):
-        limit = f"from {low} up" if high is None else f"from {low} to {high}"
-        raise InputError(f"{name}={value!r} must be a whole number {limit}")
-
-
-def _check_real(name: str, value: Any, high: float) -> None:
-    number = isinstance(value, (int, float, np.number))
-    if not number or not (0 <= value <= high and value < np.inf):
-        limit = "a finite number from 0 up" if high == np.inf else f"a number from 0 to {high:g}"
-        raise InputError(f"{name}={value!r} must be {limit}")
-
-
-def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise InputError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")

@@ -27,7 +27,7 @@ from leanrank.data._columns import (
     take_rows,
 )
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 
 RULES = ("skip-above", "skip-next")
 
@@ -230,8 +230,7 @@ def click_preferences(clicks: ClickLog, rules: Sequence[str] = RULES) -> Prefere
     """
     chosen = (rules,) if isinstance(rules, str) else tuple(rules)
     for rule in chosen:
-        if rule not in RULES:
-            raise InputError(f"rules={rule!r} is not known: choose from {', '.join(RULES)}")
+        check_choice("rules", rule, RULES)
     flags = "skip-above" in chosen, "skip-next" in chosen
     lists, clicked = kernel_view(clicks.list_ptr), kernel_view(clicks.clicked)
     n_edges = int(kernels.count_edges(lists, clicked, *flags))

@@ -14,7 +14,7 @@ from leanrank.data._table_files import SUFFIXES
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import PACKED, compressed
 from leanrank.data.text_lines import parse_number, text_lines
-from leanrank.errors import FileError, InputError, ParseError, suggest
+from leanrank.errors import FileError, InputError, ParseError, check_choice
 
 
 def load(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> RankingData:
@@ -113,8 +113,7 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
 def format_name(path: str | os.PathLike[str], given: str | None) -> str:
     """Return the format that the caller names, or the suffix of the path."""
     if given is not None:
-        if given not in FORMATS:
-            raise InputError(f"format={given!r} is not known: {suggest(given, FORMATS)}")
+        check_choice("format", given, FORMATS)
         return given
     name = os.fspath(path)
     if name == "-":

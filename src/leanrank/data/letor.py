@@ -13,11 +13,12 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from leanrank._files import atomic_write
+from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray
 from leanrank.data._checks import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
-from leanrank.errors import InputError, ParseError
+from leanrank.errors import InputError, ParseError, check_choice
 
 if TYPE_CHECKING:
     from leanrank.data._letor_store import Request
@@ -92,14 +93,11 @@ def load_letor(
     >>> data.query_ids.tolist(), data.doc_ids.tolist()
     (['WT04-17'], ['G21', ''])
     """
-    if n_features is not None and not (
-        isinstance(n_features, (int, np.integer)) and n_features >= 1 and n_features is not True
-    ):
-        raise InputError(f"n_features={n_features!r} is not a positive number of features")
+    if n_features is not None:
+        check_whole("n_features", n_features)
     if not (isinstance(zero_based, bool) or zero_based == "auto"):
         raise InputError(f"zero_based={zero_based!r} is not one of True, False and 'auto'")
-    if storage not in ("auto", "dense", "sparse"):
-        raise InputError(f"storage={storage!r} is not one of 'auto', 'dense' and 'sparse'")
+    check_choice("storage", storage, ("auto", "dense", "sparse"))
     if dtype not in _DTYPES:
         raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
     from leanrank.data._letor_store import Request

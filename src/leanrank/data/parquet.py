@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from leanrank._files import atomic_write
 from leanrank.data._table_files import reading
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import FileError, InputError
+from leanrank.errors import FileError, InputError, check_choice
 from leanrank.execution import make_executor, row_blocks
 
 if TYPE_CHECKING:
@@ -116,10 +116,7 @@ def dump_parquet(
     """
     from leanrank.data import _arrow
 
-    if compression not in ("lz4", "zstd", "snappy", "none"):
-        raise InputError(
-            f"compression={compression!r} is not known: choose 'lz4', 'zstd', 'snappy' or 'none'"
-        )
+    check_choice("compression", compression, ("lz4", "zstd", "snappy", "none"))
     parts = iter([data] if isinstance(data, RankingData) else data)
     first = next(parts, None)
     if first is None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.clicks import ClickLog
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 
 METHODS = ("adjacent", "top")
 
@@ -111,8 +111,7 @@ def estimate_propensities(clicks: ClickLog, method: str = "adjacent") -> FloatAr
     >>> bool(np.allclose(estimate_propensities(clicks), [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5], atol=0.02))
     True
     """
-    if method not in METHODS:
-        raise InputError(f"method={method!r} is not known: choose from {', '.join(METHODS)}")
+    check_choice("method", method, METHODS)
     last = int(clicks.position.max())
     row, place, shows, hits = _counts(clicks, last)
     out: FloatArray = np.ones(last)

@@ -317,8 +317,24 @@ def feature_name(feature: int, names: Sequence[str] | None = None) -> str:
     return f"f{feature + 1}" if names is None else str(names[feature])
 
 
+def column_values(X: Matrix, feature: int) -> AnyArray:
+    """Return a column of a dense or, made dense, of a sparse matrix.
+
+    >>> column_values(np.array([[1.0, 2.0], [3.0, 4.0]]), 1).tolist()
+    [2.0, 4.0]
+    """
+    if isinstance(X, np.ndarray):
+        return X[:, feature]
+    if X.format != "csc":
+        return np.asarray(X[:, [feature]].toarray()[:, 0])
+    begin, end = int(X.indptr[feature]), int(X.indptr[feature + 1])
+    column = np.zeros(X.shape[0], dtype=X.dtype)
+    column[X.indices[begin:end]] = X.data[begin:end]
+    return column
+
+
 def informative_queries(y: FloatArray, query_ptr: IntArray) -> BoolArray:
-    """Tell for each query whether its labelled documents are at two levels or more.
+    """Return for each query whether its labelled documents are at two levels or more.
 
     >>> informative_queries(np.array([1.0, 1, 0, 1, 2]), np.array([0, 2, 2, 4, 5])).tolist()
     [False, False, True, False]

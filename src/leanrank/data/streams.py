@@ -321,7 +321,7 @@ class Returns:
 
 
 def warn_split(query: Any, place: str) -> None:
-    """Say that a query is not in one place."""
+    """Warn of a query that is not in one place."""
     warnings.warn(
         f"{place}: query {query} was there before, and its documents here are taken as another "
         "query: keep the documents of a query together",
@@ -331,7 +331,7 @@ def warn_split(query: Any, place: str) -> None:
 
 
 def _continues(before: RankingData, data: RankingData) -> bool:
-    """Tell whether a query seems to be cut by the border between two chunks.
+    """Return whether a query seems to be cut by the border between two chunks.
 
     Single queries without names all have the same one.
     """

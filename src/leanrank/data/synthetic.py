@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray
-from leanrank.data._recipe import Recipe, block_sizes, check_count, draw_block, make_recipe
+from leanrank.data._recipe import Recipe, block_sizes, draw_block, make_recipe
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor
 
@@ -117,7 +118,7 @@ def make_ranking(
         dtype=dtype,
         random_state=random_state,
     )
-    check_count("n_queries", n_queries)
+    check_whole("n_queries", n_queries)
     data = _queries(recipe, 0, n_queries, n_jobs)
     return (data, recipe.coef.copy()) if return_coef else data
 
@@ -160,10 +161,10 @@ def stream_ranking(
     recipe = make_recipe(docs_per_query=docs_per_query, n_features=n_features, **shape)
     if queries_per_chunk is None:
         queries_per_chunk = 8 * recipe.queries_per_block
-    check_count("queries_per_chunk", queries_per_chunk)
-    check_count("start", start, low=0)
+    check_whole("queries_per_chunk", queries_per_chunk)
+    check_whole("start", start, low=0)
     if n_queries is not None:
-        check_count("n_queries", n_queries)
+        check_whole("n_queries", n_queries)
     return _chunks(recipe, start, n_queries, queries_per_chunk, n_jobs)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from leanrank._typing import IntArray
 from leanrank.data.clicks import ClickLog, only_shown
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
+from leanrank.errors import check_choice
 
 SWAPS = ("none", "adjacent", "top", "shuffle")
 
@@ -60,8 +60,7 @@ def make_clicks(
     >>> make_clicks(documents, n_sessions=100).n_lists
     100
     """
-    if swaps not in SWAPS:
-        raise InputError(f"swaps={swaps!r} is not known: choose from {', '.join(SWAPS)}")
+    check_choice("swaps", swaps, SWAPS)
     rng = np.random.default_rng(random_state)
     shown, ptr = _rankings(data, scores, list_length)
     query = rng.integers(data.n_queries, size=n_sessions)
@@ -102,7 +101,7 @@ def _moved(
     swaps: str,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Say from which place of the ranking the document at each place of a list comes."""
+    """Return the place in the ranking of the document at each place of a list."""
     if swaps == "none":
         return place
     if swaps == "shuffle":

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import DataWarning
 from leanrank.losses import _logistic_kernels as kernels
 from leanrank.losses.base import Edges, Labels
 from leanrank.losses.exponential import by_level
@@ -69,10 +70,8 @@ class LogisticLoss(SmoothPairwiseLoss):
         if self.max_pairs is None:
             _warn_of_many(plan)
             return plan
-        most = self.max_pairs
-        if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
-            raise InputError(f"max_pairs={most!r} must be a positive whole number or None")
-        return with_drawn_pairs(plan, int(most), np.random.default_rng(self.random_state))
+        most = check_whole("max_pairs", self.max_pairs)
+        return with_drawn_pairs(plan, most, np.random.default_rng(self.random_state))
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return φ, φ′ and φ″ at differences of scores z."""

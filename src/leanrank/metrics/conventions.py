@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,7 @@ def find_convention(convention: str | Convention) -> Convention:
     """
     if isinstance(convention, Convention):
         return convention
-    if not isinstance(convention, str) or convention not in CONVENTIONS:
-        listed = ", ".join(CONVENTIONS)
-        raise InputError(f"convention={convention!r} is not known: choose from {listed}")
+    check_choice("convention", convention, CONVENTIONS)
     return CONVENTIONS[convention]
 
 

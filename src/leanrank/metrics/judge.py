@@ -20,7 +20,7 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.measures import Measure
@@ -167,5 +167,4 @@ def as_good_as(worth: FloatArray, best: int, n_independent: int | None = None) -
 
 def check_rule(rule: str) -> None:
     """Reject a rule that does not exist."""
-    if rule not in RULES:
-        raise InputError(f"rule={rule!r} is not known: choose 'best' or '1se'")
+    check_choice("rule", rule, RULES)

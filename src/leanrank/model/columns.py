@@ -44,13 +44,13 @@ class Table:
         """Wrap the caller's data."""
         if isinstance(X, RankingData):
             return cls(X.feature_names, X.n_features, matrix=X.X)
+        if hasattr(X, "collect") and not hasattr(X, "shape"):
+            raise ModelError(f"{type(X).__name__} holds no data yet: collect it first")
         columns = getattr(X, "column_names", None)
         if columns is None and hasattr(X, "columns"):
             columns = X.columns
         if columns is not None:
             names = tuple(columns)
-            if not hasattr(X, "shape"):
-                raise ModelError(f"{type(X).__name__} holds no data yet: collect it first")
             if len(set(names)) != len(names):
                 twice = next(name for at, name in enumerate(names) if name in names[:at])
                 raise ModelError(f"the column {twice!r} occurs twice: names must be distinct")

@@ -165,7 +165,7 @@ class BaseRanker(BaseEstimator):
         return False
 
     def _check_learned(self) -> None:
-        """Refuse weights that are not finite, and stay unfitted."""
+        """Reject weights that are not finite, and stay unfitted."""
         for name in ("coef_", "dual_coef_"):
             learned = getattr(self, name, None)
             if learned is not None and not np.isfinite(learned).all():
@@ -234,7 +234,7 @@ class BaseRanker(BaseEstimator):
             )
 
     def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
-        """Say what would give a model with features."""
+        """Return what would give a model with features, as text."""
         del data, labels
         remedies = {"alpha": "lower alpha", "epochs": "take more passes"}
         given = [text for name, text in remedies.items() if hasattr(self, name)]

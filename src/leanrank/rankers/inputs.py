@@ -40,7 +40,7 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
 
 
 def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bool = False) -> None:
-    """Refuse NaN, unless it is allowed, and infinity with a sentence that names the column."""
+    """Reject NaN, unless it is allowed, and infinity with a sentence that names the column."""
     values = X if isinstance(X, np.ndarray) else X.data
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum(dtype=np.float64)
@@ -119,7 +119,7 @@ def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -
 
 
 def refuse_idle(ranker: Any, names: Iterable[str], because: str) -> None:
-    """Refuse parameters that were changed but have no effect.
+    """Reject parameters that were changed but have no effect.
 
     >>> from leanrank import SPD
     >>> refuse_idle(SPD(C=2.0), ["C"], "loss='hinge'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leanrank._typing import FloatArray, Matrix
+from leanrank._typing import Callback, FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
 from leanrank.errors import check_choice
@@ -13,7 +13,6 @@ from leanrank.losses.base import Labels, Loss, refuse_edges
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.inputs import check_number, check_whole, refuse_idle
 from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.validation import Callback
 
 
 class ProblemRanker(BaseLinearRanker):

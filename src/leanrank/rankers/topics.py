@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, Matrix
+from leanrank.data.ranking_data import column_values
 from leanrank.designs.base import make_design
 from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MEASURES = ("map", "p@10", "domination_error", "all_pairs_error")
 
 
+@dataclass(eq=False, repr=False)
 class TopicRanker(BaseEstimator):
     """Fit one ranking function per topic on documents that all topics share.
 
@@ -77,24 +78,14 @@ class TopicRanker(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        ranker: BaseLinearRanker,
-        *,
-        n_alphas: int = 20,
-        alpha_min_ratio: float = 0.01,
-        alphas: Iterable[float] | None = None,
-        per_topic: bool = True,
-        measure: str = "map",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.ranker = ranker
-        self.n_alphas = n_alphas
-        self.alpha_min_ratio = alpha_min_ratio
-        self.alphas = alphas
-        self.per_topic = per_topic
-        self.measure = measure
-        self.n_jobs = n_jobs
+    ranker: BaseLinearRanker
+    _: KW_ONLY
+    n_alphas: int = 20
+    alpha_min_ratio: float = 0.01
+    alphas: Iterable[float] | None = None
+    per_topic: bool = True
+    measure: str = "map"
+    n_jobs: int | None = None
 
     def fit(self, X: Any, Y: Any, *, validation: tuple[Any, Any] | None = None) -> Self:
         """Learn a weight vector for each column of Y.
@@ -360,9 +351,4 @@ def _check_labels(labels: Matrix) -> None:
 
 
 def _column(labels: Matrix, topic: int) -> FloatArray:
-    if isinstance(labels, np.ndarray):
-        return np.ascontiguousarray(labels[:, topic], dtype=np.float64)
-    begin, end = labels.indptr[topic], labels.indptr[topic + 1]
-    out = np.zeros(labels.shape[0])
-    out[kernel_view(labels.indices)[begin:end]] = labels.data[begin:end]
-    return out
+    return np.ascontiguousarray(column_values(labels, topic), dtype=np.float64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ import numpy as np
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.rankers.inputs import check_whole, validated_matrix
-
-Callback = Callable[[dict[str, Any]], None]
 
 
 def as_data(given: Any, name: str = "validation") -> RankingData | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray, Matrix
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank._typing import BoolArray, FloatArray
+from leanrank.data.ranking_data import RankingData, column_values, feature_name
 from leanrank.errors import DataWarning
 
 NEAR_PERFECT = 0.95
@@ -99,7 +99,7 @@ def _leaks(data: RankingData, measure: str) -> list[Finding]:
     for at in np.argsort(-np.abs(correlation), kind="stable")[:_LOOKED_AT].tolist():
         if not np.isfinite(correlation[at]) or correlation[at] == 0 or chance >= 1:
             continue
-        column = _column(some.X, at) * np.sign(correlation[at])
+        column = column_values(some.X, at) * np.sign(correlation[at])
         if np.isnan(column).any():
             continue
         alone = value(column)
@@ -256,13 +256,7 @@ def _constant_features(data: RankingData) -> BoolArray:
     # a stored feature is constant only if it fills whole queries with one value, which is rare
     column = data.X.tocsc()
     for at in np.flatnonzero(used & (np.diff(column.indptr) >= np.diff(data.query_ptr).min())):
-        dense = _column(column, int(at))
+        dense = column_values(column, int(at)).astype(np.float64)
         high, low = np.maximum.reduceat(dense, starts), np.minimum.reduceat(dense, starts)
         constant[at] = bool((high == low).all())
     return constant
-
-
-def _column(X: Matrix, at: int) -> FloatArray:
-    column = X[:, [at]]
-    column = column if isinstance(column, np.ndarray) else column.toarray()
-    return np.asarray(column, dtype=np.float64).ravel()

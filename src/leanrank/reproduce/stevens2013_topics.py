@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import column_values
 from leanrank.metrics import evaluate, percent_zero
 from leanrank.rankers.sampling.pamir import PAMIR
 from leanrank.rankers.topics import TopicRanker
@@ -64,7 +64,7 @@ def measure(coef: FloatArray, X: Matrix, Y: Matrix) -> dict[str, float]:
     scores = np.asarray(X @ coef.T)
     found: dict[str, list[float]] = {name: [] for name in MEASURES}
     for t, w in enumerate(coef):
-        relevant = _column(Y, t) > 0
+        relevant = column_values(Y, t) > 0
         result = evaluate(relevant.astype(np.float64), scores[:, t], measures=list(MEASURES)[:4])
         for name, value in result.means.items():
             found[name].append(value)
@@ -101,8 +101,3 @@ def cells(published: Sequence[str] | None, ours: dict[str, float]) -> tuple[Cell
     texts = [f"{ours[name]:.{1 if name == 'percent_zero' else 3}f}" for name in MEASURES]
     printed: Sequence[str | None] = published or [None] * len(texts)
     return tuple(map(beside, printed, texts))
-
-
-def _column(Y: Matrix, topic: int) -> FloatArray:
-    column: Any = Y[:, [topic]]
-    return np.asarray(column.toarray() if hasattr(column, "toarray") else column).ravel()

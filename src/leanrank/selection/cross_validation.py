@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from leanrank._numbers import is_whole
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -91,8 +92,7 @@ def cross_validate_path(
         sweep, along = AlphaPath(alphas=grid), "alpha"
     elif "n_features_to_select" in known:
         most = known["n_features_to_select"]
-        whole = isinstance(most, (int, np.integer)) and not isinstance(most, bool)
-        sweep = Sizes(min(int(most), data.n_features) if whole else data.n_features)
+        sweep = Sizes(min(int(most), data.n_features) if is_whole(most) else data.n_features)
         along = "n_features_to_select"
     else:
         raise InputError(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.run_pool import SCALERS, RunPool, as_qrels, as_run
@@ -22,7 +23,7 @@ from leanrank.metrics.judge import best_of, better_sign, mean_of, ranks_somethin
 from leanrank.rankers import LinearRanker
 from leanrank.selection.cross_validation import summarise_warnings
 from leanrank.selection.fusion_result import EQUAL, FUSED, RRF, CurvePoint, Fusion, Setting
-from leanrank.selection.splits import QueryKFold, whole_number, whole_query_folds
+from leanrank.selection.splits import QueryKFold, whole_query_folds
 
 CONSTANTS = (10, 60, 200)
 """Constants of reciprocal ranks that are tried; 60 is the usual one."""
@@ -102,7 +103,7 @@ def fuse(
     """
     if loss not in LOSSES:
         raise InputError(f"there is no loss {loss!r}: {suggest(loss, LOSSES)}")
-    whole_number("cv", cv, 2)
+    check_whole("cv", cv, 2)
     named = _named_runs(runs)
     judged = as_qrels(qrels)
     pool = RunPool.build(named, judged)
@@ -119,7 +120,7 @@ def fuse(
         measure=parse_measures((measure,))[0].name,
         convention=convention,
         cv=cv,
-        seed=whole_number("random_state", random_state, 0),
+        seed=check_whole("random_state", random_state, 0),
     )
     others = {**_rules(learner, pool), **_alone(learner, pool, named, judged)}
     with warnings.catch_warnings(record=True) as caught:
@@ -250,7 +251,7 @@ def _settings(
         if scaler not in SCALERS:
             raise InputError(f"scaler {scaler!r} is not known: {suggest(scaler, SCALERS)}")
         by_rank = scaler == "query-reciprocal-rank"
-        own = [whole_number("constants", c, 1) for c in constants] if by_rank else [None]
+        own = [check_whole("constants", c, 1) for c in constants] if by_rank else [None]
         settings += [Setting(scaler, c, alpha) for c in own for alpha in strengths]
     if not settings:
         raise InputError("there is nothing to choose from: give at least one scaler")

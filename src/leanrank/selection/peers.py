@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import InputError
 from leanrank.registry import Space
 from leanrank.selection.validation import Chosen, Split, Trial, best_trial
@@ -99,7 +99,7 @@ def fit_single_feature(split: Split) -> Chosen:
     for feature in range(split.train.n_features):
         for direction in (1, -1):
             parameters = {"feature": feature, "direction": direction}
-            scores = _column(split.train, feature) * direction
+            scores = column_values(split.train.X, feature) * direction
             trials.append(Trial(parameters, on_training.value(scores), 1))
     best = best_trial(trials, split, "a single feature")
     ranker = _Feature(**best.parameters)
@@ -136,7 +136,7 @@ class _Feature:
         self.direction = direction
 
     def predict(self, data: RankingData) -> FloatArray:
-        return _column(data, self.feature) * self.direction
+        return np.asarray(column_values(data.X, self.feature) * self.direction, dtype=np.float64)
 
 
 def _fit_trees(
@@ -168,9 +168,3 @@ def _fit_trees(
 
 def _numbers(data: RankingData) -> Any:
     return np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
-
-
-def _column(data: RankingData, feature: int) -> FloatArray:
-    column = data.X[:, [feature]]
-    column = column.toarray() if data.is_sparse else column
-    return np.asarray(column, dtype=np.float64).ravel()

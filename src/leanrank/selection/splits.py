@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator
 
+from leanrank._numbers import check_whole, is_whole
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.grouping import Grouping, group_rows
 from leanrank.data.ranking_data import RankingData, informative_queries
@@ -55,11 +56,11 @@ class QueryKFold(BaseCrossValidator):
         stratify: bool = False,
         random_state: int | None = None,
     ) -> None:
-        self.n_splits = whole_number("n_splits", n_splits, 2)
-        self.n_repeats = whole_number("n_repeats", n_repeats, 1)
+        self.n_splits = check_whole("n_splits", n_splits, 2)
+        self.n_repeats = check_whole("n_repeats", n_repeats, 1)
         self.stratify = stratify
         self.random_state = (
-            None if random_state is None else whole_number("random_state", random_state, 0)
+            None if random_state is None else check_whole("random_state", random_state, 0)
         )
 
     def split(
@@ -140,7 +141,7 @@ def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> lis
         What row numbers in ``cv`` count: by default the rows of ``data``, else those from which
         ``data`` was made.
     """
-    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+    if is_whole(cv):
         cv = QueryKFold(int(cv))
     order = data.order
     if hasattr(cv, "split"):
@@ -185,13 +186,6 @@ def ranking_data(
     matrix = validated_matrix(twin, X, reset=True)
     names = getattr(twin, "feature_names_in_", None)
     return RankingData(matrix, y, qid, feature_names=names, **options)
-
-
-def whole_number(name: str, value: Any, low: int) -> int:
-    """Check that a parameter is a whole number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(f"{name}={value!r} must be a whole number of at least {low}")
-    return int(value)
 
 
 def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> BoolArray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from leanrank._numbers import check_whole
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
@@ -17,7 +18,7 @@ from leanrank.execution import make_executor
 from leanrank.rankers.base import check_number
 from leanrank.selection.correlation import correlated_groups, within_query_correlation
 from leanrank.selection.cross_validation import summarise_warnings
-from leanrank.selection.splits import ranking_data, whole_number
+from leanrank.selection.splits import ranking_data
 
 
 @dataclass(frozen=True)
@@ -219,11 +220,11 @@ def stability(
     >>> 0 < found.stability_index <= 1
     True
     """
-    whole_number("n_subsamples", n_subsamples, 2)
-    seed = 0 if random_state is None else whole_number("random_state", random_state, 0)
+    check_whole("n_subsamples", n_subsamples, 2)
+    seed = 0 if random_state is None else check_whole("random_state", random_state, 0)
     check_number("share", share, high=1.0, open_low=True)
     check_number("correlation", correlation, high=1.0, open_low=True)
-    whole_number("max_compared", max_compared, 1)
+    check_whole("max_compared", max_compared, 1)
     data = ranking_data(ranker, X, y, qid, **options)
     informative = np.flatnonzero(data.informative)
     n_drawn = max(1, round(share * len(informative)))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from leanrank._part import require
-from leanrank._typing import FloatArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
-
-Callback = Callable[[dict[str, Any]], None]
 
 
 @dataclass

@@ -185,6 +185,23 @@ def test_a_stream_of_the_grid_takes_the_steps_of_its_published_system(data):
     assert again.state_.steps == 10
 
 
+def test_a_stream_of_the_grid_is_resumed(data, tmp_path):
+    chunks = [data.queries[:10], data.queries[10:30]]
+    once = LinearRanker(solver="ftrl", alpha=0.02).fit_stream(chunks, epochs=2)
+    stopped = LinearRanker(solver="ftrl", alpha=0.02)
+    file = tmp_path / "run"
+
+    def stop(report):
+        if report["queries"] == 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit_stream(chunks, epochs=2, checkpoint=file, every=5, progress=stop)
+    resumed = LinearRanker(solver="ftrl", alpha=0.02)
+    resumed.fit_stream(chunks, epochs=2, checkpoint=file, every=5)
+    np.testing.assert_array_equal(resumed.coef_, once.coef_)
+
+
 def test_only_parts_that_learn_in_steps_stream(data):
     assert hasattr(LinearRanker(solver="ftrl"), "partial_fit")
     for ranker in (LinearRanker(), DominationRanker(), RankSVM(solver="newton")):

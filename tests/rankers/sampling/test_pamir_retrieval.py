@@ -70,13 +70,12 @@ def test_ties_keep_the_order_of_the_pictures():
     assert retriever.rank([[1.0]], [[0.0], [1.0], [0.0], [1.0]]).tolist() == [[1, 3, 0, 2]]
 
 
-def test_blocks_of_queries_change_nothing(world, monkeypatch):
+def test_blocks_of_queries_change_nothing(world):
     (Q, P, relevance), _, _ = world
     retriever = PAMIRRetriever(n_steps=1_000).fit(Q, P, relevance)
     whole = retriever.rank(Q, P, k=5), retriever.score(Q, P, relevance)
-    monkeypatch.setattr("leanrank.rankers.sampling.pamir_retrieval.SCORES_AT_ONCE", 1000)
-    assert np.array_equal(retriever.rank(Q, P, k=5), whole[0])
-    assert retriever.score(Q, P, relevance) == pytest.approx(whole[1])
+    assert np.array_equal(retriever.rank(Q, P, k=5, scores_at_once=1_000), whole[0])
+    assert retriever.score(Q, P, relevance, scores_at_once=1_000) == pytest.approx(whole[1])
 
 
 @pytest.mark.parametrize("form", [csr_array, np.asarray])

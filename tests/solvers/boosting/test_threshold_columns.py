@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from leanrank.data.ranking_data import column_values
 from leanrank.execution import SerialExecutor, ThreadExecutor
 from leanrank.solvers.boosting._coded_column import choose_thresholds
 from leanrank.solvers.boosting.threshold_columns import (
     Cut,
     ThresholdColumns,
-    column_values,
     cut_values,
 )
 

@@ -14,7 +14,7 @@ from leanrank.data.logs.records import SUFFIXES, Place, identifier, json_records
 from leanrank.data.ranking_data import counted
 from leanrank.data.text_lines import shown_name, text_lines
 from leanrank.data.trec import Qrels, load_qrels
-from leanrank.errors import DataWarning, InputError, ParseError
+from leanrank.errors import DataWarning, InputError, ParseError, check_choice
 
 FORMATS = ("quepid", "workbench", "qrels")
 _COLUMNS = {
@@ -68,8 +68,7 @@ def read_judgments(path: str | os.PathLike[str], *, format: str | None = None) -
         packed = name.removesuffix(".gz")
         format = "quepid" if packed.endswith(".csv") else "qrels"
         format = "workbench" if name.endswith(SUFFIXES) else format
-    if format not in FORMATS:
-        raise InputError(f"format={format!r} is not known: choose from {', '.join(FORMATS)}")
+    check_choice("format", format, FORMATS)
     if format == "qrels":
         qrels = load_qrels(path)
     else:

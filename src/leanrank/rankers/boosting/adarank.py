@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from leanrank._typing import Callback
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.rankers.boosting.boosted import BoostedRanker, HeldOut
 from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.validation import BestSoFar, Callback, record
+from leanrank.rankers.validation import BestSoFar, record
 from leanrank.solvers.boosting.measure_boosting import boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 
 
+@dataclass(eq=False, repr=False)
 class AdaRank(BoostedRanker, BaseLinearRanker):
     """AdaRank (Xu & Li 2007): boosting by a measure of each query's ranking.
 
@@ -70,28 +73,16 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
 
     stops_by_training: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_rounds: int = 200,
-        *,
-        measure: str = "map",
-        convention: str = "standard",
-        signs: Any = 1,
-        repeats: str = "progress",
-        patience: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.measure = measure
-        self.convention = convention
-        self.signs = signs
-        self.repeats = repeats
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    n_rounds: int = 200
+    _: KW_ONLY
+    measure: str = "map"
+    convention: str = "standard"
+    signs: Any = 1
+    repeats: str = "progress"
+    patience: int | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callback | None = None
 
     def _boost(
         self, data: RankingData, labels: Labels, held_out: HeldOut | None, best: BestSoFar

@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray
-from leanrank.data.ranking_data import RankingData
+from leanrank._typing import AnyArray, Callback, FloatArray
+from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.inputs import check_whole
-from leanrank.rankers.validation import BestSoFar, Callback, start_watching
-from leanrank.solvers.boosting.threshold_columns import column_values
+from leanrank.rankers.validation import BestSoFar, start_watching
 
 
 class BoostedRanker(BaseRanker):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._typing import FloatArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import warn
 from leanrank.execution import make_executor
@@ -16,7 +17,7 @@ from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.rankers.boosting.boosted import BoostedRanker, HeldOut
 from leanrank.rankers.inputs import check_whole
-from leanrank.rankers.validation import BestSoFar, Callback, record
+from leanrank.rankers.validation import BestSoFar, record
 from leanrank.solvers.boosting.rounds import boost
 from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
 
@@ -37,6 +38,7 @@ class WeakRanker(NamedTuple):
     value: float
 
 
+@dataclass(eq=False, repr=False)
 class RankBoost(BoostedRanker):
     """RankBoost (Freund, Iyer, Schapire & Singer 2003) with weak rankers "feature above threshold".
 
@@ -93,34 +95,17 @@ class RankBoost(BoostedRanker):
 
     _takes_preferences: ClassVar[bool] = True
 
-    weak_rankers_: list[WeakRanker]
-    feature_importances_: FloatArray
-    objective_: float
-
-    def __init__(
-        self,
-        n_rounds: int = 300,
-        *,
-        n_thresholds: int | None = None,
-        importance: Any = None,
-        normalize: str = "query",
-        measure: str = "ndcg@10",
-        convention: str = "standard",
-        patience: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.n_thresholds = n_thresholds
-        self.importance = importance
-        self.normalize = normalize
-        self.measure = measure
-        self.convention = convention
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    n_rounds: int = 300
+    _: KW_ONLY
+    n_thresholds: int | None = None
+    importance: Any = None
+    normalize: str = "query"
+    measure: str = "ndcg@10"
+    convention: str = "standard"
+    patience: int | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callback | None = None
 
     def _boost(
         self, data: RankingData, labels: Labels, held_out: HeldOut | None, best: BestSoFar

@@ -7,7 +7,7 @@ from functools import partial
 
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank._typing import FloatArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import warn
 from leanrank.losses.base import Labels
@@ -15,7 +15,7 @@ from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.inputs import check_number
 from leanrank.rankers.problem_ranker import ProblemRanker
-from leanrank.rankers.validation import Callback, report
+from leanrank.rankers.validation import report
 from leanrank.solvers.first_order.fenchel import solve_fenchel
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from leanrank.rankers.sampling.sampled_pairs import (
     chosen_rate,
     refuse_idle_rates,
 )
-from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
     PairRule,
@@ -26,6 +26,7 @@ from leanrank.solvers.sampling.pair_descent import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class RSRank(SampledPairRanker):
     """Robust sparse ranking (Sun et al. 2009): importance-weighted pairs, truncated gradients.
 
@@ -69,46 +70,16 @@ class RSRank(SampledPairRanker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        *,
-        importance: Any = "ndcg",
-        loss: str = "hinge",
-        sampling: str = "queries",
-        truncate_every: int = 1000,
-        ceiling: float = np.inf,
-        n_steps: int = 100_000,
-        epochs: int = 1,
-        learning_rate: str = "optimal",
-        eta0: float | None = None,
-        power_t: float = 0.5,
-        random_state: Any = 0,
-        measure: str = "ndcg@10",
-        convention: str = "standard",
-        patience: int | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.importance = importance
-        self.loss = loss
-        self.sampling = sampling
-        self.truncate_every = truncate_every
-        self.ceiling = ceiling
-        self.n_steps = n_steps
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.random_state = random_state
-        self.measure = measure
-        self.convention = convention
-        self.patience = patience
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float = 1e-3
+    _: KW_ONLY
+    importance: Any = "ndcg"
+    loss: str = "hinge"
+    sampling: str = "queries"
+    truncate_every: int = 1000
+    ceiling: float = np.inf
+    learning_rate: str = "optimal"
+    eta0: float | None = None
+    power_t: float = 0.5
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
         return make_pair_block(data.X, labels, over=self.sampling, importance=self.importance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +41,7 @@ MOST_FEATURES = 50
 """Default of ``max_features`` without a budget."""
 
 
+@dataclass(eq=False, repr=False)
 class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     """RankRLS on few features, added one by one (Pahikkala et al. 2010).
 
@@ -124,42 +126,23 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
 
     __metadata_request__transform: ClassVar[dict[str, bool]] = {}
 
-    def __init__(
-        self,
-        n_features_to_select: int | str = "auto",
-        alpha: float = 1e-3,
-        *,
-        criterion: str = "lqo",
-        normalize: str = "query",
-        max_features: int | None = None,
-        select_by: str = "criterion",
-        rule: str = "best",
-        convention: str = "standard",
-        memory: str = "standard",
-        fitting: str = "pre",
-        candidates: int | None = None,
-        costs: Any = None,
-        budget: float | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.alpha = alpha
-        self.criterion = criterion
-        self.normalize = normalize
-        self.max_features = max_features
-        self.select_by = select_by
-        self.rule = rule
-        self.convention = convention
-        self.memory = memory
-        self.fitting = fitting
-        self.candidates = candidates
-        self.costs = costs
-        self.budget = budget
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_features_to_select: int | str = "auto"
+    alpha: float = 1e-3
+    _: KW_ONLY
+    criterion: str = "lqo"
+    normalize: str = "query"
+    max_features: int | None = None
+    select_by: str = "criterion"
+    rule: str = "best"
+    convention: str = "standard"
+    memory: str = "standard"
+    fitting: str = "pre"
+    candidates: int | None = None
+    costs: Any = None
+    budget: float | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
         alpha = check_number("alpha", self.alpha, open_low=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 
 
+@dataclass(eq=False, repr=False)
 class KernelRankRLS(LeaveQueryOut):
     """RankRLS whose score is a sum of similarities to the training documents.
 
@@ -64,24 +66,14 @@ class KernelRankRLS(LeaveQueryOut):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        *,
-        kernel: str = "rbf",
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        normalize: str = "query",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.normalize = normalize
-        self.n_jobs = n_jobs
+    alpha: float = 1e-3
+    _: KW_ONLY
+    kernel: str = "rbf"
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    normalize: str = "query"
+    n_jobs: int | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         del held_out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.path import Path
 
 
+@dataclass(eq=False, repr=False)
 class RankRLS(LeaveQueryOut, BaseLinearRanker):
     """Closed-form ranking: a ridge regression on query-centred data (Pahikkala et al. 2007).
 
@@ -62,12 +64,10 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
     True
     """
 
-    def __init__(
-        self, alpha: float = 1e-3, *, normalize: str = "query", n_jobs: int | None = None
-    ) -> None:
-        self.alpha = alpha
-        self.normalize = normalize
-        self.n_jobs = n_jobs
+    alpha: float = 1e-3
+    _: KW_ONLY
+    normalize: str = "query"
+    n_jobs: int | None = None
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
         alpha = check_number("alpha", self.alpha)

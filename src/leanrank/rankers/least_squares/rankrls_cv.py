@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from leanrank.solvers.least_squares.leave_query_out import leave_query_out_score
 from leanrank.solvers.least_squares.spectrum import factorise
 
 
+@dataclass(eq=False, repr=False)
 class RankRLSCV(BaseLinearRanker):
     """RankRLS with the alpha that ranks each query best when that query is left out of training.
 
@@ -64,22 +66,13 @@ class RankRLSCV(BaseLinearRanker):
     True
     """
 
-    def __init__(
-        self,
-        alphas: Iterable[float] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0),
-        *,
-        measure: str = "ndcg@10",
-        convention: str = "standard",
-        rule: str = "best",
-        normalize: str = "query",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.alphas = alphas
-        self.measure = measure
-        self.convention = convention
-        self.rule = rule
-        self.normalize = normalize
-        self.n_jobs = n_jobs
+    alphas: Iterable[float] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+    _: KW_ONLY
+    measure: str = "ndcg@10"
+    convention: str = "standard"
+    rule: str = "best"
+    normalize: str = "query"
+    n_jobs: int | None = None
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
         grid = check_alphas(self.alphas)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank._typing import Callback, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
 from leanrank.errors import InputError, check_choice, warn
@@ -27,7 +27,7 @@ from leanrank.rankers.curves import curve_design, curve_parts
 from leanrank.rankers.inputs import check_number, refuse_idle
 from leanrank.rankers.problem_ranker import ProblemRanker
 from leanrank.rankers.sampling.stochastic import StreamedRanker
-from leanrank.rankers.validation import Callback, held_out_data, report
+from leanrank.rankers.validation import held_out_data, report
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.newton.solver import solve_newton
@@ -215,9 +215,11 @@ class LinearRanker(ProblemRanker, StreamedRanker):
 
     def make_solver(self) -> Callable[..., Solution]:
         """Return the solver: ``solve(problem, penalty, w=, tol=, max_iter=, callback=)``."""
-        if not isinstance(self.solver, Solver):
-            return get_solver(str(self.solver))
-        own = self.solver
+        own = self.solver if isinstance(self.solver, Solver) else get_solver(str(self.solver))
+        if isinstance(own, type):  # a class of the table
+            own = own()
+        if not isinstance(own, Solver):
+            return own
 
         def solve(
             problem: MemoryProblem, penalty: Penalty, w: FloatArray | None, **stopping: Any

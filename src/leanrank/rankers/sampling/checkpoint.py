@@ -98,7 +98,7 @@ class Checkpoint:
         return read_state(content, read)
 
     def check(self, made_by: Mapping[str, Any], ranker: Any, path: str) -> None:
-        """Refuse to go on with something else than what was begun, and say what differs."""
+        """Reject a run other than the one that was begun, naming the difference."""
         difference = _first_difference(self.made_by, json.loads(json.dumps(made_by)))
         if difference is not None:
             raise InputError(f"{path}: this checkpoint {difference}: {_ANOTHER}")

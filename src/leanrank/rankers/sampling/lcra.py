@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,6 @@ from leanrank.rankers.sampling.sampled_pairs import (
     refuse_idle_rates,
 )
 from leanrank.rankers.sampling.unlabeled import join_unlabeled, take_missing_labels
-from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     ViewedState,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+@dataclass(eq=False, repr=False)
 class LCRA(SampledPairRanker):
     """Large-scale co-regularised ranking (Tsivtsivadze et al. 2012), LCRA-k-l.
 
@@ -102,52 +103,18 @@ class LCRA(SampledPairRanker):
 
     takes_unlabeled: ClassVar[bool] = True
 
-    views_: list[IntArray]
-
-    def __init__(
-        self,
-        alpha: float | Sequence[float] = 1e-3,
-        *,
-        mu: float = 0.01,
-        n_labeled: int = 1,
-        n_unlabeled: int = 10,
-        views: int | Sequence[Sequence[Any]] = 2,
-        loss: str = "hinge",
-        sampling: str = "pairs",
-        n_steps: int = 100_000,
-        epochs: int = 1,
-        learning_rate: str = "optimal",
-        eta0: float | Sequence[float] | None = None,
-        power_t: float = 0.5,
-        average: bool = True,
-        random_state: Any = 0,
-        measure: str = "ndcg@10",
-        convention: str = "standard",
-        patience: int | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.mu = mu
-        self.n_labeled = n_labeled
-        self.n_unlabeled = n_unlabeled
-        self.views = views
-        self.loss = loss
-        self.sampling = sampling
-        self.n_steps = n_steps
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.average = average
-        self.random_state = random_state
-        self.measure = measure
-        self.convention = convention
-        self.patience = patience
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float | Sequence[float] = 1e-3
+    _: KW_ONLY
+    mu: float = 0.01
+    n_labeled: int = 1
+    n_unlabeled: int = 10
+    views: int | Sequence[Sequence[Any]] = 2
+    loss: str = "hinge"
+    sampling: str = "pairs"
+    learning_rate: str = "optimal"
+    eta0: float | Sequence[float] | None = None
+    power_t: float = 0.5
+    average: bool = True
 
     def fit(
         self, X: Any, y: Any = None, qid: Any = None, *, unlabeled: Any = None, **options: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,6 @@ from leanrank.losses.base import Labels
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.sampling.stochastic import StochasticRanker
-from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.ftrl import (
     FTRLRule,
     FTRLState,
@@ -25,6 +25,7 @@ from leanrank.solvers.sampling.ftrl import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class MinBatSRank(StochasticRanker):
     """Mini-batch stochastic sparse ranking (Cheng et al. 2018): FTRL over batches of one query.
 
@@ -88,48 +89,18 @@ class MinBatSRank(StochasticRanker):
 
     _takes_preferences: ClassVar[bool] = True  # a loss that is not pairwise refuses them itself
 
-    alpha_: float
-
-    def __init__(
-        self,
-        alpha: float = 0.1,
-        *,
-        eta0: float = 1.0,
-        rho: float = 1.0,
-        loss: str = "squared-hinge",
-        rates: str = "feature",
-        l1: str = "total",
-        relative: bool = True,
-        epochs: int = 10,
-        batch_pairs: int | None = None,
-        normalize: str = "query",
-        shuffle: bool = True,
-        random_state: Any = 0,
-        measure: str = "ndcg@10",
-        convention: str = "standard",
-        patience: int | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.eta0 = eta0
-        self.rho = rho
-        self.loss = loss
-        self.rates = rates
-        self.l1 = l1
-        self.relative = relative
-        self.epochs = epochs
-        self.batch_pairs = batch_pairs
-        self.normalize = normalize
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.measure = measure
-        self.convention = convention
-        self.patience = patience
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float = 0.1
+    _: KW_ONLY
+    eta0: float = 1.0
+    rho: float = 1.0
+    loss: str = "squared-hinge"
+    rates: str = "feature"
+    l1: str = "total"
+    relative: bool = True
+    epochs: int = 10
+    batch_pairs: int | None = None
+    normalize: str = "query"
+    shuffle: bool = True
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
         """Return the alpha at which hardly any feature enters; takes what ``fit`` takes.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from leanrank.data.ranking_data import RankingData
 from leanrank.losses.base import Labels
 from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
 from leanrank.rankers.sampling.sampled_pairs import SampledPairRanker
-from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.pair_descent import PairBlock, PairRule, make_pair_block
 
 
+@dataclass(eq=False, repr=False)
 class PAMIR(SampledPairRanker):
     """Passive-aggressive ranking (Grangier & Bengio 2008) in its linear, single-query form.
 
@@ -57,34 +58,10 @@ class PAMIR(SampledPairRanker):
 
     _takes_preferences: ClassVar[bool] = True  # rejected when pairs are indexed
 
-    def __init__(
-        self,
-        C: float = 0.01,
-        *,
-        sampling: str = "queries",
-        n_steps: int = 100_000,
-        epochs: int = 1,
-        average: bool = False,
-        random_state: Any = 0,
-        measure: str = "ndcg@10",
-        convention: str = "standard",
-        patience: int | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.C = C
-        self.sampling = sampling
-        self.n_steps = n_steps
-        self.epochs = epochs
-        self.average = average
-        self.random_state = random_state
-        self.measure = measure
-        self.convention = convention
-        self.patience = patience
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+    C: float = 0.01
+    _: KW_ONLY
+    sampling: str = "queries"
+    average: bool = False
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
         return make_pair_block(data.X, labels, over=self.sampling)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank._typing import Callback, FloatArray, IntArray, Matrix
 from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.rankers.base import check_finite, check_number
 from leanrank.rankers.inputs import check_whole, seed_of
-from leanrank.rankers.validation import Callback, record, start_watching
+from leanrank.rankers.validation import record, start_watching
 from leanrank.solvers.sampling.pair_sampling import new_state
 from leanrank.solvers.sampling.pamir import RetrievalBlock, make_retrieval_block, take_steps
 
 if TYPE_CHECKING:
     from typing import Self
 
-SCORES_AT_ONCE = 1 << 22
-"""Scores held in memory while queries are measured or ranked."""
 
-
+@dataclass(eq=False, repr=False)
 class PAMIRRetriever(BaseEstimator):
     """Rank pictures (or anything else with features) for text queries (Grangier & Bengio 2008).
 
@@ -74,32 +73,18 @@ class PAMIRRetriever(BaseEstimator):
     True
     """
 
-    coef_: FloatArray
-    n_iter_: int
-    history_: list[dict[str, Any]]
-
-    def __init__(
-        self,
-        C: float = 0.1,
-        *,
-        n_steps: int = 100_000,
-        epochs: int = 1,
-        random_state: Any = 0,
-        measure: str = "map",
-        convention: str = "standard",
-        patience: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.C = C
-        self.n_steps = n_steps
-        self.epochs = epochs
-        self.random_state = random_state
-        self.measure = measure
-        self.convention = convention
-        self.patience = patience
-        self.verbose = verbose
-        self.callback = callback
+    C: float = 0.1
+    _: KW_ONLY
+    n_steps: int = 100_000
+    epochs: int = 1
+    random_state: Any = 0
+    measure: str = "map"
+    convention: str = "standard"
+    patience: int | None = None
+    verbose: int = 0
+    callback: Callback | None = None
+    coef_: FloatArray = field(init=False)
+    history_: list[dict[str, Any]] = field(init=False)
 
     def fit(self, Q: Any, P: Any, relevance: Any, *, validation: Any = None) -> Self:
         """Learn W.
@@ -158,24 +143,27 @@ class PAMIRRetriever(BaseEstimator):
         with single_threaded_blas():
             return np.asarray((queries @ self.coef_) @ pictures.T)
 
-    def rank(self, Q: Any, P: Any, k: int | None = None) -> IntArray:
+    def rank(
+        self, Q: Any, P: Any, k: int | None = None, *, scores_at_once: int = 1 << 22
+    ) -> IntArray:
         """List the pictures for each query, the best first; ties keep the order of the pictures.
 
         Returns an array of row numbers of P, of shape (queries, k); None lists all pictures.
+        ``scores_at_once`` limits what is held in memory.
         """
         check_is_fitted(self, "coef_")
         queries, pictures = _matrix(Q, "Q"), _matrix(P, "P")
         most = pictures.shape[0] if k is None else min(check_whole("k", k), pictures.shape[0])
         out = np.empty((queries.shape[0], most), dtype=np.int64)
-        for part in _blocks(queries.shape[0], pictures.shape[0]):
+        for part in _blocks(queries.shape[0], pictures.shape[0], scores_at_once):
             scores = self.predict(queries[part], pictures)
             out[part] = np.argsort(-scores, axis=1, kind="stable")[:, :most]
         return out
 
-    def score(self, Q: Any, P: Any, relevance: Any) -> float:
+    def score(self, Q: Any, P: Any, relevance: Any, *, scores_at_once: int = 1 << 22) -> float:
         """Return the mean of ``measure`` over the queries on which it is defined."""
         check_is_fitted(self, "coef_")
-        return self._measured(*_checked(Q, P, relevance))
+        return self._measured(*_checked(Q, P, relevance), scores_at_once)
 
     def _start(self, n_terms: int, n_features: int) -> None:
         self._generator = new_state(seed_of(self.random_state))
@@ -194,12 +182,14 @@ class PAMIRRetriever(BaseEstimator):
         self.n_iter_ += 1
         record(self, entry)
 
-    def _measured(self, Q: Matrix, P: Matrix, relevance: Matrix) -> float:
+    def _measured(
+        self, Q: Matrix, P: Matrix, relevance: Matrix, scores_at_once: int = 1 << 22
+    ) -> float:
         from leanrank.metrics import evaluate
         from leanrank.metrics.judge import mean_of
 
         values = []
-        for part in _blocks(Q.shape[0], P.shape[0]):
+        for part in _blocks(Q.shape[0], P.shape[0], scores_at_once):
             scores = self.predict(Q[part], P)
             result = evaluate(
                 relevance[part].toarray().ravel(),
@@ -248,6 +238,6 @@ def _checked(Q: Any, P: Any, relevance: Any) -> tuple[Matrix, Matrix, Matrix]:
     return queries, pictures, judged
 
 
-def _blocks(n_queries: int, n_pictures: int) -> Iterator[slice]:
-    size = max(1, SCORES_AT_ONCE // max(1, n_pictures))
+def _blocks(n_queries: int, n_pictures: int, scores_at_once: int) -> Iterator[slice]:
+    size = max(1, scores_at_once // max(1, n_pictures))
     return (slice(at, min(at + size, n_queries)) for at in range(0, n_queries, size))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._numbers import is_whole
 from leanrank.losses.pair_slopes import PAIR_LOSSES
 
 _MOST = 2**53
@@ -82,7 +83,7 @@ def _object(value: Any, where: str, checks: Mapping[str, Check], sizes: Sizes) -
 
 def _count(low: int = 0, high: int = _MOST) -> Check:
     def check(value: Any, where: str, _: Sizes) -> None:
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        whole = is_whole(value)
         if not whole or not low <= value <= high:
             raise ValueError(f"{where} is not a whole number from {low} to {high}")
 
@@ -298,7 +299,7 @@ RECORDS: dict[str, tuple[str, dict[str, Check]]] = {
 }
 """Dataclasses and named tuples that a state may be made of; no other class is ever looked up."""
 
-_STATES = {"MinBatSRank": "FTRLState", "LCRA": "ViewedState"}
+_STATES = {"MinBatSRank": "FTRLState", "LinearRanker": "FTRLState", "LCRA": "ViewedState"}
 """The state of a system, where it is not a PairState."""
 
 _HEADER: dict[str, Check] = {

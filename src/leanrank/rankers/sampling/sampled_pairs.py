@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 from leanrank._typing import IntArray
 from leanrank.errors import InputError
@@ -23,16 +24,15 @@ CURVATURE = dict(zip(PAIR_LOSSES, (1.0, 2.0, 2.0, 1.0), strict=True))
 """Divisor of the default step of each loss, beside the squared norm of a pair."""
 
 
+@dataclass(eq=False, repr=False)
 class SampledPairRanker(StochasticRanker):
     """A ranker whose pass is ``n_steps`` steps, each on one drawn pair.
 
     A subclass defines the pairs (``_block``) and the step (``_rule``).
     """
 
-    shuffle: ClassVar[bool] = False  # type: ignore[misc]  # pairs are drawn anyway
-
-    n_steps: int
-    loss: str
+    _: KW_ONLY
+    n_steps: int = 100_000
 
     def _rule(self, block: PairBlock) -> PairRule:
         """Return the parameters of a step."""

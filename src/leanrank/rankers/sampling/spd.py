@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -16,7 +16,6 @@ from leanrank.rankers.sampling.sampled_pairs import (
     chosen_rate,
     refuse_idle_rates,
 )
-from leanrank.rankers.validation import Callback
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
     PairRule,
@@ -27,6 +26,7 @@ from leanrank.solvers.sampling.pair_descent import (
 PASSIVE_AGGRESSIVE = "passive-aggressive"
 
 
+@dataclass(eq=False, repr=False)
 class SPD(SampledPairRanker):
     """Stochastic pairwise descent (Sculley 2009): a step for each pair drawn by index.
 
@@ -85,50 +85,18 @@ class SPD(SampledPairRanker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        *,
-        l1_ratio: float = 0.0,
-        loss: str = "hinge",
-        sampling: str = "pairs",
-        n_steps: int = 100_000,
-        epochs: int = 1,
-        learning_rate: str = "optimal",
-        eta0: float | None = None,
-        power_t: float = 0.5,
-        C: float = 1.0,
-        project: bool = False,
-        truncate_every: int = 1000,
-        average: bool | None = None,
-        random_state: Any = 0,
-        measure: str = "ndcg@10",
-        convention: str = "standard",
-        patience: int | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.loss = loss
-        self.sampling = sampling
-        self.n_steps = n_steps
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.C = C
-        self.project = project
-        self.truncate_every = truncate_every
-        self.average = average
-        self.random_state = random_state
-        self.measure = measure
-        self.convention = convention
-        self.patience = patience
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+    alpha: float = 1e-3
+    _: KW_ONLY
+    l1_ratio: float = 0.0
+    loss: str = "hinge"
+    sampling: str = "pairs"
+    learning_rate: str = "optimal"
+    eta0: float | None = None
+    power_t: float = 0.5
+    C: float = 1.0
+    project: bool = False
+    truncate_every: int = 1000
+    average: bool | None = None
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
         return make_pair_block(data.X, labels, over=self.sampling)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import Callback, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
@@ -16,7 +17,7 @@ from leanrank.losses.base import Edges, Labels
 from leanrank.rankers.inputs import check_whole, seed_of
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.preferences import count_informative
-from leanrank.rankers.validation import Callback, record, start_watching
+from leanrank.rankers.validation import record, start_watching
 from leanrank.solvers.sampling.pair_sampling import document_keys
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ class StreamedRanker(BaseLinearRanker):
             )
 
 
+@dataclass(eq=False, repr=False)
 class StochasticRanker(StreamedRanker):
     """A ranker that takes a step per query (or a few pairs), for some passes over the data.
 
@@ -207,14 +209,15 @@ class StochasticRanker(StreamedRanker):
 
     takes_validation: ClassVar[bool] = True
 
-    # the parameters that every subclass has
-    epochs: int
-    shuffle: bool
-    random_state: Any
-    measure: str
-    convention: str
-    patience: int | None
-    warm_start: bool
+    _: KW_ONLY
+    epochs: int = 1
+    random_state: Any = 0
+    measure: str = "ndcg@10"
+    convention: str = "standard"
+    patience: int | None = None
+    warm_start: bool = False
+    verbose: int = 0
+    callback: Callback | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         best = start_watching(self, validated=held_out is not None)
@@ -226,13 +229,13 @@ class StochasticRanker(StreamedRanker):
         else:
             self._start(block, data.n_features, epochs)
         active = block.active
-        if self.shuffle:
+        if getattr(self, "shuffle", False):
             active = content_order(data, active, labels.edges)
         self.history_ = []
         start = time.perf_counter()
         for self.n_iter_ in range(1, epochs + 1):
             order = active
-            if self.shuffle:
+            if getattr(self, "shuffle", False):
                 key = [int(self.state_.seed), int(self.state_.epoch)]
                 order = active[np.random.default_rng(key).permutation(len(active))]
             w = self._pass_and_report(block, order, start, held_out)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from leanrank._files import HeldFile
+from leanrank._typing import Callback
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import Position, RankingStream, open_stream, resized
 from leanrank.errors import InputError, warn
 from leanrank.rankers.sampling.checkpoint import Checkpoint, fitted_attributes
 
-Progress = Callable[[dict[str, Any]], None]
+Progress = Callback
 
 EVERY = 10_000
 """Default number of queries between two checkpoints."""

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import DataWarning, InputError, no_levels
 from leanrank.metrics import Measure, evaluate
 from leanrank.metrics.measures import AUC, COVERAGE, DCG, JOACHIMS, KENDALL, TOP_RANK
-from leanrank.solvers.boosting.threshold_columns import column_values
 
 
 class SingleFeatures:

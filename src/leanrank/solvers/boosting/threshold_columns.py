@@ -12,6 +12,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, Matrix
+from leanrank.data.ranking_data import column_values
 from leanrank.execution import Executor, row_blocks
 from leanrank.solvers.boosting._coded_column import TIED, CodedColumn, Found, choose_thresholds
 from leanrank.solvers.boosting._sorted_column import SortedColumn
@@ -105,20 +106,6 @@ class ThresholdColumns:
     def add(self, cut: Cut, value: float, scores: FloatArray) -> None:
         """Add ``value`` to the scores of the documents of which a cut is true."""
         scores[cut_values(cut, column_values(self._X, cut.feature))] += value
-
-
-def column_values(X: Matrix, feature: int) -> AnyArray:
-    """Return a column of a dense matrix or, made dense, of a CSC matrix.
-
-    >>> column_values(np.array([[1.0, 2.0], [3.0, 4.0]]), 1).tolist()
-    [2.0, 4.0]
-    """
-    if isinstance(X, np.ndarray):
-        return X[:, feature]
-    begin, end = int(X.indptr[feature]), int(X.indptr[feature + 1])
-    column = np.zeros(X.shape[0], dtype=X.dtype)
-    column[kernel_view(X.indices)[begin:end]] = X.data[begin:end]
-    return column
 
 
 def cut_values(cut: Cut, column: AnyArray) -> AnyArray:

@@ -7,14 +7,13 @@ documents per feature, monotone and slow: it is kept as the published algorithm 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from leanrank._part import require
-from leanrank._typing import FloatArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.errors import check_choice
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
@@ -33,7 +32,7 @@ def solve_bound_cd(
     tol: float = 1e-6,
     max_iter: int = 1_000,
     check_every: int = 10,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> Solution:
     """Minimise loss + penalty by coordinate descent; one thread.
 

@@ -14,13 +14,12 @@ minimum of that line and slightly beyond.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._part import require
-from leanrank._typing import FloatArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.errors import InputError, check_choice
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
@@ -48,7 +47,7 @@ def solve_cutting_plane(
     tol: float = 1e-3,
     max_iter: int = 5_000,
     variant: str = "plain",
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> Solution:
     """Minimise a convex loss + ½ Σ ridge_j w_j² to a relative duality gap of ``tol``.
 

@@ -15,13 +15,12 @@ that they and the features in use span, by quadratic models: few rounds give a s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from leanrank._part import require
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import Callback, FloatArray, IntArray
 from leanrank.errors import check_choice
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
@@ -53,7 +52,7 @@ def solve_fenchel(
     tol: float = 1e-3,
     max_iter: int = 10_000,
     variant: str = "greedy",
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> Solution:
     """Minimise the loss over ‖w‖₁ ≤ radius to a relative duality gap of ``tol``.
 

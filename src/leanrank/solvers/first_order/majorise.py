@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._part import require
-from leanrank._typing import FloatArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import solve_newton
@@ -29,7 +29,7 @@ def solve_majorise(
     rounds: int = 10,
     tol: float = 1e-6,
     max_iter: int = 100,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> Solution:
     """Minimise loss + concave penalty by at most ``rounds`` weighted ℓ1 problems.
 

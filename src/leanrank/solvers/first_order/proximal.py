@@ -10,13 +10,12 @@ on purpose: steps are longer, some raise the objective, and the best point is re
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._part import require
-from leanrank._typing import FloatArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
@@ -32,7 +31,7 @@ def solve_proximal(
     max_iter: int = 10_000,
     patience: int = 10,
     check_every: int = 10,
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> Solution:
     """Minimise loss + penalty to a relative duality gap of ``tol``.
 

@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import Callback, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.penalties.base import NEWTON, Penalty
 from leanrank.problem.base import Problem, QuadraticModel
-from leanrank.solvers.base import Callback, Solution, Solver
+from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.certificate import Certificate
 
 ROUNDING = 1e-13

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from leanrank._part import require
-from leanrank._typing import FloatArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.designs.dense import DenseDesign
 from leanrank.designs.sparse import SparseDesign
 from leanrank.errors import InputError
 from leanrank.penalties.base import Penalty
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.base import Callback, Solution
+from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
 from leanrank.solvers.sampling.ftrl import FTRLRule, FTRLState, QueryBatches, ftrl_pass
 
