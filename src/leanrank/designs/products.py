@@ -121,6 +121,35 @@ def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, out):
 
 
 @kernel
+def subtract_anchors(data, indices, indptr, anchor, sizes, far):
+    """Subtract the anchor's value where a query has others close to it only; tell if any has.
+
+    The difference of two numbers within a factor of two is exact.
+    """
+    changed = False
+    for j in range(len(indptr) - 1):
+        at = indptr[j]
+        while at < indptr[j + 1]:
+            row = anchor[indices[at]]
+            end = at + sizes[row]
+            base = data[at]
+            close = end <= indptr[j + 1] and indices[end - 1] - row == sizes[row] - 1
+            k = at
+            while close and k < end:
+                close = abs(data[k] - base) < far * abs(base)
+                k += 1
+            if close:
+                changed = True
+                for k in range(at, end):
+                    data[k] -= base
+                at = end
+            else:
+                while at < indptr[j + 1] and anchor[indices[at]] == row:
+                    at += 1
+    return changed
+
+
+@kernel
 def sparse_matvec(data, indices, starts, ends, weights, out):
     for k in range(len(weights)):
         w = weights[k]

@@ -32,6 +32,10 @@ class SparseDesign(Design):
         Dense rows at a time, so that they stay in a cache.
     rows_per_band : int
         Rows whose scores stay in a cache while columns are multiplied.
+    far : float
+        Where a column has a value in every row of a query, and these differ from the anchor's by
+        less than this share of it, the anchor's is subtracted: no digit is lost by that, and many
+        are saved.
     """
 
     skips_columns = True
@@ -47,6 +51,7 @@ class SparseDesign(Design):
         most_in_head: int = 32,
         rows_of_head: int = 2_048,
         rows_per_band: int = 2 * ROWS_PER_RANGE,
+        far: float = 1e-3,
     ) -> None:
         self.nonzeros_per_block = nonzeros_per_block
         self.head_share, self.most_in_head = head_share, most_in_head
@@ -55,8 +60,13 @@ class SparseDesign(Design):
         self.executor = executor
         self.anchor = anchor
         self.n_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-        self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
         columns = X.tocsc()
+        sizes = np.bincount(anchor, minlength=self.n_rows)
+        if _products.subtract_anchors(
+            columns.data, columns.indices, columns.indptr, anchor, sizes, far
+        ):
+            X = columns.tocsr()
+        self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
         self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
         self._all_columns = self.column_blocks(self.column_sizes)
 

@@ -77,13 +77,14 @@ def test_weights_of_other_queries_do_not_shift_a_query(name, normalize):
     ],
     ids=["domination-l2", "domination-l1", "ranksvm", "ranknet", "listnet"],
 )
-def test_a_column_far_from_zero_keeps_its_certificate(ranker, offset, per_query):
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_a_column_far_from_zero_keeps_its_certificate(form, ranker, offset, per_query):
     rng = np.random.default_rng(8)
     X, y = rng.normal(size=(60, 6)), rng.integers(0, 3, 60).astype(float)
     q = np.repeat(np.arange(6), 10)
     shift = offset * (1.0 + q) if per_query else np.full(60, offset)
     X[:, 0] += shift
-    far = ranker.fit(X, y, q)
+    far = ranker.fit(form(X), y, q)
     objective, gap = far.objective_, far.dual_gap_
     X[:, 0] -= shift  # exact: what is left is what the data still says
     near = ranker.set_params(tol=1e-12).fit(X, y, q)
@@ -96,14 +97,8 @@ def test_a_column_far_from_zero_keeps_its_certificate(ranker, offset, per_query)
 def test_a_gap_below_the_rounding_is_that_rounding():
     rng = np.random.default_rng(8)
     X, y = rng.normal(size=(60, 6)), rng.integers(0, 3, 60).astype(float)
-    X[:, 0] += 1e12
     q = np.repeat(np.arange(6), 10)
-    with pytest.warns(ConvergenceWarning):  # a sparse column keeps its offset
-        sparse = DominationRanker(alpha=0.02, l1_ratio=0.0).fit(csr_array(X), y, q)
-    assert sparse.dual_gap_ > 1e-6
-    X[:, 0] -= 1e12
     near = DominationRanker(alpha=0.02, l1_ratio=0.0, tol=1e-13).fit(X, y, q)
-    assert sparse.objective_ * (1 - sparse.dual_gap_) <= near.objective_
     assert near.dual_gap_ > 0.0
 
 

@@ -37,7 +37,7 @@ class Newton(Solver):
         Up to so many features, a cold start may take in all that want to enter.
     weak : float
         A penalty that many times weaker than one that lets no more features in is approached in
-        stages where there are more than half as many features as documents: there the loss can
+        stages where there are at least half as many features as documents: there the loss can
         vanish. RankSVM on 300 documents × 600 features at 1e-6·alpha_max takes two seconds in
         stages and minutes in one go; on 600 × 250 both are quick.
     steps : int
@@ -134,7 +134,7 @@ class Newton(Solver):
         outside = ~penalty.together(w != 0) & ~penalty.always & ~penalty.excluded
         ratio = penalty.ratio(np.where(outside, c, 0.0))
         top = min(strength, float(ratio.max(initial=0.0)))
-        most = self.weak if 2 * len(w) > n_rows else np.inf
+        most = self.weak if 2 * len(w) >= n_rows else np.inf
         if top <= most and np.count_nonzero(ratio > 1.0) <= self._room(w):
             return 1.0
         return max(1.0, self.descent * top)
