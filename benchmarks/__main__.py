@@ -33,6 +33,9 @@ def main() -> None:
     parser.add_argument("--reports", type=Path, help="directory for reports (tune only)")
     parser.add_argument("--before", type=Path, help="source tree of another version (tune only)")
     parser.add_argument(
+        "--scratch", type=Path, help="directory for large temporary files (scale only)"
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         default=Path("benchmarks/results"),
@@ -45,7 +48,14 @@ def main() -> None:
     for name in args.names:
         module = importlib.import_module(f"benchmarks.{name}")
         options = Options(
-            args.data, args.repeat, args.quick, args.only, args.budget, args.reports, args.before
+            args.data,
+            args.repeat,
+            args.quick,
+            args.only,
+            args.budget,
+            args.reports,
+            args.before,
+            args.scratch,
         )
         tables = module.run(options)
         for table in tables:

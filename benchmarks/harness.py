@@ -31,6 +31,7 @@ class Options:
     budget: str | None = None
     reports: Path | None = None
     before: Path | None = None
+    scratch: Path | None = None
 
 
 @dataclass(frozen=True)
