@@ -14,6 +14,7 @@ def _examples() -> list[Exception]:
         errors.InputError("alpha=-1 must be positive"),
         errors.ParseError("label is not a number", path="train.txt", line=3, column=7),
         errors.ParseError("empty file", path="<stdin>"),
+        errors.NoLevelsError(),
         errors.ModelError("unknown schema version 9"),
         errors.FileError("m.json: cannot write here"),
         errors.MissingDependencyError("polars", "frames", "reading data frames"),

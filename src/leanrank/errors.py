@@ -18,6 +18,7 @@ __all__ = [
     "LeanrankWarning",
     "MissingDependencyError",
     "ModelError",
+    "NoLevelsError",
     "ParseError",
 ]
 
@@ -70,14 +71,6 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
         raise InputError(f"{name}={value!r} is not known: {suggest(value, known)}")
 
 
-def no_levels() -> str:
-    """Return the sentence for data without a pair of documents to learn from."""
-    return (
-        "no query has documents at two levels, so there is nothing to learn from: give labels "
-        "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
-    )
-
-
 def overflow(what: str) -> str:
     """Return the sentence for numbers that left the range of double precision."""
     return (
@@ -95,6 +88,19 @@ class LeanrankError(Exception):
 
 class InputError(LeanrankError, ValueError):
     """Data or a parameter that cannot be used."""
+
+
+class NoLevelsError(InputError):
+    """Data without a pair of documents to learn from."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no query has documents at two levels, so there is nothing to learn from: give labels "
+            "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (NoLevelsError, ())
 
 
 class ParseError(InputError):

@@ -34,7 +34,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._part import Part
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.errors import InputError, no_levels
+from leanrank.errors import InputError, NoLevelsError
 
 NORMALIZATIONS = ("query", "term", "none")
 
@@ -92,7 +92,8 @@ class Edges(NamedTuple):
 class Labels:
     """What a loss is prepared from; rows in grouped order.
 
-    With ``edges``, the levels of y play no part in a pairwise loss.
+    With ``edges``, the levels of y play no part in a pairwise loss. ``levels`` are the distinct
+    labels of the whole data set, where these documents are only some of it.
     """
 
     y: FloatArray
@@ -103,6 +104,7 @@ class Labels:
     offset: FloatArray | None = None
     normalize: str = "query"
     edges: Edges | None = None
+    levels: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Subtract each query's first offset: no loss sees it, and it would cost digits."""
@@ -110,6 +112,17 @@ class Labels:
             first = np.minimum(self.query_ptr[:-1], len(self.offset) - 1)
             base = np.repeat(self.offset[first], np.diff(self.query_ptr))
             object.__setattr__(self, "offset", self.offset - base)
+
+    def find_levels(self) -> tuple[FloatArray, IntArray]:
+        """Return the levels of the whole data set, ascending, and which of them each row has.
+
+        >>> Labels(np.array([2.0, 1.0, 2.0]), np.array([0, 3])).find_levels()
+        (array([1., 2.]), array([1, 0, 1]))
+        """
+        if self.levels is not None:
+            return self.levels, np.searchsorted(self.levels, self.y)
+        levels, level_of = np.unique(self.y, return_inverse=True)
+        return levels, level_of
 
     def with_margin(self, scale: float) -> Labels:
         """Ask for a lead of ``scale`` times the difference of labels more: that is an offset."""
@@ -248,12 +261,31 @@ def query_scale(terms: FloatArray, query_weight: FloatArray | None, normalize: s
     weight = np.ones(len(terms)) if query_weight is None else np.asarray(query_weight, np.float64)
     weight = np.where(active, weight, 0.0)
     if not weight.any():
-        raise InputError(no_levels())
+        raise NoLevelsError
     if normalize == "none":
         return weight
     if normalize == "term":
         return weight / float(np.sum(weight * terms))
     return np.divide(weight, terms, out=np.zeros_like(weight), where=active) / float(weight.sum())
+
+
+def query_shares(loss: Loss[Any], labels: Labels) -> tuple[FloatArray, float]:
+    """Return ω_q / c_q of each query, and S over these queries, so that parts can share one S.
+
+    The plan of labels with ``normalize="none"`` and these shares, divided by the S of all parts as
+    query weights, is the part's share of the whole objective. A part without information has S = 0.
+    """
+    try:
+        weight = loss.prepare(replace(labels, normalize="none")).scale
+    except NoLevelsError:
+        return np.zeros(len(labels.query_ptr) - 1), 0.0
+    total = float(weight.sum())
+    if labels.normalize == "none":
+        return weight, total
+    own = loss.prepare(labels).scale
+    if labels.normalize == "term":
+        return weight, total / float(own.sum())
+    return own * total, total
 
 
 class Cells(NamedTuple):

@@ -88,7 +88,7 @@ class DominationLoss(Loss[DominationPlan]):
         n_queries = len(ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
         mass = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
-        levels, level_of = np.unique(y, return_inverse=True)
+        levels, level_of = labels.find_levels()
         margin = self._table(len(levels))
         cells = sort_into_cells(level_of, len(levels), ptr)
         cell, cell_ptr = cells.cell, cells.cell_ptr

@@ -184,7 +184,7 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
     mass = np.ones(n_rows) if labels.sample_weight is None else labels.sample_weight
     mass = np.ascontiguousarray(mass, dtype=np.float64)
     if labels.edges is None:
-        levels, level_of = np.unique(labels.y, return_inverse=True)
+        levels, level_of = labels.find_levels()
         cells = sort_into_cells(level_of, len(levels), ptr)
         table, table_ptr = importance_tables(importance, levels, cells, mass)
         sizes, below = mass_below(cells, mass)

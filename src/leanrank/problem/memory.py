@@ -222,6 +222,11 @@ class MemoryProblem(Problem):
         self._tried = _Point(u, *self.evaluate(u))
         return self._tried.value
 
+    def tried_gradient(self) -> FloatArray:
+        """Return the gradient in the working set where ``try_step`` looked last."""
+        assert self._tried is not None, "try_step() comes first"
+        return self._columns.rmatvec(self._tried.g)
+
     def slope(self) -> float:
         """Return the loss's slope along the step where ``try_step`` looked last."""
         assert self._tried is not None, "try_step() comes first"

@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, column_values
-from leanrank.errors import DataWarning, InputError, no_levels
+from leanrank.errors import DataWarning, InputError, NoLevelsError
 from leanrank.metrics import Measure, evaluate
 from leanrank.metrics.measures import AUC, COVERAGE, DCG, JOACHIMS, KENDALL, TOP_RANK
 
@@ -119,7 +119,7 @@ def _informative(data: RankingData) -> tuple[RankingData, FloatArray]:
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
     queries = np.flatnonzero(data.informative & (weight > 0))
     if len(queries) == 0:
-        raise InputError(no_levels())
+        raise NoLevelsError
     return data.queries[queries], weight[queries]
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import informative_queries
-from leanrank.errors import InputError, check_choice, no_levels
+from leanrank.errors import NoLevelsError, check_choice
 
 PAIRINGS = ("pairs", "queries")
 
@@ -113,7 +113,7 @@ def index_pairs(
         chance = chance * query_weight[cell_query]
     able = np.flatnonzero(chance > 0)
     if len(able) == 0:
-        raise InputError(no_levels())
+        raise NoLevelsError
     cumulative, guide = _guide(chance[able])
     return PairIndex(
         rows=rows,
