@@ -82,12 +82,19 @@ def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """
     if array.flags.writeable:
         return array
-    view = array.view()
-    try:
-        view.flags.writeable = True
-    except ValueError:  # the memory itself is read-only (a memory map): the other compilation
+    if array.dtype == object:
         return array
-    return view
+    return np.asarray(_Unlocked(array))
+
+
+class _Unlocked:
+    """An array whose memory is described as one that may be written, mapped files included."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        described = dict(array.__array_interface__)
+        described["data"] = (described["data"][0], False)
+        self.__array_interface__ = described
+        self.array = array  # which must not go away
 
 
 @lru_cache(maxsize=1)

@@ -102,8 +102,9 @@ def test_damaged_tables(tmp_path):
 def test_without_arrow_the_extra_is_named(tmp_path, monkeypatch, name):
     dump(make_ranking(3), tmp_path / name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "leanrank.data._arrow")
-    monkeypatch.delattr("leanrank.data._arrow")
+    for module in ("leanrank.data._arrow", "leanrank.data.store"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.delattr(module, raising=False)
     with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[frames\]'"):
         load(tmp_path / name)
     with pytest.raises(MissingDependencyError):

@@ -25,6 +25,10 @@ def convert(
 ) -> None:
     """Write data in the format that OUT's name says.
 
+    A file named .arrow is mapped instead of read by other commands, so that data may be larger than
+    memory. It is written in bounded memory, from rows in any order; IN may be a pattern such as
+    'part-*.parquet'.
+
     IN may also be a click log: a directory with OpenSearch's ubi_queries and ubi_events, or a
     JSON file of Metarank's events; OUT is then a table with one row per document shown.
 
@@ -32,10 +36,14 @@ def convert(
     """
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder, read_data
+    from leanrank.data.formats import format_name
 
     check_folder(target, json, "data", "the data a file")
     if format is None and is_click_log(source):
         convert_clicks(source, target, actions.split(","), json)
+        return
+    if target != "-" and format_name(target, to) == "arrow":
+        convert_to_store(source, target, format, read, json)
         return
     with screen.progress() as say:
         from leanrank.data import dump
@@ -50,6 +58,28 @@ def convert(
         console = screen.screen()
         console.print(screen.facts({"data": screen.data_summary(data)}))
         console.print(f"Written to {target}", soft_wrap=True)
+
+
+def convert_to_store(
+    source: str, target: str, format: str | None, read: list[str] | None, json: bool
+) -> None:
+    """Write data of any size to a file that is mapped, and say if rows had to be sorted."""
+    from leanrank.cli import screen
+    from leanrank.cli.datafiles import read_options
+
+    with screen.progress() as say:
+        from leanrank.data import write_store
+
+        say(f"Reading {source}")
+        told = write_store(source, target, format=format, **read_options(source, format, read))
+    if json:
+        screen.print_json({"source": source, "target": target, **told})
+        return
+    console = screen.screen()
+    counts = ", ".join(f"{told[name]:,} {name}" for name in ("queries", "documents", "features"))
+    order = "rows were sorted by query: some query was not in one place" if told["sorted"] else ""
+    console.print(screen.facts({"data": counts, "order": order}))
+    console.print(f"Written to {target}", soft_wrap=True)
 
 
 def is_click_log(source: str) -> bool:

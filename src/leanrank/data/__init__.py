@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData as RankingData
     from leanrank.data.sample import load_sample as load_sample
     from leanrank.data.sample import sample_weights as sample_weights
+    from leanrank.data.store import write_store as write_store
     from leanrank.data.streams import RankingStream as RankingStream
     from leanrank.data.streams import open_stream as open_stream
     from leanrank.data.synthetic import make_ranking as make_ranking
@@ -61,6 +62,7 @@ __getattr__, __dir__, __all__ = attach(
         "leanrank.data.public_sets": "fetch",
         "leanrank.data.ranking_data": "RankingData",
         "leanrank.data.sample": "load_sample sample_weights",
+        "leanrank.data.store": "write_store",
         "leanrank.data.streams": "RankingStream open_stream",
         "leanrank.data.synthetic": "make_ranking stream_ranking",
         "leanrank.data.synthetic_clicks": "make_clicks",

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._typing import AnyArray
+from leanrank._typing import AnyArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError, MissingDependencyError, suggest
-from leanrank.execution import Executor
+from leanrank.execution import Executor, make_executor
 
 try:
     import pyarrow as pa
@@ -26,11 +26,14 @@ __all__ = ["build", "fill_rows", "find_layout", "identifiers", "pa", "pq", "tabl
 INDICES, VALUES = "indices", "values"
 """The two list columns that hold a document's features when the data are sparse."""
 
+FEATURES = "features"
+"""The list column that holds them when the data are dense and on disk: see ``store``."""
+
 MOST_FEATURES = 2**31 - 1
 """So many features have numbers that fit 32 bits."""
 
 _KEY = b"leanrank"
-_VERSION = 1
+_VERSIONS = (1, 2)  # one column per feature, or lists; one column of them
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it
 SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
 
@@ -53,9 +56,10 @@ class Layout:
     columns: dict[str, str]  # role → column
     features: tuple[str, ...]
     feature_names: tuple[str, ...] | None
-    n_features: int | None  # when sparse and known
+    n_features: int | None  # when in lists, and known
     sparse: bool
     dtype: np.dtype[Any]
+    packed: bool = False  # whether one column of lists of equal length holds all features
 
     @property
     def needed(self) -> list[str]:
@@ -102,6 +106,13 @@ def find_layout(
             True,
             _common_dtype([schema.field(VALUES).type.value_type]),
         )
+    if features is None and _holds_vectors(schema):
+        kind = schema.field(FEATURES).type
+        names = None if notes.get("names") is None else tuple(notes["names"])
+        if names is not None and len(names) != kind.list_size:
+            raise InputError(f"{where} has notes under 'leanrank' that are damaged: write it again")
+        dtype = _common_dtype([kind.value_type])
+        return Layout(given, (FEATURES,), names, kind.list_size, False, dtype, packed=True)
     if isinstance(features, str):
         raise InputError(f"features={features!r} is one name: give a list of column names")
     chosen = tuple(unused if features is None else features)
@@ -132,6 +143,8 @@ def build(
     ptr = np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64))))
     n_rows = int(ptr[-1])
     width = 0 if layout.sparse else len(layout.features)
+    if layout.packed:
+        width = layout.n_features or 0
     X = np.empty((n_rows, width), dtype=layout.dtype)
     side = list(dict.fromkeys(layout.columns.values()))
 
@@ -145,9 +158,19 @@ def build(
         table.validate(full=True)
         if layout.sparse:
             return table.select(side), _entries(table, layout, row0, where)
+        rows = X[row0 : int(ptr[at + 1])]
+        if layout.packed:
+            column = table.column(FEATURES)
+            _refuse_nulls(column, FEATURES, row0, where)
+            parts = [chunk.flatten() for chunk in column.chunks]
+            flat = pa.chunked_array(parts, column.type.value_type)
+            chunks = _numbers(flat, FEATURES, row0, where)
+            rows.reshape(-1)[:] = np.concatenate(chunks) if chunks else []
+            shown = layout.feature_names or tuple(map(feature_name, range(width)))
+            _refuse_infinity(rows, shown, row0, where)
+            return table.select(side), None
         names = zip(layout.features, table.select(list(layout.features)).columns, strict=True)
         columns = [_numbers(column, name, row0, where) for name, column in names]
-        rows = X[row0 : int(ptr[at + 1])]
         fill_rows(rows, columns)
         _refuse_infinity(rows, layout.features, row0, where)
         return table.select(side), None
@@ -173,6 +196,28 @@ def build(
     )
 
 
+def build_runs(layout: Layout, table: pa.Table, where: str, row0: int = 0) -> RankingData:
+    """Make a set of rows in their order: a query that comes back is another one of that name."""
+    name = layout.columns.get("qid")
+    place = f"{where}, after row {row0:,}" if row0 else where
+    if name is None:
+        return build(layout, [table.num_rows], lambda at: table, make_executor(None), place)
+    ids = identifiers(table.column(name), name, where)
+    starts = run_starts(ids)
+    lengths = np.diff(np.append(starts, table.num_rows))
+    runs = pa.array(np.repeat(np.arange(len(starts)), lengths))
+    table = table.set_column(table.schema.get_field_index(name), name, runs)
+    data = build(layout, [table.num_rows], lambda at: table, make_executor(None), place)
+    return data.with_fields(query_ids=ids[starts])
+
+
+def run_starts(ids: AnyArray) -> IntArray:
+    """Return the rows where a query begins."""
+    if len(ids) == 0:
+        return np.zeros(0, dtype=np.int64)
+    return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1)).astype(np.int64)
+
+
 def table_schema(data: RankingData) -> pa.Schema:
     """Return the columns of a set as a table, with notes from which it can be rebuilt."""
     fields = [pa.field("label", pa.float64(), False)]
@@ -182,7 +227,7 @@ def table_schema(data: RankingData) -> pa.Schema:
     for role, values in _weights_of(data).items():
         if values is not None:
             fields.append(pa.field(role, pa.float64(), False))
-    notes: dict[str, Any] = {"version": _VERSION, "columns": [field.name for field in fields]}
+    notes: dict[str, Any] = {"version": _VERSIONS[0], "columns": [field.name for field in fields]}
     number = pa.from_numpy_dtype(data.X.dtype)
     if data.is_sparse:
         fields.append(pa.field(INDICES, pa.list_(pa.field("item", pa.int32(), False)), False))
@@ -259,10 +304,10 @@ def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
         version = notes["version"]
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{where} has notes under 'leanrank' that cannot be read") from None
-    if version != _VERSION:
+    if version not in _VERSIONS:
         raise InputError(
-            f"{where} was written in table version {version!r} but this leanrank reads version "
-            f"{_VERSION}: use a newer leanrank"
+            f"{where} was written in table version {version!r} but this leanrank reads up to "
+            f"version {_VERSIONS[-1]}: use a newer leanrank"
         )
     n_features, names = notes.get("n_features"), notes.get("names")
     columns = notes.get("columns", [])
@@ -293,6 +338,11 @@ def _holds_lists(schema: pa.Schema) -> bool:
         and _is_number(schema.field(name).type.value_type)
         for name in (INDICES, VALUES)
     )
+
+
+def _holds_vectors(schema: pa.Schema) -> bool:
+    kind = schema.field(FEATURES).type if FEATURES in schema.names else pa.null()
+    return pa.types.is_fixed_size_list(kind) and _is_number(kind.value_type)
 
 
 def _is_number(kind: pa.DataType) -> bool:

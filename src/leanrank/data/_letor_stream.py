@@ -40,6 +40,8 @@ class TextPart:
         storage: str = "auto",
         zero_based: bool = False,
         n_features: int | None = None,
+        optional: tuple[str, ...] = (),
+        whole_queries: bool = True,
         chunk_bytes: int = CHUNK_BYTES,
         n_jobs: int | None = -1,
     ) -> None:
@@ -57,7 +59,8 @@ class TextPart:
         self.path = path
         self.name = shown_name(path)
         self._returns = returns
-        self._request = Request(n_features, zero_based, np.dtype(dtype), storage)
+        self._request = Request(n_features, zero_based, np.dtype(dtype), storage, optional)
+        self._whole_queries = whole_queries
         self._chunk_bytes = chunk_bytes
         self._executor = make_executor(n_jobs)
 
@@ -108,7 +111,10 @@ class TextPart:
             buffer += more
             if ended:
                 return buffer, b"", True
-            cut = last_query_start(buffer[:wanted])  # what lies beyond must not matter
+            if self._whole_queries:
+                cut = last_query_start(buffer[:wanted])  # what lies beyond must not matter
+            else:
+                cut = buffer.rfind(b"\n") + 1
             if cut:
                 return buffer[:cut], buffer[cut:], False
             wanted *= 2  # a query larger than a chunk

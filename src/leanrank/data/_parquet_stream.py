@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank._typing import AnyArray, IntArray
+from leanrank._typing import IntArray
 from leanrank.data import _arrow
 from leanrank.data._letor_stream import file_identity
 from leanrank.data._table_files import reading
@@ -16,7 +16,6 @@ from leanrank.data.parquet import agree, part_files
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import CHUNK_BYTES
 from leanrank.errors import InputError
-from leanrank.execution import make_executor
 
 if TYPE_CHECKING:
     from leanrank.data._arrow import Layout
@@ -85,8 +84,8 @@ class ParquetPart:
         ended = False
         while not ended:
             with reading(self.file):
-                table, starts, rest, ended = self._next_table(batches, rest)
-                data = self._as_data(table, starts, offset) if table.num_rows else None
+                table, rest, ended = self._next_table(batches, rest)
+                data = self._as_data(table, offset) if table.num_rows else None
             if data is not None:
                 offset += table.num_rows
                 yield data, offset, 0
@@ -107,7 +106,7 @@ class ParquetPart:
                 skip -= dropped
                 yield table.slice(dropped)
 
-    def _next_table(self, batches: Iterator[Any], rest: Any) -> tuple[Any, IntArray, Any, bool]:
+    def _next_table(self, batches: Iterator[Any], rest: Any) -> tuple[Any, Any, bool]:
         """Take a chunk's worth of rows and cut them before the query that may not be complete."""
         wanted = self._n_rows
         while True:
@@ -117,42 +116,24 @@ class ParquetPart:
                 tables.append(table)
                 have += table.num_rows
             if not tables:
-                return pa.table({}), np.zeros(0, dtype=np.int64), None, True
+                return pa.table({}), None, True
             joined = pa.concat_tables(tables, promote_options="permissive")
             part = joined.slice(0, wanted)
-            starts = self._run_starts(part)
             if have < wanted:
-                return part, starts, None, True
+                return part, None, True
+            starts = self._run_starts(part)
             if len(starts) > 1:
                 cut = int(starts[-1])
-                return part.slice(0, cut), starts[:-1], joined.slice(cut), False
+                return part.slice(0, cut), joined.slice(cut), False
             rest = joined
             wanted *= 2  # a query larger than a chunk
 
     def _run_starts(self, table: Any) -> IntArray:
         """Find the rows where a query begins."""
-        ids = self._ids(table)
-        if len(ids) == 0:
-            return np.zeros(0, dtype=np.int64)
-        return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1)).astype(np.int64)
-
-    def _ids(self, table: Any) -> AnyArray:
         name = self.layout.columns["qid"]
-        return _arrow.identifiers(table.column(name), name, str(self.file))
+        return _arrow.run_starts(_arrow.identifiers(table.column(name), name, str(self.file)))
 
-    def _as_data(self, table: Any, starts: IntArray, row: int) -> RankingData:
-        ids = self._ids(table)[starts]
-        self._returns.check(ids.tolist(), f"{self.file}, after row {row:,}")
-        name = self.layout.columns["qid"]
-        lengths = np.diff(np.append(starts, table.num_rows))
-        # Numbered runs instead of names: a query that comes back must not be gathered.
-        runs = pa.array(np.repeat(np.arange(len(starts)), lengths))
-        table = table.set_column(table.schema.get_field_index(name), name, runs)
-        data = _arrow.build(
-            self.layout,
-            [table.num_rows],
-            lambda at: table,
-            make_executor(None),
-            f"{self.file}, after row {row:,}" if row else str(self.file),
-        )
-        return data.with_fields(query_ids=ids)
+    def _as_data(self, table: Any, row: int) -> RankingData:
+        data = _arrow.build_runs(self.layout, table, str(self.file), row)
+        self._returns.check(data.query_ids.tolist(), f"{self.file}, after row {row:,}")
+        return data

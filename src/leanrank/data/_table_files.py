@@ -88,12 +88,17 @@ def _read_csv(path: str | os.PathLike[str], header: bool) -> Any:
         table = read(False)  # one thread knows the number of the row that is wrong
     if not header:
         return table.rename_columns([str(at + 1) for at in range(table.num_columns)])
-    if table.num_columns and all(_is_numeral(name) for name in table.column_names):
+    check_header(table.column_names, path)
+    return table
+
+
+def check_header(names: Sequence[str], path: str | os.PathLike[str]) -> None:
+    """Reject names of columns that are all numbers."""
+    if names and all(_is_numeral(name) for name in names):
         raise InputError(
             f"{os.fspath(path)}: the first line holds numbers, not names of columns: read the file "
             "with header=false, and name columns by their number"
         )
-    return table
 
 
 def _is_numeral(name: str) -> bool:

@@ -23,7 +23,8 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     Parameters
     ----------
     path : str or path
-        A file, a directory of Parquet files, or ``"-"`` for LETOR text on standard input.
+        A file, a directory or a pattern (``part-*.parquet``) of Parquet files, or ``"-"`` for LETOR
+        text on standard input. A file that :func:`leanrank.data.write_store` made is mapped.
     format : {"letor", "parquet", "csv", "arrow"}, optional
         By default the suffix decides: ``.txt``, ``.letor``, ``.svm``, ``.svmlight``, ``.dat``
         or ``.csv``, also followed by ``.gz``, ``.xz`` or ``.bz2``; ``.parquet``; ``.arrow`` or
@@ -52,9 +53,8 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     [[1.0], [2.0]]
     """
     kind, name = format_name(path, format), os.fspath(path)
-    if name != "-" and not Path(path).exists():
-        raise FileError(f"{name}: there is no such file")
-    sizes_file = next((f for f in (f"{name}.query", f"{name}.group") if Path(f).is_file()), None)
+    check_exists(name)
+    sizes_file = sizes_beside(name)
     if sizes_file is not None:
         options["optional"] = {*options.get("optional", ()), "qid"}
     if kind == "letor":
@@ -65,6 +65,11 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
         from leanrank.data.parquet import load_parquet
 
         data = load_parquet(path, **options)
+    elif kind == "arrow" and not set(options) - {"optional", "n_jobs"}:
+        from leanrank.data.store import map_store
+
+        mapped = map_store(path)
+        data = _load_table(path, kind, **options) if mapped is None else mapped
     else:
         data = _load_table(path, kind, **options)
     return data if sizes_file is None else _regrouped(data, sizes_file)
@@ -98,16 +103,9 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
     elif kind == "csv":
         _dump_csv(data, path)
     else:
-        from leanrank.data._arrow import pa
-        from leanrank.data.frames import to_frame
+        from leanrank.data.store import write_store
 
-        table = to_frame(data)
-        packed = pa.ipc.IpcWriteOptions(compression="lz4")
-        with (
-            atomic_write(path, "wb") as stream,
-            pa.ipc.new_file(stream, table.schema, options=packed) as writer,
-        ):
-            writer.write_table(table, max_chunksize=1 << 16)
+        write_store(data, path)
 
 
 def format_name(path: str | os.PathLike[str], given: str | None) -> str:
@@ -150,8 +148,19 @@ def _load_table(
     return data if header else data.replace(feature_names=None)
 
 
-def _regrouped(data: RankingData, file: str) -> RankingData:
-    """Cut data into queries by the sizes in a file of LightGBM (.query) or XGBoost (.group)."""
+def check_exists(name: str) -> None:
+    """Reject a file that is not there; whether a pattern fits any is found out later."""
+    if name != "-" and not Path(name).exists() and "*" not in Path(name).name:
+        raise FileError(f"{name}: there is no such file")
+
+
+def sizes_beside(name: str) -> str | None:
+    """Return the file of query sizes beside a data file: LightGBM's .query or XGBoost's .group."""
+    return next((f for f in (f"{name}.query", f"{name}.group") if Path(f).is_file()), None)
+
+
+def group_sizes(file: str) -> list[int]:
+    """Read a file of query sizes, one per line."""
     sizes = []
     for line, text in text_lines(file):
         size = parse_number(text.strip(" \t"), "query size", file, line) if text.strip() else 0.0
@@ -159,6 +168,12 @@ def _regrouped(data: RankingData, file: str) -> RankingData:
             problem = f"the query size {text!r} is not a whole number of documents"
             raise ParseError(problem, path=file, line=line)
         sizes.append(int(size))
+    return sizes
+
+
+def _regrouped(data: RankingData, file: str) -> RankingData:
+    """Cut data into queries by the sizes in a file."""
+    sizes = group_sizes(file)
     if sum(sizes) != len(data):
         raise InputError(
             f"{file}: the sizes add up to {sum(sizes):,} but there are {len(data):,} documents: "

@@ -151,7 +151,12 @@ def _rows_per_group(data: RankingData, cells_per_group: int) -> int:
 
 
 def part_files(path: Path) -> list[Path]:
-    """Return the Parquet files of a directory in the order of their names, or the one file."""
+    """Return the Parquet files of a directory or a pattern by name, or the one file."""
+    if "*" in path.name and not path.exists():
+        files = sorted(path.parent.glob(path.name))
+        if not files:
+            raise FileError(f"{path}: no file has such a name")
+        return files
     if not path.is_dir():
         return [path]
     files = sorted(

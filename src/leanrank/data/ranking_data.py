@@ -137,6 +137,17 @@ class RankingData:
         self._set(**{**dict.fromkeys(_FIELDS), **fields})
         return self
 
+    @classmethod
+    def open(cls, path: Any) -> RankingData:
+        """Map a file that ``leanrank convert`` or ``write_store`` made; X is not read.
+
+        The data may be larger than memory, and are used as any others. The file must not change
+        meanwhile.
+        """
+        from leanrank.data.store import open_store
+
+        return open_store(path)
+
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, _frozen(value))

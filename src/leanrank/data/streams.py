@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from leanrank.data.formats import FORMATS, format_name
+from leanrank.data.formats import FORMATS, check_exists, format_name
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, FileError, InputError
+from leanrank.errors import DataWarning, InputError
 
 CHUNK_BYTES = 4 * 2**20
 """Text, or Parquet data once unpacked, in one chunk; a query that is larger makes a larger one."""
@@ -209,8 +209,7 @@ def _file_parts(
     for path in paths:
         name = os.fspath(path)
         kind = format_name(name, format)
-        if name != "-" and not os.path.exists(name):
-            raise FileError(f"{name}: there is no such file")
+        check_exists(name)
         if kind == "letor":
             from leanrank.data._letor_stream import TextPart
 
@@ -302,9 +301,9 @@ def _column_names(X: Any) -> tuple[str, ...] | None:
 class Returns:
     """Notices queries that come back, in constant memory: the newest ones push out older ones."""
 
-    def __init__(self, room: int = 2**16) -> None:
+    def __init__(self, room: int = 2**16, *, quiet: bool = False) -> None:
         self._seen: list[Any] = [None] * room
-        self._warned = False
+        self._warned = quiet
 
     def check(self, names: Sequence[Any], place: str) -> None:
         """Note the queries of a chunk; warn the first time that one was there before."""
