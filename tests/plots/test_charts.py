@@ -96,6 +96,14 @@ def test_baselines_of_other_queries_are_not_drawn(data):
     assert rows[0]["value"] == pytest.approx(judged[0].score("ndcg@10"), abs=1e-4)
 
 
+def test_wide_ranges_have_a_logarithmic_axis_with_whole_marks_inside():
+    spec = checked(plots.front([made(0.5, 3), made(0.6, 480)], measure="ndcg@10"))
+    axis = spec["layer"][0]["encoding"]["x"]
+    assert axis["scale"]["type"] == "log"
+    assert axis["scale"]["nice"] is False
+    assert axis["axis"]["values"] == [5, 10, 20, 50, 100, 200]
+
+
 def test_a_long_list_of_losers_is_thinned_out():
     many = [made(0.9, 1), *(made(0.1 + 1e-4 * at, 5) for at in range(700))]
     rows, *_ = front_rows(many, "ndcg@10")

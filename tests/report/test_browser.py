@@ -99,6 +99,11 @@ def test_charts_and_tables_are_filled(open_page, study):
     for chart in ("front", "features", "path", "queries", "curve"):
         assert one.marks(chart).count() > 3, chart
     assert one.page.locator("#measures tbody tr").count() == 3
+    for part, n in (("test", study[1].n_queries), ("validation", study[0].validation.n_queries)):
+        assert f"{n} {part} queries" in one.text("#measures")
+    assert f"on {study[1].n_queries} test queries" in one.text("#verdict")
+    assert f"on the {study[0].validation.n_queries} validation queries" in one.text("#queries-text")
+    assert "cost" in one.text("#feature-table")
     assert one.page.locator("#documents tbody tr").count() >= 5
     assert one.page.locator("#feature-table tbody tr").count() == study[0].chosen.n_features
     assert study[0].chosen.name in one.text("#current")
@@ -181,7 +186,12 @@ def test_a_query_is_taken_apart(open_page, study):
     lines = one.page.locator("#why .differences > span").all_inner_texts()
     scores = [float(cell.replace("−", "-")) for cell in one.page.locator(
         "#documents tbody tr td:nth-child(4)").all_inner_texts()]  # fmt: skip
-    total = sum(float(text.replace("−", "-")) for text in lines[1::3])
+    changes = [float(text.replace("−", "-")) for text in lines[1::3]]
+    total = sum(changes)
+    sides = one.page.locator("#why .bar").evaluate_all(
+        "bars => bars.map((e) => parseFloat(e.style.marginLeft) < 50)"
+    )
+    assert sides == [change < 0 for change in changes]
     assert total == pytest.approx(scores[2] - scores[3], abs=0.03)
     one.page.locator("#chart-queries .role-mark path").nth(1).click()
     one.quiet()
@@ -274,11 +284,13 @@ def test_a_phone_needs_no_sideways_scrolling(open_page, name):
     assert width <= 360
     for chart in ("front", "features", "queries"):
         assert one.marks(chart).count() > 3, chart
+    assert one.page.locator("#current").bounding_box()["height"] < 50
     one.quiet()
 
 
 def test_a_boosted_model_is_taken_apart_too(open_page, boosted_study):
     one = open_page("boosted")
+    assert "cost" not in one.text("#models") + one.text("#feature-table")
     query = int(one.page.input_value("#query"))
     data = boosted_study.validation
     rows = slice(*data.query_ptr[query : query + 2])

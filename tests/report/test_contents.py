@@ -12,12 +12,14 @@ from leanrank.errors import FileError, InputError, MissingDependencyError
 from leanrank.metrics import evaluate
 from leanrank.model import Model
 from leanrank.model.writing import as_model
+from leanrank.plots.rows import front_models
 from leanrank.report import page as page_module
 from leanrank.report import study_of_model, with_path, with_stability, write_report
 from leanrank.report.contents import report_contents
 from leanrank.report.page import embed_json, make_page
 from leanrank.report.paths import find_paths, path_of
 from leanrank.selection import Study, tune
+from leanrank.selection.front import bootstrap_interval
 from tests.report.conftest import make_parts
 
 
@@ -46,6 +48,20 @@ def test_headlines_are_the_measures(contents, study):
         "RankRLS, all features",
     }
     assert all(each["test"] for each in contents["baselines"])
+    assert contents["n_queries"] == {"headline": 15, "test": 15, "judged": 15}
+
+
+def test_differences_are_paired(study):
+    one, _ = study
+    contents = report_contents(one)
+    for entry, model in zip(contents["models"], front_models(one), strict=True):
+        assert entry["score"] == float(f"{model.score('ndcg@10'):.4f}")
+        for name, values in one.baselines.items():
+            paired = model.values["ndcg@10"] - values["ndcg@10"]
+            mean, low, high = entry["against"][name]
+            assert mean == float(f"{np.nanmean(paired):.4f}")
+            assert low <= mean <= high
+            assert (low, high) == pytest.approx(bootstrap_interval(paired), abs=6e-4)
 
 
 @pytest.mark.parametrize("which", ["study", "boosted_study"])

@@ -68,14 +68,19 @@ def front(
     ends = [end for end in [*ends, *(line["value"] for line in baselines)] if end is not None]
     room = 0.06 * (max(ends) - min(ends)) or 0.01
     spread(baselines, room)
-    top = max((row["features"] for row in rows), default=1)
+    sizes = [row["features"] for row in rows]
+    wide = max(sizes) > 60
+    marks = [step * 10**power for power in range(9) for step in (1, 2, 5)] if wide else None
     x = alt.X(
         "features:Q",
         title="features used",
-        scale=alt.Scale(
-            type="log" if top > 60 else "linear", nice=top > 60, zero=False, padding=14
+        scale=alt.Scale(type="log" if wide else "linear", nice=False, zero=False, padding=14),
+        axis=alt.Axis(
+            grid=False,
+            tickMinStep=1,
+            format=",d",
+            **({"values": [at for at in marks if min(sizes) <= at <= max(sizes)]} if marks else {}),
         ),
-        axis=alt.Axis(grid=False, tickMinStep=1, format="d"),
     )
     # models far below the front would leave no room for it
     y = alt.Y(
@@ -87,9 +92,9 @@ def front(
         alt.Tooltip("name:N", title="model"),
         alt.Tooltip("features:Q"),
         alt.Tooltip("value:Q", title="measure", format=".4f"),
-        alt.Tooltip("low:Q", format=".4f"),
-        alt.Tooltip("high:Q", format=".4f"),
-        alt.Tooltip("cost:N"),
+        alt.Tooltip("low:Q", format=".3f"),
+        alt.Tooltip("high:Q", format=".3f"),
+        *([alt.Tooltip("cost:N")] if any(row["cost"] for row in rows) else []),
     ]
     points = alt.Chart().encode(x=x, y=y, tooltip=tooltip)
     on_front = points.transform_filter("datum.model >= 0")
@@ -160,8 +165,10 @@ def coefficient_path(
         alt.Tooltip("weight:Q", format=".4g"),
     ]
     lines = alt.Chart().encode(x=x, y=y, detail=["line:N"], tooltip=tooltip, order="alpha:Q")
-    names = alt.Chart(_data("labels", labels)).encode(
-        x="alpha:Q", y="place:Q", text="feature:N", tooltip="feature:N"
+    names = (
+        alt.Chart(_data("labels", labels))
+        .transform_calculate(shown=_middle("datum.feature", f"({share} * width / 7)"))
+        .encode(x="alpha:Q", y="place:Q", text="shown:N", tooltip="feature:N")
     )
     pieces = [
         lines.transform_filter("datum.sign == 0").mark_line(style="context", strokeWidth=1),
@@ -213,7 +220,14 @@ def features(
             # by a number: names stay out of the chart's code
             sort=alt.EncodingSortField("place", op="min", order="ascending"),
             title=None,
-            axis=alt.Axis(domain=False, ticks=False, labelLimit=150, labelPadding=6, grid=False),
+            axis=alt.Axis(
+                domain=False,
+                ticks=False,
+                labelLimit=150,
+                labelPadding=6,
+                grid=False,
+                labelExpr=_middle("datum.label", "24"),
+            ),
         ),
         tooltip=tooltip,
     )
@@ -363,6 +377,12 @@ def wins_and_losses(
         width,
         height,
     )
+
+
+def _middle(name: str, most: str) -> str:
+    """Return an expression that leaves out the middle of a long name: ends often differ."""
+    ends = f"slice({name}, 0, {most} / 2 - 1) + '…' + slice({name}, 1 - {most} / 2)"
+    return f"length({name}) > {most} ? {ends} : {name}"
 
 
 def _data(name: str, rows: list[dict[str, Any]]) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError
 from leanrank.metrics.judge import better_sign, mean_of
+from leanrank.plots.numbers import brief, figures
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import bootstrap_interval, pareto_front
 from leanrank.selection.study import Study
@@ -66,16 +67,17 @@ def front_rows(
         others = [others[at] for at in np.linspace(0, len(others) - 1, MOST_OTHERS, dtype=int)]
     rows = []
     for place, one in [*enumerate(models), *((-1, one) for one in others)]:
-        low, high = bootstrap_interval(one.judged(name)) if place >= 0 else (math.nan, math.nan)
+        ends = bootstrap_interval(one.judged(name)) if place >= 0 else (math.nan, math.nan)
+        value, low, high = figures(one.score(name), ends)
         rows.append(
             {
                 "model": place,
                 "name": one.name,
                 "features": one.n_features,
-                "value": brief(one.score(name)),
-                "low": brief(low),
-                "high": brief(high),
-                "cost": f"{one.cost:g}" if costs is None else costs.show(one.cost),
+                "value": value,
+                "low": low,
+                "high": high,
+                "cost": None if costs is None else costs.show(one.cost),
             }
         )
     baselines = []
@@ -218,13 +220,3 @@ def spread(labels: list[dict[str, Any]], gap: float) -> None:
     labels.sort(key=lambda label: label["place"])
     for before, label in pairwise(labels):
         label["place"] = max(label["place"], before["place"] + gap)
-
-
-def brief(value: Any, digits: int = 5) -> float | None:
-    """Round to some digits; what is not finite is None, since JSON knows no NaN.
-
-    >>> brief(0.123456789), brief(float("nan")), brief(3)
-    (0.12346, None, 3.0)
-    """
-    number = float(value)
-    return float(f"{number:.{digits}g}") if math.isfinite(number) else None

@@ -14,9 +14,9 @@ from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots import charts
 from leanrank.plots.colours import theme
-from leanrank.plots.rows import brief, feature_rows, front_models
+from leanrank.plots.numbers import brief, figures, numbers
+from leanrank.plots.rows import feature_rows, front_models
 from leanrank.report.data_checks import check_data
-from leanrank.report.numbers import figures, numbers
 from leanrank.report.paths import find_paths, path_of
 from leanrank.report.queries import query_details
 from leanrank.report.studies import fit_baselines, measure_baselines
@@ -61,6 +61,7 @@ def report_contents(
     if test is not None:
         for name, one in fit_baselines(split).items():
             on_test[name] = split.judge.per_query(test, one.predict(test), measures)
+    against = on_test or baselines
     paths = find_paths(study)
     queries = _spread_queries(study.validation, max_queries)
     details = query_details(study, [one.model for one in models], queries, baselines, max_cells)
@@ -78,7 +79,7 @@ def report_contents(
         "chosen": next(at for at, one in enumerate(models) if one is study.chosen),
         "n_candidates": len(study.candidates),
         "models": [
-            _model_entry(one, study, split, test, measures, queries, path_of(one, paths))
+            _model_entry(one, study, split, test, measures, queries, path_of(one, paths), against)
             for one in models
         ],
         "baselines": [
@@ -91,7 +92,11 @@ def report_contents(
             for name, values in baselines.items()
             if study.measure in values
         ],
-        "n_queries": study.validation.n_queries,
+        "n_queries": {
+            "headline": study.validation.n_queries,
+            "test": None if test is None else test.n_queries,
+            "judged": len(study.chosen.judged(study.measure)),
+        },
         "queries": [
             {"id": str(study.validation.query_ids[at]), "position": at} for at in queries.tolist()
         ],
@@ -125,6 +130,7 @@ def _model_entry(
     measures: tuple[str, ...],
     queries: Any,
     path: str | None,
+    baselines: Mapping[str, Mapping[str, FloatArray]],
 ) -> dict[str, Any]:
     rows = feature_rows(
         one.model, study.validation, stability=study.stability, costs=study.costs
@@ -132,20 +138,26 @@ def _model_entry(
     score, *interval = figures(
         one.score(study.measure), bootstrap_interval(one.judged(study.measure))
     )
-    on_test = None
+    values, on_test = one.values, None
     if test is not None:
-        on_test = _headline(split.judge.per_query(test, one.model.predict(test), measures))
+        values = split.judge.per_query(test, one.model.predict(test), measures)
+        on_test = _headline(values)
     return {
         "name": one.name,
         "algorithm": one.algorithm,
         "features": one.n_features,
         "of": one.model.n_features,
-        "cost": f"{one.cost:g}" if study.costs is None else study.costs.show(one.cost),
+        "cost": None if study.costs is None else study.costs.show(one.cost),
         "kind": "linear" if one.model.is_linear else "boosted",
         "score": score,
         "interval": interval,
         "headline": _headline(one.values),
         "test": on_test,
+        "against": {
+            name: _difference(values[study.measure], theirs[study.measure])
+            for name, theirs in baselines.items()
+            if study.measure in theirs
+        },
         "values": numbers(one.values[study.measure][queries], 4),
         "rows": rows[:MOST_FEATURES],
         "path": path,
@@ -160,6 +172,12 @@ def _headline(values: Mapping[str, FloatArray]) -> dict[str, list[float | None]]
         for name, each in values.items()
         if not np.isnan(each).all()
     }
+
+
+def _difference(ours: FloatArray, theirs: FloatArray) -> list[float | None]:
+    """Return the mean of a paired difference and its interval."""
+    paired = ours - theirs
+    return figures(mean_of(paired), bootstrap_interval(paired))
 
 
 def _judged(study: Study) -> str:

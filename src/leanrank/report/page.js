@@ -22,7 +22,7 @@
     element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   }
   const missing = (value) => value === null || value === undefined;
-  const fixed = (value, digits) => (missing(value) ? "–" : value.toFixed(digits).replace("-", "−"));
+  const fixed = (value, digits) => (missing(value) ? "–" : value.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−"));
   const signed = (value, digits) => (missing(value) ? "–" : (value > 0 ? "+" : "") + fixed(value, digits));
   const percent = (value) => (missing(value) ? "–" : Math.abs(value) < 0.0005 ? "0%" : fixed(100 * value, Math.abs(value) < 0.0995 ? 1 : 0) + "%");
   const count = (n, one, many) => n.toLocaleString("en") + " " + (n === 1 ? one : many || one + "s");
@@ -32,6 +32,7 @@
     const text = size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential(2) : value.toPrecision(3);
     return (value > 0 ? "+" : "") + text.replace("-", "−");
   };
+  const middle = (name) => (name.length > 16 ? name.slice(0, 7) + "…" + name.slice(-8) : name);
   const measureName = (name) => report.titles[name] || name;
   const model = () => report.models[state.model];
   const better = report.higher[report.measure] ? 1 : -1;
@@ -155,15 +156,21 @@
   function cell(figures, name, extra) {
     const value = figures && figures[name];
     if (!value || missing(value[0])) return make("td", { class: extra }, "–");
-    return make("td", { class: extra }, fixed(value[0], 4), make("small", {}, fixed(value[1], 3) + " to " + fixed(value[2], 3)));
+    return make("td", { class: extra }, fixed(value[0], 4), make("small", {}, span(value, fixed)));
+  }
+  const span = (figures, show) => show(figures[1], 3) + " to " + show(figures[2], 3);
+  const sure = ([mean, low, high]) => (low > 0 || high < 0 ? (better * mean > 0 ? "up" : "down") : null);
+  function queriesOf(key) {
+    const part = { test: "test ", headline: report.part === "validation" ? "validation " : "held-out ", judged: "" }[key];
+    return count(report.n_queries[key], part + "query", part + "queries");
   }
   function showHeadline() {
     const tested = !missing(model().test);
-    const parts = tested ? [["test", "test"], [report.part, "headline"]] : [[report.part, "headline"]];
+    const parts = (tested ? ["test", "headline"] : ["headline"]).map((key) => [queriesOf(key), key]);
     const names = report.measures;
     const head = make("thead", {},
       parts.length > 1 ? make("tr", {}, make("th", {}), parts.map(([part]) => make("th", { colspan: names.length, scope: "colgroup", class: "group" }, part))) : null,
-      make("tr", {}, make("th", { scope: "col" }, parts.length > 1 ? "" : report.part),
+      make("tr", {}, make("th", { scope: "col" }, parts.length > 1 ? "" : parts[0][0]),
         parts.map(() => names.map((name, at) => make("th", { scope: "col", class: at ? null : "first" }, measureName(name))))));
     const row = (title, entry, extra) => make("tr", { class: extra },
       make("th", { scope: "row", class: "name" }, title),
@@ -173,15 +180,15 @@
       report.baselines.map((each) => row(each.name, each))));
     const key = tested ? "test" : "headline";
     const ours = model()[key][report.measure];
-    const gaps = report.baselines.filter((each) => each[key] && each[key][report.measure])
-      .map((each) => [each.name, ours[0] - each[key][report.measure][0]]);
+    const gaps = Object.entries(model().against).filter(([, gap]) => !missing(gap[0]));
     fill(byId("verdict"),
       make("strong", {}, model().features.toLocaleString("en") + " of " + count(model().of, "feature")), " reach ",
       make("strong", {}, measureName(report.measure) + " " + fixed(ours[0], 4)),
-      " on " + (tested ? "the test queries" : report.part === "validation" ? "the validation queries" : "held-out queries") + " (95% interval " + fixed(ours[1], 3) + " to " + fixed(ours[2], 3) + ")",
-      gaps.length ? ": " : ".",
-      gaps.map(([name, gap], at) => [make("span", { class: Math.abs(gap) < 0.0005 ? null : better * gap > 0 ? "up" : "down" }, signed(gap, 3)), " against " + name + (at < gaps.length - 1 ? ", " : ".")]).flat());
+      " on " + queriesOf(key) + " (" + span(ours, fixed) + ").",
+      gaps.map(([name, gap], at) => [at ? "; against " : " Against ", name + ": ", make("span", { class: sure(gap) }, signed(gap[0], 4)), " (" + span(gap, signed) + ")"]).flat(),
+      gaps.length ? "." : "");
     const notes = ["Intervals hold 95% of the means of queries drawn again; convention " + report.convention + "."];
+    if (gaps.length) notes.push("Differences are paired over the same queries, and in colour if their interval excludes zero.");
     if (!tested && report.n_candidates > 1) notes.push("The model was chosen on these queries among " + count(report.n_candidates, "candidate") + ", which flatters it; held-out test data would not.");
     if (tested && state.model !== report.chosen) notes.push("You picked this model after seeing test figures: they flatter it.");
     byId("measures-note").textContent = notes.join(" ");
@@ -190,9 +197,10 @@
   // ---- models
 
   function showModels() {
+    const priced = report.models.some((each) => !missing(each.cost));
     const head = make("thead", {}, make("tr", {},
       make("th", { scope: "col", class: "text" }, "model"), make("th", { scope: "col" }, "features"), make("th", { scope: "col" }, measureName(report.measure)),
-      make("th", { scope: "col" }, "interval"), make("th", { scope: "col" }, "cost")));
+      make("th", { scope: "col" }, "interval"), priced ? make("th", { scope: "col" }, "cost") : null));
     const rows = report.models.map((each, at) => {
       const radio = make("input", { type: "radio", name: "model", value: at, id: "model-" + at });
       radio.checked = at === state.model;
@@ -200,7 +208,7 @@
       const row = make("tr", { class: at === state.model ? "on" : null },
         make("td", { class: "text name" }, radio, " ", make("label", { for: "model-" + at }, each.name + (at === report.chosen ? " (chosen by the search)" : ""))),
         make("td", {}, each.features), make("td", {}, fixed(each.score, 4)),
-        make("td", {}, fixed(each.interval[0], 3) + " to " + fixed(each.interval[1], 3)), make("td", {}, each.cost));
+        make("td", {}, fixed(each.interval[0], 3) + " to " + fixed(each.interval[1], 3)), priced ? make("td", {}, each.cost) : null);
       return row;
     });
     fill(byId("models"), head, make("tbody", {}, rows));
@@ -216,8 +224,8 @@
     const back = make("button", { type: "button" }, "back to the chosen one");
     back.addEventListener("click", () => choose(report.chosen));
     fill(byId("current"), make("strong", {}, each.name), make("span", {}, count(each.features, "feature")),
-      make("span", {}, measureName(report.measure) + " " + fixed(each.score, 4) + (report.models.length > 1 ? " in the chart" : "")),
-      state.model === report.chosen ? make("span", {}, report.models.length > 1 ? "the chosen model" : "") : back);
+      make("span", {}, measureName(report.measure) + " " + fixed(each.score, 4), make("span", { class: "wide" }, " on " + queriesOf("judged"))),
+      state.model === report.chosen ? make("span", { class: "wide" }, report.models.length > 1 ? "the chosen model" : "") : back);
   }
 
   // ---- features
@@ -241,7 +249,7 @@
     if (model().features > rows.length) notes.push(count(model().features - rows.length, "more feature") + " with smaller shares are not listed.");
     if (rows.some((row) => row.weight < 0)) notes.push(linear ? "A negative weight, in the second colour, lowers the score." : "");
     if (stable) notes.push("Stability: how often subsamples of the queries chose the feature." + (report.stability && !missing(report.stability.jaccard) ? " Two subsamples agree on " + percent(report.stability.jaccard) + " of the features they chose (Jaccard)." : ""));
-    if (!report.named) notes.push("Features are counted from 0.");
+    if (!report.named) notes.push("Features are named by their column: f1 is the first.");
     byId("features-note").textContent = notes.join(" ");
   }
 
@@ -297,9 +305,10 @@
     const losses = rows.filter((row) => row.gain < 0).length;
     const other = report.baselines[state.baseline];
     if (other) {
-      fill(byId("queries-text"), "By " + measureName(report.measure) + " the model is better than " + other.name + " on ",
-        make("strong", { class: "up" }, count(wins, "query", "queries")), " and worse on ", make("strong", { class: "down" }, losses.toLocaleString("en")),
-        "; on " + count(rows.length - wins - losses, "query", "queries") + " they are equal. Choose a bar to look into a query.");
+      const all = report.queries.length < report.n_queries.headline ? report.queries.length.toLocaleString("en") + " of the " : "the ";
+      fill(byId("queries-text"), "By " + measureName(report.measure) + " on " + all + queriesOf("headline") + ", the model is better than " + other.name + " on ",
+        make("strong", { class: "up" }, wins.toLocaleString("en")), ", worse on ", make("strong", { class: "down" }, losses.toLocaleString("en")),
+        " and equal on " + (rows.length - wins - losses).toLocaleString("en") + ". Choose a bar to look into a query.");
     }
     const select = byId("query");
     const shown = rows.filter((row) => detailOf[row.position]);
@@ -365,7 +374,7 @@
       return "background: rgba(var(" + tone + "), " + (0.32 * Math.min(1, Math.abs(value) / largest)).toFixed(3) + ")";
     };
     const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "rank"), make("th", { scope: "col" }, "label"), make("th", { scope: "col", class: "text" }, "document"), make("th", { scope: "col" }, "score"),
-      shown.map((j) => make("th", { scope: "col", class: "cell", title: columns[j] }, columns[j])), rest.length ? make("th", { scope: "col" }, "others") : null));
+      shown.map((j) => make("th", { scope: "col", class: "cell", title: columns[j] }, middle(columns[j]))), rest.length ? make("th", { scope: "col" }, "others") : null));
     const body = listed.map((row, at) => {
       const button = make("button", { type: "button", "aria-label": "Explain rank " + (at + 1) }, at + 1);
       button.addEventListener("click", () => explain(at, at + 1 < listed.length ? at + 1 : at - 1));
@@ -400,8 +409,10 @@
       a.name + " has " + weight(Math.abs(gap)).replace("+", "") + (gap > 0 ? " more" : " less") + " than " + b.name + ":";
     fill(byId("why"), make("p", { class: "note" }, verdict), make("div", { class: "differences" }, most.map(([name, change]) => {
       const bar = make("span", { class: change < 0 ? "bar minus" : "bar" });
-      bar.style.width = Math.max(1, 100 * Math.abs(change) / top).toFixed(1) + "%";
-      return [make("span", {}, name), make("span", {}, weight(change)), make("span", {}, bar)];
+      const length = Math.max(0.5, 50 * Math.abs(change) / top);
+      bar.style.width = length.toFixed(1) + "%";
+      bar.style.marginLeft = (change < 0 ? 50 - length : 50).toFixed(1) + "%";
+      return [make("span", {}, name), make("span", {}, weight(change)), make("span", { class: "track" }, bar)];
     }).flat()));
   }
 
@@ -415,7 +426,7 @@
     fill(byId("parts"), head, make("tbody", {}, report.data.map((part) => make("tr", {}, make("th", { scope: "row" }, part.part),
       make("td", {}, part.queries.toLocaleString("en")), make("td", {}, part.informative.toLocaleString("en")), make("td", {}, part.documents.toLocaleString("en")),
       make("td", {}, part.sizes[0] + "–" + part.sizes[2] + ", median " + part.sizes[1]), make("td", {}, part.features.toLocaleString("en")),
-      make("td", {}, part.levels.length ? part.levels.map(([level, share]) => level + ": " + percent(share)).join(" · ") : count(part.n_levels, "level"))))));
+      make("td", { class: "levels" }, part.levels.length ? part.levels.map(([level, share]) => make("span", {}, level + ": " + percent(share))) : count(part.n_levels, "level"))))));
   }
   function showFrame() {
     const train = report.data[0];

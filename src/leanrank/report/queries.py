@@ -12,8 +12,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.model.curves import Line, Ramps, Steps
 from leanrank.model.model import Model
-from leanrank.plots.rows import brief
-from leanrank.report.numbers import numbers
+from leanrank.plots.numbers import brief, numbers
 from leanrank.selection.study import Study
 
 TOP = 10
