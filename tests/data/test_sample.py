@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leanrank.data import load_sample, sample_weights
+from leanrank.data import load_letor, load_sample, sample_weights
 from leanrank.data.sample import FOLDER
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_sample.py"
@@ -65,3 +65,14 @@ def test_few_features_beat_one_and_one_beats_chance():
     best_feature = ndcg(test.y, single[1] * test.X[:, single[2]], test.query_ptr)
     assert np.count_nonzero(truth) == 8
     assert ndcg(test.y, test.X @ truth, test.query_ptr) > best_feature + 0.1 > random + 0.2
+
+
+def test_reader_reads_the_same():
+    for part, name in zip(load_sample(), ("train", "vali", "test"), strict=True):
+        read = load_letor(FOLDER / f"{name}.txt.xz", n_features=28, storage="dense")
+        assert np.array_equal(part.X, read.X)
+        assert part.X.dtype == read.X.dtype
+        for field in ("y", "qid", "query_ptr", "query_ids", "doc_ids"):
+            mine, other = getattr(part, field), getattr(read, field)
+            assert mine.dtype == other.dtype
+            assert np.array_equal(mine, other)

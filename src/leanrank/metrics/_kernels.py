@@ -50,6 +50,10 @@ ONE_LEVEL, INFORMATIVE, CARRIED_BY_TIES = range(3)
 
 FEW_LEVELS = 64
 
+PAIRS = (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
+RARE = (ERR, AUC, DOMINATION_ERROR, *PAIRS)
+"""Measures that are compiled only once one of them is asked for."""
+
 
 @kernel
 def encode_labels(y: FloatArray, codes: IntArray) -> int:
@@ -82,11 +86,13 @@ def measure_queries(
     numbers: FloatArray,
     values: FloatArray,
     state: AnyArray,
+    rare: int | None,
 ) -> None:
     """Fill ``values[:, first:last]``, and ``state[first:last]`` when ties keep the input order.
 
     ``codes`` number the label levels from low to high. The ideal list and the number of relevant
     documents are those of the pool, which is larger than the list when a run misses documents.
+    ``rare`` is None if no measure is one of ``RARE``, which then are not compiled.
     """
     longest = FEW_LEVELS
     for q in range(first, last):
@@ -98,7 +104,7 @@ def measure_queries(
     singles = np.arange(longest + 1)
     wants_pairs = False
     for m in range(len(table)):
-        wants_pairs |= table[m, KIND] in (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
+        wants_pairs |= table[m, KIND] in PAIRS
     depth = _ideal_depth(table)
 
     for q in range(first, last):
@@ -143,11 +149,7 @@ def measure_queries(
                         value = _by_gain(
                             kind, cut, ranked, groups, n_groups, ideal, len(pool), gains, discounts
                         )
-            elif kind == ERR:
-                if highest >= 0 and stops[highest] > 0.0:
-                    scale = numbers[m, STOP_SCALE]
-                    value = err(ranked, groups, n_groups, cut, stops, scale, keys)
-            elif kind < AUC:
+            elif kind < AUC and kind != ERR:
                 if counted != lowest:
                     relevant, counted = _count_relevant(pool, lowest), lowest
                 if relevant > 0:
@@ -157,14 +159,19 @@ def measure_queries(
                         value = _by_relevance(
                             kind, cut, lowest, relevant, most, ranked, groups, n_groups
                         )
-            elif kind == AUC:
-                value = auc(ranked, tie_starts, n_ties, lowest)
-            elif kind == DOMINATION_ERROR:
-                value = domination_error(ranked, n, tie_starts, n_ties)
+            if rare is not None:
+                if kind == ERR and highest >= 0 and stops[highest] > 0.0:
+                    scale = numbers[m, STOP_SCALE]
+                    value = err(ranked, groups, n_groups, cut, stops, scale, keys)
+                elif kind == AUC:
+                    value = auc(ranked, tie_starts, n_ties, lowest)
+                elif kind == DOMINATION_ERROR:
+                    value = domination_error(ranked, n, tie_starts, n_ties)
             values[m, q] = value
 
-        if wants_pairs:
-            count_pairs(ranked, n, tie_starts, n_ties, spare_order, table, q, values)
+        if rare is not None:  # noqa: SIM102  (only a test of its own is seen when compiling)
+            if wants_pairs:
+                count_pairs(ranked, n, tie_starts, n_ties, spare_order, table, q, values)
 
 
 @kernel

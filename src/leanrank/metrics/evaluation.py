@@ -238,7 +238,7 @@ def measure_lists(
     ``pool_labels`` are the labels of all documents that could have been listed; without them the
     lists hold every document.
     """
-    from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, measure_queries
+    from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, RARE, measure_queries
     from leanrank.metrics._order import TIE_CODES
 
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
@@ -268,10 +268,12 @@ def measure_lists(
     values = np.empty((len(measures), n_queries))
     state = np.zeros(n_queries, dtype=np.int8)
 
+    rare = 1 if np.isin(table[:, 0], RARE).any() else None
+
     def run(part: tuple[int, int]) -> None:
         measure_queries(
             *part, query_ptr, scores, codes, breaker, TIE_CODES[convention.ties], pool_ptr,
-            pool_codes, gains, stops, discounts, table, figures, values, state,
+            pool_codes, gains, stops, discounts, table, figures, values, state, rare,
         )  # fmt: skip
 
     executor.map(run, query_ranges(query_ptr))
