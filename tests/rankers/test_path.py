@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank import DominationRanker, make_ranking
+from leanrank import DominationRanker, RankRLS, make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
@@ -197,3 +198,32 @@ def test_an_error_measure_prefers_the_smallest():
     )
     assert path.best("all_pairs_error") == 1
     assert path.best("map") == 0
+
+
+@pytest.mark.parametrize("ranker", [DominationRanker(), DominationRanker(curves=3), RankRLS()])
+@pytest.mark.parametrize("which", [2, "map", None])
+def test_a_point_of_a_path_is_a_ranker_and_a_model(train, vali, ranker, which):
+    strengths = {"n_alphas": 6} if hasattr(ranker, "l1_ratio") else {"alphas": [0.1, 1.0, 10.0]}
+    named = train.replace(feature_names=[f"x{at}" for at in range(15)])
+    path = ranker.path(named, validation=vali, measures=("ndcg@10", "map"), **strengths)
+    at = which if isinstance(which, int) else path.best(which)
+    one = path.ranker(which)
+    assert type(one) is type(ranker)
+    assert one.alpha == path.alphas[at]
+    again = clone(one).fit(named)
+    assert {name for name in vars(again) if name.endswith("_")} - {"history_"} == {
+        name for name in vars(one) if name.endswith("_")
+    }
+    np.testing.assert_allclose(one.predict(vali), again.predict(vali), rtol=1e-3, atol=1e-3)
+    model = path.model(which)
+    assert model.feature_names == named.feature_names
+    np.testing.assert_array_equal(model.predict(vali), one.predict(vali))
+    one.coef_[:] = 0
+    assert path.coefs[at].any()
+
+
+def test_a_path_made_by_hand_has_models_only():
+    path = made_path([0.1, 0.2], [[1, 0], [1, 1]])
+    assert path.model("map").n_nonzero == 2
+    with pytest.raises(InputError, match="has no ranker: take model"):
+        path.ranker("map")

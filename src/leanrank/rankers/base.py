@@ -138,14 +138,18 @@ class BaseRanker(BaseEstimator):
             preferences=preferences,
         )
         held_out = held_out_data(self, validation)
-        self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = count_informative(data, labels)
+        self.count_queries(data, labels)
         # Weights that are not finite are refused below: NumPy need not warn of them as well.
         with single_threaded_blas(), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             self._learn(data, labels, held_out)
             self._check_learned()
             self._warn_if_empty(data, labels)
         return self
+
+    def count_queries(self, data: RankingData, labels: Labels) -> None:
+        """Set how many queries there are, and how many can tell documents apart."""
+        self.n_queries_ = data.n_queries
+        self.n_informative_queries_ = count_informative(data, labels)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         """Set the fitted attributes; ``held_out`` is None unless ``takes_validation``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +36,17 @@ class Path:
         Each measure of each model on the validation data; NaN for one that ranks nothing.
     ramps : RampColumns or None
         With curves, what ``coefs`` weigh.
+    template : ranker or None
+        What the path was made with: it knows the features, and has no weights.
+
+    Examples
+    --------
+    >>> from leanrank import DominationRanker, make_ranking
+    >>> train, vali = (make_ranking(n_queries=20, random_state=seed) for seed in (0, 1))
+    >>> path = DominationRanker().path(train, validation=vali)
+    >>> ranker = path.ranker("ndcg@10")
+    >>> ranker.alpha in path.alphas, ranker.dual_gap_ <= 1e-6
+    (True, True)
     """
 
     alphas: FloatArray
@@ -44,6 +56,7 @@ class Path:
     n_iters: IntArray
     measures: dict[str, FloatArray] = field(default_factory=dict)
     ramps: RampColumns | None = None
+    template: Any = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.alphas)
@@ -67,13 +80,36 @@ class Path:
             return self.coefs
         heights = np.zeros((len(self), self.n_features))
         for at in range(len(self)):
-            model = self.model(at)
+            model = weights_model(self.coefs[at], self.ramps)
             heights[at, model.indices] = model.values
         return heights
 
-    def model(self, at: int, **more: Any) -> Model:
-        """Return one of the models; ``more`` are the other parameters of a model."""
-        return weights_model(self.coefs[at], self.ramps, **more)
+    def ranker(self, which: int | str | None = None) -> Any:
+        """Return a fitted ranker: one of the path, by its position or as a measure prefers it.
+
+        Without an argument, the first measure decides.
+        """
+        from leanrank.rankers.problem_ranker import ProblemRanker
+
+        if self.template is None:
+            raise InputError("the path was put together by hand and has no ranker: take model()")
+        at = self._position(which)
+        ranker = copy(self.template).set_params(alpha=float(self.alphas[at]))
+        ranker.coef_ = self.coefs[at].copy()
+        if isinstance(ranker, ProblemRanker):
+            ranker.dual_gap_ = float(self.dual_gaps[at])
+            ranker.objective_ = float(self.objectives[at])
+            ranker.n_iter_ = int(self.n_iters[at])
+        return ranker
+
+    def model(self, which: int | str | None = None, **more: Any) -> Model:
+        """Return one of the models, chosen as in ``ranker``; ``more`` are parameters of a model."""
+        if self.template is not None and not more:
+            return self.ranker(which).to_model()
+        return weights_model(self.coefs[self._position(which)], self.ramps, **more)
+
+    def _position(self, which: int | str | None) -> int:
+        return self.best(which) if which is None or isinstance(which, str) else which
 
     def __repr__(self) -> str:
         n = len(self)

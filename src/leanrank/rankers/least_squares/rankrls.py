@@ -111,6 +111,7 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
 
         twin = clone(self)
         data, labels = twin._data_and_labels(X, y, qid, **options)
+        twin.count_queries(data, labels)
         grid = check_alphas(alphas)[::-1]
         held_out = held_out_data(twin, validation)
         loss = SquaredLoss()
@@ -127,6 +128,7 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
             objectives=np.array(values) + 0.5 * grid * np.sum(coefs**2, axis=1),
             n_iters=np.ones(len(grid), dtype=np.int64),
             measures=measure_models(coefs, held_out, measures, convention),
+            template=twin,
         )
 
     def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:

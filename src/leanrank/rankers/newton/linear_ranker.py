@@ -357,6 +357,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         twin = clone(self).set_params(callback=self.callback)  # not a copy of it
         data, labels = twin._data_and_labels(X, y, qid, **options)
         held_out = held_out_data(twin, validation)
+        twin.count_queries(data, labels)
         with single_threaded_blas():
             problem = twin.make_problem(data.X, labels)
             if alphas is None:
@@ -384,4 +385,5 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             n_iters=np.array([s.n_iter for s in solutions]),
             measures=measure_models(coefs, held_out, measures, convention, twin.ramps_),
             ramps=twin.ramps_,
+            template=twin.set_params(callback=None),
         )
