@@ -1,0 +1,38 @@
+"""Published experiments run again: what ``leanrank reproduce PAPER --data DIR`` prints.
+
+``--only`` picks a paper.
+"""
+
+from __future__ import annotations
+
+from benchmarks.harness import Options, Table
+from leanrank.reproduce import PAPERS, get_paper
+from leanrank.reproduce.report import ComparedTable
+
+
+def run(options: Options) -> list[Table]:
+    if options.only is not None and options.only not in PAPERS:
+        raise SystemExit(f"--only {options.only} is not a paper: use {', '.join(PAPERS)}")
+    tables = []
+    for paper in PAPERS if options.only is None else (options.only,):
+        report = get_paper(paper).run(options.data, say=print, n_jobs=-1)
+        notes = " ".join(report.notes).replace(str(options.data), "DIR")
+        summary = Table(report.title, note=notes)
+        summary.add(paper=paper, result=report.summary)
+        tables += [summary, *map(_figures, report.tables)]
+    return tables
+
+
+def _figures(compared: ComparedTable) -> Table:
+    """Return a table with what was printed beside what came out."""
+    table = Table(compared.title)
+    for label, cells in compared.rows:
+        row = {"": label}
+        for at, (name, cell) in enumerate(zip(compared.columns, cells, strict=True)):
+            published, ours = cell.texts()
+            if compared.has_published(at):
+                row[f"{name}, published"] = published
+            if compared.has_ours(at):
+                row[f"{name}, ours" if compared.has_published(at) else name] = ours
+        table.add(**row)
+    return table
