@@ -16,6 +16,7 @@ def _examples() -> list[Exception]:
         errors.ParseError("empty file", path="<stdin>"),
         errors.NoLevelsError(),
         errors.ModelError("unknown schema version 9"),
+        errors.ClusterError("no worker"),
         errors.FileError("m.json: cannot write here"),
         errors.MissingDependencyError("polars", "frames", "reading data frames"),
         errors.CacheWarning("compiled code is not kept"),

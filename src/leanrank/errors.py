@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "CacheWarning",
+    "ClusterError",
     "DataWarning",
     "FileError",
     "InputError",
@@ -140,6 +141,10 @@ class ModelError(LeanrankError, ValueError):
 
 class FileError(LeanrankError, OSError):
     """A file that is missing, unreadable or cannot be written."""
+
+
+class ClusterError(LeanrankError, OSError):
+    """A cluster that cannot go on with the work it was given."""
 
 
 class MissingDependencyError(LeanrankError, ImportError):

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.data.partitions import is_dask
 from leanrank.data.ranking_data import RankingData, group_sizes_to_qid
 from leanrank.errors import InputError, overflow, warn
 from leanrank.execution import single_threaded_blas
@@ -71,6 +72,7 @@ class BaseRanker(BaseEstimator):
 
     takes_validation: ClassVar[bool] = False  # whether ``fit`` uses validation data
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
+    fits_on_cluster: ClassVar[bool] = False  # whether documents may be on a Dask cluster
     takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
     _parameters: ClassVar[Mapping[str, Kind]] = PARAMETERS
 
@@ -192,6 +194,12 @@ class BaseRanker(BaseEstimator):
         ``parts`` are what RankingData takes. ``first`` tells whether this is the first of several
         parts of the data; None: these are all.
         """
+        if is_dask(X):
+            from leanrank.rankers.cluster import cluster_data
+
+            return cluster_data(  # type: ignore[return-value]
+                self, X, y, qid, preferences=preferences, gain_weight=gain_weight, **parts
+            )
         check_parameters(self, self._parameters)
         explicit = preferences is not None
         if explicit and not self._takes_preferences:

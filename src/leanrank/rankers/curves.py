@@ -15,6 +15,7 @@ from leanrank.execution import Executor
 from leanrank.model import Model
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import penalty_factors
+from leanrank.problem.parts import Parts
 from leanrank.rankers.inputs import by_feature, refuse_idle
 
 AUTO_SEGMENTS, DOCUMENTS_PER_SEGMENT = 8, 50
@@ -43,6 +44,11 @@ def n_segments(curves: Any, n_rows: int) -> int:
 def curve_design(ranker: Any, X: Any, executor: Executor) -> RampDesign | SparseRampDesign:
     """Return the ramps of all features for a ranker with curves."""
     name = type(ranker).__name__
+    if isinstance(X, Parts):
+        raise InputError(
+            f"{name}: curves are cut at quantiles of all values of a feature, which are in several "
+            "places: leave curves out, or fit in memory"
+        )
     if isinstance(X, Design):
         raise InputError(f"{name} gets features that are prepared already: leave curves out")
     if isinstance(ranker.penalty, Penalty):

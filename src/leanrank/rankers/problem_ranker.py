@@ -10,7 +10,9 @@ from leanrank.designs.base import Design
 from leanrank.errors import check_choice
 from leanrank.execution import Executor, make_executor
 from leanrank.losses.base import Labels, Loss, refuse_edges
+from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.parts import PartedProblem, Parts
 from leanrank.rankers.inputs import check_number, check_whole, refuse_idle
 from leanrank.rankers.linear import BaseLinearRanker
 
@@ -22,6 +24,7 @@ class ProblemRanker(BaseLinearRanker):
     """
 
     _takes_preferences = True  # the loss has the last word
+    fits_on_cluster = True
 
     tol: float
     max_iter: int
@@ -44,10 +47,17 @@ class ProblemRanker(BaseLinearRanker):
         return labels
 
     def make_problem(
-        self, X: Matrix | Design, labels: Labels, executor: Executor | None = None
-    ) -> MemoryProblem:
-        """Join features and labels, rows grouped by query, with the loss."""
+        self, X: Matrix | Design | Parts, labels: Labels, executor: Executor | None = None
+    ) -> Problem:
+        """Join features and labels, rows grouped by query, with the loss.
+
+        Where X is in parts, so are the labels.
+        """
         loss = self.make_loss()
+        if isinstance(X, Parts):
+            from leanrank.rankers.cluster import relabelling
+
+            return PartedProblem(X, loss, labels.normalize, relabelling(self))
         if not loss.takes_edges:
             refuse_edges(labels, loss.name)
         plan = loss.prepare(self._with_margins(labels))
@@ -64,7 +74,7 @@ class ProblemRanker(BaseLinearRanker):
         check_number("tol", self.tol, open_low=True)
         check_whole("max_iter", self.max_iter)
 
-    def _fit_problem(self, problem: MemoryProblem, w: FloatArray | None) -> FloatArray:
+    def _fit_problem(self, problem: Problem, w: FloatArray | None) -> FloatArray:
         """Solve from weights w or from zero, and keep what is known of the solution."""
         raise AssertionError(f"{type(self).__name__} must define _fit_problem")
 

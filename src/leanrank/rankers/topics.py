@@ -17,7 +17,7 @@ from leanrank.designs.base import make_design
 from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.base import Problem
 from leanrank.rankers.inputs import refuse_idle, validated_matrix
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.newton.linear_ranker import LinearRanker
@@ -192,7 +192,7 @@ class TopicRanker(BaseEstimator):
         with single_threaded_blas():
             design = make_design(X, inner)
 
-            def problem(topic: int) -> MemoryProblem:  # made when needed: each is large
+            def problem(topic: int) -> Problem:  # made when needed: each is large
                 y = _column(Y, topic)
                 ends = np.array([0, len(y)], dtype=np.int64)
                 labels = Labels(y=y, query_ptr=ends, normalize=ranker.normalize)
@@ -216,7 +216,7 @@ class TopicRanker(BaseEstimator):
     def _path(
         self,
         ranker: LinearRanker,
-        problem: MemoryProblem,
+        problem: Problem,
         grid: FloatArray | None,
         held_out: tuple[Matrix, Matrix] | None,
         topic: int,

@@ -12,7 +12,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import warn
 from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
-from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.base import Problem
 from leanrank.rankers.inputs import check_number
 from leanrank.rankers.problem_ranker import ProblemRanker
 from leanrank.rankers.validation import report
@@ -83,7 +83,7 @@ class FenchelRank(ProblemRanker):
         del data, labels
         return f"raise radius={self.radius:g}, or give features that differ within queries"
 
-    def _fit_problem(self, problem: MemoryProblem, w: FloatArray | None) -> FloatArray:
+    def _fit_problem(self, problem: Problem, w: FloatArray | None) -> FloatArray:
         radius = check_number("radius", self.radius, high=1e150)
         self._check_stopping()
         solution = solve_fenchel(

@@ -16,6 +16,7 @@ from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.problem.parts import PartedProblem, Parts
 from leanrank.rankers.base import check_number
 from leanrank.rankers.least_squares.held_out import LeaveQueryOut
 from leanrank.rankers.linear import BaseLinearRanker
@@ -69,9 +70,13 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
     normalize: str = "query"
     n_jobs: int | None = None
 
+    fits_on_cluster = True
+
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
         alpha = check_number("alpha", self.alpha)
         loss = SquaredLoss()
+        if isinstance(data.X, Parts):
+            return solve_ridge(PartedProblem(data.X, loss, self.normalize), alpha)
         plan = loss.prepare(labels)
         if len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION:
             return solve_ridge_dual(Centred.from_plan(data.X, plan), alpha)
@@ -115,6 +120,11 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
         grid = check_alphas(alphas)[::-1]
         held_out = held_out_data(twin, validation)
         loss = SquaredLoss()
+        if isinstance(data.X, Parts):
+            raise InputError(
+                "RankRLS.path needs all documents in memory: fit one alpha after the other, or "
+                "use LinearRanker's path"
+            )
         plan = loss.prepare(labels)
         with single_threaded_blas():
             spectrum = self._factorise(data, labels)

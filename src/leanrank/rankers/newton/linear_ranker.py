@@ -21,7 +21,8 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
-from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.base import Problem
+from leanrank.problem.parts import Parts
 from leanrank.rankers.constraints import PARAMETERS, TEXT, Kind
 from leanrank.rankers.curves import curve_design, curve_parts
 from leanrank.rankers.inputs import check_number, refuse_idle
@@ -160,8 +161,8 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         return get_loss(self.loss)
 
     def make_problem(
-        self, X: Matrix | Design, labels: Labels, executor: Executor | None = None
-    ) -> MemoryProblem:
+        self, X: Matrix | Design | Parts, labels: Labels, executor: Executor | None = None
+    ) -> Problem:
         """Join features and labels with the loss; with curves, find the knots first."""
         self.ramps_ = None
         if self.curves is None:
@@ -222,7 +223,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             return own
 
         def solve(
-            problem: MemoryProblem, penalty: Penalty, w: FloatArray | None, **stopping: Any
+            problem: Problem, penalty: Penalty, w: FloatArray | None, **stopping: Any
         ) -> Solution:
             return replace(own, **stopping).solve(problem, penalty, w)
 
@@ -235,7 +236,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             self._by_feature("signs", n_features, 0.0),
         )
 
-    def solve(self, problem: MemoryProblem, alpha: float, w: FloatArray | None = None) -> Solution:
+    def solve(self, problem: Problem, alpha: float, w: FloatArray | None = None) -> Solution:
         """Solve a problem at a strength, from weights w or from zero."""
         self._check_stopping()
         return self.make_solver()(
@@ -247,7 +248,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             callback=partial(report, self),
         )
 
-    def _fit_problem(self, problem: MemoryProblem, w: FloatArray | None) -> FloatArray:
+    def _fit_problem(self, problem: Problem, w: FloatArray | None) -> FloatArray:
         solution = self.solve(problem, self.alpha, w)
         if hasattr(self, "state_"):
             del self.state_  # of partial_fit, which begins again
@@ -298,7 +299,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         with single_threaded_blas():
             return twin.first_entry(twin.make_problem(data.X, labels))[0]
 
-    def first_entry(self, problem: MemoryProblem) -> tuple[float, FloatArray]:
+    def first_entry(self, problem: Problem) -> tuple[float, FloatArray]:
         """Return the alpha_max of a problem and the weights of the unpenalised features there."""
         unit = self.make_penalty(1.0, problem.n_features)
         free = unit.free & ~unit.excluded

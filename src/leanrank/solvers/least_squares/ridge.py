@@ -9,7 +9,7 @@ import numpy as np
 from leanrank._part import require
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError, overflow, warn
-from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.problem.base import Problem
 from leanrank.solvers.least_squares.centred import Centred
 
 LARGEST_FACTORISATION = 8_192
@@ -38,18 +38,18 @@ def solve_ridge(
     n = problem.n_features
     if n == 0:
         return np.zeros(0)
-    start = problem.scores(np.zeros(n))
-    gradient = problem.design.rmatvec(problem.evaluate(start)[1])
+    problem.at(np.zeros(n))
+    gradient = problem.gradient()
     if n > largest:
         return _conjugate_gradients(problem, alpha, gradient, tol)
-    block = problem.design.take(np.arange(n))
-    system = problem.hessian(block, start, exact=True)
+    system = problem.focused_hessian()
     system[np.diag_indices(n)] += alpha
     solve = _factorise(system)
     w = solve(-gradient)
     # Forming H squares the condition of X; one step of iterative refinement recovers most of the
     # lost digits.
-    return w - solve(problem.design.rmatvec(problem.evaluate(problem.scores(w))[1]) + alpha * w)
+    problem.at(w)
+    return w - solve(problem.gradient() + alpha * w)
 
 
 def solve_ridge_dual(centred: Centred, alpha: float) -> FloatArray:
@@ -95,8 +95,8 @@ def _conjugate_gradients(
     n = problem.n_features
 
     def product(v: FloatArray) -> FloatArray:
-        moved = problem.design.rmatvec(problem.evaluate(problem.scores(np.ravel(v)))[1])
-        return moved - gradient + alpha * np.ravel(v)
+        problem.at(np.ravel(v))
+        return problem.gradient() - gradient + alpha * np.ravel(v)
 
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
     solution, unfinished = cg(operator, -gradient, rtol=tol, maxiter=10 * n)

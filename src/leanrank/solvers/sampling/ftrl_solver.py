@@ -12,6 +12,7 @@ from leanrank.designs.dense import DenseDesign
 from leanrank.designs.sparse import SparseDesign
 from leanrank.errors import InputError
 from leanrank.penalties.base import Penalty
+from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
@@ -19,7 +20,7 @@ from leanrank.solvers.sampling.ftrl import FTRLRule, FTRLState, QueryBatches, ft
 
 
 def solve_ftrl(
-    problem: MemoryProblem,
+    problem: Problem,
     penalty: Penalty,
     *,
     w: FloatArray | None = None,
@@ -33,8 +34,8 @@ def solve_ftrl(
 
     Parameters
     ----------
-    problem : MemoryProblem
-        Dense or sparse; its loss offers a dual value.
+    problem : Problem
+        In memory, dense or sparse; its loss offers a dual value.
     penalty : ElasticNet
         Only an ℓ1 part, the same for every feature.
     w : array, optional
@@ -47,6 +48,10 @@ def solve_ftrl(
     del w
     require(problem.loss, "ftrl", "dual")
     state = FTRLState.start(FTRLRule(l1_strength(penalty), per_step=True), problem.n_features)
+    if not isinstance(problem, MemoryProblem):
+        raise InputError(
+            "the solver 'ftrl' needs all documents in memory: use solver='newton', or MinBatSRank"
+        )
     batches = _batches(problem)
     certificate = Certificate(problem, penalty)
     best, objective, n_iter = np.zeros(problem.n_features), np.inf, 0

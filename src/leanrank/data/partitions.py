@@ -1,0 +1,493 @@
+"""Dask collections as partitions of whole queries.
+
+A collection arrives as partitions of rows, with the rows of a query anywhere. Each partition is
+read and checked where it is. If queries lie within partitions, these stay as they are; if
+neighbours share a query, its rows join the first of them; if queries are scattered, rows are
+shuffled by query. Only query ids and counts come back.
+
+Dask is loaded when a Dask object is given, and not before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.grouping import one_dimensional
+from leanrank.data.ranking_data import RankingData, counted
+from leanrank.errors import InputError, MissingDependencyError
+
+log = logging.getLogger("leanrank.dask")
+
+MOST_LEVELS = 1_024
+"""Distinct labels of a partition beyond which nobody asks for them."""
+
+
+def is_dask(value: Any) -> bool:
+    """Tell whether a value is a Dask collection, or a list of delayed objects or futures.
+
+    >>> is_dask([[1.0, 2.0]]), is_dask(None)
+    (False, False)
+    """
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(_is_lazy(each) for each in value)
+    module = type(value).__module__.partition(".")[0]
+    return module in ("dask", "dask_expr") and hasattr(value, "__dask_graph__")
+
+
+def _is_lazy(value: Any) -> bool:
+    module, name = type(value).__module__.partition(".")[0], type(value).__name__
+    return module in ("dask", "distributed") and name.startswith(("Delayed", "Future"))
+
+
+def current_client() -> Any:
+    """Return the active Dask client; without one, start a cluster in this process and say so."""
+    try:
+        from distributed import Client, LocalCluster, get_client
+    except ImportError as error:
+        raise MissingDependencyError("distributed", "dask", "fitting on Dask") from error
+    try:
+        return get_client()
+    except ValueError:
+        pass
+    # Threads of this process: kernels run without the GIL, and documents are not copied. Only this
+    # machine can reach the pages about it.
+    here = "127.0.0.1:0"
+    cluster = LocalCluster(processes=False, dashboard_address=here, worker_dashboard_address=here)
+    client = Client(cluster)
+    threads = sum(client.nthreads().values())
+    log.warning(
+        "no Dask client is active: started a cluster of %s in this process, dashboard %s; make a "
+        "Client before the fit to use another",
+        counted(threads, "thread"),
+        f"http://127.0.0.1:{cluster.scheduler.http_server.port}/status",
+    )
+    return client
+
+
+class Rows(NamedTuple):
+    """A partition of documents, grouped by query."""
+
+    data: RankingData
+    gain_weight: FloatArray | None
+
+
+class Facts(NamedTuple):
+    """What is known of a partition elsewhere: nothing that grows with its documents."""
+
+    n_rows: int
+    n_features: int
+    names: tuple[str, ...] | None
+    n_queries: int
+    n_informative: int
+    levels: FloatArray | None
+    text_qid: bool
+    lowest: Any
+    highest: Any
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Rows on a cluster, every query within one partition.
+
+    Attributes
+    ----------
+    client : distributed.Client
+    rows : list of futures of Rows
+        Without empty ones, in order.
+    facts : list of Facts
+        Of the same.
+    how : str
+        What was done about queries across partitions.
+    """
+
+    client: Any
+    rows: list[Any]
+    facts: list[Facts]
+    how: str
+
+    @property
+    def levels(self) -> FloatArray | None:
+        """The distinct labels, unless they are very many."""
+        found = [facts.levels for facts in self.facts]
+        if any(levels is None for levels in found):
+            return None
+        return np.unique(np.concatenate([np.asarray(levels) for levels in found]))
+
+
+def read_partitions(
+    X: Any,
+    columns: Mapping[str, Any],
+    *,
+    query_weight: Any = None,
+    check: Callable[[RankingData], None] | None = None,
+) -> Partitions:
+    """Read a collection into partitions of whole queries.
+
+    Parameters
+    ----------
+    X : Dask DataFrame or Array, or list of delayed objects or futures
+        A list may also hold RankingData, and then ``columns`` is empty.
+    columns : mapping of str to collection or None
+        ``y``, ``qid``, ``sample_weight``, ``gain_weight``, ``offset``, partitioned as X is.
+    query_weight : mapping, optional
+        From query id to weight.
+    check : callable, optional
+        Called with each partition, where it is, to reject what cannot be used.
+    """
+    if query_weight is not None and not isinstance(query_weight, Mapping):
+        raise InputError(
+            "query_weight must be a mapping from query id to weight where X is on a cluster"
+        )
+    client = current_client()
+    pieces = _aligned(X, columns)
+    names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
+    checks = (names, query_weight, check)
+    homes = _homes(client, len(pieces["X"]))
+    tasks = []
+    for at in range(len(pieces["X"])):
+        given = {name: values[at] for name, values in pieces.items()}
+        tasks.append(_delayed(_read)(at, checks, **given))
+    rows = [_compute(client, task, homes[at]) for at, task in enumerate(tasks)]
+    facts = _gathered(client, [client.submit(_facts, each, pure=False) for each in rows])
+    _agree(facts)
+    filled = [at for at, each in enumerate(facts) if each.n_rows]
+    if not filled:
+        raise InputError(
+            f"all {counted(len(rows), 'partition')} are empty: there is nothing to learn from"
+        )
+    return _arranged(client, [rows[at] for at in filled], [facts[at] for at in filled])
+
+
+def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+    """Return the facts, or raise what was wrong with the first bad partition."""
+    from distributed import wait
+
+    wait(futures)
+    for at, future in enumerate(futures):
+        if future.status == "error":
+            error = future.exception()
+            if isinstance(error, InputError):
+                raise error
+            raise InputError(
+                f"partition {at} could not be read ({type(error).__name__}: {error})"
+            ) from error
+    return list(client.gather(futures))
+
+
+def partition_list(value: Any) -> list[Any]:
+    """Return the partitions of a collection as delayed objects or futures."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if getattr(value, "ndim", 1) == 2 and hasattr(value, "numblocks") and value.numblocks[1] > 1:
+        value = value.rechunk({1: -1})
+    # Optimised, columns of one file may be cut into different partitions, and are read twice.
+    return list(np.ravel(np.array(value.to_delayed(optimize_graph=False), dtype=object)))
+
+
+def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Cut all columns into the partitions of X."""
+    pieces = {"X": partition_list(X)}
+    for name, value in columns.items():
+        if value is None:
+            continue
+        if not is_dask(value):
+            raise InputError(
+                f"X is on Dask but {name} is {type(value).__name__}: give {name} as a Dask "
+                "collection with the partitions of X"
+            )
+        if hasattr(value, "rechunk") and hasattr(X, "chunks") and _known(X) and _known(value):
+            if len(value) != len(X):
+                raise InputError(f"{name} has {len(value)} rows but X has {len(X)}")
+            value = value.rechunk((X.chunks[0],))
+        pieces[name] = partition_list(value)
+        if len(pieces[name]) != len(pieces["X"]):
+            raise InputError(
+                f"{name} has {counted(len(pieces[name]), 'partition')} but X has "
+                f"{len(pieces['X'])}: take both from one collection, or repartition one of them"
+            )
+    return pieces
+
+
+def _known(array: Any) -> bool:
+    return not any(np.isnan(size) for size in array.chunks[0])
+
+
+def _delayed(function: Any) -> Any:
+    from dask import delayed
+
+    return delayed(function, pure=False)
+
+
+def _homes(client: Any, n_parts: int) -> list[str]:
+    """Share consecutive partitions among the workers, in proportion to their threads."""
+    threads = client.nthreads()
+    seats = [address for address in sorted(threads) for _ in range(threads[address])]
+    if not seats:
+        return [""] * n_parts  # they will come
+    return [seats[at * len(seats) // n_parts] for at in range(n_parts)]
+
+
+def _compute(client: Any, task: Any, home: str) -> Any:
+    placed = {"workers": [home], "allow_other_workers": True} if home else {}
+    return client.compute(task, **placed)
+
+
+# where the rows are
+
+
+def _read(
+    at: int, checks: tuple[Any, ...], X: Any, y: Any = None, qid: Any = None, **columns: Any
+) -> Rows:
+    """Check one partition and group it by query."""
+    try:
+        return _rows(checks, X, y, qid, **columns)
+    except ValueError as error:
+        raise InputError(f"partition {at}: {error}") from None
+
+
+def _rows(
+    checks: tuple[Any, ...],
+    X: Any,
+    y: Any,
+    qid: Any,
+    gain_weight: Any = None,
+    **columns: Any,
+) -> Rows:
+    names, query_weight, check = checks
+    if isinstance(X, RankingData):
+        data = X
+    else:
+        own = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
+        if names is not None and own is not None and own != names:
+            raise InputError(_misnamed(own, names))
+        matrix = _numbers(X)
+        qid = None if qid is None else _query_ids(qid, matrix.shape[0])
+        weights = None
+        if query_weight is not None:
+            ids = np.zeros(1) if qid is None else qid
+            weights = {each: query_weight.get(each, 1.0) for each in set(np.ravel(ids).tolist())}
+        labels = None if y is None else np.asarray(y)
+        data = RankingData(
+            matrix, labels, qid, feature_names=own or names, query_weight=weights, **columns
+        )
+    if check is not None:
+        check(data)
+    gains = None
+    if gain_weight is not None:
+        gains = np.asarray(one_dimensional(gain_weight, "gain_weight", len(data)), np.float64)
+        if not (np.isfinite(gains) & (gains >= 0)).all():
+            raise InputError("gain_weight must be finite and not negative")
+        gains = gains if data.order is None else gains[data.order]
+    return Rows(data.with_fields(order=None), gains)
+
+
+def _misnamed(own: tuple[str, ...], names: tuple[str, ...]) -> str:
+    missing = [name for name in names if name not in own]
+    if missing:
+        return f"the column {missing[0]!r} is missing: give all partitions the same columns"
+    at = next(j for j, name in enumerate(own) if j >= len(names) or name != names[j])
+    expected = repr(names[at]) if at < len(names) else "no column"
+    return f"column {at} is {own[at]!r} where other partitions have {expected}"
+
+
+def _numbers(X: Any) -> Any:
+    """Return a partition of a data frame or an array as a matrix."""
+    if not hasattr(X, "dtypes"):
+        return X
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if getattr(dtype, "kind", "O") not in "biuf":
+            raise InputError(f"the column {name!r} holds {dtype} values: features are numbers")
+    if any(not isinstance(dtype, np.dtype) for dtype in X.dtypes):  # those that may be missing
+        return X.to_numpy(dtype=np.float64, na_value=np.nan)
+    return X.to_numpy()
+
+
+def _query_ids(qid: Any, n_rows: int) -> AnyArray:
+    ids = one_dimensional(np.asarray(qid), "qid", n_rows)
+    listed = ids.tolist() if ids.dtype.kind in "fO" else []
+    row = next((at for at, each in enumerate(listed) if _is_missing(each)), None)
+    if row is not None:
+        raise InputError(f"the qid of document {row} is missing: every document needs its query")
+    return ids
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell None, NaN and pandas.NA, which equals nothing and is no truth."""
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
+def _facts(rows: Rows) -> Facts:
+    data = rows.data
+    levels: FloatArray | None = data.levels
+    ids = data.query_ids
+    text = ids.dtype.kind not in "biuf"
+    found = not text and len(ids) > 0
+    return Facts(
+        len(data),
+        data.n_features,
+        data.feature_names,
+        data.n_queries,
+        int(data.informative.sum()),
+        levels if len(data.levels) <= MOST_LEVELS else None,
+        text,
+        ids.min() if found else None,
+        ids.max() if found else None,
+    )
+
+
+def _agree(facts: Sequence[Facts]) -> None:
+    """Reject partitions that differ in their columns."""
+    filled = [at for at, each in enumerate(facts) if each.n_rows]
+    for at in filled[1:]:
+        first, here = facts[filled[0]], facts[at]
+        if here.n_features != first.n_features:
+            raise InputError(
+                f"partition {at} has {here.n_features} features but partition {filled[0]} has "
+                f"{first.n_features}: give all partitions the same columns"
+            )
+        if here.names != first.names and None not in (here.names, first.names):
+            raise InputError(f"partition {at}: {_misnamed(here.names, first.names)}")  # type: ignore[arg-type]
+        if here.text_qid != first.text_qid:
+            kinds = ["text" if each.text_qid else "numbers" for each in (here, first)]
+            raise InputError(
+                f"partition {at} has {kinds[0]} as qid but partition {filled[0]} has {kinds[1]}: "
+                "give all partitions one type"
+            )
+
+
+# queries across partitions
+
+
+def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
+    """Bring each query into one partition."""
+    if _apart(facts):
+        return _said(Partitions(client, rows, facts, _as_they_are(len(rows))))
+    listed = client.gather([client.submit(_queries, each, pure=False) for each in rows])
+    homes, how = _assign([ids for ids, _ in listed], [sizes for _, sizes in listed])
+    if all((home == at).all() for at, home in enumerate(homes)):
+        return _said(Partitions(client, rows, facts, how))
+    arriving: list[list[Any]] = [[] for _ in rows]
+    for at, home in enumerate(homes):
+        if len(home) and (home == at).all():
+            arriving[at].append(rows[at])
+            continue
+        pieces = client.submit(_split, rows[at], home, pure=False)
+        for goal in np.unique(home).tolist():
+            arriving[goal].append(client.submit(_piece, pieces, goal, pure=False))
+    merged = [
+        client.submit(_merge, pieces, pure=False) if len(pieces) > 1 else pieces[0]
+        for pieces in arriving
+        if pieces
+    ]
+    facts = client.gather([client.submit(_facts, each, pure=False) for each in merged])
+    return _said(Partitions(client, merged, facts, how))
+
+
+def _as_they_are(n_parts: int) -> str:
+    return f"queries lie within the {counted(n_parts, 'partition')}, which are used as they are"
+
+
+def _said(partitions: Partitions) -> Partitions:
+    log.info("%s", partitions.how)
+    return partitions
+
+
+def _apart(facts: list[Facts]) -> bool:
+    """Tell whether ranges of numeric ids show that no two partitions share a query."""
+    if any(each.lowest is None for each in facts):
+        return len(facts) == 1
+    spans = sorted((each.lowest, each.highest) for each in facts)
+    return all(spans[at][1] < spans[at + 1][0] for at in range(len(spans) - 1))
+
+
+def _assign(ids: list[AnyArray], sizes: list[IntArray]) -> tuple[list[IntArray], str]:
+    """Choose the partition of each query of each partition, and say how."""
+    n_parts = len(ids)
+    seen: dict[Any, list[int]] = {}
+    for at, here in enumerate(ids):
+        for each in here.tolist():
+            seen.setdefault(each, []).append(at)
+    shared = {each: places for each, places in seen.items() if len(places) > 1}
+    whole = _as_they_are(n_parts)
+    neighbours = all(places[-1] - places[0] == len(places) - 1 for places in shared.values())
+    if not shared or (neighbours and len(shared) < n_parts):
+        home = {each: places[0] for each, places in seen.items()}
+        if shared:
+            whole = (
+                f"{counted(len(shared), 'query lies', 'queries lie')} across neighbouring "
+                "partitions: these rows join the first of them, all others stay"
+            )
+    else:
+        rows_of: dict[Any, int] = dict.fromkeys(seen, 0)
+        for here, counts in zip(ids, sizes, strict=True):
+            for each, count in zip(here.tolist(), counts.tolist(), strict=True):
+                rows_of[each] += count
+        ends = np.cumsum(list(rows_of.values()))
+        goals = np.minimum((ends - 1) * n_parts // ends[-1], n_parts - 1)
+        home = dict(zip(rows_of, goals.tolist(), strict=True))
+        whole = (
+            f"{len(shared):,} of {len(seen):,} queries are scattered over partitions: rows are "
+            f"shuffled by query into {counted(n_parts, 'partition')}"
+        )
+    return [np.array([home[each] for each in here.tolist()], np.int64) for here in ids], whole
+
+
+def _queries(rows: Rows) -> tuple[AnyArray, IntArray]:
+    return rows.data.query_ids, np.diff(rows.data.query_ptr)
+
+
+def _split(rows: Rows, home: IntArray) -> dict[int, Rows]:
+    """Cut a partition by where its queries go."""
+    query_of = np.repeat(np.arange(rows.data.n_queries), np.diff(rows.data.query_ptr))
+    out = {}
+    for goal in np.unique(home).tolist():
+        chosen = home == goal
+        gains = None if rows.gain_weight is None else rows.gain_weight[chosen[query_of]]
+        out[goal] = Rows(rows.data.queries[chosen], gains)
+    return out
+
+
+def _piece(pieces: dict[int, Rows], goal: int) -> Rows:
+    return pieces[goal]
+
+
+def _merge(pieces: list[Rows]) -> Rows:
+    """Join pieces in the order of their partitions; the rows of a query come together."""
+    parts = [piece.data for piece in pieces]
+    first = parts[0]
+    if first.is_sparse:
+        from scipy.sparse import vstack
+
+        X: Any = vstack([part.X for part in parts], format="csr")
+    else:
+        X = np.concatenate([part.X for part in parts])
+
+    def joined(values: list[Any]) -> Any:
+        return None if values[0] is None else np.concatenate(values)
+
+    weight = None
+    if first.query_weight is not None:
+        weight = {
+            each: value
+            for part in parts
+            for each, value in zip(part.query_ids.tolist(), part.query_weight, strict=True)  # type: ignore[arg-type]
+        }
+    data = RankingData(
+        X,
+        joined([part.y for part in parts]),
+        joined([part.qid for part in parts]),
+        feature_names=first.feature_names,
+        sample_weight=joined([part.sample_weight for part in parts]),
+        query_weight=weight,
+        offset=joined([part.offset for part in parts]),
+    )
+    gains = joined([piece.gain_weight for piece in pieces])
+    if gains is not None and data.order is not None:
+        gains = gains[data.order]
+    return Rows(data.with_fields(order=None), gains)

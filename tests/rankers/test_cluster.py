@@ -1,0 +1,326 @@
+"""Fits on a Dask cluster: the same optimum, the same bits, and sentences with a partition."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from leanrank import (
+    DominationRanker,
+    FenchelRank,
+    LinearRanker,
+    ListNet,
+    MinBatSRank,
+    RankBoost,
+    RankRLS,
+    RankSVM,
+    make_ranking,
+)
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import ClusterError, InputError
+
+pytest.importorskip("dask.dataframe")
+pytest.importorskip("distributed")
+
+import itertools
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
+from distributed import Client, LocalCluster
+
+FEATURES = [f"x{j}" for j in range(8)]
+
+
+def local(n_workers: int, threads: int, *, processes: bool = False) -> LocalCluster:
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=threads,
+        processes=processes,
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local(2, 1) as cluster, Client(cluster) as client:
+        yield client
+
+
+def made(seed: int = 0, n_queries: int = 40) -> tuple[RankingData, pd.DataFrame]:
+    data = make_ranking(
+        n_queries=n_queries, n_features=8, n_informative=3, docs_per_query=12, random_state=seed
+    )
+    frame = pd.DataFrame(data.X, columns=FEATURES)
+    return data, frame.assign(label=data.y, qid=data.qid)
+
+
+def cut(frame: pd.DataFrame, *rows: int) -> dd.DataFrame:
+    edges = [0, *rows, len(frame)]
+    parts = [frame.iloc[a:b] for a, b in itertools.pairwise(edges)]
+    return dd.from_delayed([dask.delayed(part) for part in parts], meta=frame.iloc[:0])
+
+
+def fit(ranker, table, **options):
+    return ranker.fit(table[FEATURES], table["label"], qid=table["qid"], **options)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        DominationRanker(alpha=0.01, margin="scaled"),
+        RankSVM(alpha=0.01),
+        RankSVM(alpha=0.01, loss="hinge", tol=1e-3),
+        ListNet(alpha=0.01),
+        LinearRanker("logistic", "elastic-net", l1_ratio=0.5, normalize="term"),
+        FenchelRank(radius=1.0),
+        RankRLS(alpha=0.1),
+    ],
+    ids=lambda ranker: f"{type(ranker).__name__}",
+)
+def test_the_same_optimum_as_in_memory(client, ranker):
+    data, frame = made()
+    ours = fit(ranker, cut(frame, 120, 240))
+    assert ours.n_queries_ == 40
+    assert ours.n_informative_queries_ == int(data.informative.sum())
+    assert list(ours.feature_names_in_) == FEATURES
+    weights, tol = ours.coef_.copy(), getattr(ranker, "tol", 1e-9)
+    objective = getattr(ours, "objective_", 0.0)
+    theirs = ranker.fit(frame[FEATURES], frame["label"], qid=frame["qid"])
+    np.testing.assert_allclose(weights, theirs.coef_, atol=10 * np.sqrt(tol))
+    assert objective == pytest.approx(getattr(theirs, "objective_", 0.0), rel=2 * tol)
+
+
+def test_bits_do_not_depend_on_workers_or_threads():
+    _, frame = made(1)
+    found = set()
+    for n_workers, threads in [(1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2)]:
+        with local(n_workers, threads) as cluster, Client(cluster):
+            ranker = fit(DominationRanker(alpha=0.005), cut(frame, 60, 120, 180, 240, 400))
+            found.add((ranker.coef_.tobytes(), str(ranker.history_)))
+    assert len(found) == 1
+
+
+def weights_of(table, **options) -> np.ndarray:
+    return fit(DominationRanker(alpha=0.01, tol=1e-9), table, **options).coef_
+
+
+def test_rows_of_a_query_may_be_anywhere(client, caplog):
+    caplog.set_level(logging.INFO, "leanrank.dask")
+    _, frame = made(2)
+    expected = weights_of(cut(frame, 120, 240))
+    assert "queries lie within the 3 partitions, which are used as they are" in caplog.text
+    stitched = weights_of(cut(frame, 100, 150, 151, 152, 300))
+    assert "2 queries lie across neighbouring partitions: these rows join the first" in caplog.text
+    np.testing.assert_allclose(stitched, expected, atol=1e-6)
+    mixed = frame.sample(frac=1.0, random_state=0)
+    shuffled = weights_of(cut(mixed, 100, 300))
+    assert "40 of 40 queries are scattered over partitions: rows are shuffled" in caplog.text
+    np.testing.assert_allclose(shuffled, expected, atol=1e-6)
+    # neighbours by name only: one query at both ends
+    ends = pd.concat([frame.iloc[6:], frame.iloc[:6]])
+    np.testing.assert_allclose(weights_of(cut(ends, 120, 240)), expected, atol=1e-6)
+
+
+def test_a_shuffle_keeps_weights_with_their_documents(client):
+    rng = np.random.default_rng(0)
+    _, frame = made(3)
+    frame = frame.assign(
+        weight=rng.integers(1, 3, len(frame)).astype(float),
+        gain=rng.uniform(0.5, 1.0, len(frame)),
+        start=rng.normal(size=len(frame)),
+    )
+    by_query = {int(each): float(rng.uniform(0.5, 2.0)) for each in frame["qid"].unique()}
+
+    def options(table):
+        return {
+            "sample_weight": table["weight"],
+            "gain_weight": table["gain"],
+            "offset": table["start"],
+            "query_weight": by_query,
+        }
+
+    mixed = cut(frame.sample(frac=1.0, random_state=1), 90, 200)
+    ours = weights_of(mixed, **options(mixed))
+    ranker = DominationRanker(alpha=0.01, tol=1e-9)
+    theirs = ranker.fit(frame[FEATURES], frame["label"], qid=frame["qid"], **options(frame))
+    np.testing.assert_allclose(ours, theirs.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["text", "category", "string", "float"])
+def test_queries_may_have_any_kind_of_name(client, kind):
+    _, frame = made(4)
+    expected = weights_of(cut(frame, 100, 300))
+    names = frame["qid"].map("q{}".format)
+    if kind == "category":
+        names = names.astype("category")
+    elif kind == "string":
+        names = names.astype("string")
+    elif kind == "float":
+        names = frame["qid"].astype(float)
+    np.testing.assert_allclose(
+        weights_of(cut(frame.assign(qid=names), 100, 300)), expected, atol=1e-7
+    )
+
+
+def test_arrays_lists_and_empty_partitions(client):
+    data, frame = made(5)
+    expected = weights_of(cut(frame, 120, 240))
+    X, y, qid = (da.from_array(v, chunks=c) for v, c in [
+        (np.asarray(data.X), ((120, 120, 240), (5, 3))),
+        (data.y, 480),
+        (data.qid, 100),
+    ])  # fmt: skip
+    ranker = DominationRanker(alpha=0.01, tol=1e-9)
+    np.testing.assert_array_equal(ranker.fit(X, y, qid=qid).coef_, expected)
+    pieces = [data.queries[:10], data.queries[10:20], data.queries[20:]]
+    delayed = [dask.delayed(piece) for piece in pieces]
+    np.testing.assert_array_equal(ranker.fit(delayed).coef_, expected)
+    futures = [client.submit(lambda piece=piece: piece, pure=False) for piece in pieces]
+    np.testing.assert_array_equal(ranker.fit(futures).coef_, expected)
+    columns = [[dask.delayed(v) for v in (p.X, p.y, p.qid)] for p in pieces]
+    ranker.fit(*[list(each) for each in zip(*columns, strict=True)])
+    np.testing.assert_array_equal(ranker.coef_, expected)
+    np.testing.assert_array_equal(weights_of(cut(frame, 0, 120, 120, 240, 480)), expected)
+
+
+def test_sparse_and_single_precision_partitions(client):
+    from scipy.sparse import csr_array
+
+    data, frame = made(6)
+    pieces = [data.queries[:10], data.queries[10:]]
+    lists = [
+        [dask.delayed(csr_array(p.X)) for p in pieces],
+        [dask.delayed(p.y) for p in pieces],
+        [dask.delayed(p.qid) for p in pieces],
+    ]
+    ranker = DominationRanker(alpha=0.01, tol=1e-9).fit(*lists)
+    np.testing.assert_allclose(ranker.coef_, weights_of(cut(frame, 120)), atol=1e-6)
+    single = cut(frame.astype(dict.fromkeys(FEATURES, np.float32)), 120)
+    np.testing.assert_allclose(weights_of(single), ranker.coef_, atol=1e-5)
+
+
+def test_alpha_max_and_path(client):
+    data, frame = made(7)
+    table = cut(frame, 120, 240)
+    ranker = DominationRanker()
+    given = table[FEATURES], table["label"]
+    top = ranker.alpha_max(*given, qid=table["qid"])
+    assert top == pytest.approx(ranker.alpha_max(data))
+    path = ranker.path(*given, qid=table["qid"], n_alphas=5, validation=data)
+    whole = ranker.path(data, n_alphas=5, validation=data)
+    np.testing.assert_allclose(path.objectives, whole.objectives, rtol=2e-6)
+    np.testing.assert_allclose(path.measures["ndcg@10"], whole.measures["ndcg@10"], atol=1e-3)
+
+
+def with_nan(frame, column, row):
+    out = frame.copy()
+    out.loc[row, column] = np.nan
+    return out
+
+
+def test_bad_input_names_the_partition(client):
+    _, frame = made(8)
+    text = frame.astype({"x2": object})
+    text.loc[130, "x2"] = "many"
+    lists = [[dask.delayed(p) for p in (frame[FEATURES][:120], frame[FEATURES[1:]][120:])]]
+    lists += [[dask.delayed(p) for p in (frame[c][:120], frame[c][120:])] for c in ("label", "qid")]
+    mixed = [dask.delayed(frame["qid"][:120]), dask.delayed(frame["qid"][120:].map(str))]
+    table, other = cut(frame, 120), cut(frame, 60, 120)
+    X, y, qid = table[FEATURES], table["label"], table["qid"]
+
+    def refused(pattern, *arguments, **options):
+        with pytest.raises(InputError, match=pattern) as raised:
+            DominationRanker().fit(*arguments, **options)
+        assert "\n" not in str(raised.value)
+
+    def refused_table(pattern, frame):
+        table = cut(frame, 120, 240)
+        refused(pattern, table[FEATURES], table["label"], table["qid"])
+
+    refused_table("partition 1: Input X contains NaN in feature 'x3'", with_nan(frame, "x3", 130))
+    refused_table("partition 2: the label of document 60 is", with_nan(frame, "label", 300))
+    refused_table("partition 0: the qid of document 7 is missing", with_nan(frame, "qid", 7))
+    refused_table("partition 0: the column 'x2' holds string values", text)
+    refused("partition 1 has 7 features but partition 0 has 8", *lists)
+    refused("partition 1 has text as qid but partition 0 has numbers", *lists[:0], X, y, mixed)
+    refused("qid has 3 partitions but X has 2: take both from one", X, y, other["qid"])
+    refused("X is on Dask but y is ndarray: give y as a Dask collection", X, np.zeros(480), qid)
+    refused("all 2 partitions are empty", *(cut(frame[:0], 0)[c] for c in (FEATURES, "label")))
+    refused("no query has documents at two levels", X, y * 0, qid)
+    refused("takes no group on Dask", X, y, group=[480])
+    refused("query_weight must be a mapping", X, y, qid, query_weight=qid)
+    with pytest.raises(InputError, match="curves are cut at quantiles of all values"):
+        fit(DominationRanker(curves=4), table)
+    with pytest.raises(InputError, match="RankBoost needs all documents in memory"):
+        fit(RankBoost(), table)
+    with pytest.raises(InputError, match="needs all documents in memory: use solver='newton'"):
+        fit(DominationRanker(solver="bound-cd"), table)
+    with pytest.raises(InputError, match="'ftrl' needs all documents in memory"):
+        fit(LinearRanker(solver="ftrl"), table)
+    assert not MinBatSRank.fits_on_cluster
+
+
+def test_partitions_with_other_columns_than_promised(client):
+    _, frame = made(9)
+    parts = [frame[:120], frame[120:].drop(columns="x4")]
+    table = dd.from_delayed(
+        [dask.delayed(p) for p in parts], meta=frame.iloc[:0], verify_meta=False
+    )
+    with pytest.raises(InputError, match=r"partition 1 could not be read .*Missing: \['x4'\]"):
+        fit(DominationRanker(), table)
+    named = [dask.delayed(p[FEATURES]) for p in (frame[:120], frame[FEATURES[::-1]][120:])]
+    named[1] = dask.delayed(frame[FEATURES[::-1]][120:])
+    others = [
+        [dask.delayed(frame[c][a]) for a in (slice(120), slice(120, 480))] for c in ("label", "qid")
+    ]
+    with pytest.raises(InputError, match="partition 1: column 0 is 'x7' where other partitions"):
+        DominationRanker().fit(named, *others)
+
+
+def test_killed_workers_leave_the_same_bits(tmp_path):
+    _, frame = made(10, n_queries=60)
+    for at in range(4):
+        frame[180 * at : 180 * at + 180].to_parquet(tmp_path / f"part-{at}.parquet")
+    with local(2, 1, processes=True) as cluster, Client(cluster) as client:
+        table = dd.read_parquet(tmp_path)
+        expected = fit(DominationRanker(alpha=0.002), table)
+        killed = []
+
+        def kill(entry):
+            if entry["iteration"] == 3:
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        found = fit(DominationRanker(alpha=0.002, callback=kill), table)
+        assert len(killed) == 1
+        assert found.coef_.tobytes() == expected.coef_.tobytes()
+        assert found.history_ == expected.history_
+
+
+def test_data_that_only_a_lost_worker_held():
+    _, frame = made(11)
+    with local(2, 1) as cluster, Client(cluster) as client:
+        parts = [frame[:240], frame[240:]]
+        workers = sorted(client.nthreads())
+        held = [
+            client.scatter(part, workers=[worker])
+            for part, worker in zip(parts, workers, strict=True)
+        ]
+        table = dd.from_delayed([dask.delayed(each) for each in held], meta=frame.iloc[:0])
+
+        def lose(entry):
+            if entry["iteration"] == 2:
+                lost = next(w for w in cluster.workers.values() if w.address == workers[1])
+                client.sync(lost.close, nanny=False)
+
+        ranker = DominationRanker(alpha=0.005, callback=lose)
+        with pytest.raises(ClusterError, match="a worker died with data that only its memory held"):
+            fit(ranker, table)
