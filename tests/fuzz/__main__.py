@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
-from tests.fuzz import rankers, readers, states  # noqa: F401  (they register their targets)
+from tests.fuzz import commands, rankers, readers, states  # noqa: F401  (they register targets)
 from tests.fuzz.harness import TARGETS, Outcome, explore
 
 

@@ -19,11 +19,22 @@ SIZES = (0.0, 1e-300, 1e-12, 1e-3, 0.3, 1.0, 7.0, 1e6, 1e150, -1.0, float("nan")
 OTHERS = ("x", None, True, [], (1.0, 2.0))
 
 
+PLAUSIBLE: dict[str, tuple[Any, ...]] = {
+    "curves": (None, 1, 2, 5, "auto", "auto"),
+    "monotone": (None, 1, -1, 0, {"0": 1}),
+    "signs": (None, 1, -1, 0),
+    "groups": (None, [0, 0], [0, 1, 0], [0, 0, 1, 1]),
+    "penalty_factors": (None, [1.0, 0.0], [0.5, 2.0, 1.0], [1e-9, 1e9, 1.0]),
+    "penalty": ("l1", "l2", "elastic-net", "groups"),
+}
+"""Values of parameters whose default says little of what they may be."""
+
+
 @lru_cache(maxsize=1)
 def _classes() -> list[Any]:
-    from leanrank.rankers import RANKERS, get_ranker
+    from leanrank.rankers import RANKERS, KernelRankRLS, LinearRanker, get_ranker
 
-    found = {get_ranker(name) for name in RANKERS}
+    found = {get_ranker(name) for name in RANKERS} | {KernelRankRLS, LinearRanker}
     return sorted(found, key=lambda each: each.__name__)
 
 
@@ -54,6 +65,8 @@ def odd_parameters(rng: random.Random, ranker: Any) -> dict[str, Any]:
 def _drawn(rng: random.Random, ranker: Any, name: str, default: Any) -> Any:
     plausible = rng.random() < 0.8
     listed = _listed(ranker).get(name)
+    if plausible and name in PLAUSIBLE and not listed:
+        return rng.choice(PLAUSIBLE[name])
     if plausible and (listed or default is None):
         return rng.choice(listed or (None,))
     if isinstance(default, bool):
@@ -83,6 +96,8 @@ def odd_data(rng: random.Random) -> tuple[Any, Any, Any]:
         X = np.round(X)
     elif kind == 4:
         X[draw.random(X.shape) < 0.2] = rng.choice((1e308, -1e308, 5e-324, 1e-160))
+    elif kind == 5 and rng.random() < 0.5:
+        X[draw.random(X.shape) < 0.3] = np.nan
     y = draw.integers(0, rng.choice((1, 2, 2, 3, 3, 5, 5)), n).astype(float)
     if rng.random() < 0.1:
         y *= rng.choice((1e-300, 1e200, -1.0, 0.5))
@@ -124,7 +139,7 @@ def rankers(rng: random.Random, folder: Path) -> None:
         if hasattr(ranker, "coef_"):
             assert np.isfinite(ranker.coef_).all(), f"weights that are not finite: {ranker!r}"
         values = X.data if hasattr(X, "indptr") else X
-        if values.size and np.abs(values).max() < 1e100:
+        if values.size and np.nanmax(np.abs(values), initial=0.0) < 1e100:
             scores = ranker.predict(X, qid=qid) if _takes_qid(ranker) else ranker.predict(X)
             assert np.isfinite(scores).all(), f"scores that are not finite: {ranker!r}"
         if hasattr(ranker, "to_model"):
@@ -135,3 +150,63 @@ def _takes_qid(ranker: Any) -> bool:
     import inspect
 
     return "qid" in inspect.signature(ranker.predict).parameters
+
+
+@lru_cache(maxsize=1)
+def _online_words() -> dict[str, tuple[str, ...]]:
+    from leanrank.losses.pair_slopes import PAIR_LOSSES
+    from leanrank.solvers.sampling.pair_descent import SCHEDULES
+
+    return {
+        "loss": tuple(PAIR_LOSSES),
+        "learning_rate": tuple(SCHEDULES),
+        "solver": ("sgd", "ftrl"),
+    }
+
+
+def _serve_once() -> None:
+    from leanrank.online.learners.ranker import DEFAULTS, OnlineRanker
+
+    for method in DEFAULTS:
+        ranker = OnlineRanker(method, n_features=2)
+        ranker.observe(ranker.rank(np.eye(2)), [0, 1])
+
+
+@target("online", limit=20.0, share=2.0, prepare=_serve_once)
+def online(rng: random.Random, folder: Path) -> None:
+    """A learner that serves odd documents stays finite or says so, and goes on from its file."""
+    from leanrank.online.learners.ranker import DEFAULTS, OnlineRanker
+
+    method = rng.choice(sorted(DEFAULTS))
+    known = DEFAULTS[method]
+    chosen = rng.sample(sorted(known), k=min(len(known), rng.choice((0, 1, 1, 2, 3))))
+    given = {name: _drawn_online(rng, name, known[name]) for name in chosen}
+    X, _, _ = odd_data(rng)
+    length = rng.choice((1, 2, 3, 10, 10, 100, *COUNTS))
+    seed = rng.choice((0, 1, 2**32, -1, 2**64, "x", 1.5)) if rng.random() < 0.2 else 0
+    ranker = OnlineRanker(
+        method, n_features=X.shape[1], list_length=length, random_state=seed, **given
+    )
+    for _ in range(rng.choice((1, 2, 5))):
+        rows = X[: rng.randrange(1, X.shape[0] + 1)]
+        shown = ranker.rank(rows)
+        assert len(set(shown.documents.tolist())) == len(shown.documents)
+        assert (shown.propensities > 0).all(), f"a list that cannot be shown: {given}"
+        assert (shown.propensities <= 1 + 1e-9).all(), f"a chance above 1: {given}"
+        ranker.observe(shown, [rng.random() < 0.4 for _ in shown.documents])
+        assert np.isfinite(ranker.coef_).all(), f"weights that are not finite: {method} {given}"
+    ranker.save(folder / "out.state")
+    again = OnlineRanker.load(folder / "out.state")
+    for each in (ranker, again):
+        each.observe(each.rank(X), np.arange(min(length, X.shape[0])) == 0)
+    assert np.array_equal(ranker.coef_, again.coef_), f"goes on otherwise: {method} {given}"
+
+
+def _drawn_online(rng: random.Random, name: str, default: Any) -> Any:
+    plausible = rng.random() < 0.8
+    words = _online_words().get(name)
+    if words:
+        return rng.choice(words if plausible else OTHERS)
+    if isinstance(default, int):
+        return rng.choice((1, 2, 3, 30) if plausible else COUNTS)
+    return rng.choice(SIZES[3:7] if plausible else SIZES)

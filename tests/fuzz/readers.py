@@ -23,7 +23,8 @@ def _data() -> Any:
 
 
 @lru_cache(maxsize=8)
-def _written(suffix: str) -> bytes:
+def written(suffix: str) -> bytes:
+    """Return a small data set in the format of a suffix."""
     from leanrank.data import dump
 
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +65,7 @@ def _warm(suffix: str) -> None:
     """Compile and import what reading a whole file needs."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"in{suffix}")
-        path.write_bytes(_written(suffix))
+        path.write_bytes(written(suffix))
         _load(path)
 
 
@@ -93,7 +94,7 @@ def letor_file(rng: random.Random, folder: Path) -> None:
     """LETOR text as a file, compressed or not, at once and as a stream."""
     from leanrank.data import open_stream
 
-    content = mutated(rng, _written(".txt"))
+    content = mutated(rng, written(".txt"))
     path = _maybe_packed(rng, content, folder / "in.txt")
     if rng.random() < 0.5:
         _load(path)
@@ -105,14 +106,14 @@ def letor_file(rng: random.Random, folder: Path) -> None:
 @target("csv", share=2.0, prepare=lambda: _warm(".csv"))
 def csv(rng: random.Random, folder: Path) -> None:
     """CSV, compressed or not."""
-    _load(_maybe_packed(rng, mutated(rng, _written(".csv")), folder / "in.csv"))
+    _load(_maybe_packed(rng, mutated(rng, written(".csv")), folder / "in.csv"))
 
 
 @target("parquet", share=2.0, prepare=lambda: _warm(".parquet"))
 def parquet(rng: random.Random, folder: Path) -> None:
     """Parquet files."""
     path = folder / "in.parquet"
-    path.write_bytes(mutated(rng, _written(".parquet")))
+    path.write_bytes(mutated(rng, written(".parquet")))
     _load(path)
 
 
@@ -120,12 +121,12 @@ def parquet(rng: random.Random, folder: Path) -> None:
 def arrow(rng: random.Random, folder: Path) -> None:
     """Arrow files."""
     path = folder / "in.arrow"
-    path.write_bytes(mutated(rng, _written(".arrow")))
+    path.write_bytes(mutated(rng, written(".arrow")))
     _load(path)
 
 
-RUN = b"".join(b"q%d Q0 d%d %d %.3f tag\n" % (q, d, d, 9 - d) for q in range(3) for d in range(4))
-QRELS = b"".join(b"q%d 0 d%d %d\n" % (q, d, d % 3) for q in range(3) for d in range(4))
+RUN = b"".join(b"q%d Q0 d%d %d %.3f tag\n" % (q, d, d, 9 - d) for q in range(4) for d in range(4))
+QRELS = b"".join(b"q%d 0 d%d %d\n" % (q, d, d % 3) for q in range(4) for d in range(4))
 SCORES = b"".join(b"%.4f\n" % (0.37 * at - 1) for at in range(12))
 CLICKS = b"session,query,document,position,clicked\n" + b"".join(
     b"s%d,q%d,d%d,%d,%d\n" % (s, s % 2, p, p, (s + p) % 3 == 0)
@@ -163,6 +164,13 @@ def scores(rng: random.Random, folder: Path) -> None:
     assert np.isfinite(read).all()
 
 
+LOGGED = (
+    CLICKS.replace(b"clicked\n", b"clicked,propensity\n")
+    .replace(b"0\n", b"0,0.5\n")
+    .replace(b"1\n", b"1,0.25\n")
+)
+
+
 @target("clicks", prepare=lambda: _clicks(CLICKS, Path(tempfile.mkdtemp())))
 def clicks(rng: random.Random, folder: Path) -> None:
     """Click logs with the features of their documents."""
@@ -170,7 +178,13 @@ def clicks(rng: random.Random, folder: Path) -> None:
 
 
 def _clicks(content: bytes, folder: Path) -> None:
-    from leanrank.data import click_preferences, read_clicks
+    from leanrank.data import click_preferences
+
+    click_preferences(_read_clicks(content, folder))
+
+
+def _read_clicks(content: bytes, folder: Path, **options: Any) -> Any:
+    from leanrank.data import read_clicks
 
     (folder / "in.csv").write_bytes(content)
     pairs = [(query, document) for query in ("q0", "q1") for document in ("d1", "d2", "d3")]
@@ -179,4 +193,99 @@ def _clicks(content: bytes, folder: Path) -> None:
         "document": [document for _, document in pairs],
         "bm25": [0.5 * at for at in range(6)],
     }
-    click_preferences(read_clicks(folder / "in.csv", features))
+    return read_clicks(folder / "in.csv", features, **options)
+
+
+@target("policies", prepare=lambda: _policies(LOGGED, Path(tempfile.mkdtemp())))
+def policies(rng: random.Random, folder: Path) -> None:
+    """Click logs with propensities: what a new ranker is worth, and an online learner's step."""
+    _policies(mutated(rng, LOGGED), folder)
+
+
+def _policies(content: bytes, folder: Path) -> None:
+    from leanrank.online import OnlineRanker, evaluate_policy
+
+    log = _read_clicks(content, folder, propensity="propensity", keep_unshown=True)
+    assert (log.propensity > 0).all(), "a propensity of 0 was accepted"
+    assert (log.propensity <= 1).all(), "a propensity above 1 was accepted"
+    value = evaluate_policy(log, -log.data.X[:, 0])
+    for each in (value.logged, *value.estimates.values()):
+        assert np.isfinite([each.value, each.low, each.high]).all(), f"not finite: {value}"
+    ranker = OnlineRanker("ips", n_features=1)
+    ranker.learn_from_log(log)
+    assert np.isfinite(ranker.coef_).all()
+
+
+@target("engine-logs", share=2.0)
+def engine_logs(rng: random.Random, folder: Path) -> None:
+    """Feature logs, judgments and click logs of engines."""
+    from tests.data.logs.test_mutations import CASES, UBI_EVENTS, UBI_QUERIES, mutate
+
+    name = rng.choice(sorted(CASES))
+    content, read = CASES[name]
+    place = folder / "in"
+    place.mkdir()
+    pair = {"ubi_queries.ndjson": UBI_QUERIES, "ubi_events.ndjson": UBI_EVENTS}
+    for other, whole in pair.items() if name in pair else ():
+        (place / other).write_bytes(whole)
+    damaged = mutated(rng, content) if rng.random() < 0.5 else mutate(content, rng)
+    (place / name).write_bytes(damaged)
+    read(place if name in pair else place / name)
+
+
+QUERY_SIZES = b"4\n4\n4\n4\n4\n4\n"
+NAMES = b"feature,name,shift\nf1,bm25,0\nf2,age,1.5\nf5,clicks,\n"
+ENGINE_SCORES = {
+    ".csv": b"qid,doc_id,score\n" + b"".join(b"%d,d%d,%.2f\n" % (q, q, q) for q in range(6)),
+    ".ndjson": b"".join(
+        b'{"query": "%d", "_id": "d%d", "_score": 0.5}\n' % (q, q) for q in range(6)
+    ),
+}
+
+
+@target("small-files", prepare=lambda: _warm(".txt"))
+def small_files(rng: random.Random, folder: Path) -> None:
+    """Sizes of queries beside a file, names of features in an engine, scores that it logged."""
+    kind = rng.randrange(3)
+    if kind == 0:
+        (folder / "in.txt").write_bytes(_without_queries())
+        suffix = rng.choice((".query", ".group"))
+        (folder / f"in.txt{suffix}").write_bytes(mutated(rng, QUERY_SIZES))
+        _load(folder / "in.txt")
+    elif kind == 1:
+        from leanrank.cli.export import read_names
+
+        (folder / "in.csv").write_bytes(mutated(rng, NAMES))
+        named = read_names(str(folder / "in.csv"))
+        assert all(named["names"].values())
+        assert np.isfinite(list(named["shifts"].values())).all()
+    else:
+        from leanrank.model.verify.logged import read_logged
+
+        suffix = rng.choice(sorted(ENGINE_SCORES))
+        path = folder / f"in{suffix}"
+        path.write_bytes(mutated(rng, ENGINE_SCORES[suffix]))
+        logged = read_logged(path, _identified())
+        assert not np.isinf(logged.scores).any()
+
+
+@lru_cache(maxsize=1)
+def _without_queries() -> bytes:
+    lines = written(".txt").split(b"\n")
+    return b"\n".join(b" ".join(w for w in line.split() if b"qid:" not in w) for line in lines)
+
+
+@lru_cache(maxsize=1)
+def _identified() -> Any:
+    data = _data()
+    return data.replace(doc_ids=[f"d{at // 4}" if at % 4 == 0 else f"x{at}" for at in range(24)])
+
+
+@target("table-streams", prepare=lambda: _warm(".parquet"))
+def table_streams(rng: random.Random, folder: Path) -> None:
+    """Parquet files chunk by chunk."""
+    from leanrank.data import open_stream
+
+    (folder / "in.parquet").write_bytes(mutated(rng, written(".parquet")))
+    for chunk in open_stream(folder / "in.parquet"):
+        _check_data(chunk)

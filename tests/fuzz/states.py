@@ -1,4 +1,4 @@
-"""Checkpoints, journals and model files."""
+"""Checkpoints, states of online learners, journals and model files."""
 
 from __future__ import annotations
 
@@ -73,6 +73,63 @@ def checkpoint_values(rng: random.Random, folder: Path) -> None:
     (folder / "in").write_bytes(b"leanrank-checkpoint 2 " + digest + b"\n" + body)
     with np.errstate(all="ignore"):
         _rankers()[which].fit_stream(_chunks(), checkpoint=folder / "in", every=3)
+
+
+@lru_cache(maxsize=1)
+def _online() -> list[bytes]:
+    """One state per method, after some lists; FTRL and listed views among them."""
+    from leanrank.online.learners.ranker import DEFAULTS, OnlineRanker
+
+    more = {"lcra": {"views": [[0, 1], [2, 3]]}, "ips": {"solver": "ftrl"}}
+    kept = []
+    for method in DEFAULTS:
+        ranker = OnlineRanker(method, n_features=4, list_length=3, **more.get(method, {}))
+        _serve(ranker)
+        with tempfile.TemporaryDirectory() as folder:
+            ranker.save(f"{folder}/s")
+            kept.append(Path(folder, "s").read_bytes())
+    return kept
+
+
+def _serve(ranker: Any) -> None:
+    X = np.linspace(-1.0, 1.0, 5 * ranker.n_features).reshape(5, -1) ** 3
+    for t in range(3):
+        shown = ranker.rank(X[: 5 - t])
+        ranker.observe(shown, [at == t for at in range(len(shown.documents))])
+
+
+@target("online-bytes", prepare=_online)
+def online_bytes(rng: random.Random, folder: Path) -> None:
+    """A damaged state of an online learner is refused."""
+    from leanrank.online import OnlineRanker
+
+    whole = rng.choice(_online())
+    content = mutated(rng, whole)
+    (folder / "in").write_bytes(content)
+    OnlineRanker.load(folder / "in")
+    assert content == whole, "a damaged one was accepted"
+
+
+@target("online-values", prepare=_online)
+def online_values(rng: random.Random, folder: Path) -> None:
+    """A state that somebody wrote, with a right checksum, is refused or goes on as it was saved."""
+    from leanrank.online import OnlineRanker
+
+    _, text, arrays = rng.choice(_online()).split(b"\n", 2)
+    if rng.random() < 0.7:
+        text = json.dumps(mutated_json(rng, json.loads(text))).encode()
+    else:
+        arrays = mutated(rng, arrays)
+    body = text + b"\n" + arrays
+    digest = hashlib.sha256(body).hexdigest().encode()
+    (folder / "in").write_bytes(b"leanrank-online 1 " + digest + b"\n" + body)
+    ranker = OnlineRanker.load(folder / "in")
+    ranker.save(folder / "out")
+    again = OnlineRanker.load(folder / "out")
+    with np.errstate(all="ignore"):
+        _serve(ranker)
+        _serve(again)
+        assert np.array_equal(ranker.coef_, again.coef_, equal_nan=True)
 
 
 @lru_cache(maxsize=1)

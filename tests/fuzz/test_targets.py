@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from leanrank.errors import InputError
-from tests.fuzz import rankers, readers, states  # noqa: F401  (they register their targets)
+from tests.fuzz import commands, rankers, readers, states  # noqa: F401  (they register targets)
 from tests.fuzz.harness import TARGETS, Target, explore
 
 FEW = {"rankers": 12, "checkpoint-values": 60, "journal-values": 30}

@@ -30,6 +30,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice
 
 RULES = ("skip-above", "skip-next")
+LAST_POSITION = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -287,12 +288,12 @@ def _positions(column: Any, name: str, where: str) -> IntArray:
     values = as_numbers(column, name)
     with np.errstate(invalid="ignore"):  # NaN is found in the next line
         places = values.astype(np.int64)
-    wrong = (places != values) | (places < 1)
+    wrong = (places != values) | (places < 1) | (places > LAST_POSITION)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise InputError(
             f"{where} has position {values[row]!s} in row {row} (counted from 0): positions are "
-            "whole numbers that count from 1 at the top"
+            f"whole numbers that count from 1 at the top, up to {LAST_POSITION:,}"
         )
     return places
 

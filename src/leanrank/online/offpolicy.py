@@ -181,6 +181,8 @@ def evaluate_policy(
     shown, clicked = shown_lists(clicks)
     shown, clicked = shown[:, :depth], clicked[:, :depth]
     n, k = shown.shape
+    if n < 2:
+        raise InputError("the log has one list, which says nothing of the spread: give at least 2")
     query = np.searchsorted(clicks.data.query_ptr, clicks.row[clicks.list_ptr[:-1]], "right") - 1
     target = _rankings(clicks.data, values, k)[query]
     weight = _weights(clicks, shown, target, assume)
@@ -253,7 +255,7 @@ def _doubly_robust(
     start = ClickModel.position_based(np.full(n_documents, 0.5), examine=1.0 / (1.0 + 0.5 * ranks))
     for half in (0, 1):  # predictions come from the other half, so that they are independent
         learn, use = slice(half, None, 2), slice(1 - half, None, 2)
-        model = start.fit((shown[learn], clicked[learn]), tol=1e-5) if len(shown) > 1 else start
+        model = start.fit((shown[learn], clicked[learn]), tol=1e-5)
         look, attract = model.examine[:, 0], np.append(model.click, 0.0)  # −1: nothing there
         residual = clicked[use] - look * attract[shown[use]]
         out[use] = before[use] * (look * attract[target[use]]) + weight[use] * residual

@@ -171,11 +171,7 @@ def simulate(
         ranker.rule, ranker.state, pool, user.tables, new_state(random_state, stream=4),
         np.uint64(new_state(random_state, stream=5)[0]), places, ndcg, weights, slate, scratch,
     )  # fmt: skip
-    if not np.isfinite(ranker.state.w).all():
-        raise InputError(
-            f"the weights are no longer finite: the steps are too large, lower eta0 (now "
-            f"{ranker.rule.eta0:g})"
-        )
+    ranker.check_finite()
     return Simulation(places, ndcg, weights, float(ndcg @ gamma ** np.arange(n_queries)))
 
 

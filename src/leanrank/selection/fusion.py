@@ -111,7 +111,8 @@ def fuse(
     if able < 2 * cv:
         raise InputError(
             f"{able} of {pool.data.n_queries} judged queries have retrieved documents at two "
-            f"levels: {cv} folds inside {cv} folds need {2 * cv} of them; judge more, or lower cv"
+            f"levels: {cv} folds inside {cv} folds need {2 * cv} of them; judge more, or take "
+            "fewer folds"
         )
     learner = _Learner(
         settings=_settings(scalers, constants, alphas),

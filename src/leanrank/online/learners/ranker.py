@@ -202,6 +202,8 @@ class OnlineRanker:
         scratch = self.room(len(X))
         slate = new_slate(self.rule, self.state, len(X))
         length = serve(self.rule, self.state, block, slate, scratch)
+        if not np.isfinite(slate.scores).all() or not np.isfinite(slate.propensity[:length]).all():
+            raise InputError("the scores of the documents are not finite: scale the features")
         return ShownList(
             slate.documents[:length].copy(), slate.propensity[:length].copy(), slate, block
         )
@@ -209,11 +211,29 @@ class OnlineRanker:
     def observe(self, shown: ShownList, clicks: Any) -> None:
         """Learn from the clicks on a list that :meth:`rank` gave, one per slot.
 
-        Lists may be observed in any order; a step then uses the scores that made the list.
+        Lists may be observed in any order; a step then uses the scores that made the list. A step
+        to weights that are not finite is refused, and the state stays as it was.
         """
         length = len(shown.documents)
         clicked, scratch = _clicks(clicks, length), self.room(shown.block.shape[1])
-        learn(self.rule, self.state, shown.block, shown.slate, length, clicked, scratch)
+        state = self.state
+        moving = (state.w, state.v, state.s, state.counts)
+        before = [each.copy() for each in moving]
+        learn(self.rule, state, shown.block, shown.slate, length, clicked, scratch)
+        try:
+            self.check_finite()
+        except InputError:
+            for now, then in zip(moving, before, strict=True):
+                now[...] = then
+            raise
+
+    def check_finite(self) -> None:
+        """Reject weights that steps have made too large."""
+        if not all(np.isfinite(each).all() for each in self.state[:4]):
+            raise InputError(
+                "the weights are no longer finite: the steps are too large, scale the features or "
+                f"lower eta0 (now {self.rule.eta0:g})"
+            )
 
     def learn_from_log(self, clicks: ClickLog) -> None:
         """Learn from lists that were shown before, by whatever system, one step for each.
@@ -387,8 +407,9 @@ def _new_state(
     seed = check_whole("random_state", seed, 0)
     views = values.get("views", 1)
     if isinstance(views, (list, tuple)):
-        flat = [feature for view in views for feature in view]
-        if not flat or not all(0 <= check_whole("views", f, 0) < n_features for f in flat):
+        lists = [view if isinstance(view, (list, tuple)) else () for view in views]
+        flat = [feature for view in lists for feature in view]
+        if not all(lists) or not all(0 <= check_whole("views", f, 0) < n_features for f in flat):
             raise InputError(f"views must hold features from 0 to {n_features - 1}")
         member = listed_views(views, n_features)
     else:
