@@ -195,9 +195,15 @@ def test_measures_that_do_not_exist(name, words):
         evaluate([0, 1], [1, 2], measures=[name])
 
 
-@pytest.mark.parametrize("convention", ["letro4", [], 7, None])
-def test_conventions_that_do_not_exist(convention):
-    with pytest.raises(InputError, match=r"convention=.* is not known: choose from standard"):
+@pytest.mark.parametrize(
+    ("convention", "remedy"),
+    [
+        ("letro4", "did you mean 'letor4'"),
+        *((other, "choose from letor3, letor4, lightgbm") for other in ([], 7, None)),
+    ],
+)
+def test_conventions_that_do_not_exist(convention, remedy):
+    with pytest.raises(InputError, match=rf"convention=.* is not known: {remedy}"):
         evaluate([0, 1], [1, 2], convention=convention)
 
 

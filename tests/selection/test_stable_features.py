@@ -152,7 +152,7 @@ def test_empty_models_and_boosted_ones(data):
     assert found.frequencies.tolist() == [0.0] * 10
     assert "0.0 of 10 features" in repr(found)
     boosted = stability(RankBoost(n_rounds=4), data, n_subsamples=3)
-    assert np.all(boosted.weights >= 0)
+    assert np.count_nonzero(boosted.weights < 0) > 0  # features whose curve falls
     assert 1 <= boosted.sizes.max() <= 4
 
 

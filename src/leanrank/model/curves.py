@@ -278,7 +278,9 @@ class Ramps(_Bent):
                 "at least two knots, and one rise between any two"
             )
         with np.errstate(all="ignore"):
-            if not all(np.isfinite(each).all() for each in self._pieces):
+            rates = self._pieces[1]
+            usable = rates.min() >= np.finfo(np.float64).tiny  # below, a rate keeps few digits
+            if not usable or not all(np.isfinite(each).all() for each in self._pieces):
                 raise ModelError("a curve of ramps is too wide, narrow or high for a number")
 
     @classmethod

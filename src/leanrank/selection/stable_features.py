@@ -55,7 +55,7 @@ class StabilityResult:
     features : array of int
         Those ever selected, ascending.
     weights : array of shape (n_subsamples, len(features))
-        Their weights; for boosted rankers their importances. 0: not selected.
+        Their weights; of curves and steps, their heights. 0: not selected.
     groups : list of FeatureGroup
         The features ever selected, correlated ones together, the most often selected group first.
     share : float

@@ -86,7 +86,9 @@ class _Graph:
     def times(self, a: str, b: str) -> str:
         for factor, other in ((a, b), (b, a)):
             value = self.values.get(factor, 1.0)
-            if value != 1 and np.float32(value) == 1:  # ONNX Runtime would leave it out
+            with np.errstate(over="ignore"):
+                near = value != 1 and np.float32(value) == 1
+            if near:  # ONNX Runtime would leave it out
                 return self.add("Neg", [self.add("Mul", [self.number(-value), other])])
         return self.add("Mul", [a, b])
 
