@@ -35,7 +35,7 @@ COMMANDS = (
 )
 VALUES = (
     *("", "-", "--", "0", "-1", "1e400", "nan", "inf", "x", "٣", "=", "a=b=c", ",", "1,2", "{}"),
-    *("in.json", "in.txt", "in.csv", "in.missing", "in.folder", "in.empty", "out.json", "\x00"),
+    *("in.json", "in.txt", "in.csv", "in.missing", "in.folder", "in.empty", "out.json"),
     *("/dev/full", "/dev/null", "../..", "alpha=0", "alpha=1e9", "alpha=x", "curves=auto"),
     *("curves=0", "n_jobs=-1", "query-minmax", "standard", "domination", "listnet", "f9=up"),
 )

@@ -94,7 +94,9 @@ def explore(
 ) -> Outcome:
     """Try inputs number ``first`` and on, until time is over or so many have been tried."""
     if one.prepare is not None:
-        one.prepare()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            one.prepare()
     outcome, began = Outcome(), time.monotonic()
     case, stop = first, first + inputs
     while case < stop and time.monotonic() - began < seconds and len(outcome.findings) < 20:

@@ -119,10 +119,8 @@ def _load_kernels() -> None:
     """Fit every ranker once, so that no input is charged for compilation."""
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(24, 3)), rng.integers(0, 3, 24).astype(float), np.arange(24) // 6
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for each in _classes():
-            each().fit(X, y, qid)
+    for each in _classes():
+        each().fit(X, y, qid)
     _words()
 
 

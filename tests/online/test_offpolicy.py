@@ -212,3 +212,17 @@ def test_a_propensity_is_a_probability():
     for wrong in (0.0, 1.5, np.nan):
         with pytest.raises(InputError, match="a propensity is above 0 and at most 1"):
             read_clicks(log | {"p": [wrong], "f": [1.0]}, propensity="p")
+
+
+def test_logs_that_say_too_little_or_hold_absurd_positions_are_refused():
+    log = {"session": ["s", "s"], "query": ["q", "q"], "document": ["a", "b"], "clicked": [1, 0]}
+    log |= {"position": [1, 2], "propensity": [0.5, 1.0], "f": [1.0, 2.0]}
+    with pytest.raises(InputError, match="one list"):
+        evaluate_policy(read_clicks(log, propensity="propensity"), [0.0, 1.0])
+    log["position"] = [1, 10**9]
+    with pytest.raises(InputError, match="up to 1,000,000"):
+        read_clicks(log)
+    many = {key: values * 20 for key, values in log.items()}
+    many |= {"session": np.repeat(np.arange(20), 2), "position": [1, 10**6] * 20}
+    with pytest.raises(InputError, match="large gaps"):
+        evaluate_policy(read_clicks(many, propensity="propensity"), [0.0, 1.0])

@@ -150,6 +150,7 @@ def test_a_served_list_is_a_click_log_with_propensities():
         ({"eta0": 0.0}, "above 0"),
         ({"learning_rate": "pegasos"}, "alpha above 0"),
         ({"method": "lcra", "views": [[0], [9]]}, "from 0 to 2"),
+        ({"method": "lcra", "views": [[0], None]}, "from 0 to 2"),
         ({"list_length": 0}, "at least 1"),
         ({"random_state": -1}, "at least 0"),
     ],
@@ -170,6 +171,19 @@ def test_wrong_documents_and_clicks_are_refused():
     for clicks in ([1, 0], [1, 0, 2]):
         with pytest.raises(InputError, match="one 0 or 1"):
             ranker.observe(shown, clicks)
+
+
+@pytest.mark.parametrize("method", ["spd", "lcra", "pdgd", "ips"])
+def test_a_step_that_leaves_the_numbers_is_refused_and_not_taken(method):
+    ranker = OnlineRanker(method, n_features=2, eta0=1e300)
+    large, small = (ranker.rank(size * np.eye(2)) for size in (1e20, 1.0))
+    ranker.observe(small, [0, 1])
+    before = ranker.coef_
+    with pytest.raises(InputError, match=r"no longer finite: .*scale the features"):
+        ranker.observe(large, [0, 1])
+    np.testing.assert_array_equal(ranker.coef_, before)
+    with pytest.raises(InputError, match="scores of the documents are not finite"):
+        ranker.rank(1e100 * np.eye(2))
 
 
 def test_damaged_states_are_refused(tmp_path):
