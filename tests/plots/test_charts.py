@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from leanrank import DominationRanker, make_ranking, plots
+from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, MissingDependencyError
-from leanrank.model import Model
+from leanrank.model import Line, Model, Ramps, Steps
+from leanrank.plots.curve_charts import curve_parts
 from leanrank.plots.rows import front_rows, history_rows, path_rows, query_rows
-from leanrank.selection import Candidate, Study
+from leanrank.selection import Candidate, Study, bootstrap_models
 
 alt = pytest.importorskip("altair")
 HOSTILE = "datum['x'];</script>'\"\\"
@@ -206,3 +208,85 @@ def test_without_altair_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[report\]'"):
         plots.learning_curve([{"round": 1, "loss": 1.0}])
+
+
+def bent_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    X[:100, 0] = np.nan
+    y = (np.minimum(np.nan_to_num(X[:, 0]), 0.5) + X[:, 1] > 0).astype(int)
+    return RankingData(X, y, np.arange(400) // 10, feature_names=[HOSTILE, "b", "c"])
+
+
+def layer_of(part, name):
+    return part["rows"][name]
+
+
+def test_a_curve_is_drawn_less_its_mean_over_the_density_with_its_straight_line():
+    data = bent_data()
+    curve = Ramps((-1.0, 0.0, 1.0), (1.0, 3.0), missing=2.0)
+    model = Model(3, {0: curve, 1: Line(0.1)}, feature_names=data.feature_names)
+    parts = curve_parts(model, data)
+    assert [part["feature"] for part in parts] == [HOSTILE, "b"]
+    x = np.asarray(data.X)[:, 0]
+    added = curve(x)
+    rows = layer_of(parts[0], "curve")
+    assert [row["x"] for row in rows[1:-1]] == [-1.0, 0.0, 1.0]
+    expected = curve(np.array([row["x"] for row in rows])) - added.mean()
+    assert np.allclose([row["y"] for row in rows], expected, atol=1e-4)
+    assert layer_of(parts[0], "missing") == [
+        {"y": pytest.approx(2.0 - added.mean(), abs=1e-4), "share": 0.25}
+    ]
+    there = ~np.isnan(x)
+    slope, level = np.polyfit(x[there], added[there] - added.mean(), 1)
+    ends = layer_of(parts[0], "straight")
+    assert np.allclose(
+        [row["y"] for row in ends], [slope * row["x"] + level for row in ends], atol=1e-3
+    )
+    assert sum(row["documents"] for row in layer_of(parts[0], "density")) > 0.97
+    assert layer_of(parts[1], "straight") == []  # it is one
+    assert layer_of(parts[1], "missing") == []
+
+
+def test_a_band_holds_most_of_the_curves_that_were_drawn():
+    data = bent_data()
+    ranker = DominationRanker(alpha=0.02, curves=4)
+    model = ranker.fit(data).to_model()
+    draws = bootstrap_models(ranker, data, n_draws=12)
+    again = bootstrap_models(ranker, data, n_draws=12, n_jobs=2)
+    assert [one.to_dict()["curves"] for one in draws] == [one.to_dict()["curves"] for one in again]
+    for part in curve_parts(model, data, draws):
+        x = np.asarray(data.X)[:, part["index"]]
+        for row in layer_of(part, "band")[::12]:
+            values = [
+                float((one.curves[part["index"]](np.array([row["x"]]))
+                       - one.curves[part["index"]](x).mean())[0])
+                if part["index"] in one.curves else 0.0
+                for one in draws
+            ]  # fmt: skip
+            inside = [row["low"] - 1e-3 <= value <= row["high"] + 1e-3 for value in values]
+            assert sum(inside) >= 10
+            assert row["low"] <= np.median(values) <= row["high"]
+
+
+def test_curves_of_steps_jump_and_a_model_draws_itself():
+    data = bent_data().replace(X=np.nan_to_num(bent_data().X))
+    model = Model(3, {1: Steps((0.0,), (0.0, 1.0))}, feature_names=data.feature_names)
+    rows = layer_of(curve_parts(model, data)[0], "curve")
+    assert len(rows) == 4
+    assert rows[2]["y"] - rows[1]["y"] == pytest.approx(1.0)
+    checked(model.plot(data))
+    checked(plots.plot(model))  # without documents: the curve alone
+    alone = curve_parts(model, None)[0]
+    assert layer_of(alone, "density") == layer_of(alone, "straight") == []
+    bars = Model.from_coef([0.0, 1.0, 2.0], feature_names=data.feature_names).plot(data)
+    assert checked(bars)["data"]["name"] == "features"
+    with pytest.raises(InputError, match="no curve to draw"):
+        plots.curves(Model(3, {}), data)
+
+
+def test_outliers_leave_room_for_the_curve():
+    X = np.r_[np.linspace(0, 1, 999), 1e9][:, None]
+    data = RankingData(X, np.arange(1000) % 2, np.arange(1000) // 10)
+    part = curve_parts(Model(1, {0: Ramps((0.0, 1.0), (1.0,))}), data)[0]
+    assert part["range"][1] < 1.5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leanrank import DominationRanker, RankBoost, make_ranking
-from leanrank.report import study_of_model, with_path, with_stability
+from leanrank.report import study_of_model, with_bands, with_path, with_stability
 from leanrank.selection import Candidate, Costs
 
 HOSTILE = [
@@ -70,3 +70,18 @@ def candidate():
         )  # fmt: skip
 
     return made
+
+
+@pytest.fixture(scope="session")
+def curved_study():
+    rng = np.random.default_rng(0)
+    train, vali, _ = make_parts(["<b>bm25</b>" if k == 3 else f"f{k}" for k in range(1, 9)])
+
+    def bent(data):
+        X = data.X.copy()
+        X[rng.random(len(X)) < 0.3, 2] = np.nan
+        return data.replace(X=X)
+
+    train, vali = bent(train), bent(vali)
+    model = DominationRanker(alpha=0.1, curves=4).fit(train).to_model()
+    return with_bands(with_path(study_of_model(model, train, vali), n_alphas=4), n_draws=3)

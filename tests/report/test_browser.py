@@ -38,11 +38,12 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory, study, hostile_study, boosted_study):
+def pages(tmp_path_factory, study, hostile_study, boosted_study, curved_study):
     folder = tmp_path_factory.mktemp("reports")
     write_report(study[0], folder / "plain.html", test=study[1], title="A plain report")
     write_report(hostile_study[0], folder / "hostile.html", title=HOSTILE[0])
     write_report(boosted_study, folder / "boosted.html")
+    write_report(curved_study, folder / "curved.html")
     return folder
 
 
@@ -195,6 +196,81 @@ def test_a_query_is_taken_apart(open_page, study):
     assert total == pytest.approx(scores[2] - scores[3], abs=0.03)
     one.page.locator("#chart-queries .role-mark path").nth(1).click()
     one.quiet()
+
+
+def curve_marks(one, feature):
+    """What the chart of a feature shows, layer by layer, as it stands in the page."""
+    figure = one.page.locator("#curve-charts figure").filter(has_text=feature)
+    return {
+        "names": figure.locator("figcaption").all_inner_texts(),
+        "bars": figure.locator(".mark-rect.role-mark path").count(),
+        "band": figure.locator(".mark-area path").first.get_attribute("d"),
+        "lines": [
+            path.get_attribute("d") for path in figure.locator(".mark-line path").all()
+        ],
+        "points": [
+            path.get_attribute("transform") for path in figure.locator(".mark-symbol.role-mark path").all()
+        ],
+        "texts": figure.locator(".mark-text.role-mark text").all_text_contents(),
+    }  # fmt: skip
+
+
+def test_every_curve_is_drawn_over_its_density(open_page, curved_study):
+    one = open_page("curved")
+    model = curved_study.chosen.model
+    assert one.page.locator("#curve-charts figure").count() == model.n_nonzero
+    gaps = curve_marks(one, "<b>bm25</b>")
+    assert gaps["names"] == ["<b>bm25</b>"]
+    assert gaps["bars"] > 5
+    assert len(gaps["band"]) > 100
+    straight, curve = gaps["lines"]
+    assert straight.count("L") == 1
+    assert curve.count("L") > 1
+    assert "missing" in gaps["texts"]
+    assert "queries drawn again" in one.text("#curves-note")
+    assert "missing value" in one.text("#curves-note")
+    assert not one.page.locator("b", has_text="bm25").count()
+    one.quiet()
+
+
+def test_a_document_is_marked_on_every_curve(open_page, curved_study):
+    one = open_page("curved")
+    names = one.page.locator("#curve-charts figcaption").all_inner_texts()
+    before = {name: curve_marks(one, name)["points"] for name in names}
+    # the diamond of what is missing, and the two documents that are compared
+    assert {len(points) for points in before.values()} == {2, 3}
+    one.page.locator("#documents tbody button").nth(3).click()
+    one.page.wait_for_timeout(200)
+    after = {name: curve_marks(one, name)["points"] for name in names}
+    assert before != after
+    rows = one.page.locator("#documents tbody th").all_inner_texts()
+    assert rows[3] in one.text("#curves-text")
+    # where a document stands is what the table says that the feature adds, less the mean
+    header = one.page.locator("#documents thead th").all_inner_texts()
+    column = header.index(names[0])
+    told = [
+        float(row.locator("td, th").nth(column).inner_text().replace("−", "-"))
+        for row in one.page.locator("#documents tbody tr").all()[3:5]
+    ]
+    heights = [float(point.split(",")[1].rstrip(")")) for point in after[names[0]][-2:]]
+    assert (told[0] - told[1]) * (heights[0] - heights[1]) <= 0  # higher is further up
+    one.quiet()
+
+
+def test_curves_follow_the_model_and_leave_with_it(open_page, curved_study):
+    one = open_page("curved")
+    front = front_models(curved_study)
+    at = next(at for at, each in enumerate(front) if each is not curved_study.chosen)
+    one.page.locator(f'#chart-front [data-model="{at}"]').click()
+    one.page.wait_for_function(
+        "n => document.querySelectorAll('#curve-charts svg').length === n",
+        arg=min(12, front[at].n_features),
+    )
+    assert "queries drawn again" not in one.text("#curves-note")
+    one.quiet()
+    plain = open_page("plain")
+    assert plain.page.locator("#curves").is_hidden()
+    assert open_page("boosted").page.locator("#curve-charts svg").count() > 0
 
 
 def test_baselines_can_be_changed(open_page):

@@ -32,7 +32,7 @@ def report(
         int, Option(metavar="N", help="Models of its path to show beside it, or 0.")
     ] = 30,
     subsamples: Annotated[
-        int, Option(metavar="N", help="Fits that tell stable features, or 0.")
+        int, Option(metavar="N", help="Fits that tell stable features and curves, or 0.")
     ] = 20,
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
@@ -58,7 +58,13 @@ def report(
     with screen.progress() as say:
         from leanrank.metrics import parse_measures
         from leanrank.model import load_model
-        from leanrank.report import study_of_model, with_path, with_stability, write_report
+        from leanrank.report import (
+            study_of_model,
+            with_bands,
+            with_path,
+            with_stability,
+            write_report,
+        )
         from leanrank.report.page import chart_library
         from leanrank.report.studies import as_seen_by
 
@@ -86,6 +92,7 @@ def report(
         if subsamples:
             say("Fitting subsamples")
             study = with_stability(study, n_subsamples=subsamples, n_jobs=jobs)
+            study = with_bands(study, n_draws=subsamples, n_jobs=jobs)
         say("Writing the page")
         held_out = None if test is None else as_seen_by(fitted, sets["test"])
         write_report(study, output, test=held_out, title=title)

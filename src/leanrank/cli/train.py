@@ -213,7 +213,7 @@ def _train_in_memory(request: Request) -> None:
 
 def _write_report(model: Model, sets: dict[str, RankingData], request: Request) -> None:
     from leanrank.metrics import parse_measures
-    from leanrank.report import study_of_model, write_report
+    from leanrank.report import study_of_model, with_bands, write_report
 
     assert request.report is not None
     measures = [measure.name for measure in parse_measures(request.measures)]
@@ -225,7 +225,7 @@ def _write_report(model: Model, sets: dict[str, RankingData], request: Request) 
         measures=measures,
         convention=request.convention,
     )
-    write_report(study, request.report)
+    write_report(with_bands(study, n_jobs=request.jobs), request.report)
 
 
 def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:

@@ -134,9 +134,10 @@ def tune(
         final, columns = _finished(study, raw, refit)
         final.save(model)
         if report is not None:
-            from leanrank.report import write_report
+            from leanrank.report import with_bands, write_report
 
             told("Writing the report")
+            study = with_bands(study, n_jobs=jobs)
             held_out = raw.get("test")
             if held_out is not None and study.normalizer is not None:
                 held_out = study.normalizer.transform(held_out)

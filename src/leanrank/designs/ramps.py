@@ -1,4 +1,4 @@
-"""RampColumns of features: the columns of a piecewise linear model, which are never stored.
+"""Ramps of features: the columns of a piecewise linear model, which are never stored.
 
 A feature with knots a₀ < a₁ < … < a_K has the ramps
 
@@ -8,7 +8,7 @@ so that weights w_k are the rises of a curve over its segments; a missing value 
 them and has a column of its own. Only *positions* among the knots are kept, as large as X. One pass
 over them gives Xᵀg for all ramps of all features.
 
-RampColumns lie between 0 and 1, whatever the units of a feature. So rows need no anchor.
+Ramps lie between 0 and 1, whatever the units of a feature. So rows need no anchor.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from leanrank.model.curves import Curve, Ramps, Steps
 
 ROWS_FOR_KNOTS = 50_000
 """Rows, evenly spaced, from which knots are taken if there are more."""
+
+OUTSIDE = 0.01
+"""Share of the documents beyond the outermost knots at either end. A knot at an outlier would leave
+a last segment in which all other documents stand at its start, so that its slope costs too much."""
 
 ROWS_AT_ONCE = 2_048
 """Rows of which columns are written out at a time, so that they stay in a cache."""
@@ -56,8 +60,9 @@ class RampColumns:
     def at_quantiles(cls, X: Matrix, n_segments: int) -> RampColumns:
         """Cut features into at most so many segments with about equally many documents.
 
-        A value that very many documents share, such as zero, becomes one knot and does not count
-        for the others. A feature with few values has a knot at each.
+        The outermost knots leave 1% of the documents outside, where a curve is flat. A value that
+        very many documents share, such as zero, becomes one knot and does not count for the others.
+        A feature with few values has a knot at each.
 
         Examples
         --------
@@ -441,7 +446,8 @@ def _knots(column: tuple[FloatArray, IntArray], n_segments: int) -> FloatArray:
         for _ in range(50):  # no value counts for more than a segment
             weight = np.minimum(weight, weight.sum() / n_segments)
         reached = np.cumsum(weight) - 0.5 * weight
-        wanted = np.linspace(reached[0], reached[-1], n_segments + 1)
+        ends = np.clip(np.array([OUTSIDE, 1 - OUTSIDE]) * weight.sum(), reached[0], reached[-1])
+        wanted = np.linspace(*ends, n_segments + 1)
         values = values[np.unique(np.searchsorted(reached, wanted - 1e-9 * reached[-1]))]
     with np.errstate(over="ignore"):
         apart = np.concatenate(([True], np.isfinite(1.0 / np.diff(values))))

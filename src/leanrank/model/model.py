@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -226,6 +227,19 @@ class Model:
         """Rank documents within their query: 1 is the best, ties keep the order of the rows."""
         scores = self.predict(X, qid)
         return rank_within_queries(scores, X.qid if isinstance(X, RankingData) else qid)
+
+    def plot(self, data: RankingData | None = None, **options: Any) -> Any:
+        """Draw the model, as :func:`leanrank.plot` does: each curve, or the weights of lines.
+
+        Parameters
+        ----------
+        data : RankingData, optional
+            The documents to draw it on; a linear model needs them.
+        **options
+            For the chart; see :mod:`leanrank.plots`.
+        """
+        # by name: charts know models, not the other way round
+        return import_module("leanrank.plots").plot(self, data, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that :meth:`save` writes."""

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from leanrank.errors import InputError, MissingDependencyError
-from leanrank.plots.colours import theme
+from leanrank.errors import InputError
+from leanrank.plots.parts import altair_for, finished, inline
 from leanrank.plots.rows import (
     feature_rows,
     front_rows,
@@ -62,7 +62,7 @@ def front(
     -------
     altair.LayerChart
     """
-    alt = _altair("a chart of the front")
+    alt = altair_for("a chart of the front")
     rows, baselines, chosen, name = front_rows(study, measure, models)
     ends = [row[end] for row in rows if row["model"] >= 0 for end in ("low", "value", "high")]
     ends = [end for end in [*ends, *(line["value"] for line in baselines)] if end is not None]
@@ -113,7 +113,7 @@ def front(
         .properties(name="models"),
     ]
     if baselines:
-        lines = alt.Chart(_data("baselines", baselines)).encode(y="value:Q")
+        lines = alt.Chart(inline("baselines", baselines)).encode(y="value:Q")
         pieces[1:1] = [
             lines.mark_rule(style="baseline", strokeDash=[4, 4]),
             lines.mark_text(style="baseline", align="right", dy=-6, dx=-2).encode(
@@ -121,8 +121,8 @@ def front(
             ),
         ]
     marker = alt.param(name="chosen", value=chosen)
-    return _finished(
-        alt.layer(*pieces, data=_data("front", rows)).add_params(marker), width, height
+    return finished(
+        alt.layer(*pieces, data=inline("front", rows)).add_params(marker), width, height
     )
 
 
@@ -139,7 +139,7 @@ def coefficient_path(
     The ``most`` features that reach the largest weights are named; the others are grey. The
     parameter ``chosen_alpha`` of the chart puts a line at a strength; 0 takes it away.
     """
-    alt = _altair("a chart of a path")
+    alt = altair_for("a chart of a path")
     rows, labels = path_rows(path, feature_names, most)
     if not rows:
         raise InputError("no model of the path uses a feature: let it reach a smaller alpha")
@@ -166,7 +166,7 @@ def coefficient_path(
     ]
     lines = alt.Chart().encode(x=x, y=y, detail=["line:N"], tooltip=tooltip, order="alpha:Q")
     names = (
-        alt.Chart(_data("labels", labels))
+        alt.Chart(inline("labels", labels))
         .transform_calculate(shown=_middle("datum.feature", f"({share} * width / 7)"))
         .encode(x="alpha:Q", y="place:Q", text="shown:N", tooltip="feature:N")
     )
@@ -180,15 +180,15 @@ def coefficient_path(
             )
             for side, style in ((">", "accent"), ("<", "against"))
         ),
-        alt.Chart(_data("marker", [{"at": 0}]))
+        alt.Chart(inline("marker", [{"at": 0}]))
         .transform_calculate(alpha="chosen_alpha")
         .transform_filter("datum.alpha > 0")
         .mark_rule(style="chosen", strokeWidth=1.2, strokeDash=[2, 3])
         .encode(x="alpha:Q"),
     ]
     marker = alt.param(name="chosen_alpha", value=0)
-    layered = alt.layer(*pieces, data=_data("path", rows)).add_params(marker)
-    return _finished(layered, width, height)
+    layered = alt.layer(*pieces, data=inline("path", rows)).add_params(marker)
+    return finished(layered, width, height)
 
 
 def features(
@@ -205,7 +205,7 @@ def features(
     A bar is a feature's share of the variance of scores within queries, coloured by the sign of its
     weight; a ring, if there is a stability result, is how often subsamples of the queries chose it.
     """
-    alt = _altair("a chart of features")
+    alt = altair_for("a chart of features")
     rows = feature_rows(model, data, stability=stability, costs=costs)[:most]
     tooltip = [
         alt.Tooltip("feature:N"),
@@ -241,10 +241,10 @@ def features(
         rings = bars.mark_point(style="chosen", size=55, filled=False, strokeWidth=1.5)
         pieces.append(rings.encode(x="frequency:Q"))
     # not two filters: the layers would have data of their own, and no common order of bars
-    layered = alt.layer(*pieces, data=_data("features", rows)).transform_calculate(
+    layered = alt.layer(*pieces, data=inline("features", rows)).transform_calculate(
         up="datum.weight >= 0 ? datum.share : null", down="datum.weight < 0 ? datum.share : null"
     )
-    return _finished(layered, width, ROW_HEIGHT * max(1, len(rows)))
+    return finished(layered, width, ROW_HEIGHT * max(1, len(rows)))
 
 
 def learning_curve(
@@ -263,10 +263,10 @@ def learning_curve(
     measures : list of str, optional
         What to draw; by default every entry that is named as a measure, or else the loss.
     """
-    alt = _altair("a learning curve")
+    alt = altair_for("a learning curve")
     across, rows = history_rows(history, measures)
     chart = (
-        alt.Chart(_data("history", rows))
+        alt.Chart(inline("history", rows))
         .mark_line(style="accent", strokeWidth=1.8, point=len(rows) <= 60)
         .encode(
             x=alt.X("at:Q", title=across, axis=alt.Axis(grid=False, tickMinStep=1)),
@@ -281,7 +281,7 @@ def learning_curve(
             ],
         )
     )
-    return _finished(chart, width, height)
+    return finished(chart, width, height)
 
 
 def lines(
@@ -300,7 +300,7 @@ def lines(
 
     ``bands`` are the lower and upper ends of an area around each line.
     """
-    alt = _altair("a chart of lines")
+    alt = altair_for("a chart of lines")
     ends = {
         name: (bands or {}).get(name) or [(y, y) for y in line] for name, line in values.items()
     }
@@ -312,7 +312,7 @@ def lines(
     ]
     scale = alt.Scale(type="log") if log_x else alt.Scale(zero=False)
     chart = (
-        alt.Chart(_data("lines", rows), title=title)
+        alt.Chart(inline("lines", rows), title=title)
         .mark_line(strokeWidth=1.6)
         .encode(
             x=alt.X("x:Q", title=x_label, axis=alt.Axis(grid=False), scale=scale),
@@ -325,7 +325,7 @@ def lines(
     if bands:
         area = chart.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=y_label), y2="high:Q")
         chart = area + chart
-    return _finished(chart, width, height)
+    return finished(chart, width, height)
 
 
 def wins_and_losses(
@@ -347,7 +347,7 @@ def wins_and_losses(
     measure : str
         What the values are; decides whether more is better.
     """
-    alt = _altair("a chart of wins and losses")
+    alt = altair_for("a chart of wins and losses")
     rows = query_rows(values, baseline, query_ids, measure)
     bars = alt.Chart().encode(
         x=alt.X(
@@ -368,10 +368,10 @@ def wins_and_losses(
         bars.transform_filter("datum.gain >= 0").mark_bar(style="accent", cursor="pointer"),
         bars.transform_filter("datum.gain < 0").mark_bar(style="against", cursor="pointer"),
         bars.transform_filter("datum.position == chosen_query").mark_bar(style="chosen"),
-        alt.Chart(_data("zero", [{"at": 0}])).mark_rule(style="context").encode(y="at:Q"),
+        alt.Chart(inline("zero", [{"at": 0}])).mark_rule(style="context").encode(y="at:Q"),
     ]
-    return _finished(
-        alt.layer(*pieces, data=_data("queries", rows)).add_params(
+    return finished(
+        alt.layer(*pieces, data=inline("queries", rows)).add_params(
             alt.param(name="chosen_query", value=-1)
         ),
         width,
@@ -383,25 +383,3 @@ def _middle(name: str, most: str) -> str:
     """Return an expression that leaves out the middle of a long name: ends often differ."""
     ends = f"slice({name}, 0, {most} / 2 - 1) + '…' + slice({name}, 1 - {most} / 2)"
     return f"length({name}) > {most} ? {ends} : {name}"
-
-
-def _data(name: str, rows: list[dict[str, Any]]) -> Any:
-    import altair
-
-    return altair.InlineData(values=rows, name=name)
-
-
-def _finished(chart: Any, width: int | str, height: Any) -> Any:
-    import altair
-
-    if width == "container":
-        chart = chart.properties(autosize=altair.AutoSizeParams(type="fit-x", contains="padding"))
-    return chart.properties(width=width, height=height).configure(**theme())
-
-
-def _altair(purpose: str) -> Any:
-    try:
-        import altair
-    except ImportError as error:
-        raise MissingDependencyError("altair", "report", purpose) from error
-    return altair

@@ -7,6 +7,7 @@ from typing import Any
 
 from leanrank.errors import InputError
 from leanrank.plots import charts
+from leanrank.plots.curve_charts import curves as draw_curves
 
 
 def plot(thing: Any, data: Any = None, **options: Any) -> Any:
@@ -15,10 +16,10 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
     Parameters
     ----------
     thing : Study, Path, Model, fitted ranker or list of dict
-        A study shows its front, a path its coefficients, a model or a ranker its features, a
-        ranker's ``history_`` its learning curve.
+        A study shows its front, a path its coefficients, a linear model or ranker its features,
+        one with curves each of them, a ranker's ``history_`` its learning curve.
     data : RankingData, optional
-        The documents to draw a model's features on.
+        The documents to draw a model's features or curves on.
     **options
         For the chart; see :mod:`leanrank.plots`.
 
@@ -40,6 +41,8 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
         return charts.coefficient_path(thing, **options)
     model = thing.to_model() if hasattr(thing, "to_model") else thing
     if isinstance(model, Model):
+        if not model.is_linear:
+            return draw_curves(model, data, **options)
         if data is None:
             raise InputError("a model is drawn on documents: give a RankingData as data=")
         return charts.features(model, data, **options)

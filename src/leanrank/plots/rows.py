@@ -127,8 +127,7 @@ def feature_rows(
     model: Model, data: RankingData, *, stability: Any = None, costs: Costs | None = None
 ) -> list[dict[str, Any]]:
     """Describe each feature that a model uses, the largest share of the variance first."""
-    n_queries = int(np.searchsorted(data.query_ptr, _DOCUMENTS, side="right"))
-    explained = model.explain(data.queries[: max(1, n_queries)] if data.n_queries else data)
+    explained = model.explain(first_documents(data))
     shares = explained.variance_shares
     weights = model.weights
     names = model.feature_names
@@ -148,6 +147,12 @@ def feature_rows(
             }
         )
     return rows
+
+
+def first_documents(data: RankingData) -> RankingData:
+    """Return the first queries, as many as are enough to know a variance or a density."""
+    n_queries = int(np.searchsorted(data.query_ptr, _DOCUMENTS, side="right"))
+    return data.queries[: max(1, n_queries)] if data.n_queries else data
 
 
 def history_rows(

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from leanrank.report.data_checks import Finding as Finding
     from leanrank.report.data_checks import check_data as check_data
     from leanrank.report.studies import study_of_model as study_of_model
+    from leanrank.report.studies import with_bands as with_bands
     from leanrank.report.studies import with_path as with_path
     from leanrank.report.studies import with_stability as with_stability
     from leanrank.report.writing import write_report as write_report
@@ -16,7 +17,7 @@ __getattr__, __dir__, __all__ = attach(
     "leanrank.report",
     {
         "leanrank.report.data_checks": "Finding check_data",
-        "leanrank.report.studies": "study_of_model with_path with_stability",
+        "leanrank.report.studies": "study_of_model with_bands with_path with_stability",
         "leanrank.report.writing": "write_report",
     },
 )

@@ -14,6 +14,7 @@ from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots import charts
 from leanrank.plots.colours import theme
+from leanrank.plots.curve_charts import LAYERS, ROOM, curve_parts, heights, one_curve
 from leanrank.plots.numbers import brief, figures, numbers
 from leanrank.plots.rows import feature_rows, front_models
 from leanrank.report.data_checks import check_data
@@ -28,6 +29,7 @@ from leanrank.selection.validation import Split
 
 MOST_FEATURES = 60
 MOST_GROUPS = 8
+MOST_CURVES = 12
 _FILL = "container"
 
 
@@ -107,6 +109,8 @@ def report_contents(
             for one in check_data(study.training, study.validation, measure=study.measure)
         ],
         "stability": _stability(study),
+        "densities": _densities(study, models),
+        "scaled": None if study.normalizer is None else study.normalizer.kind,
         "charts": _charts(study, models, baselines, queries, paths),
         "themes": {"light": theme(), "dark": theme(dark=True)},
     }
@@ -148,7 +152,8 @@ def _model_entry(
         "features": one.n_features,
         "of": one.model.n_features,
         "cost": None if study.costs is None else study.costs.show(one.cost),
-        "kind": "linear" if one.model.is_linear else "boosted",
+        "kind": "linear" if one.model.is_linear else "curves",
+        "curves": _curves(one, study),
         "score": score,
         "interval": interval,
         "headline": _headline(one.values),
@@ -163,6 +168,28 @@ def _model_entry(
         "path": path,
         "alpha": one.parameters.get("alpha") if path is not None else None,
     }
+
+
+def _curves(one: Candidate, study: Study) -> dict[str, Any] | None:
+    """Return the charts of the curves of a model, the densities apart: models share those."""
+    if one.model.is_linear:
+        return None
+    draws = study.draws if one is study.chosen else ()
+    parts = curve_parts(one.model, study.training, draws, most=MOST_CURVES)
+    ends = [brief(end) for end in heights(parts)]
+    for part in parts:
+        del part["rows"]["density"], part["rows"]["name"], part["rows"]["documents"]
+    return {"heights": ends, "parts": parts, "room": ROOM}
+
+
+def _densities(study: Study, models: list[Candidate]) -> dict[str, Any]:
+    """Return the bars of every feature of which some model has a curve."""
+    found: dict[str, Any] = {}
+    for one in models:
+        if not one.model.is_linear:
+            for part in curve_parts(one.model, study.training, most=MOST_CURVES):
+                found[str(part["index"])] = part["rows"]["density"]
+    return found
 
 
 def _headline(values: Mapping[str, FloatArray]) -> dict[str, list[float | None]]:
@@ -296,10 +323,23 @@ def _charts(
             name: _spec(charts.coefficient_path(path, study.feature_names, width=_FILL))
             for name, path in paths.items()
         },
+        "one_curve": None if all(one.model.is_linear for one in models) else _spec(_empty_curve()),
         "curve": _spec(charts.learning_curve(study.history, width=_FILL))
         if study.history and len(study.history) > 1
         else None,
     }
+
+
+def _empty_curve() -> Any:
+    """Return the chart of one curve; the page fills it for each feature."""
+    import altair
+
+    names = ("low_x", "high_x", "low_y", "high_y", "room")
+    *ends, width = [altair.expr(name) for name in (*names[:4], "width - room")]
+    chart = one_curve({name: [] for name in LAYERS}, ends[:2], ends[2:], _FILL, 120, width)
+    size = altair.AutoSizeParams(type="fit-x", contains="padding")
+    params = [altair.param(name=name, value=at % 2) for at, name in enumerate(names)]
+    return chart.properties(autosize=size).add_params(*params)
 
 
 def _spec(chart: Any) -> dict[str, Any]:

@@ -75,6 +75,11 @@
     tip.style.top = Math.max(4, y) + "px";
   }
 
+  const settings = () => ({
+    mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false, hover: true, logLevel: 1,
+    config: report.themes[dark() ? "dark" : "light"], tooltip: showTip,
+  });
+
   // Views are made again for another theme or width; for another model they only get new data.
   const turns = {};
   async function draw(key, spec, place, update, prepare) {
@@ -82,10 +87,7 @@
     if (views[key]) { views[key].finalize(); delete views[key]; }
     const element = byId(place);
     if (!spec) { fill(element); return; }
-    const result = await window.vegaEmbed(element, spec, {
-      mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false, hover: true, logLevel: 1,
-      config: report.themes[dark() ? "dark" : "light"], tooltip: showTip,
-    });
+    const result = await window.vegaEmbed(element, spec, settings());
     if (turn !== turns[key]) { result.finalize(); return; }
     views[key] = result.view;
     if (prepare) prepare(result.view);
@@ -149,7 +151,7 @@
     });
   });
   const drawCurve = () => draw("curve", report.charts.curve, "chart-curve");
-  function drawAll() { return Promise.all([drawFront(), drawFeatures(), drawPath(), drawQueries(), drawCurve()]); }
+  function drawAll() { return Promise.all([drawFront(), drawFeatures(), drawPath(), drawQueries(), drawCurve(), drawCurves()]); }
 
   // ---- headline
 
@@ -264,6 +266,59 @@
           make("td", {}, percent(each.frequency)), make("td", {}, fixed(each.at_once, 1) + " of " + each.features.length)))))));
   }
 
+  // ---- curves: one chart per feature, all on the same vertical axis
+
+  let curveViews = [];
+  let curveTurn = 0;
+  async function drawCurves() {
+    const turn = ++curveTurn;
+    curveViews.forEach(([view]) => view.finalize());
+    curveViews = [];
+    const curves = model().curves;
+    byId("curves").hidden = !curves;
+    if (!curves) return;
+    const boxes = curves.parts.map(() => make("div", { class: "chart" }));
+    fill(byId("curve-charts"), boxes.map((box, at) => make("figure", {}, make("figcaption", { class: "name" }, curves.parts[at].feature), box)));
+    const drawn = await Promise.all(boxes.map((box) => window.vegaEmbed(box, report.charts.one_curve, settings())));
+    if (turn !== curveTurn) { drawn.forEach((each) => each.finalize()); return; }
+    curveViews = drawn.map((each, at) => [each.view, curves.parts[at]]);
+    for (const [view, part] of curveViews) {
+      view.signal("low_x", part.range[0]).signal("high_x", part.range[1]);
+      view.signal("low_y", curves.heights[0]).signal("high_y", curves.heights[1]);
+      view.signal("room", part.rows.missing.length ? curves.room : 0);
+      view.data("density", report.densities[part.index]);
+      for (const layer of ["band", "straight", "curve", "missing"]) view.data(layer, part.rows[layer]);
+    }
+    await markDocuments();
+  }
+  // Where the two documents of the question "why" stand on each curve.
+  let marked = [];
+  function markDocuments() {
+    const curves = model().curves;
+    if (!curves) return null;
+    const detail = detailOf[state.query];
+    const has = (layer) => curves.parts.some((part) => part.rows[layer].length);
+    const notes = ["What a feature adds to a score, less its mean, over the density of its values. Dashed: the straight line nearest to the curve on the documents."];
+    if (has("band")) notes.push("The band holds 90% of the curves that queries drawn again give.");
+    if (has("missing")) notes.push("A diamond is what a missing value adds.");
+    if (report.scaled) notes.push("Values are those after scaling (" + report.scaled + ").");
+    if (model().features > curves.parts.length) notes.push(count(model().features - curves.parts.length, "more feature") + " with smaller curves are not drawn.");
+    byId("curves-note").textContent = notes.join(" ");
+    const names = marked.map((row) => row.name);
+    fill(byId("curves-text"), names.map((name, at) => [at ? " and " : "Marked: ", make("strong", {}, (at ? "○ " : "● ") + name)]),
+      names.length ? ", of the query below. " : "", make("a", { href: "#documents" }, "Choose other documents"), ".");
+    return Promise.all(curveViews.map(([view, part]) => {
+      const scoring = report.scoring[state.model];
+      const own = scoring.parts.find((each) => report.columns[each.at] === part.feature);
+      const rows = marked.map((row, second) => {
+        const x = detail.values[scoring.matrix][row.at][own.at];
+        const adds = missing(x) ? own.missing || 0 : valueAt(own, x);
+        return { x: missing(x) ? null : Math.max(part.range[0], Math.min(part.range[1], x)), y: adds - part.mean, name: row.name, second: second };
+      });
+      return view.data("documents", rows).runAsync();
+    }));
+  }
+
   // ---- path
 
   function showPath() {
@@ -348,7 +403,7 @@
     const known = report.queries.find((query) => query.position === state.query);
     document.querySelector(".why").hidden = !detail;
     if (!detail) {
-      listed = [];
+      listed = marked = [];
       fill(table); fill(byId("why"));
       byId("query-text").textContent = known ? "The documents of query " + known.id + " are not in this report; it has those of " + count(report.details.length, "query", "queries") + "." : "No query can be compared.";
       return;
@@ -356,7 +411,7 @@
     const columns = report.scoring[state.model].parts.map((part) => report.columns[part.at]);
     listed = detail.orders[state.model].map((at) => {
       const parts = contributions(detail, at);
-      return { name: detail.names[at], label: detail.labels[at], parts: parts, score: parts.reduce((sum, part) => sum + part, 0) };
+      return { at: at, name: detail.names[at], label: detail.labels[at], parts: parts, score: parts.reduce((sum, part) => sum + part, 0) };
     });
     // the columns that move documents apart come first
     const spread = columns.map((_, j) => {
@@ -401,6 +456,8 @@
     const changes = columns.map((name, j) => [name, a.parts[j] - b.parts[j]]).filter(([, change]) => change !== 0);
     changes.sort((x, y) => Math.abs(y[1]) - Math.abs(x[1]));
     const gap = a.score - b.score;
+    marked = above === below ? [a] : [a, b];
+    markDocuments();
     const most = changes.slice(0, 8);
     const left = changes.slice(8).reduce((sum, [, change]) => sum + change, 0);
     if (changes.length > 8) most.push([count(changes.length - 8, "other feature"), left]);
@@ -455,7 +512,7 @@
     state.model = at;
     if (model().path !== null) state.path = model().path;
     showHeadline(); showCurrent(); markModel(); showFeatures(); showPath(); showQueries(); showQuery();
-    refresh("front", onFront); refresh("features", onFeatures); refresh("queries", onQueries);
+    refresh("front", onFront); refresh("features", onFeatures); refresh("queries", onQueries); drawCurves();
     if (state.path === drawnPath) refresh("path", onPath); else drawPath();
   }
 

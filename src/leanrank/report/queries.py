@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.ranking_data import RankingData, column_values, feature_name
 from leanrank.model.curves import Line, Ramps, Steps
 from leanrank.model.model import Model
 from leanrank.plots.numbers import brief, numbers
+from leanrank.report.studies import as_seen_by
 from leanrank.selection.study import Study
 
 TOP = 10
@@ -110,15 +111,9 @@ def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
 
 
 def _feature_values(model: Model, data: RankingData, columns: IntArray) -> FloatArray:
-    """Return features as a model sees them, after its normaliser."""
-    probe = Model.linear(
-        n_features=model.n_features,
-        indices=columns,
-        values=np.ones(len(columns)),
-        feature_names=model.feature_names,
-        normalizer=model.normalizer,
-    )
-    return probe.explain(data).contributions  # each weight is 1
+    """Return features as a model sees them, after its normaliser; NaN where one is missing."""
+    X = as_seen_by(model, data).X
+    return np.column_stack([column_values(X, at) for at in columns.tolist()]).astype(np.float64)
 
 
 def _scoring(model: Model, union: IntArray) -> list[dict[str, Any]]:

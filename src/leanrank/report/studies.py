@@ -114,6 +114,29 @@ def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None =
     return replace(study, stability=found)
 
 
+def with_bands(study: Study, *, n_draws: int = 20, n_jobs: int | None = None) -> Study:
+    """Add models of queries drawn again, for bands around the curves of the chosen model.
+
+    The study is returned unchanged if the model has no curves but lines, or if its ranker and
+    parameters do not give it again.
+    """
+    from leanrank.selection.stable_features import bootstrap_models
+
+    ranker = None if study.chosen.model.is_linear else _ranker_of(study.chosen)
+    if ranker is None:
+        return study
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            again = clone(ranker).fit(study.training).to_model().indices
+            if not _about_the_same(again, study.chosen.model.indices):
+                return study
+            draws = bootstrap_models(ranker, study.training, n_draws=n_draws, n_jobs=n_jobs)
+    except InputError:  # such as a draw without information
+        return study
+    return replace(study, draws=draws)
+
+
 def with_path(study: Study, *, n_alphas: int = 30) -> Study:
     """Add the models of the chosen one's ranker at other strengths, to choose from.
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leanrank.selection.splits import QueryKFold as QueryKFold
     from leanrank.selection.stable_features import FeatureGroup as FeatureGroup
     from leanrank.selection.stable_features import StabilityResult as StabilityResult
+    from leanrank.selection.stable_features import bootstrap_models as bootstrap_models
     from leanrank.selection.stable_features import stability as stability
     from leanrank.selection.study import Study as Study
     from leanrank.selection.systems import fit_system as fit_system
@@ -49,7 +50,9 @@ __getattr__, __dir__, __all__ = attach(
         "leanrank.selection.scoring": "RankingScorer",
         "leanrank.selection.search": "Progress",
         "leanrank.selection.splits": "QueryKFold",
-        "leanrank.selection.stable_features": "FeatureGroup StabilityResult stability",
+        "leanrank.selection.stable_features": (
+            "FeatureGroup StabilityResult bootstrap_models stability"
+        ),
         "leanrank.selection.study": "Study",
         "leanrank.selection.systems": "fit_system system_names",
         "leanrank.selection.tuning": "tune",

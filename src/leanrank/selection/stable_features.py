@@ -15,6 +15,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
+from leanrank.model import Model
 from leanrank.rankers.base import check_number
 from leanrank.selection.correlation import correlated_groups, within_query_correlation
 from leanrank.selection.cross_validation import summarise_warnings
@@ -251,6 +252,43 @@ def stability(
         share=share,
         feature_names=data.feature_names,
     )
+
+
+def bootstrap_models(
+    ranker: Any,
+    data: RankingData,
+    *,
+    n_draws: int = 20,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+) -> list[Model]:
+    """Fit a ranker on as many queries as there are, drawn with replacement, several times.
+
+    What differs between the models is what the choice of queries makes uncertain: a band around
+    curves, for example (:func:`leanrank.plots.curves`).
+
+    Examples
+    --------
+    >>> from leanrank import DominationRanker, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=5, n_informative=2, random_state=0)
+    >>> models = bootstrap_models(DominationRanker(alpha=0.1, curves=4), data, n_draws=3)
+    >>> len(models), all(model.n_nonzero >= 2 for model in models)
+    (3, True)
+    """
+    check_whole("n_draws", n_draws, 2)
+    seed = 0 if random_state is None else check_whole("random_state", random_state, 0)
+    rng = np.random.default_rng(seed)
+    draws = [np.sort(rng.integers(data.n_queries, size=data.n_queries)) for _ in range(n_draws)]
+
+    def fitted(drawn: IntArray) -> Model:
+        model: Model = clone(ranker).fit(data.queries[drawn]).to_model()
+        return model
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        models = make_executor(n_jobs).map(fitted, draws)
+    summarise_warnings(caught, n_draws, stacklevel=3)
+    return models
 
 
 def _weights(ranker: Any, data: RankingData, drawn: IntArray) -> tuple[IntArray, FloatArray]:

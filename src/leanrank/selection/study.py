@@ -69,6 +69,8 @@ class Study:
     history : list of dict or None
         A learning curve.
     stability : object or None
+    draws : sequence of Model
+        The chosen model's ranker on queries drawn again, for bands around its curves.
     normalizer : Normalizer or None
         Applied to ``training``, ``validation`` and the features of all models.
     scale_reason : str
@@ -94,6 +96,7 @@ class Study:
     paths: Mapping[str, Path] = field(default_factory=dict)
     history: Sequence[Mapping[str, Any]] | None = None
     stability: Any = None
+    draws: Sequence[Model] = ()
     normalizer: Any = None
     scale_reason: str = ""
     not_tried: tuple[str, ...] = ()

@@ -1,0 +1,313 @@
+"""Charts of curves: what each feature adds to a score, over the density of its values.
+
+A ranking does not depend on a constant, so a curve is drawn less its mean over the documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import column_values, feature_name
+from leanrank.errors import InputError
+from leanrank.model.curves import Curve, Line, Steps
+from leanrank.plots.colours import theme
+from leanrank.plots.numbers import brief
+from leanrank.plots.parts import altair_for, inline
+from leanrank.plots.rows import first_documents
+
+if TYPE_CHECKING:
+    from leanrank.data.ranking_data import RankingData
+    from leanrank.model.model import Model
+
+N_BARS = 24
+"""Bars of a density."""
+
+ROOM = 46
+"""Pixels at the right of a curve for what is missing."""
+
+OUTSIDE = 0.005
+"""Share of the documents beyond either end of a chart: outliers would leave no room."""
+
+CONFIDENCE = 0.9
+LAYERS = ("name", "density", "band", "straight", "curve", "missing", "documents")
+Rows = list[dict[str, Any]]
+
+
+def curves(
+    model: Model,
+    data: RankingData | None = None,
+    *,
+    draws: Sequence[Model] = (),
+    most: int = 12,
+    columns: int = 3,
+    width: int = 190,
+    height: int = 130,
+) -> Any:
+    """Draw the curve of each feature over the density of its values.
+
+    The dashed line is the straight line nearest to the curve on the documents; a diamond at the
+    right is what a missing value adds.
+
+    Parameters
+    ----------
+    model : Model
+    data : RankingData, optional
+        Documents for the densities, the straight lines and the order of the features; without them,
+        curves alone are drawn.
+    draws : sequence of Model, optional
+        The same ranker on queries drawn again (:func:`leanrank.selection.bootstrap_models`): a band
+        then holds 90% of their curves.
+    most : int
+        Features to draw at most, those with the largest curves first.
+    columns, width, height : int
+        Charts side by side, and the size of each in pixels.
+
+    Returns
+    -------
+    altair.ConcatChart
+    """
+    alt = altair_for("a chart of curves")
+    parts = curve_parts(model, data, draws, most=most)
+    if not parts:
+        raise InputError("the model uses no feature: there is no curve to draw")
+    low, high = heights(parts)
+    ends = [width - ROOM if part["rows"]["missing"] else width for part in parts]
+    charts = [
+        one_curve(part["rows"], part["range"], (low, high), width, height, ends[at], f"_{at}")
+        for at, part in enumerate(parts)
+    ]
+    return alt.concat(*charts, columns=columns).configure(**theme())
+
+
+def curve_parts(
+    model: Model,
+    data: RankingData | None,
+    draws: Sequence[Model] = (),
+    *,
+    most: int = 12,
+) -> list[dict[str, Any]]:
+    """Return what a chart of each feature shows, the largest curve first.
+
+    Returns
+    -------
+    list of dict
+        ``index`` and ``feature``, the ``range`` of its values, its ``mean`` over the documents,
+        and ``rows`` by layer.
+    """
+    seen = None if data is None else first_documents(data)
+    parts = []
+    for index, curve in model.curves.items():
+        values = np.array(curve.cuts) if seen is None else column_values(seen.X, index)
+        values = np.asarray(values, dtype=np.float64)
+        there = values[~np.isnan(values)]
+        low, high = _range(there, curve)
+        mean = _mean(curve, values) if seen is not None else 0.0
+        x = _places(curve, low, high)
+        rows: dict[str, Rows] = {name: [] for name in LAYERS}
+        rows["curve"] = _points(x, _drawn(curve, x, mean))
+        if seen is not None:
+            rows["density"] = _density(there, low, high)
+            rows["straight"] = _straight(curve, there, mean, low, high)
+        if draws:
+            ends = _band(draws, index, values, np.linspace(low, high, 49))
+            rows["band"] = [
+                {"x": brief(at), "low": brief(a), "high": brief(b)}
+                for at, a, b in zip(*ends, strict=True)
+            ]
+        if curve.missing is not None and (seen is None or len(there) < len(values)):
+            share = 0.0 if seen is None else 1 - len(there) / len(values)
+            rows["missing"] = [{"y": brief(curve.missing - mean), "share": brief(share, 3)}]
+        size = np.ptp([row["y"] for layer in ("curve", "missing") for row in rows[layer]])
+        name = feature_name(index, model.feature_names)
+        rows["name"] = [{"feature": name}]
+        part = {
+            "index": index,
+            "feature": name,
+            "range": [brief(low, 7), brief(high, 7)],
+            "mean": brief(mean, 7),
+            "rows": rows,
+        }
+        parts.append((float(size), part))
+    parts.sort(key=lambda each: -each[0])
+    return [part for _, part in parts[:most]]
+
+
+def heights(parts: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Return the ends of a common vertical axis, on which curves can be compared."""
+    keys = {"curve": ("y",), "missing": ("y",), "band": ("low", "high"), "straight": ("y",)}
+    ends = [
+        row[key]
+        for part in parts
+        for layer, names in keys.items()
+        for row in part["rows"][layer]
+        for key in names
+    ]
+    low, high = min(ends, default=0.0), max(ends, default=0.0)
+    room = 0.06 * (high - low) or 0.5
+    return low - room, high + room
+
+
+def one_curve(
+    rows: Mapping[str, Rows],
+    across: Sequence[Any],
+    up: Sequence[Any],
+    width: int | str,
+    height: int,
+    end: Any,
+    suffix: str = "",
+) -> Any:
+    """Draw one curve; ``across`` and ``up`` are the ends of the axes, numbers or expressions.
+
+    ``end`` is where the horizontal axis ends in pixels: a missing value has its place behind it.
+
+    The data sets are named as the layers are, with ``suffix``: charts side by side need different
+    names.
+    """
+    alt = altair_for("a chart of a curve")
+    x = alt.X(
+        "x:Q",
+        title=None,
+        scale=alt.Scale(
+            domainMin=across[0], domainMax=across[1], nice=False, zero=False, range=[0, end]
+        ),
+        axis=alt.Axis(grid=False, tickCount=4, labelOverlap=True, format="~g"),
+    )
+    y = alt.Y(
+        "y:Q",
+        title=None,
+        scale=alt.Scale(domainMin=up[0], domainMax=up[1], nice=False, zero=False),
+        axis=alt.Axis(tickCount=4),
+    )
+
+    def layer(name: str) -> Any:
+        return alt.Chart(inline(name + suffix, rows[name]))
+
+    at_value = [alt.Tooltip("x:Q", format=".4~g"), alt.Tooltip("y:Q", title="adds", format="+.4~g")]
+    right = {"x": alt.value("width")}
+    missing = [
+        alt.Tooltip("y:Q", title="missing adds", format="+.4~g"),
+        alt.Tooltip("share:Q", title="documents", format=".1%"),
+    ]
+    bars = (
+        layer("density")
+        .mark_rect(style="context", opacity=0.45, clip=True)
+        .encode(
+            x=x,
+            x2="x2:Q",
+            y=alt.Y("share:Q", axis=None, scale=alt.Scale(domain=[0, 4])),
+            y2=alt.datum(0),
+            tooltip=[alt.Tooltip("documents:Q", format=".1%")],
+        )
+    )
+    documents = layer("documents").encode(
+        x=x, y=y, tooltip=[alt.Tooltip("name:N", title="document"), *at_value]
+    )
+    known = documents.transform_filter("isValid(datum.x)")
+    unknown = documents.transform_filter("!isValid(datum.x)").encode(**right)
+    over = [
+        layer("name")
+        .mark_text(style="chosen", align="left", baseline="bottom", fontWeight="bold", dy=-5)
+        .encode(text="feature:N", x=alt.value(0), y=alt.value(0)),
+        layer("band").mark_area(style="accent", opacity=0.3, clip=True).encode(
+            x=x, y=alt.Y("low:Q", title=None), y2="high:Q"
+        ),
+        layer("straight")
+        .mark_line(style="baseline", strokeWidth=1.2, strokeDash=[4, 3], clip=True)
+        .encode(x=x, y=y),
+        layer("curve")
+        .mark_line(style="accent", strokeWidth=2, clip=True)
+        .encode(x=x, y=y, order="order:Q", tooltip=at_value),
+        layer("missing")
+        .mark_point(style="against", shape="diamond", size=70, filled=True, opacity=1, xOffset=-20)
+        .encode(y=y, tooltip=missing, **right),
+        layer("missing").mark_text(style="against", align="right", dy=-12, text="missing").encode(
+            y=y, **right
+        ),
+        *(
+            some.transform_filter(f"datum.second == {second}").mark_point(
+                style="chosen", size=75, filled=not second, strokeWidth=2, opacity=1, xOffset=offset
+            )
+            for some, offset in ((known, 0), (unknown, -20))
+            for second in (0, 1)
+        ),
+    ]  # fmt: skip
+    layered = alt.layer(bars, alt.layer(*over)).resolve_scale(y="independent")
+    return layered.properties(width=width, height=height)
+
+
+def _range(there: FloatArray, curve: Curve) -> tuple[float, float]:
+    """Return where a chart begins and ends: outliers are outside."""
+    some = there if len(there) else np.array(curve.cuts or (0.0, 1.0))
+    low, high = (float(end) for end in np.quantile(some, (OUTSIDE, 1 - OUTSIDE)))
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def _mean(curve: Curve, values: FloatArray) -> float:
+    added = _added(curve, values)
+    return float(added.mean()) if len(added) else 0.0
+
+
+def _added(curve: Curve, values: FloatArray) -> FloatArray:
+    """Return what values add; those that a model would refuse add nothing."""
+    return np.nan_to_num(curve(values), posinf=0.0, neginf=0.0)
+
+
+def _places(curve: Curve, low: float, high: float) -> FloatArray:
+    """Return where a curve bends, between the ends of a chart; both sides of a step."""
+    cuts = np.array([cut for cut in curve.cuts if low < cut < high], dtype=np.float64)
+    if isinstance(curve, Steps):
+        cuts = np.repeat(cuts, 2)
+        cuts[1::2] = np.nextafter(cuts[1::2], np.inf)
+    return np.concatenate(([low], cuts, [high]))
+
+
+def _drawn(curve: Curve, x: FloatArray, mean: float) -> FloatArray:
+    return curve(x) - mean
+
+
+def _points(x: FloatArray, y: FloatArray) -> Rows:
+    return [
+        {"x": brief(a, 7), "y": brief(b), "order": at}
+        for at, (a, b) in enumerate(zip(x.tolist(), y.tolist(), strict=True))
+    ]
+
+
+def _density(there: FloatArray, low: float, high: float) -> Rows:
+    """Return bars whose highest is 1, and the share of the documents in each."""
+    counts, edges = np.histogram(there, N_BARS, (low, high))
+    top = max(1, counts.max(initial=0))
+    return [
+        {"x": brief(a, 7), "x2": brief(b, 7), "share": brief(n / top, 3),
+         "documents": brief(n / max(1, len(there)), 3)}
+        for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        if n
+    ]  # fmt: skip
+
+
+def _straight(curve: Curve, there: FloatArray, mean: float, low: float, high: float) -> Rows:
+    """Return the ends of the straight line nearest to a curve on the documents."""
+    spread = there - there.mean() if len(there) else there
+    square = float(spread @ spread)
+    if isinstance(curve, Line) or not 0 < square < np.inf:
+        return []
+    added = _added(curve, there) - mean
+    slope = float(spread @ added) / square
+    x = np.array([low, high])
+    return _points(x, added.mean() + slope * (x - there.mean()))
+
+
+def _band(
+    draws: Sequence[Model], index: int, values: FloatArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return places, and between which values most of the drawn curves are there."""
+    drawn = np.zeros((len(draws), len(x)))
+    for row, model in zip(drawn, draws, strict=True):
+        if index in model.curves:
+            curve = model.curves[index]
+            row[:] = _drawn(curve, x, _mean(curve, values))
+    low, high = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
+    return x, low, high
