@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from leanrank.rankers import RSRank as RSRank
     from leanrank.rankers import SparseRank as SparseRank
     from leanrank.rankers import TopicRanker as TopicRanker
+    from leanrank.rankers.ramp_features import RampFeatures as RampFeatures
     from leanrank.selection.fusion import fuse as fuse
     from leanrank.selection.tuning import tune as tune
 
@@ -47,6 +48,7 @@ __getattr__, __dir__, _names = attach(
         "leanrank.model": "load_model",
         "leanrank.plots.dispatch": "plot",
         "leanrank.rankers": " ".join(classes()),
+        "leanrank.rankers.ramp_features": "RampFeatures",
         "leanrank.registry": "registry",
         "leanrank.selection": "selection",
         "leanrank.selection.fusion": "fuse",

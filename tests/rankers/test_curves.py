@@ -7,11 +7,23 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from leanrank import DominationRanker, LinearRanker, ListNet, RankNet, RankSVM, load_model
+from leanrank import (
+    DominationRanker,
+    LinearRanker,
+    ListNet,
+    MinBatSRank,
+    RampFeatures,
+    RankNet,
+    RankRLS,
+    RankSVM,
+    load_model,
+)
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.ramps import ramp_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
+from leanrank.model import Model
+from leanrank.online import OnlineRanker
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.selection import cross_validate_path
 from leanrank.selection.sweeps import count_features
@@ -238,3 +250,52 @@ def test_same_bits_on_any_number_of_threads():
 def test_cross_validation_along_a_path_counts_features():
     found = cross_validate_path(DominationRanker(curves=4, tol=1e-4), bent(), n_alphas=6)
     assert 0 < np.max(found.n_features) <= 5
+
+
+@pytest.mark.parametrize("kind", ["dense64", "dense32", "sparse64"])
+def test_fixed_knots_give_any_linear_learner_curves(kind):
+    train, test = bent(), bent(seed=1)
+    X = train.X.astype(np.float32) if kind == "dense32" else train.X
+    train = train.replace(X=csr_array(X) if kind == "sparse64" else X)
+    ramps = RampFeatures(6).fit(train.queries[:20])
+    for learner in (
+        MinBatSRank(alpha=0.05).fit_stream([ramps.transform(train)], epochs=3),
+        LinearRanker(solver="ftrl", alpha=0.02).partial_fit(ramps.transform(train)),
+        RankRLS().fit(ramps.transform(train)),
+    ):
+        model = ramps.to_model(learner.to_model())
+        assert model.n_features == 5
+        assert model.feature_names == NAMES
+        own = learner.predict(ramps.transform(test))
+        assert np.allclose(model.predict(test), own, atol=1e-4 if kind == "dense32" else 1e-9)
+    line = RankRLS().fit(train.replace(X=np.nan_to_num(bent().X) * [1e-3, 1, 1, 1, 1]))
+    straight = line.score(test.replace(X=np.nan_to_num(test.X) * [1e-3, 1, 1, 1, 1]))
+    assert learner.score(ramps.transform(test)) > straight + 0.05
+
+
+def test_fixed_knots_stay_and_a_new_gap_counts_as_the_smallest_value():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    ramps = RampFeatures(4).fit(X)
+    later = np.array([[np.nan, 0.0], [-99.0, 0.0]])
+    columns = ramps.transform(later)
+    assert columns.shape == (2, 8)
+    assert np.array_equal(columns[0], columns[1])
+    with pytest.raises(InputError, match="the knots are for 2"):
+        ramps.transform(np.zeros((3, 5)))
+    with pytest.raises(InputError, match="not learned from these ramps"):
+        ramps.to_model(Model.from_coef([1.0, 2.0]))
+    with pytest.raises(InputError, match="a matrix of numbers"):
+        RampFeatures().fit(np.zeros(3))
+
+
+def test_an_online_learner_has_curves_by_fixed_knots():
+    data = bent()
+    ramps = RampFeatures(4).fit(data)
+    columns = ramps.transform(data)
+    learner = OnlineRanker("pdgd", n_features=columns.n_features)
+    for rows in np.split(np.arange(len(data)), data.query_ptr[1:-1]):
+        shown = learner.rank(columns.X[rows])
+        learner.observe(shown, data.y[rows][shown.documents] > 1)
+    model = ramps.to_model(learner.to_model())
+    assert model.n_features == 5
+    assert np.allclose(model.predict(data), learner.predict(columns.X))

@@ -209,7 +209,8 @@ def curve_marks(one, feature):
             path.get_attribute("d") for path in figure.locator(".mark-line path").all()
         ],
         "points": [
-            path.get_attribute("transform") for path in figure.locator(".mark-symbol.role-mark path").all()
+            path.get_attribute("transform")
+            for path in figure.locator(".mark-symbol.role-mark path").all()
         ],
         "texts": figure.locator(".mark-text.role-mark text").all_text_contents(),
     }  # fmt: skip

@@ -280,7 +280,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
 
     def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
         del block, n_passes
-        refuse_idle(self, ("curves", "monotone"), "partial_fit, which cannot see all values first")
+        refuse_idle(self, ("curves", "monotone"), "partial_fit: use RampFeatures")
         self.make_solver()  # which a named system may refuse
         penalty = self.make_penalty(check_number("alpha", self.alpha), n_features)
         return FTRLState.start(FTRLRule(l1_strength(penalty), per_step=True), n_features, seed)
