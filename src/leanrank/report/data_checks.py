@@ -149,7 +149,7 @@ def _missing(data: RankingData) -> list[Finding]:
             "missing",
             False,
             f"{count:,} feature values are missing",
-            "Only boosted rankers take NaN as a missing value.",
+            "Only boosted rankers and those with curves take NaN as a missing value.",
         )
     ]
 
