@@ -446,8 +446,9 @@ def _knots(column: tuple[FloatArray, IntArray], n_segments: int) -> FloatArray:
         for _ in range(50):  # no value counts for more than a segment
             weight = np.minimum(weight, weight.sum() / n_segments)
         reached = np.cumsum(weight) - 0.5 * weight
-        ends = np.clip(np.array([OUTSIDE, 1 - OUTSIDE]) * weight.sum(), reached[0], reached[-1])
-        wanted = np.linspace(*ends, n_segments + 1)
+        first = max(reached[0], OUTSIDE * weight.sum())
+        last = min(reached[-1], (1 - OUTSIDE) * weight.sum())
+        wanted = np.linspace(first, last, n_segments + 1)
         values = values[np.unique(np.searchsorted(reached, wanted - 1e-9 * reached[-1]))]
     with np.errstate(over="ignore"):
         apart = np.concatenate(([True], np.isfinite(1.0 / np.diff(values))))

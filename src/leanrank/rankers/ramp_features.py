@@ -17,7 +17,7 @@ from leanrank.model import Model
 from leanrank.rankers.curves import n_segments
 
 
-class RampFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RampFeatures(TransformerMixin, BaseEstimator):
     """Ramps of features with knots that stay where they are, as columns for any linear learner.
 
     A ranker with ``curves=`` finds its knots in all of its data and never stores the ramps. A
