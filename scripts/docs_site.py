@@ -133,6 +133,88 @@ def all_figures(folder: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def figures(name: str) -> str:
+    """Write the tables that a benchmark left, or say by which command they would be measured."""
+    if not (DOCS / "figures" / f"{name}.json").exists():
+        return f"Not measured for this version yet: `{_command(name)}`."
+    record = load_figures(name)
+    parts = [source(record)]
+    for each in record["tables"]:
+        parts += [f"**{each['title']}**", _figures_table(each), each["note"]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _command(name: str) -> str:
+    benchmark, _, part = name.partition("-")
+    return f"python -m benchmarks {benchmark}" + f" --only {part}" * bool(part)
+
+
+HEADLINES = {
+    "Test MAP on MQ2008, five folds: Domination Rank with {Domination Rank|used} features, "
+    "LightGBM with {LightGBM|used}, XGBoost with {XGBoost|used}, best single feature": (
+        "compare",
+        "{Domination Rank|MAP}; {LightGBM|MAP}; {XGBoost|MAP}; {best feature|MAP}",
+    ),
+    "Test NDCG@10 of the same": (
+        "compare",
+        "{Domination Rank|NDCG@10}; {LightGBM|NDCG@10}; {XGBoost|NDCG@10}; {best feature|NDCG@10}",
+    ),
+    "Published experiments of Greedy RankRLS on MQ2008, run again": (
+        "reproduce-pahikkala2010",
+        "{pahikkala2010|result}",
+    ),
+    "Domination Rank at 0.01·alpha_max to 1e-6, the paper's algorithm ÷ Newton: MQ2008, OHSUMED": (
+        "domination-paper",
+        "{MQ2008 & 0.01|ratio, paper}; {OHSUMED & 0.01|ratio, paper}",
+    ),
+    "1.2 million × 136 documents, 100 LightGBM trees ÷ Domination Rank to 1e-6; peak memory of "
+    "LightGBM, of Domination Rank": (
+        "domination-dense",
+        "{LightGBM|ratio}; {LightGBM|peak_memory}; {DominationRanker|peak_memory}",
+    ),
+    "scikit-learn's `LinearSVC` on listed pairs ÷ RankSVM, C = 0.001, to 1e-6: OHSUMED, MQ2008": (
+        "pairwise-expanded",
+        "{OHSUMED & 0.001 & 1e-06|times} ×; {MQ2008 & 0.001 & 1e-06|times} ×",
+    ),
+    "Reading 200 MB of LETOR text, scikit-learn ÷ leanrank with two threads": (
+        "loading",
+        "{leanrank, 2 threads|× scikit-learn} ×",
+    ),
+    "Time to 99 % of the optimum's validation MAP on MQ2008: SPD, scikit-learn's `SGDClassifier` "
+    "on pairs built before": (
+        "stochastic-speed",
+        "{leanrank SPD|time to 99 %}; {scikit|time to 99 %}",
+    ),
+}
+"""The figures of the README: what, from which file, and which cells, as {row|column}."""
+HOLE = re.compile(r"\{([^|{}]+)\|([^{}]+)\}")
+
+
+def headlines(which: str) -> str:
+    """Write the table of the README, as far as its figures have been measured."""
+    rows = []
+    for what, (name, cells) in HEADLINES.items():
+        if (DOCS / "figures" / f"{name}.json").exists():
+            record = load_figures(name)
+            rows.append(
+                [_with_cells(what, record), _with_cells(cells, record), f"`{record['command']}`"]
+            )
+    return table(("what", "figure", "command"), rows)
+
+
+def _with_cells(text: str, record: dict[str, Any]) -> str:
+    return HOLE.sub(lambda found: _cell(record, *found.groups()), text)
+
+
+def _cell(record: dict[str, Any], row: str, column: str) -> str:
+    """Return a figure of the first row whose cells begin with all of some words."""
+    for each in record["tables"]:
+        for cells in each["rows"]:
+            if all(any(str(v).startswith(w) for v in cells.values()) for w in row.split(" & ")):
+                return _figure(cells[column]).rstrip("°")
+    raise LookupError(f"{record['benchmark']} has no row {row!r}")
+
+
 def comparison(set_name: str) -> str:
     """Write the comparison of all systems on one set, the best of each column in bold."""
     each = _compared_set(set_name)
@@ -274,7 +356,8 @@ def _output(data: dict[str, Any]) -> str:
 KINDS = {
     kind.__name__: kind
     for kind in (
-        system, parameters, systems, all_figures, comparison, compared, decision, notebook
+        system, parameters, systems, all_figures, figures, headlines, comparison, compared,
+        decision, notebook,
     )
 }  # fmt: skip
 
@@ -405,7 +488,7 @@ def foreign_assets(site: Path) -> Iterable[tuple[Path, str]]:
 
 def main() -> None:
     """Write the kept tables of all pages again."""
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         text = page.read_text("utf-8")
         filled = fill(text, kept_only=True)
         if filled != text:

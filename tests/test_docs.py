@@ -36,15 +36,28 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_readme_lists_every_ranker():
-    from leanrank.rankers import RANKERS
-    from leanrank.registry import classes
-
+def test_the_readme_is_short_and_its_figures_are_measured():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name, ranker in RANKERS.items():
-        assert f"`{ranker}` (`{name}`)" in readme
-    table = readme.partition("## Systems")[2].partition("##")[0]
-    assert set(re.findall(r"`([A-Z]\w+)`", table)) == set(classes())
+    assert len(readme.splitlines()) < 120
+    rows = SITE["headlines"]("README").splitlines()[2:]
+    assert 3 <= len(rows) <= 8
+    assert all("{" not in row and row.endswith("` |") for row in rows)
+
+
+def test_figures_that_are_not_there_name_their_command():
+    text = SITE["figures"]("pairwise-no-such-part")
+    assert "`python -m benchmarks pairwise --only no-such-part`" in text
+
+
+WITH_FIGURES = [page for page in PAGES if page.name not in ("CHANGELOG.md", "CONTRIBUTING.md")]
+MEASURED = re.compile(r"\d ×(?! [\d\w])|\d m?s\b(?! of)|\d times (?:as|faster|slower)")
+
+
+@pytest.mark.parametrize("page", WITH_FIGURES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_times_and_ratios_come_from_figures(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    typed = MEASURED.findall(SITE["MARKER"].sub("", text))
+    assert typed == [], "measure it, and publish it from docs/figures"
 
 
 def test_the_table_of_compared_systems_is_that_of_the_registry():
@@ -58,14 +71,15 @@ def test_the_table_of_compared_systems_is_that_of_the_registry():
 
 def test_the_index_lists_every_guide():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    guides = {page.name for page in PAGES if page.parent.name == "docs"} - {"index.md"}
+    guides = {page.name for page in PAGES if page.parent == ROOT / "docs"} - {"index.md"}
     assert {name for name in guides if f"({name})" not in index} == set()
 
 
 def test_the_site_has_every_page():
     config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r"(\S+\.md)$", config.partition("\nnav:")[2], re.MULTILINE))
-    written = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if "docs" in page.parts}
+    docs = ROOT / "docs"
+    written = {page.relative_to(docs).as_posix() for page in PAGES if docs in page.parents}
     made = SITE["reference_pages"]() | SITE["root_pages"]()
     assert listed == written | set(made)
 
