@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from leanrank.registry import SYSTEMS, System, classes, ranker_names
+from leanrank.registry import CAPABILITIES, SYSTEMS, System, classes, ranker_names
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -70,8 +70,9 @@ def system(name: str) -> str:
         "command line": f"`-a {one.name}`" if one.name in ranker_names() else "",
         "compared as": ", ".join(compared_as),
         "published": one.paper,
-        "sparse path": _yes(any(other.sparse_path for other in same)),
-        "streams": _yes(one.streams),
+    } | {
+        title: _yes(any(getattr(other, able) for other in same))
+        for able, title in CAPABILITIES.items()
     }
     return " · ".join(f"**{key}** {value}" for key, value in facts.items() if value)
 
@@ -97,12 +98,11 @@ def systems(which: str) -> str:
             f"[`{name}`]({one.name}.md)",
             one.title,
             one.paper,
-            _yes(one.sparse_path),
-            _yes(one.streams),
+            *(_yes(getattr(one, able)) for able in CAPABILITIES),
         )
         for name, one in reversed(classes().items())
     ]
-    return table(("class", "system", "published", "sparse path", "streams"), rows)
+    return table(("class", "system", "published", *CAPABILITIES.values()), rows)
 
 
 def _reference(ranker: str) -> str:
@@ -276,16 +276,16 @@ def decision(which: str) -> str:
     if which == "all":
         has = {name: SYSTEMS[name] for name in order if name in SYSTEMS}
         rows = [
-            [*cells(name), *(_yes(name in has and getattr(has[name], able)) for able in ABLE)]
+            [
+                *cells(name),
+                *(_yes(name in has and getattr(has[name], able)) for able in CAPABILITIES),
+            ]
             for name in order
         ]
-        return table([*heads, "sparse path", "streams"], rows)
+        return table([*heads, *CAPABILITIES.values()], rows)
     ours = [SYSTEMS[name] for name in order if name in SYSTEMS]
     rows = [[need, *cells(next(filter(can, ours)).name)] for need, can in NEEDS.items()]
     return table(["you need", *heads], rows)
-
-
-ABLE = ("sparse_path", "streams")
 
 
 def _page_of(name: str, title: str) -> str:

@@ -127,6 +127,9 @@ class System:
         return getattr(import_module(module), self.ranker)
 
 
+CAPABILITIES = {"sparse_path": "sparse path", "streams": "streams"}
+"""What a system may be able to do: the attributes that say so, and their titles in tables."""
+
 SYSTEMS: dict[str, System] = {}
 """All systems by name."""
 

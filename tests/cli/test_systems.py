@@ -7,7 +7,7 @@ import pytest
 
 from leanrank import rankers
 from leanrank.cli.systems import describe
-from leanrank.registry import SYSTEMS, ranker_names
+from leanrank.registry import CAPABILITIES, SYSTEMS, ranker_names
 
 FITTED = [name for name, system in SYSTEMS.items() if system.space is not None]
 
@@ -15,10 +15,11 @@ FITTED = [name for name, system in SYSTEMS.items() if system.space is not None]
 def test_every_system_is_listed(run):
     ran = run("systems")
     assert ran.code == 0
-    rows = {line.split()[0]: line for line in ran.out.splitlines() if line.strip()}
+    rows = {line.split()[0]: line.split() for line in ran.out.splitlines() if line.strip()}
+    assert " ".join(rows["name"]) == "name system " + " ".join(CAPABILITIES.values())
     for name in FITTED:
-        assert ("streams" in rows[name]) == SYSTEMS[name].streams
-        assert ("sparse path" in rows[name]) == SYSTEMS[name].sparse_path
+        able = sum(getattr(SYSTEMS[name], able) for able in CAPABILITIES)
+        assert rows[name].count("yes") == able
     listed = json.loads(run("systems", "--json").out)["systems"]
     assert [entry["name"] for entry in listed] == FITTED
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typer import Argument, Context
 
 from leanrank.cli import options
-from leanrank.registry import SYSTEMS, System, ranker_names
+from leanrank.registry import CAPABILITIES, SYSTEMS, System, ranker_names
 
 _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
 
@@ -42,11 +42,11 @@ def _list_all(as_json: bool) -> None:
         print_json({"systems": [_summary(system) for system in _fitted().values()]})
         return
     table = empty_table()
-    for column in ("name", "system", "published", "has"):
+    for column in ("name", "system", *CAPABILITIES.values()):
         table.add_column(column, overflow="fold")
     for system in _fitted().values():
-        has = ["sparse path"] * system.sparse_path + ["streams"] * system.streams
-        table.add_row(system.name, system.title, system.paper, ", ".join(has))
+        has = ("yes" if getattr(system, able) else "" for able in CAPABILITIES)
+        table.add_row(system.name, system.title, *has)
     console = screen()
     console.print(table)
     console.print("\nleanrank systems NAME lists the parameters of one.")
@@ -72,8 +72,10 @@ def _explain(name: str, as_json: bool) -> None:
                 "published": system.paper,
                 "class": f"leanrank.{system.ranker}",
                 "train with": f"leanrank train DATA -a {system.space.ranker}{settings} -m FILE",
-                "sparse path": "yes" if system.sparse_path else "no",
-                "streams": "yes, with --stream" if system.streams else "no",
+            }
+            | {
+                title: "yes" if getattr(system, able) else "no"
+                for able, title in CAPABILITIES.items()
             }
         )
     )
@@ -137,6 +139,4 @@ def _summary(system: System) -> dict[str, Any]:
         "title": system.title,
         "published": system.paper,
         "class": f"leanrank.{system.ranker}",
-        "sparse_path": system.sparse_path,
-        "streams": system.streams,
-    }
+    } | {able: getattr(system, able) for able in CAPABILITIES}
