@@ -22,6 +22,10 @@ from leanrank import (
 )
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
+from leanrank.metrics import evaluate
+from leanrank.rankers.cluster import HashedFold, data_on_cluster
+from leanrank.rankers.sampling.streaming import fit_stream
+from leanrank.selection import cross_validate_path
 
 pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
@@ -31,6 +35,7 @@ import itertools
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import distributed
 import pandas as pd
 from distributed import Client, LocalCluster
 
@@ -274,7 +279,7 @@ def test_partitions_with_other_columns_than_promised(client):
     table = dd.from_delayed(
         [dask.delayed(p) for p in parts], meta=frame.iloc[:0], verify_meta=False
     )
-    with pytest.raises(InputError, match=r"partition 1 could not be read .*Missing: \['x4'\]"):
+    with pytest.raises(InputError, match=r"partition 1 could not be read .*'x4'"):
         fit(DominationRanker(), table)
     named = [dask.delayed(p[FEATURES]) for p in (frame[:120], frame[FEATURES[::-1]][120:])]
     named[1] = dask.delayed(frame[FEATURES[::-1]][120:])
@@ -324,3 +329,110 @@ def test_data_that_only_a_lost_worker_held():
         ranker = DominationRanker(alpha=0.005, callback=lose)
         with pytest.raises(ClusterError, match="a worker died with data that only its memory held"):
             fit(ranker, table)
+
+
+def test_scores_are_lazy_and_stay_with_their_rows(client):
+    data, frame = made(12)
+    table = cut(frame, 0, 130, 300)
+    ranker = DominationRanker(alpha=0.01, callback=lambda entry: None).fit(data)
+    ranker.feature_names_in_ = np.array(FEATURES, dtype=object)
+    expected = ranker.predict(frame[FEATURES])
+    scores = ranker.predict(table[FEATURES])
+    assert isinstance(scores, dd.Series)
+    np.testing.assert_array_equal(scores.compute().to_numpy(), expected)
+    array = da.from_array(np.asarray(data.X), chunks=(100, 5))
+    del ranker.feature_names_in_
+    assert isinstance(ranker.predict(array), da.Array)
+    np.testing.assert_array_equal(ranker.predict(array).compute(), expected)
+    (piece,) = ranker.predict([dask.delayed(np.asarray(data.X))])
+    np.testing.assert_array_equal(piece.compute(), expected)
+    boosted = RankBoost(n_rounds=5).fit(data)
+    np.testing.assert_array_equal(boosted.predict(array).compute(), boosted.predict(data.X))
+
+
+def test_measures_are_those_of_all_queries(client):
+    _, frame = made(13)
+    rng = np.random.default_rng(0)
+    frame = frame.assign(score=rng.normal(size=len(frame)))
+    mixed = cut(frame.sample(frac=1.0, random_state=2), 90, 300)
+    wanted = ["ndcg@5", "map", "err@10", "kendall_tau_b"]
+    ours = evaluate(mixed["label"], mixed["score"], mixed["qid"], measures=wanted, rel=2)
+    theirs = evaluate(frame["label"], frame["score"], frame["qid"], measures=wanted, rel=2)
+    assert ours.means == pytest.approx(theirs.means, rel=1e-12)
+    assert ours.undefined == theirs.undefined
+    assert ours.settings == theirs.settings
+    assert sorted(ours.query_ids) == sorted(theirs.query_ids)
+    ranker = DominationRanker(alpha=0.01)
+    found = fit(ranker, mixed).score(mixed[FEATURES], mixed["label"], qid=mixed["qid"])
+    assert found == pytest.approx(ranker.score(frame[FEATURES], frame["label"], qid=frame["qid"]))
+
+
+def test_cross_validation_by_query(client):
+    data, frame = made(14)
+    mixed = cut(frame.sample(frac=1.0, random_state=3), 90, 300)
+    given = mixed[FEATURES], mixed["label"], mixed["qid"]
+    found = cross_validate_path(DominationRanker(), *given, n_alphas=4, cv=3)
+    fold = np.select([HashedFold(3, k)(data.query_ids) for k in range(3)], [0, 1, 2])
+    rows = np.repeat(fold, np.diff(data.query_ptr))
+    splits = [(np.flatnonzero(rows != k), np.flatnonzero(rows == k)) for k in range(3)]
+    same = cross_validate_path(DominationRanker(), data, n_alphas=4, cv=splits)
+    np.testing.assert_allclose(found.fold_means["ndcg@10"], same.fold_means["ndcg@10"], atol=2e-3)
+    np.testing.assert_array_equal(found.n_features, same.n_features)
+    assert found.per_query["ndcg@10"].shape == (4, 40)
+    assert found.best_alpha == pytest.approx(same.best_alpha)
+    with pytest.raises(InputError, match="cv=1 must be a whole number from 2"):
+        cross_validate_path(DominationRanker(), *given, cv=1)
+
+
+def test_validation_on_the_cluster(client):
+    data, frame = made(15)
+    table, other = cut(frame, 120, 240), cut(frame, 200)
+    held_out = other[FEATURES], other["label"], other["qid"]
+    given = table[FEATURES], table["label"], table["qid"]
+    path = DominationRanker().path(*given, n_alphas=4, validation=held_out)
+    in_memory = DominationRanker().path(data, n_alphas=4, validation=data)
+    np.testing.assert_allclose(path.measures["ndcg@10"], in_memory.measures["ndcg@10"], atol=2e-3)
+    narrow = other[FEATURES[1:]], other["label"], other["qid"]
+    with pytest.raises(InputError, match="validation: X has 7 features"):
+        DominationRanker().path(*given, n_alphas=4, validation=narrow)
+
+
+def test_stochastic_rankers_read_partitions_as_a_stream(client):
+    data, frame = made(16)
+    ranker = fit(MinBatSRank(alpha=0.01, epochs=2), cut(frame, 120, 240))
+    chunks = [data.queries[:10], data.queries[10:20], data.queries[20:]]
+    expected = fit_stream(MinBatSRank(alpha=0.01, epochs=2), chunks, epochs=2)
+    np.testing.assert_array_equal(ranker.coef_, expected.coef_)
+    assert list(ranker.feature_names_in_) == FEATURES
+    with pytest.raises(InputError, match="MinBatSRank takes no offset from a stream"):
+        fit(MinBatSRank(), cut(frame, 120), offset=cut(frame, 120)["label"])
+
+
+def test_a_cluster_is_started_where_there_is_none(monkeypatch, caplog):
+    def no_client():
+        raise ValueError("no client")
+
+    monkeypatch.setattr(distributed, "get_client", no_client)
+    _, frame = made(17)
+    fit(DominationRanker(alpha=0.01), cut(frame, 240))
+    client = distributed.default_client()
+    assert "no Dask client is active: started a cluster of" in caplog.text
+    assert "http://127.0.0.1:" in caplog.text
+    servers = [client.cluster.scheduler, *client.cluster.workers.values()]
+    sockets = [s for server in servers for s in server.http_server._sockets.values()]
+    assert {s.getsockname()[0] for s in sockets} == {"127.0.0.1"}
+    client.close()
+    client.cluster.close()
+
+
+def test_a_cluster_without_workers_is_given_up():
+    _, frame = made(18)
+    with local(1, 1) as cluster, Client(cluster):
+        data = data_on_cluster(
+            DominationRanker(), *(cut(frame, 240)[c] for c in (FEATURES, "label", "qid"))
+        )
+        data.X.patience = 0.1
+        cluster.scale(0)
+        cluster.sync(cluster._correct_state)
+        with pytest.raises(ClusterError, match="no worker"):
+            DominationRanker().fit(data)

@@ -298,6 +298,8 @@ def _misnamed(own: tuple[str, ...], names: tuple[str, ...]) -> str:
 
 def _numbers(X: Any) -> Any:
     """Return a partition of a data frame or an array as a matrix."""
+    if getattr(X, "ndim", 2) == 1:  # scores, as one feature
+        return np.asarray(X, dtype=np.float64)[:, None]
     if not hasattr(X, "dtypes"):
         return X
     for name, dtype in zip(X.columns, X.dtypes, strict=True):

@@ -13,6 +13,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.grouping import one_dimensional
+from leanrank.data.partitions import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import Executor, make_executor, query_ranges, row_blocks
@@ -129,7 +130,8 @@ def evaluate(
     ----------
     y : array-like or RankingData
         One label per document, higher is better. A data set has its own queries and document ids;
-        the scores are then in its row order, as ``ranker.predict(data.X)`` gives them.
+        the scores are then in its row order, as ``ranker.predict(data.X)`` gives them. On Dask,
+        collections of the same partitions.
     scores : array-like
         One finite score per document, higher is ranked first.
     qid : array-like, optional
@@ -172,6 +174,14 @@ def evaluate(
     """
     parsed = parse_measures(measures)
     base = find_convention(convention)
+    if is_dask(y) or is_dask(scores):
+        from leanrank.metrics.cluster import evaluate_on_cluster
+
+        return evaluate_on_cluster(
+            y, scores, qid, parsed, group=group, doc_ids=doc_ids, convention=convention,
+            gain=gain, discount=discount, rel=rel, ties=ties, short_lists=short_lists,
+            no_relevant=no_relevant, n_jobs=1,
+        )  # fmt: skip
     changes = {
         "gain": gain,
         "discount": discount,
@@ -284,7 +294,7 @@ def measure_lists(
     settings = dataclasses.asdict(convention)
     del settings["name"], settings["source"]
     settings["changed"] = changed
-    return _summary(measures, values, query_ids, convention.name, settings)
+    return summarise(measures, values, query_ids, convention.name, settings)
 
 
 def _encode(labels: AnyArray, executor: Executor) -> tuple[IntArray, FloatArray]:
@@ -367,13 +377,14 @@ def _warn_about_ties(carried: int, informative: int) -> None:
         )
 
 
-def _summary(
+def summarise(
     measures: tuple[Measure, ...],
     values: FloatArray,
     query_ids: AnyArray,
     convention: str,
     settings: dict[str, Any],
 ) -> Evaluation:
+    """Return the result of values per measure and query."""
     means: dict[str, float] = {}
     undefined: dict[str, int] = {}
     per_query: dict[str, FloatArray] = {}

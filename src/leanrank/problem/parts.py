@@ -18,9 +18,10 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -355,12 +356,21 @@ class Parts(ABC):
     n_parts, n_rows, n_features : int
     levels : array or None
         The distinct labels of all parts, unless they are very many.
+    kept : callable or None
+        As in ``Setup``: which queries take part.
     """
 
     n_parts: int
     n_rows: int
     n_features: int
     levels: FloatArray | None
+    kept: Callable[[Any], BoolArray] | None = None
+
+    def only(self, kept: Callable[[Any], BoolArray]) -> Self:
+        """Return the same parts, of which only some queries count."""
+        some = copy(self)
+        some.kept = kept
+        return some
 
     @abstractmethod
     def ask(self, question: Question, whole: Callable[[], Question]) -> Share:
@@ -415,7 +425,7 @@ class PartedProblem(Problem):
     ----------
     parts : Parts
     loss : Loss
-    normalize, relabel, kept
+    normalize, relabel
         As in ``Setup``.
     largest_gram : int
         Features of a working set up to which its Hessian is formed; beyond, a step asks the parts
@@ -428,14 +438,13 @@ class PartedProblem(Problem):
         loss: Loss[Any],
         normalize: str = "query",
         relabel: Callable[[Labels], Labels] | None = None,
-        kept: Callable[[Any], BoolArray] | None = None,
         largest_gram: int = LARGEST_GRAM,
     ) -> None:
         self.parts = parts
         self.loss = loss
         self.n_rows, self.n_features = parts.n_rows, parts.n_features
         self.largest_gram = largest_gram
-        setup = Setup(uuid4().hex, loss, normalize, relabel, parts.levels, None, kept)
+        setup = Setup(uuid4().hex, loss, normalize, relabel, parts.levels, None, parts.kept)
         total = parts.total(setup)
         if not total > 0.0:
             raise NoLevelsError

@@ -18,6 +18,7 @@ from leanrank.errors import InputError, overflow, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries
+from leanrank.rankers.cluster import ClusterData, cluster_data, fit_partitions
 from leanrank.rankers.constraints import PARAMETERS, Kind, check_parameters
 from leanrank.rankers.inputs import by_feature, grouped_gains, warn_of_units
 from leanrank.rankers.inputs import check_finite as check_finite
@@ -95,8 +96,10 @@ class BaseRanker(BaseEstimator):
         Parameters
         ----------
         X : array, SciPy sparse matrix or data frame of shape (documents, features), or RankingData
-            Rows in any order. A RankingData brings its own labels, queries and weights; its rows,
-            and whatever is given or returned beside it, are in its own, grouped order.
+            Rows in any order. On Dask a DataFrame, an Array, or a list of delayed objects or
+            futures, and what is given beside it with the same partitions; see `docs/scale.md`.
+            A RankingData brings its own labels, queries and weights; its rows, and whatever is
+            given or returned beside it, are in its own, grouped order.
         y : array-like
             One label per document; levels are the distinct values.
         qid : array-like, optional
@@ -127,6 +130,20 @@ class BaseRanker(BaseEstimator):
             raise InputError(
                 f"{type(self).__name__} has no passes or rounds to choose from, so validation has "
                 "no effect: leave it out"
+            )
+        if is_dask(X) and hasattr(self, "partial_fit") and not self.fits_on_cluster:
+            return fit_partitions(
+                self,
+                X,
+                y,
+                qid,
+                validation=validation,
+                group=group,
+                sample_weight=sample_weight,
+                query_weight=query_weight,
+                gain_weight=gain_weight,
+                offset=offset,
+                preferences=preferences,
             )
         data, labels = self._data_and_labels(
             X,
@@ -194,9 +211,7 @@ class BaseRanker(BaseEstimator):
         ``parts`` are what RankingData takes. ``first`` tells whether this is the first of several
         parts of the data; None: these are all.
         """
-        if is_dask(X):
-            from leanrank.rankers.cluster import cluster_data
-
+        if is_dask(X) or isinstance(X, ClusterData):
             return cluster_data(  # type: ignore[return-value]
                 self, X, y, qid, preferences=preferences, gain_weight=gain_weight, **parts
             )
@@ -309,6 +324,8 @@ class BaseRanker(BaseEstimator):
         from leanrank.metrics import evaluate
 
         scores = self.predict(X)
+        if is_dask(X):
+            return evaluate(y, scores, qid, group=group, measures=["ndcg@10"])["ndcg@10"]
         if isinstance(X, RankingData):
             _refuse_beside_data(y=y, qid=qid, group=group)
             y, qid = X.y, X.qid

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from leanrank._typing import IntArray
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.data.partitions import read_partitions
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -49,6 +51,75 @@ class ClusterData:
     def __len__(self) -> int:
         return self.X.n_rows
 
+    def only(self, kept: Callable[[Any], BoolArray]) -> ClusterData:
+        """Return the same data, of which only some queries count."""
+        return replace(self, X=self.X.only(kept))
+
+    def values(
+        self, coefs: FloatArray, measures: Sequence[str], convention: str
+    ) -> tuple[AnyArray, dict[str, FloatArray]]:
+        """Measure models where the documents are.
+
+        Returns
+        -------
+        query_ids : array
+        per_query : dict of str to array of shape (models, queries)
+            NaN where a measure is undefined, and for a model that ranks nothing.
+        """
+        found = self.X.map(_part_values, coefs, tuple(measures), convention, self.X.kept)
+        ranks = np.any([each[1] for each in found], axis=0)
+        joined = {
+            name: np.concatenate([each[2][name] for each in found], axis=1) for name in measures
+        }
+        for values in joined.values():
+            values[~ranks] = np.nan
+        return np.concatenate([each[0] for each in found]), joined
+
+
+@dataclass(frozen=True)
+class HashedFold:
+    """The queries of one fold of several, or all others, by a hash of their ids.
+
+    Every worker finds the same without being told which query is where.
+
+    >>> inside = HashedFold(3, 0)(np.arange(6))
+    >>> outside = HashedFold(3, 0, others=True)(np.arange(6))
+    >>> (inside != outside).all()
+    np.True_
+    """
+
+    n_folds: int
+    fold: int
+    others: bool = False
+
+    def __call__(self, query_ids: AnyArray) -> BoolArray:
+        """Return which queries are meant."""
+        numbers = [zlib.crc32(str(each).encode()) % self.n_folds for each in query_ids.tolist()]
+        return (np.array(numbers, dtype=np.int64) == self.fold) != self.others
+
+
+def _part_values(
+    data: RankingData, coefs: FloatArray, measures: tuple[str, ...], convention: str, kept: Any
+) -> tuple[AnyArray, BoolArray, dict[str, FloatArray]]:
+    from leanrank.metrics.judge import Judge, ranks_something
+
+    chosen = data if kept is None else data.queries[np.flatnonzero(kept(data.query_ids))]
+    judge = Judge(measures, convention)
+    used = np.flatnonzero(np.any(coefs, axis=0))
+    scores = np.asarray(chosen.X[:, used] @ coefs[:, used].T).T
+    per_query = [judge.per_query(chosen, row) for row in scores]
+    ranks = np.array([ranks_something(row, chosen) for row in scores])
+    values = {name: np.array([each[name] for each in per_query]) for name in measures}
+    return chosen.query_ids, ranks, values
+
+
+def data_on_cluster(
+    ranker: Any, X: Any, y: Any = None, qid: Any = None, *, gain_weight: Any = None, **given: Any
+) -> ClusterData:
+    """Read a collection once, for several fits of a ranker."""
+    twin = clone(ranker)
+    return cluster_data(twin, X, y, qid, preferences=None, gain_weight=gain_weight, **given)[0]
+
 
 def cluster_data(
     ranker: Any, X: Any, y: Any, qid: Any, *, preferences: Any, gain_weight: Any, **given: Any
@@ -56,6 +127,9 @@ def cluster_data(
     """Check what ``fit`` was given on Dask; the labels stay with the documents."""
     check_parameters(ranker, ranker._parameters)
     name = type(ranker).__name__
+    if isinstance(X, ClusterData):
+        ranker._take_names(X)
+        return X, _no_labels(ranker)
     if not ranker.fits_on_cluster:
         raise InputError(
             f"{name} needs all documents in memory: give X.compute() if they fit, or fit one of "
@@ -80,8 +154,12 @@ def cluster_data(
         partitions.how,
     )
     ranker._take_names(data)
+    return data, _no_labels(ranker)
+
+
+def _no_labels(ranker: Any) -> Labels:
     normalize = getattr(ranker, "normalize", "query")
-    return data, Labels(np.zeros(0), np.zeros(1, np.int64), normalize=normalize)
+    return Labels(np.zeros(0), np.zeros(1, np.int64), normalize=normalize)
 
 
 def _check(name: str, allow_nan: bool, data: RankingData) -> None:
@@ -95,6 +173,77 @@ def _check(name: str, allow_nan: bool, data: RankingData) -> None:
             f"the label of document {row} is missing (NaN): {name} needs a label for every "
             "training document"
         )
+
+
+def held_out_on_cluster(ranker: Any, validation: Any) -> ClusterData:
+    """Read validation data on Dask, given as (X, y, qid) or by an earlier reading."""
+    if isinstance(validation, ClusterData):
+        return validation
+    X, y, qid = validation
+    twin = clone(ranker)
+    data, _ = cluster_data(twin, X, y, qid, preferences=None, gain_weight=None)
+    if data.n_features != ranker.n_features_in_:
+        raise InputError(
+            f"validation: X has {data.n_features} features, but {type(ranker).__name__} is "
+            f"expecting {ranker.n_features_in_} features as input"
+        )
+    return data
+
+
+def fit_partitions(ranker: Any, X: Any, y: Any, qid: Any, **given: Any) -> Any:
+    """Learn from the partitions of a collection one after the other, as from a stream."""
+    from leanrank.rankers.sampling.streaming import fit_stream
+
+    name = type(ranker).__name__
+    for what, value in given.items():
+        if value is not None and what not in ("sample_weight", "validation"):
+            raise InputError(f"{name} takes no {what} from a stream of partitions: leave it out")
+    columns = {"y": y, "qid": qid, "sample_weight": given["sample_weight"]}
+    partitions = read_partitions(X, columns, check=partial(_check, name, False))
+    stream = _Stream(partitions.client, partitions.rows)
+    epochs = getattr(ranker, "epochs", 1)
+    return fit_stream(ranker, stream, epochs=epochs, validation=given["validation"])
+
+
+class _Stream:
+    """Partitions in order; the next one travels while one is learned from."""
+
+    def __init__(self, client: Any, rows: list[Any]) -> None:
+        self.client = client
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[RankingData]:
+        ahead = self.client.gather(self.rows[0], asynchronous=False)
+        for at in range(len(self.rows)):
+            yield ahead.data
+            if at + 1 < len(self.rows):
+                ahead = self.client.gather(self.rows[at + 1], asynchronous=False)
+
+
+def lazy_predict(ranker: Any, X: Any) -> Any:
+    """Return the scores of a collection as one, computed when they are asked for."""
+    twin = copy(ranker)
+    for name in ("history_", "state_", "callback"):
+        if hasattr(twin, name):
+            setattr(twin, name, None)
+    if isinstance(X, (list, tuple)):
+        from dask import delayed
+
+        return [delayed(_scores)(each, twin) for each in X]
+    if hasattr(X, "map_partitions"):
+        return X.map_partitions(_scores, twin, meta=("score", np.float64))
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return X.map_blocks(_scores, twin, drop_axis=1, dtype=np.float64)
+
+
+def _scores(X: Any, ranker: Any) -> Any:
+    scores = ranker.predict(X) if X.shape[0] else np.zeros(0)
+    if not hasattr(X, "index"):
+        return scores
+    import pandas
+
+    return pandas.Series(scores, index=X.index, name="score")
 
 
 def relabelling(ranker: Any) -> Callable[[Labels], Labels]:

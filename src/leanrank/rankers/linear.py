@@ -9,10 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray
+from leanrank.data.partitions import is_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import weighted_sums
 from leanrank.rankers.base import BaseRanker
+from leanrank.rankers.cluster import lazy_predict
 from leanrank.rankers.curves import weights_model
 
 if TYPE_CHECKING:
@@ -45,9 +47,12 @@ class BaseLinearRanker(BaseRanker):
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first.
 
-        Only the columns of non-zero weights are read.
+        Only the columns of non-zero weights are read. The scores of a Dask collection are one,
+        computed when they are asked for.
         """
         check_is_fitted(self, "coef_")
+        if is_dask(X):
+            return lazy_predict(self, X)
         data = self.checked_features(X)
         if self.ramps_ is not None:
             model = weights_model(self.coef_, self.ramps_, feature_names=self._names())

@@ -16,6 +16,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.ramps import RampColumns
 from leanrank.errors import InputError
 from leanrank.model import Model
+from leanrank.rankers.cluster import ClusterData
 from leanrank.rankers.curves import weights_model
 
 
@@ -182,7 +183,7 @@ def descending(alphas: Iterable[float]) -> FloatArray:
 
 def measure_models(
     coefs: FloatArray,
-    data: RankingData | None,
+    data: RankingData | ClusterData | None,
     measures: Sequence[str],
     convention: str,
     ramps: RampColumns | None = None,
@@ -190,7 +191,7 @@ def measure_models(
     """Return each measure of each model on held-out data; NaN for a model that ranks nothing."""
     if data is None:
         return {}
-    from leanrank.metrics.judge import Judge
+    from leanrank.metrics.judge import Judge, mean_of
 
     n_features = coefs.shape[1] if ramps is None else len(ramps.knots)
     if data.n_features != n_features:
@@ -200,6 +201,9 @@ def measure_models(
         )
     names = (measures,) if isinstance(measures, str) else tuple(measures)
     judge = Judge(names, convention)
+    if isinstance(data, ClusterData):
+        _, found = data.values(coefs, names, convention)
+        return {name: np.array([mean_of(row) for row in rows]) for name, rows in found.items()}
     if ramps is None:
         used = np.flatnonzero(np.any(coefs, axis=0))
         scores = np.asarray(data.X[:, used] @ coefs[:, used].T).T

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from leanrank.data.partitions import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
+from leanrank.rankers.cluster import ClusterData, held_out_on_cluster
 from leanrank.rankers.inputs import check_whole, validated_matrix
 
 
@@ -40,6 +42,9 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
     """
     if validation is None:
         return None
+    on_dask = isinstance(validation, tuple) and len(validation) == 3 and is_dask(validation[0])
+    if on_dask or isinstance(validation, ClusterData):
+        return held_out_on_cluster(ranker, validation)  # type: ignore[return-value]
     try:
         if isinstance(validation, RankingData):
             ranker.checked_features(validation)

@@ -12,11 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._numbers import is_whole
 from leanrank._typing import FloatArray
+from leanrank.data.partitions import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.metrics import parse_measures
 from leanrank.metrics.judge import Judge, mean_of, ranks_something
+from leanrank.rankers.cluster import HashedFold, data_on_cluster
+from leanrank.rankers.newton.linear_ranker import LinearRanker
 from leanrank.rankers.path import alpha_grid
 from leanrank.registry import AlphaPath, Fits, Sizes, Space
 from leanrank.selection.cross_validation_result import CrossValidation
@@ -51,9 +54,10 @@ def cross_validate_path(
         One with a path: of strengths, each model started from the one before, or GreedyRankRLS,
         whose path is every number of features up to its own ``n_features_to_select``.
     X, y, qid : as for fit
-        Or a RankingData.
+        Or a RankingData. On Dask, folds are fitted one after the other, each on all workers.
     cv : int, splitter or iterable of (train, test) rows, default=5
-        A number means :class:`QueryKFold`. No query may be split.
+        A number means :class:`QueryKFold`. No query may be split. On Dask a number, and queries
+        are dealt to folds by a hash of their ids.
     alphas : iterable of float, optional
         Instead of ``n_alphas`` values from the alpha_max of all data down to ``alpha_min_ratio``
         times it. Where no alpha empties the model, from 100 down to 1e-6.
@@ -84,6 +88,9 @@ def cross_validate_path(
     >>> sparse.alpha == found.one_standard_error_alpha
     True
     """
+    if is_dask(X):
+        grid_options = {"alphas": alphas, "n_alphas": n_alphas, "alpha_min_ratio": alpha_min_ratio}
+        return _on_cluster(ranker, X, y, qid, cv, grid_options, measures, convention, options)
     data = ranking_data(ranker, X, y, qid, **options)
     known = ranker.get_params()
     sweep: AlphaPath | Sizes
@@ -101,6 +108,51 @@ def cross_validate_path(
         )
     folds = whole_query_folds(data, cv, rows_of=X)
     return _cross_validated(ranker, data, folds, [{}], sweep, along, measures, convention, n_jobs)
+
+
+def _on_cluster(
+    ranker: Any,
+    X: Any,
+    y: Any,
+    qid: Any,
+    cv: Any,
+    grid_options: Mapping[str, Any],
+    measures: str | Sequence[str],
+    convention: str,
+    options: Mapping[str, Any],
+) -> CrossValidation:
+    """Cross-validate a path where the documents are; each fold leaves out some queries' weights."""
+    if not is_whole(cv) or cv < 2:
+        raise InputError(f"cv={cv!r} must be a whole number from 2 where X is on Dask")
+    if not isinstance(ranker, LinearRanker):
+        raise InputError(
+            f"{type(ranker).__name__} cannot be cross-validated on Dask: use LinearRanker or one "
+            "of its named systems"
+        )
+    names = [measure.name for measure in parse_measures(measures)]
+    data = data_on_cluster(ranker, X, y, qid, **options)
+    alphas = grid_options["alphas"]
+    if alphas is None:
+        top = ranker.alpha_max(data)
+        alphas = alpha_grid(top, grid_options["n_alphas"], grid_options["alpha_min_ratio"])
+    sizes, ids, values = [], [], []
+    for fold in range(cv):
+        path = ranker.path(data.only(HashedFold(cv, fold, others=True)), alphas=alphas)
+        outside = data.only(HashedFold(cv, fold)).values(path.coefs, names, convention)
+        sizes.append(path.n_selected)
+        ids.append(outside[0])
+        values.append(outside[1])
+    return CrossValidation(
+        ranker=clone(ranker),
+        parameters=[{"alpha": float(alpha)} for alpha in path.alphas],
+        path="alpha",
+        fold_means={n: np.array([[mean_of(row) for row in v[n]] for v in values]) for n in names},
+        per_query={n: np.concatenate([v[n] for v in values], axis=1) for n in names},
+        n_features=np.array(sizes, dtype=np.int64),
+        query_ids=np.concatenate(ids),
+        n_splits=cv,
+        convention=convention,
+    )
 
 
 def cross_validate_ranker(

@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import Callback, FloatArray
+from leanrank.data.partitions import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.rankers.boosting.boosted import BoostedRanker, HeldOut
+from leanrank.rankers.cluster import lazy_predict
 from leanrank.rankers.inputs import check_whole
 from leanrank.rankers.validation import BestSoFar, record
 from leanrank.solvers.boosting.rounds import boost
@@ -156,6 +158,8 @@ class RankBoost(BoostedRanker):
         Only the columns of features in use are read; NaN is a missing value.
         """
         check_is_fitted(self, "weak_rankers_")
+        if is_dask(X):
+            return lazy_predict(self, X)
         return self._model.predict(self.checked_features(X))
 
     @property

@@ -1,0 +1,41 @@
+"""Measures of scores on a Dask cluster, computed where the documents are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from leanrank.data.partitions import Rows, read_partitions
+from leanrank.errors import InputError
+from leanrank.metrics.evaluation import Evaluation, evaluate, summarise
+from leanrank.metrics.measures import ERR, Measure
+
+
+def evaluate_on_cluster(
+    y: Any, scores: Any, qid: Any, measures: tuple[Measure, ...], **choices: Any
+) -> Evaluation:
+    """Measure each partition of whole queries, and put the values of all queries together."""
+    if choices.pop("group") is not None or choices.pop("doc_ids") is not None:
+        raise InputError("evaluate takes y, scores and qid on Dask: leave group and doc_ids out")
+    partitions = read_partitions(scores, {"y": y, "qid": qid})
+    levels = partitions.levels
+    if levels is not None and len(levels):  # ERR refers to the highest label of all
+        top = max(0.0, float(levels[-1]))
+        measures = tuple(
+            replace(each, max_label=top) if each.kind == ERR and each.max_label is None else each
+            for each in measures
+        )
+    client = partitions.client
+    tasks = [
+        client.submit(_measure, rows, measures, choices, pure=False) for rows in partitions.rows
+    ]
+    found: list[Evaluation] = client.gather(tasks)
+    values = np.concatenate([[each.per_query[m.name] for m in measures] for each in found], axis=1)
+    ids = np.concatenate([each.query_ids for each in found])
+    return summarise(measures, values, ids, found[0].convention, found[0].settings)
+
+
+def _measure(rows: Rows, measures: tuple[Measure, ...], choices: dict[str, Any]) -> Evaluation:
+    return evaluate(rows.data, np.asarray(rows.data.X[:, 0]), measures=measures, **choices)
