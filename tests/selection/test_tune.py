@@ -158,7 +158,7 @@ def test_a_journal_of_other_data_or_wishes_is_refused(parts, tmp_path):
     path = tmp_path / "j"
     how = {"systems": ["rankrls"], "trials": 1, "journal": path}
     tune(*parts, **how)
-    with pytest.raises(InputError, match="belongs to another search, whose training data"):
+    with pytest.raises(InputError, match="belongs to another run, whose training data"):
         tune(parts[1], parts[0], **how)
     with pytest.raises(InputError, match="whose measure is"):
         tune(*parts, **how, measure="map")

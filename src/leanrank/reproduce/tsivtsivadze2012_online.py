@@ -19,6 +19,11 @@ The protocol, fixed before any test part was looked at:
 - *Tested.* LCRA against SPD and against SPD-MV, for each set, user and ε: a paired t-test over the
   seeds, each seed's value the mean over the folds, and Holm's correction over all cells of a table.
   So p is about other users and other views on these data, not about other data.
+- *Decided.* Agreement "speeds up the start" if LCRA is significantly better than SPD-MV after 100
+  lists in more than half of the cells and significantly worse in none, "slows it down" if it is the
+  other way round, and otherwise the answer is by cell. Exploration is "needed less" if LCRA's gain
+  over SPD-MV without exploration exceeds its mean gain with ε from 0.2 to 0.8, by the same rule
+  over sets and users. Both are asked against SPD too, where two views also play a part.
 """
 
 from __future__ import annotations
@@ -26,8 +31,8 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +45,12 @@ from leanrank.data.public_sets import fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import Executor, make_executor
-from leanrank.metrics.comparison import Comparison, compare_values
 from leanrank.online.learners.ranker import OnlineRanker
-from leanrank.online.simulation import Collection, looks, make_collection, simulate
+from leanrank.online.simulation import Collection, Simulation, looks, make_collection, simulate
 from leanrank.online.users import user
-from leanrank.reproduce.report import ComparedTable, Plot, Report, beside
-from leanrank.selection.comparison import holm
+from leanrank.reproduce.report import Report
+from leanrank.reproduce.tsivtsivadze2012_online_tables import Cells, Results, fill_report
+from leanrank.selection.journal import Journal, pack, unpack
 
 TITLE = "Co-regularisation in online learning to rank"
 SETS = ("MQ2008", "OHSUMED")
@@ -53,14 +58,11 @@ USERS = ("perfect", "navigational", "informational")
 EXPLORE = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 TUNING_LISTS = (10, 30, 100, 300, 1_000, 2_000)
 TUNING_SEEDS = (1_000_001, 1_000_002)
-START = 100
-SLOW_SEEDS = 3
 TUNING_EXPLORE = (0.0, 0.4, 0.8)
+START = 100
+SLOW_SEEDS = 5
 
 Setting = dict[str, Any]
-Runs = dict[tuple[str, float, int], FloatArray]
-"""By system, ε and seed: the cumulative NDCG, then NDCG@10 on the test part at each look, one row
-per fold."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +83,16 @@ def _grid(**values: Iterable[Any]) -> tuple[Setting, ...]:
 
 
 _RATES = (0.001, 0.01, 0.1)
-SPD = System("SPD", "spd", _grid(eta0=_RATES), EXPLORE)
-SPD_MV = System("SPD-MV", "lcra", _grid(eta0=_RATES, mu=(0.0,)), EXPLORE)
-LCRA = System("LCRA", "lcra", _grid(eta0=_RATES, mu=(0.001, 0.01, 0.1, 1.0)), EXPLORE)
-OTHERS = (
+SYSTEMS = (
+    System("SPD", "spd", _grid(eta0=_RATES), EXPLORE),
+    System("SPD-MV", "lcra", _grid(eta0=_RATES, mu=(0.0,)), EXPLORE),
+    System("LCRA", "lcra", _grid(eta0=_RATES, mu=(0.001, 0.01, 0.1, 1.0)), EXPLORE),
     System("PDGD", "pdgd", _grid(eta0=(0.01, 0.1, 1.0))),
     System("IPS", "ips", _grid(eta0=_RATES), (0.2,)),
-    System("DBGD", "dbgd", _grid(eta0=_RATES), slow=True),
+    System("DBGD", "dbgd", _grid(eta0=_RATES)),
     System("MGD", "mgd", _grid(eta0=_RATES), slow=True),
+    System("CPS", "cps", _grid(eta0=_RATES), slow=True),
 )
-SYSTEMS = (SPD, SPD_MV, LCRA, *OTHERS)
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,9 @@ def run(
     Parameters
     ----------
     data_dir, out_dir, say, n_jobs
-        As for every reproduction.
+        As for every reproduction; runs that ``out_dir`` holds already are not repeated.
     seeds : int
-        Runs per fold; slow learners take at most three.
+        Runs per fold; slow learners take at most five.
     queries : int
         Lists per run.
     """
@@ -128,45 +130,70 @@ def run(
     if check_whole("queries", queries) < START:
         raise InputError(f"queries={queries} is too few: use at least {START}")
     report, executor = Report("tsivtsivadze2012-online", TITLE), make_executor(n_jobs)
-    places = np.union1d(looks(queries, per_decade=3), [START])
-    results: dict[tuple[str, str], Runs] = {}
-    chosen: list[tuple[str, tuple[str, ...]]] = []
+    data, missing = {}, []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         for name in SETS:
             try:
-                folds = read_folds(name, data_dir)
+                data[name] = read_folds(name, data_dir)
             except FileError as error:
-                report.notes.append(f"Left out: {name}, as {error}.")
-                continue
-            for visitor in USERS:
-                settings = {
-                    system.name: choose(system, folds, visitor, executor) for system in systems
-                }
-                chosen.append((f"{name}, {visitor}", tuple(map(_shown, settings.values()))))
-                say(f"{name}, {visitor}: parameters are chosen")
-                results[name, visitor] = measure(
-                    systems,
-                    settings,
-                    folds,
-                    visitor,
-                    (range(seeds), queries, places),
-                    executor,
-                    say,
-                )
-    if not results:
-        raise FileError(f"neither MQ2008 nor OHSUMED is there: {report.notes[0]}")
-    fill_report(report, results, systems, places, seeds)
-    report.tables.append(
-        ComparedTable(
-            "Parameters chosen on the validation parts",
-            tuple(system.name for system in systems),
-            tuple((row, tuple(beside(None, cell) for cell in cells)) for row, cells in chosen),
-        )
-    )
+                missing.append(f"Left out: {name}, as {error}.")
+    if not data:
+        raise FileError(f"neither MQ2008 nor OHSUMED is there: {missing[0]}")
+    places = np.union1d(looks(queries, per_decade=3), [START])
+    results: Results = {}
+    chosen: dict[str, dict[str, Setting]] = {}
+    protocol = {"seeds": seeds, "queries": queries, "systems": [asdict(each) for each in systems]}
+    with _open_journal(out_dir, protocol) as journal:
+        known = {_key(entry): entry for entry in journal.entries}
+        for (name, folds), visitor in itertools.product(data.items(), USERS):
+            cells = results[name, visitor] = Cells()
+            settings = chosen[f"{name}, {visitor}"] = {}
+            for system, explore in _cells(systems):
+                cell = {"set": name, "user": visitor, "system": system.name, "explore": explore}
+                taken = min(seeds, SLOW_SEEDS) if system.slow else seeds
+                if _key(cell) not in known:
+                    say(f"{name}, {visitor}, {system.name}" + _said(explore))
+                    if system.name not in settings:
+                        settings[system.name] = choose(system, folds, visitor, executor)
+                    setting = settings[system.name]
+                    values = measure(
+                        system, setting, explore, folds, visitor, taken, (queries, places), executor
+                    )
+                    journal.add({**cell, "setting": setting, "values": pack(values)})
+                    known[_key(cell)] = journal.entries[-1]
+                found = known[_key(cell)]
+                settings[system.name] = found["setting"]
+                cells[system.name, explore] = unpack(found["values"]).reshape(taken, -1)
+    report.notes += missing
+    fill_report(report, results, chosen, places, START)
     if out_dir is not None:
         report.write(Path(out_dir))
     return report
+
+
+def _open_journal(out_dir: str | os.PathLike[str] | None, protocol: Mapping[str, Any]) -> Journal:
+    """Open the file that keeps the runs, one line per system, ε, set and user."""
+    if out_dir is None:
+        return Journal(None, protocol)
+    folder = Path(out_dir)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made a directory ({error.strerror})") from error
+    return Journal(folder / "runs.jsonl", protocol, "reproduce")
+
+
+def _key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(entry[name] for name in ("set", "user", "system", "explore"))
+
+
+def _cells(systems: tuple[System, ...]) -> list[tuple[System, float | None]]:
+    return [(system, explore) for system in systems for explore in system.explore or (None,)]
+
+
+def _said(explore: float | None) -> str:
+    return "" if explore is None else f", ε = {explore:g}"
 
 
 def read_folds(name: str, data_dir: str | os.PathLike[str] | None) -> list[Fold]:
@@ -184,18 +211,10 @@ def choose(system: System, folds: list[Fold], visitor: str, executor: Executor) 
 
     def worth(task: tuple[Setting, Fold, float | None, int]) -> float:
         setting, fold, explore, seed = task
-        ranker = _ranker(system, fold, setting, explore, seed)
-        try:
-            run = simulate(
-                ranker, fold.training, user(visitor), TUNING_LISTS[-1], at=TUNING_LISTS,
-                random_state=seed,
-            )  # fmt: skip
-        except InputError:  # the steps were too large
-            return 0.0
-        return float(run.offline(fold.validation).mean())
+        more = (TUNING_LISTS[-1], np.array(TUNING_LISTS))
+        done, _ = _simulate(system, setting, explore, fold, visitor, seed, *more)
+        return 0.0 if done is None else float(done.offline(fold.validation).mean())
 
-    if len(system.settings) == 1:
-        return system.settings[0]
     explored = TUNING_EXPLORE if system.explore == EXPLORE else system.explore or (None,)
     each = list(itertools.product(folds, explored, TUNING_SEEDS))
     tasks = [(setting, *rest) for setting in system.settings for rest in each]
@@ -204,193 +223,49 @@ def choose(system: System, folds: list[Fold], visitor: str, executor: Executor) 
 
 
 def measure(
-    systems: tuple[System, ...],
-    settings: Mapping[str, Setting],
+    system: System,
+    setting: Setting,
+    explore: float | None,
     folds: list[Fold],
     visitor: str,
-    size: tuple[Sequence[int], int, IntArray],
+    seeds: int,
+    size: tuple[int, IntArray],
     executor: Executor,
-    say: Callable[[str], None],
-) -> Runs:
-    """Run every system with its setting, for every ε, seed and fold."""
-    seeds, queries, places = size
-    n_measured = 1 + len(places)
+) -> FloatArray:
+    """Run a system on every fold; return one row per seed, the mean over the folds.
 
-    def one(task: tuple[System, float | None, int]) -> FloatArray:
-        system, explore, seed = task
+    A row has the share of failed runs, steps, cumulative NDCG, and NDCG@10 on the test part at each
+    place. A run fails if its steps were so large that the weights overflowed; it counts as zeros.
+    """
+
+    def one(seed: int) -> FloatArray:
         rows = []
         for fold in folds:
-            ranker = _ranker(system, fold, settings[system.name], explore, seed)
-            try:
-                run = simulate(
-                    ranker, fold.training, user(visitor), queries, at=places, random_state=seed
-                )
-            except InputError:  # the steps were too large: worth nothing
-                rows.append(np.zeros(n_measured))
-                continue
-            rows.append(np.array([run.cumulative, *run.offline(fold.test)]))
-        return np.array(rows)
+            done, steps = _simulate(system, setting, explore, fold, visitor, seed, *size)
+            if done is None:
+                rows.append(np.array([1.0, *np.zeros(2 + len(size[1]))]))
+            else:
+                rows.append(np.array([0.0, steps, done.cumulative, *done.offline(fold.test)]))
+        return np.asarray(np.mean(rows, axis=0))
 
-    out: Runs = {}
-    for system in systems:
-        for explore in system.explore or (None,):
-            taken = [seed for seed in seeds if seed < SLOW_SEEDS or not system.slow]
-            say(f"{visitor}, {system.name}, ε {'its own' if explore is None else explore}")
-            found = executor.map(one, [(system, explore, seed) for seed in taken])
-            for seed, rows in zip(taken, found, strict=True):
-                out[system.name, -1.0 if explore is None else explore, seed] = rows
-    return out
+    return np.array(executor.map(one, range(seeds)))
 
 
-def _ranker(
-    system: System, fold: Fold, setting: Setting, explore: float | None, seed: int
-) -> OnlineRanker:
+def _simulate(
+    system: System,
+    setting: Setting,
+    explore: float | None,
+    fold: Fold,
+    visitor: str,
+    seed: int,
+    queries: int,
+    places: IntArray,
+) -> tuple[Simulation | None, int]:
     more = setting if explore is None else {**setting, "explore": explore}
     n_features = fold.test.n_features
-    return OnlineRanker(system.method, n_features=n_features, random_state=seed, **more)
-
-
-def by_seed(runs: Runs, system: str, explore: float, column: int) -> FloatArray:
-    """Return one value per seed, the mean over the folds."""
-    cells = [rows for (name, e, _), rows in runs.items() if (name, e) == (system, explore)]
-    return np.array([rows[:, column].mean() for rows in cells])
-
-
-def fill_report(
-    report: Report,
-    results: Mapping[tuple[str, str], Runs],
-    systems: tuple[System, ...],
-    places: IntArray,
-    seeds: int,
-) -> None:
-    """Put tables, charts and the conclusion into a report."""
-    start = 1 + int(np.searchsorted(places, START))
-    columns = {
-        "Cumulative NDCG of the lists shown": 0,
-        f"NDCG@10 on test data after {START} lists": start,
-        f"NDCG@10 on test data after {places[-1]:,} lists": len(places),
-    }
-    findings = []
-    for against in (SPD, SPD_MV):
-        for title, column in columns.items():
-            table, better, worse, n = _compared(title, column, results, against)
-            report.tables.append(table)
-            findings.append(
-                f"{title}: LCRA is significantly better than {against.name} in {better} and worse "
-                f"in {worse} of {n} cells."
-            )
-    report.tables += [_exploration(results), _others(results, systems, places)]
-    for (name, visitor), runs in results.items():
-        for explore in (0.0, 0.4):
-            plot = f"online-{name}-{visitor}-{explore:g}".lower()
-            report.plots[plot] = _curves(name, visitor, explore, runs, systems, places)
-    report.conclusion = " ".join(findings)
-    report.notes += [
-        f"{seeds} seeds, {places[-1]:,} lists per run, five folds; slow learners (DBGD, MGD) "
-        f"{min(seeds, SLOW_SEEDS)} seeds.",
-        "Intervals hold 95 % of the mean difference over seeds; p is two-sided, of a paired t-test "
-        "over the seeds, corrected by Holm's method over all cells of its table.",
-    ]
-
-
-def _compared(
-    title: str, column: int, results: Mapping[tuple[str, str], Runs], against: System
-) -> tuple[ComparedTable, int, int, int]:
-    found: dict[str, Comparison] = {}
-    for (name, visitor), runs in results.items():
-        for explore in EXPLORE:
-            theirs = by_seed(runs, against.name, explore, column)
-            ours = by_seed(runs, LCRA.name, explore, column)
-            found[f"{name}, {visitor}, ε = {explore:g}"] = compare_values(theirs, ours)
-    corrected = holm({cell: one.p_t_test for cell, one in found.items()})
-    better = sum(p < 0.05 and found[cell].difference > 0 for cell, p in corrected.items())
-    worse = sum(p < 0.05 and found[cell].difference < 0 for cell, p in corrected.items())
-    digits = 2 if column == 0 else 4
-    rows = []
-    for cell, one in found.items():
-        low, high = one.interval
-        texts = (
-            f"{one.mean_a:.{digits}f}",
-            f"{one.mean_b:.{digits}f}",
-            f"{one.difference:+.{digits}f}",
-            f"{low:+.{digits}f} to {high:+.{digits}f}",
-            f"{corrected[cell]:.3f}",
-        )
-        rows.append((cell, tuple(beside(None, text) for text in texts)))
-    heads = (against.name, "LCRA", "difference", "95 % interval", "p (Holm)")
-    table = ComparedTable(f"{title}: LCRA against {against.name}", heads, tuple(rows))
-    return table, better, worse, len(found)
-
-
-def _exploration(results: Mapping[tuple[str, str], Runs]) -> ComparedTable:
-    """Show which ε serves best, and what LCRA without exploration loses against it."""
-    rows = []
-    for (name, visitor), runs in results.items():
-        texts = []
-        for system in (SPD, SPD_MV, LCRA):
-            means = [by_seed(runs, system.name, e, 0).mean() for e in EXPLORE]
-            at = int(np.argmax(means))
-            texts += [f"{EXPLORE[at]:g}", f"{means[at]:.2f}"]
-            if system is SPD:
-                best = by_seed(runs, SPD.name, EXPLORE[at], 0)
-        bare = compare_values(best, by_seed(runs, LCRA.name, 0.0, 0))
-        texts += [f"{bare.difference:+.2f} ({bare.interval[0]:+.2f} to {bare.interval[1]:+.2f})"]
-        rows.append((f"{name}, {visitor}", tuple(beside(None, text) for text in texts)))
-    heads = [f"{name}{what}" for name in ("SPD", "SPD-MV", "LCRA") for what in (", best ε", "")]
-    return ComparedTable(
-        "Exploration that serves users best (cumulative NDCG)",
-        (*heads, "LCRA, ε = 0, less best SPD"),
-        tuple(rows),
-    )
-
-
-def _others(
-    results: Mapping[tuple[str, str], Runs], systems: tuple[System, ...], places: IntArray
-) -> ComparedTable:
-    """List all systems, the ε-greedy ones with ε = 0.2."""
-    rows = []
-    for (name, visitor), runs in results.items():
-        for system in systems:
-            explore = 0.2 if system.explore else -1.0
-            texts = []
-            for column in (0, len(places)):
-                values = by_seed(runs, system.name, explore, column)
-                low, high = compare_values(np.zeros(len(values)), values).interval
-                texts.append(f"{values.mean():.{4 if column else 2}f} ± {(high - low) / 2:.3f}")
-            title = f"{name}, {visitor}, {system.name}"
-            rows.append((title, tuple(beside(None, text) for text in texts)))
-    heads = ("cumulative NDCG", f"test NDCG@10 after {places[-1]:,} lists")
-    return ComparedTable("All learners; ε-greedy ones with ε = 0.2", heads, tuple(rows))
-
-
-def _curves(
-    name: str,
-    visitor: str,
-    explore: float,
-    runs: Runs,
-    systems: tuple[System, ...],
-    places: IntArray,
-) -> Plot:
-    lines: dict[str, list[float]] = {}
-    bands: dict[str, list[tuple[float, float]]] = {}
-    for system in systems:
-        own = explore if system.explore == EXPLORE else (*system.explore, -1.0)[0]
-        columns = [by_seed(runs, system.name, own, 1 + at) for at in range(len(places))]
-        lines[system.name] = [float(each.mean()) for each in columns]
-        bands[system.name] = [
-            compare_values(np.zeros(len(each)), each).interval for each in columns
-        ]
-    return Plot(
-        title=f"{name}, {visitor} users, ε = {explore:g}: NDCG@10 on test data while learning",
-        x_label="lists shown",
-        y_label="NDCG@10",
-        x=places.tolist(),
-        lines=lines,
-        bands=bands,
-        log_x=True,
-    )
-
-
-def _shown(setting: Setting) -> str:
-    names = {"eta0": "η₀", "mu": "μ"}
-    return ", ".join(f"{names[name]} {value:g}" for name, value in setting.items() if value)
+    ranker = OnlineRanker(system.method, n_features=n_features, random_state=seed, **more)
+    try:
+        done = simulate(ranker, fold.training, user(visitor), queries, at=places, random_state=seed)
+    except InputError:  # the steps were too large
+        return None, 0
+    return done, ranker.n_steps_

@@ -25,7 +25,6 @@ from leanrank.model.fields import Field
 from leanrank.model.model import Model
 from leanrank.model.provenance import to_json_values
 
-FORMAT = "leanrank-tune-journal"
 VERSION = 2
 
 _OTHER = "so it is left alone: give another name, or remove the file to start anew"
@@ -40,6 +39,8 @@ class Journal:
         None: nothing is written.
     settings : mapping
         What the results depend on; a journal with others is refused.
+    command : str
+        Whose journal it is.
 
     Attributes
     ----------
@@ -57,21 +58,26 @@ class Journal:
     [{'trial': 0}]
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        settings: Mapping[str, Any],
+        command: str = "tune",
+    ) -> None:
         self.path = None if path is None else Path(path)
         self.entries: list[dict[str, Any]] = []
         self._file: HeldFile | None = None
         if self.path is None:
             return
         wanted = json.loads(json.dumps(to_json_values(dict(settings))))
-        header = {"format": FORMAT, "version": VERSION, "settings": wanted}
+        header = {"format": f"leanrank-{command}-journal", "version": VERSION, "settings": wanted}
         file = HeldFile(self.path)
         try:
             content = file.read()
             whole = content.rfind(b"\n") + 1  # a kill may cut off the last line
             if not whole and not _line(header, "").startswith(content):
-                raise InputError(f"{self.path}: this is no journal of leanrank tune, {_OTHER}")
-            found, self._digest = _parse(content[:whole], self.path)
+                raise InputError(f"{self.path}: this is no journal of leanrank {command}, {_OTHER}")
+            found, self._digest = _parse(content[:whole], self.path, command)
             if found:
                 _compare(found[0]["settings"], wanted, self.path)
             self.entries = found[1:]
@@ -208,8 +214,9 @@ def _digest_of(line: bytes) -> str:
     return line[11:75].decode("ascii", "replace")
 
 
-def _parse(content: bytes, path: Path) -> tuple[list[dict[str, Any]], str]:
+def _parse(content: bytes, path: Path, command: str) -> tuple[list[dict[str, Any]], str]:
     """Return the header and the trials, and the digest of all."""
+    unknown = f"{path}, line 1: this is no journal of leanrank {command}, {_OTHER}"
     read: list[dict[str, Any]] = []
     digest = ""
     for number, line in enumerate(content.split(b"\n")[:-1], 1):
@@ -218,8 +225,9 @@ def _parse(content: bytes, path: Path) -> tuple[list[dict[str, Any]], str]:
             intact = _line(entry, digest) == line + b"\n"
         except (ValueError, LookupError, TypeError, RecursionError):
             entry, intact = None, False
-        if number == 1 and (not isinstance(entry, dict) or entry.get("format") != FORMAT):
-            raise InputError(f"{path}, line 1: this is no journal of leanrank tune, {_OTHER}")
+        named = entry.get("format") if isinstance(entry, dict) else None
+        if number == 1 and named != f"leanrank-{command}-journal":
+            raise InputError(unknown)
         if number == 1 and entry.get("version") != VERSION:
             raise InputError(
                 f"{path}: the journal has version {str(entry.get('version'))[:9]}, this release "
@@ -234,7 +242,7 @@ def _parse(content: bytes, path: Path) -> tuple[list[dict[str, Any]], str]:
         read.append(entry)
         digest = _digest_of(line)
     if read and not isinstance(read[0].get("settings"), dict):
-        raise InputError(f"{path}, line 1: this is no journal of leanrank tune, {_OTHER}")
+        raise InputError(unknown)
     return read, digest
 
 
@@ -243,7 +251,7 @@ def _compare(old: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> N
         if old.get(name) != wanted.get(name):
             now, then = (_short(found.get(name)) for found in (wanted, old))
             raise InputError(
-                f"{path}: this journal belongs to another search, whose {name} is {then} and not "
+                f"{path}: this journal belongs to another run, whose {name} is {then} and not "
                 f"{now}, {_OTHER}"
             )
 
