@@ -50,7 +50,7 @@ def fill_report(
             findings.append(verdict)
     report.tables += [_exploration(results), _all_learners(results, places), _settings(chosen)]
     for (name, visitor), cells in results.items():
-        for explore in (0.0, 0.4):
+        for explore in (0.0, 0.5):
             plot = f"online-{name}-{visitor}-{explore:g}".lower()
             report.plots[plot] = _curves(name, visitor, explore, cells, places)
     report.conclusion = " ".join(findings)

@@ -251,14 +251,17 @@ def _preselect(rule, state, slate, scratch):  # type: ignore[no-untyped-def]
                 outcomes[c, slot] = min(1.0, chance / left)
                 left -= chance
         for a in range(n_pool):
-            for b in range(n_pool):
+            for b in range(a):
                 credit, chance = 0.0, -state.chance[h, 0]
                 for slot in range(min(n, rule.length)):
                     both = outcomes[a, slot] + outcomes[b, slot]
                     chance += math.log(0.5 * both)
                     if state.clicked[h, slot] > 0.0:
                         credit += (outcomes[a, slot] - outcomes[b, slot]) / both
-                total[a, b] += credit * math.exp(chance)
+                if credit != 0.0:
+                    credit *= math.exp(chance)
+                    total[a, b] += credit
+                    total[b, a] -= credit
     while n_alive > 1:
         i = int(next_uniform(generator) * n_alive)
         j = int(next_uniform(generator) * (n_alive - 1))
