@@ -141,30 +141,31 @@ def run(
     if not data:
         raise FileError(f"neither MQ2008 nor OHSUMED is there: {missing[0]}")
     places = np.union1d(looks(queries, per_decade=2), [START])
-    results: Results = {}
-    chosen: dict[str, dict[str, Setting]] = {}
+    cases = list(itertools.product(data, USERS))
+    results: Results = {case: Cells() for case in cases}
+    chosen: dict[str, dict[str, Setting]] = {f"{name}, {visitor}": {} for name, visitor in cases}
     protocol = {"seeds": seeds, "queries": queries, "systems": [asdict(each) for each in systems]}
     with _open_journal(out_dir, protocol) as journal:
         known = {_key(entry): entry for entry in journal.entries}
-        for (name, folds), visitor in itertools.product(data.items(), USERS):
-            cells = results[name, visitor] = Cells()
-            settings = chosen[f"{name}, {visitor}"] = {}
-            for system, explore in _cells(systems):
-                cell = {"set": name, "user": visitor, "system": system.name, "explore": explore}
-                taken = min(seeds, SLOW_SEEDS) if system.slow else seeds
-                if _key(cell) not in known:
-                    say(f"{name}, {visitor}, {system.name}" + _said(explore))
-                    if system.name not in settings:
-                        settings[system.name] = choose(system, folds, visitor, executor)
-                    setting = settings[system.name]
-                    values = measure(
-                        system, setting, explore, folds, visitor, taken, (queries, places), executor
-                    )
-                    journal.add({**cell, "setting": setting, "values": pack(values)})
-                    known[_key(cell)] = journal.entries[-1]
-                found = known[_key(cell)]
-                settings[system.name] = found["setting"]
-                cells[system.name, explore] = unpack(found["values"]).reshape(taken, -1)
+        for (system, explore), (name, visitor) in itertools.product(_cells(systems), cases):
+            settings, folds = chosen[f"{name}, {visitor}"], data[name]
+            cell = {"set": name, "user": visitor, "system": system.name, "explore": explore}
+            taken = min(seeds, SLOW_SEEDS) if system.slow else seeds
+            if _key(cell) not in known:
+                say(f"{system.name}{_said(explore)}: {name}, {visitor}")
+                if system.name not in settings:
+                    settings[system.name] = choose(system, folds, visitor, executor)
+                setting = settings[system.name]
+                values = measure(
+                    system, setting, explore, folds, visitor, taken, (queries, places), executor
+                )
+                journal.add({**cell, "setting": setting, "values": pack(values)})
+                known[_key(cell)] = journal.entries[-1]
+            found = known[_key(cell)]
+            settings[system.name] = found["setting"]
+            results[name, visitor][system.name, explore] = unpack(found["values"]).reshape(
+                taken, -1
+            )
     report.notes += missing
     fill_report(report, results, chosen, places, START)
     if out_dir is not None:
