@@ -59,7 +59,7 @@ def test_unknown_papers_and_missing_data(run, tmp_path):
 def test_splits_are_for_papers_that_have_them(run, small_paper, tmp_path, monkeypatch):
     done = run("reproduce", "pahikkala2010", "--splits", "3", "--out", tmp_path / "out")
     assert done.code == 2
-    assert "no random splits" in done.err
+    assert "has no splits: leave out --splits" in done.err
 
     def fake(data_dir, out_dir, *, say, n_jobs, splits):
         rows = (("SPD", (Cell(None, f"{splits} splits"),)),)

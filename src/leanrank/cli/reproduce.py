@@ -26,6 +26,20 @@ def reproduce(
     splits: Annotated[
         int | None, Option(min=2, help="Random splits, where a paper has them; by default 20.")
     ] = None,
+    online: Annotated[
+        bool,
+        Option(
+            "--online",
+            help="tsivtsivadze2012: the experiment with clicks that its Section 5 leaves open. "
+            "Runs that DIR holds are not repeated.",
+        ),
+    ] = False,
+    seeds: Annotated[
+        int | None, Option(min=2, help="With --online: runs per fold; by default 25.")
+    ] = None,
+    queries: Annotated[
+        int | None, Option(min=100, help="With --online: lists per run; by default 10,000.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Run a published experiment again, and show what was printed beside what comes out.
@@ -39,11 +53,13 @@ def reproduce(
     from leanrank.errors import InputError
     from leanrank.reproduce import get_paper
 
-    module = get_paper(paper)
-    folder = Path(f"reproduce-{paper}" if out is None else out)
-    more = {} if splits is None else {"splits": splits}
-    if more and "splits" not in inspect.signature(module.run).parameters:
-        raise InputError(f"{paper} has no random splits: leave out --splits")
+    module = get_paper(paper, online=online)
+    folder = Path(f"reproduce-{paper}{'-online' * online}" if out is None else out)
+    given = {"splits": splits, "seeds": seeds, "queries": queries}
+    more = {name: value for name, value in given.items() if value is not None}
+    for name in more:
+        if name not in inspect.signature(module.run).parameters:
+            raise InputError(f"{paper}{' --online' * online} has no {name}: leave out --{name}")
     with screen.progress() as say:
         report = module.run(data, folder, say=say, n_jobs=jobs, **more)
     if json:

@@ -1,4 +1,4 @@
-"""Simulated users, comparing rankers on live traffic, and judging a ranker from an old log."""
+"""Simulated users, rankers that learn from clicks, interleaving, and estimates from old logs."""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from leanrank.online.offpolicy import evaluate_policy as evaluate_policy
     from leanrank.online.sequential import confidence_sequence as confidence_sequence
     from leanrank.online.simulation import simulate as simulate
+    from leanrank.online.trial import try_learners as try_learners
     from leanrank.online.users import ClickModel as ClickModel
     from leanrank.online.users import user as user
 
@@ -22,6 +23,7 @@ __getattr__, __dir__, __all__ = attach(
         "leanrank.online.offpolicy": "PolicyValue evaluate_policy",
         "leanrank.online.sequential": "confidence_sequence",
         "leanrank.online.simulation": "simulate",
+        "leanrank.online.trial": "try_learners",
         "leanrank.online.users": "ClickModel user",
     },
 )

@@ -178,11 +178,11 @@ def simulate(
 def looks(n_queries: int, per_decade: int = 10) -> IntArray:
     """Return numbers from 1 to ``n_queries``, evenly spread on a logarithmic axis.
 
-    >>> looks(100, per_decade=3).tolist()
-    [1, 2, 5, 10, 22, 46, 100]
+    >>> looks(150, per_decade=3).tolist()
+    [1, 2, 5, 10, 22, 46, 100, 150]
     """
-    n = round(per_decade * np.log10(n_queries)) + 1
-    return np.unique(np.round(np.geomspace(1, n_queries, n)).astype(np.int64))
+    powers = np.arange(int(per_decade * np.log10(n_queries)) + 1) / per_decade
+    return np.union1d(np.round(10.0**powers), n_queries).astype(np.int64)
 
 
 @kernel

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leanrank.errors import InputError
+from leanrank.plots.colours import LINES
 from leanrank.plots.parts import altair_for, finished, inline
 from leanrank.plots.rows import (
     feature_rows,
@@ -293,12 +294,15 @@ def lines(
     y_label: str = "",
     bands: Mapping[str, Sequence[tuple[float, float]]] | None = None,
     log_x: bool = False,
+    ordered: bool = True,
+    legend: str = "right",
     width: int | str = 560,
     height: int = 300,
 ) -> Any:
     """Draw several lines over a common axis, from dark to light in their order.
 
-    ``bands`` are the lower and upper ends of an area around each line.
+    ``bands`` are the lower and upper ends of an area around each line. Lines that are not
+    ``ordered`` have colours that differ as much as possible.
     """
     alt = altair_for("a chart of lines")
     ends = {
@@ -310,15 +314,21 @@ def lines(
         for at, y, (low, high) in zip(x, line, ends[name], strict=True)
         if math.isfinite(y)
     ]
-    scale = alt.Scale(type="log") if log_x else alt.Scale(zero=False)
+    scale = alt.Scale(type="log", nice=False) if log_x else alt.Scale(zero=False)
+    axis = alt.Axis(grid=False, **({"values": _decades(x), "format": ",d"} if log_x else {}))
+    shades = {"scheme": "viridis"} if ordered else {"range": list(LINES), "domain": list(values)}
     chart = (
         alt.Chart(inline("lines", rows), title=title)
         .mark_line(strokeWidth=1.6)
         .encode(
-            x=alt.X("x:Q", title=x_label, axis=alt.Axis(grid=False), scale=scale),
+            x=alt.X("x:Q", title=x_label, axis=axis, scale=scale),
             y=alt.Y("value:Q", title=y_label, scale=alt.Scale(zero=False)),
             color=alt.Color(
-                "line:O", sort=list(values), title=None, scale=alt.Scale(scheme="viridis")
+                "line:O" if ordered else "line:N",
+                sort=list(values),
+                title=None,
+                scale=alt.Scale(**shades),
+                legend=alt.Legend(orient=legend, symbolType="stroke", symbolOpacity=1.0),
             ),
         )
     )
@@ -326,6 +336,13 @@ def lines(
         area = chart.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=y_label), y2="high:Q")
         chart = area + chart
     return finished(chart, width, height)
+
+
+def _decades(x: Sequence[float]) -> list[float]:
+    """Return the powers of ten among the values of an axis, or its ends if there are few."""
+    low, high = math.ceil(math.log10(min(x))), math.floor(math.log10(max(x)))
+    powers = [10.0**power for power in range(low, high + 1)]
+    return powers if len(powers) > 1 else [min(x), *powers, max(x)]
 
 
 def wins_and_losses(

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+LINES = {
+    "#1f5fa6": "#6db3f8", "#c2561a": "#f2a06c", "#1b8a5a": "#5fd3a0", "#8a4fbf": "#c79bf0",
+    "#8f7200": "#d9bd45", "#b83a78": "#f089b8", "#5b6570": "#9aa4b0", "#007f93": "#52cadb",
+}  # fmt: skip
+"""Colours of lines that have no order, on a light page and on a dark one."""
+
 
 def theme(*, dark: bool = False) -> dict[str, Any]:
     """Return the colours and fonts of all charts, as a Vega-Lite configuration.

@@ -24,7 +24,7 @@ def make_page(contents: Mapping[str, Any]) -> str:
     their hashes: a name that looks like HTML is shown as text and cannot run.
     """
     library = f'"use strict";(function(){{{chart_library()}}})();'
-    script = _asset("page.js")
+    script = asset("page.js")
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
         # the charts' library compiles expressions; they come from our own code only
@@ -33,13 +33,13 @@ def make_page(contents: Mapping[str, Any]) -> str:
     parts = {
         "POLICY": escape(policy, quote=True),
         "TITLE": escape(str(contents["title"])),
-        "STYLE": _asset("page.css"),
+        "STYLE": asset("page.css"),
         "CONTENTS": embed_json(contents),
         "LIBRARY": library,
         "SCRIPT": script,
     }
     page = []
-    for piece in _asset("page.html").split("{{"):  # one pass: a part is never searched again
+    for piece in asset("page.html").split("{{"):  # one pass: a part is never searched again
         name, mark, rest = piece.partition("}}")
         page.append(parts[name] + rest if mark and name in parts else piece)
     return "".join(page)
@@ -76,7 +76,8 @@ def chart_library() -> str:
     return re.sub("</(script)", r"<\\/\1", library, flags=re.IGNORECASE)
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file of this package."""
     return files("leanrank.report").joinpath(name).read_text(encoding="utf-8")
 
 

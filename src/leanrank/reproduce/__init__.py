@@ -14,8 +14,8 @@ from typing import Any
 PAPERS = ("cheng2018", "pahikkala2010", "stevens2013", "tsivtsivadze2012")
 
 
-def get_paper(name: str) -> Any:
-    """Return the module of a paper.
+def get_paper(name: str, *, online: bool = False) -> Any:
+    """Return the module of a paper, or of the experiment with clicks that it leaves open.
 
     >>> get_paper("pahikkala2010").TITLE
     'Greedy RankRLS: a Linear Time Algorithm for Learning Sparse Ranking Models'
@@ -26,7 +26,11 @@ def get_paper(name: str) -> Any:
         raise InputError(
             f"there is no paper {name!r} to reproduce: choose from {', '.join(PAPERS)}"
         )
-    return importlib.import_module(f"leanrank.reproduce.{name}")
+    if online and name != "tsivtsivadze2012":
+        from leanrank.errors import InputError
+
+        raise InputError(f"{name} has no experiment with clicks: leave out --online")
+    return importlib.import_module(f"leanrank.reproduce.{name}{'_online' * online}")
 
 
 def published(paper: str) -> dict[str, Any]:

@@ -109,6 +109,7 @@ class Plot:
     lines: Mapping[str, Sequence[float]]
     bands: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     log_x: bool = False
+    ordered: bool = True
 
     def svg(self) -> str:
         """Draw the chart; needs the packages of ``leanrank[report]``."""
@@ -120,7 +121,7 @@ class Plot:
             raise MissingDependencyError("vl-convert-python", "report", "a figure") from error
         chart = lines(
             self.x, self.lines, title=self.title, x_label=self.x_label, y_label=self.y_label,
-            bands=self.bands, log_x=self.log_x,
+            bands=self.bands, log_x=self.log_x, ordered=self.ordered,
         )  # fmt: skip
         drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
         return drawn

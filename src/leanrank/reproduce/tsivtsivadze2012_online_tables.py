@@ -185,6 +185,7 @@ def _curves(name: str, visitor: str, explore: float, cells: Cells, places: IntAr
         lines=lines,
         bands=bands,
         log_x=True,
+        ordered=False,
     )
 
 

@@ -1,0 +1,257 @@
+"""Learners tried on the same simulated users: curves, the lists they show, and who is preferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leanrank._numbers import check_whole
+from leanrank._typing import FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.execution import make_executor
+from leanrank.online.interleaving import interleaver
+from leanrank.online.learners.ranker import OnlineRanker
+from leanrank.online.sequential import confidence_sequence
+from leanrank.online.simulation import Collection, Simulation, looks, make_collection, simulate
+from leanrank.online.users import ClickModel, user
+
+STEPS = (10, 100, 1_000)
+"""When a learner's list for the chosen query is looked at."""
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Users' choice between a learner's first and last ranker, by team-draft interleaving.
+
+    Attributes
+    ----------
+    n_lists, wins, losses : int
+        Lists that were shown, that preferred the last ranker, and that preferred the first.
+    decided : int or None
+        After how many lists a 95 % confidence sequence excluded that neither is better.
+    """
+
+    n_lists: int
+    wins: int
+    losses: int
+    decided: int | None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What one learner did with one kind of user.
+
+    Attributes
+    ----------
+    learner, user : str
+    at : array of int64
+        Numbers of lists.
+    served : array of shape (seeds, len(at))
+        Mean NDCG@10 of the lists shown since the place before.
+    learned : array of shape (seeds, len(at))
+        NDCG@10 of the weights on the data to measure on.
+    cumulative : array of shape (seeds,)
+        Discounted sum of the NDCG of all lists.
+    features : array of shape (seeds,)
+        Weights that are not zero at the end.
+    lists : dict of int to array of int64
+        Rows of the chosen query that were shown after so many lists, in the first run.
+    preference : Preference
+        Of the first run.
+    """
+
+    learner: str
+    user: str
+    at: IntArray
+    served: FloatArray
+    learned: FloatArray
+    cumulative: FloatArray
+    features: IntArray
+    lists: dict[int, IntArray]
+    preference: Preference
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Learners on the same queries and users.
+
+    Attributes
+    ----------
+    data : RankingData
+        What users asked for.
+    held_out : bool
+        Whether the weights were measured on other data.
+    n_queries, n_seeds : int
+        Lists per run, and runs.
+    query : int
+        The number of the chosen query.
+    results : list of Learned
+        By user, then by learner.
+    """
+
+    data: RankingData
+    held_out: bool
+    n_queries: int
+    n_seeds: int
+    query: int
+    results: list[Learned]
+
+
+def try_learners(
+    data: RankingData,
+    learners: Mapping[str, Mapping[str, Any]],
+    users: Sequence[str],
+    n_queries: int,
+    *,
+    test: RankingData | None = None,
+    n_seeds: int = 10,
+    query: int | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Trial:
+    """Let several learners serve the same simulated users.
+
+    Parameters
+    ----------
+    data : RankingData
+        Queries that users ask; labels are grades 0 to 4.
+    learners : mapping of str to mapping
+        Methods of :class:`OnlineRanker` with their parameters.
+    users : sequence of str
+        As for :func:`leanrank.online.user`.
+    n_queries : int
+        Lists per run.
+    test : RankingData, optional
+        Queries to measure the weights on; by default those of ``data``.
+    n_seeds : int, default=10
+        Runs of each learner, with other queries, clicks and explorations.
+    query : int, optional
+        The number of a query whose lists are kept; by default the first one with several grades and
+        more documents than a list, if there is one.
+    random_state : int, default=0
+        Of the first run; the others count on from it.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    say : callable
+        Is told what is being done.
+
+    Examples
+    --------
+    >>> from leanrank.data import make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=6, n_levels=3, random_state=0)
+    >>> trial = try_learners(data, {"spd": {"eta0": 0.05}}, ["perfect"], 500, n_seeds=2)
+    >>> [one] = trial.results
+    >>> sorted(one.lists), one.preference.wins > one.preference.losses
+    ([10, 100], True)
+    """
+    n_queries, n_seeds = check_whole("n_queries", n_queries), check_whole("n_seeds", n_seeds)
+    if not learners or not users:
+        raise InputError("there is nothing to try: give at least one learner and one user")
+    steps = [step for step in STEPS if step <= n_queries]
+    pool, places = make_collection(data), looks(n_queries, per_decade=5)
+    visitors = {name: user(name, _n_grades(data)) for name in users}
+    chosen = _chosen(data, query)
+    measured = data if test is None else test
+    if measured.n_features != data.n_features:
+        raise InputError(
+            f"the data to measure on have {measured.n_features} features, the others "
+            f"{data.n_features}: give files of one kind"
+        )
+    executor, results = make_executor(n_jobs), []
+
+    def ranker(method: str, seed: int) -> OnlineRanker:
+        given = dict(learners[method])
+        return OnlineRanker(method, n_features=data.n_features, random_state=seed, **given)
+
+    for name, visitor in visitors.items():
+        for method in learners:
+            say(f"{method}, {name} users")
+
+            def one(
+                seed: int, method: str = method, visitor: ClickModel = visitor
+            ) -> tuple[Simulation, FloatArray]:
+                learner = ranker(method, seed)
+                run = simulate(learner, pool, visitor, n_queries, at=places, random_state=seed)
+                return run, run.offline(measured)
+
+            runs = executor.map(one, range(random_state, random_state + n_seeds))
+            last = runs[0][0].weights[-1]
+            lists = {}
+            for step in steps:
+                learner = ranker(method, random_state)
+                lists[step] = _shown(learner, data, pool, visitor, step, chosen)
+            results.append(
+                Learned(
+                    learner=method,
+                    user=name,
+                    at=places,
+                    served=np.array([run.online() for run, _ in runs]),
+                    learned=np.array([values for _, values in runs]),
+                    cumulative=np.array([run.cumulative for run, _ in runs]),
+                    features=np.array([np.count_nonzero(run.weights[-1]) for run, _ in runs]),
+                    lists=lists,
+                    preference=prefer(data, last, visitor, min(n_queries, 2_000), random_state),
+                )
+            )
+    return Trial(data, test is not None, n_queries, n_seeds, chosen, results)
+
+
+def prefer(
+    data: RankingData, weights: FloatArray, visitor: ClickModel, n_lists: int, seed: int
+) -> Preference:
+    """Interleave a ranker with one that has learned nothing, whose order is random."""
+    rng, method = np.random.default_rng([seed, 7]), interleaver("team-draft")
+    scores, outcomes = np.asarray(data.X @ weights), np.zeros(n_lists)
+    for t in range(n_lists):
+        q = rng.integers(data.n_queries)
+        rows = np.arange(data.query_ptr[q], data.query_ptr[q + 1])
+        first = rng.permutation(rows)
+        last = first[np.argsort(-scores[first], kind="stable")]
+        shown, teams = method.interleave(last, first, rng)
+        credit = method.credit(teams, visitor.clicks(data.y[shown].astype(np.int64), rng))
+        outcomes[t] = np.sign(credit[0] - credit[1])
+    lower, upper = confidence_sequence(outcomes)
+    outside = np.flatnonzero((lower > 0) | (upper < 0))
+    return Preference(
+        n_lists=n_lists,
+        wins=int((outcomes > 0).sum()),
+        losses=int((outcomes < 0).sum()),
+        decided=int(outside[0]) + 1 if len(outside) else None,
+    )
+
+
+def _shown(
+    ranker: OnlineRanker,
+    data: RankingData,
+    pool: Collection,
+    visitor: ClickModel,
+    step: int,
+    query: int,
+) -> IntArray:
+    """Return what a learner shows for a query after so many lists."""
+    simulate(ranker, pool, visitor, step, at=[step], random_state=ranker.random_state)
+    first, last = data.query_ptr[query], data.query_ptr[query + 1]
+    return np.asarray(first + ranker.rank(data.X[first:last]).documents)
+
+
+def _n_grades(data: RankingData) -> int:
+    highest = int(data.y.max(initial=0))
+    if highest > 4:
+        raise InputError(
+            f"the data have grade {highest}, simulated users know 0 to 4: merge grades first"
+        )
+    return 2 if highest < 2 else 3 if highest < 3 else 5
+
+
+def _chosen(data: RankingData, query: int | None) -> int:
+    if query is not None:
+        if not 0 <= query < data.n_queries:
+            raise InputError(f"query={query!r} is not a number from 0 to {data.n_queries - 1}")
+        return query
+    good = np.flatnonzero(data.informative & (np.diff(data.query_ptr) > 10))
+    return int(good[0]) if len(good) else 0

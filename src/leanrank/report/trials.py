@@ -1,0 +1,247 @@
+"""A page about learners tried on simulated users: one HTML file without scripts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+
+from leanrank._files import atomic_write
+from leanrank._typing import FloatArray, IntArray
+from leanrank._version import __version__
+from leanrank.errors import MissingDependencyError
+from leanrank.metrics.evaluation import evaluate
+from leanrank.online.trial import Learned, Preference, Trial
+from leanrank.plots.charts import lines
+from leanrank.plots.colours import LINES, theme
+from leanrank.report.page import asset
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+_SIZES = {"wide": (640, 300, "right"), "narrow": (280, 230, "bottom")}
+_STYLE = """
+.narrow { display: none; }
+.chart { margin: .8rem 0 1.6rem; }
+.chart h3 { margin: 0 0 .3rem; }
+.shown { display: grid; gap: 1.5rem 2rem; }
+.shown { grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); }
+.shown table { table-layout: fixed; }
+.shown td { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.shown td small { color: var(--muted); }
+.good { background: rgba(var(--accent-rgb), .16); border-color: transparent; }
+.best { background: rgba(var(--accent-rgb), .4); border-color: transparent; }
+@media (max-width: 46rem) { .wide { display: none; } .narrow { display: block; } }
+"""
+
+
+def write_trial(trial: Trial, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+    """Write what learners did as one HTML file that opens from disk and loads nothing.
+
+    Parameters
+    ----------
+    trial : Trial
+        From :func:`leanrank.online.trial.try_learners`.
+    path : path
+        Where to write; ``"-"`` is standard output.
+    title : str, optional
+    """
+    page = trial_page(trial, title or "Learning from clicks")
+    with atomic_write(path) as stream:
+        stream.write(page)
+
+
+def trial_page(trial: Trial, title: str) -> str:
+    """Return the page as text."""
+    users = list(dict.fromkeys(one.user for one in trial.results))
+    names = list(dict.fromkeys(one.learner for one in trial.results))
+    lead = (
+        f"{', '.join(names)} on {trial.n_queries:,} simulated lists of ten, "
+        f"{trial.n_seeds} run{'s' * (trial.n_seeds != 1)} each. {trial.data.n_queries:,} queries, "
+        f"{len(trial.data):,} documents, {trial.data.n_features:,} features."
+    )
+    sections = [_user(trial, [one for one in trial.results if one.user == who]) for who in users]
+    links = "".join(f'<a href="#{escape(who)}">{escape(who)}</a>' for who in users)
+    links = f'<nav aria-label="Users">{links}</nav>\n' if len(users) > 1 else ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n"
+        f'<link rel="icon" href="data:,">\n<style>{asset("page.css")}{_STYLE}{_dark()}</style>\n'
+        f'</head>\n<body>\n<header class="top"><div><h1>{escape(title)}</h1>'
+        f'<p class="lead">{escape(lead)}</p></div></header>\n'
+        f'{links}<main id="main">\n{"".join(sections)}</main>\n'
+        f"<footer><p>leanrank {escape(__version__)}</p></footer>\n</body>\n</html>\n"
+    )
+
+
+def _user(trial: Trial, results: Sequence[Learned]) -> str:
+    """Write the section of one kind of user."""
+    who, where = results[0].user, "other queries" if trial.held_out else "the same queries"
+    best = max(results, key=lambda one: float(one.learned[:, -1].mean()))
+    served = max(results, key=lambda one: float(one.cumulative.mean()))
+    verdict = (
+        f"Highest means: {best.learner} for what was learned after {trial.n_queries:,} lists "
+        f"(NDCG@10 {best.learned[:, -1].mean():.4f} on {where}), {served.learner} for the lists "
+        "shown while learning."
+    )
+    charts = [
+        _chart(title, {one.learner: getattr(one, part) for one in results}, results[0])
+        for title, part in (
+            (f"NDCG@10 of what was learned, on {where}", "learned"),
+            ("NDCG@10 of the lists shown", "served"),
+        )
+    ]
+    shaded = " Shaded: 95 % of the mean over the runs." if trial.n_seeds > 1 else ""
+    return (
+        f'<section id="{escape(who)}"><h2>{escape(who.capitalize())} users</h2>\n'
+        f'<p class="verdict">{escape(verdict)}</p>\n{_figures(results)}'
+        '<p class="note">Cumulative: the sum of the NDCG of all lists shown, list t times 0.995 to '
+        "the power t. Preferred: lists, interleaved by team draft, on which users preferred the "
+        "last ranker of the first run to the one it began with, a random order.</p>\n"
+        f'{"".join(charts)}<p class="note">The axis of lists is logarithmic.{shaded}</p>\n'
+        f"{_lists(trial, results)}</section>\n"
+    )
+
+
+def _figures(results: Sequence[Learned]) -> str:
+    middle = [at for at in (100,) if at in results[0].at.tolist() and at < results[0].at[-1]]
+    heads = ["learner", "cumulative NDCG", *(f"NDCG@10 after {at:,}" for at in middle)]
+    heads += [f"after {results[0].at[-1]:,}", "features", "preferred to the first"]
+    rows = []
+    for one in results:
+        at = [int(np.searchsorted(one.at, step)) for step in middle]
+        cells = [_mean(one.cumulative, 2), *(_mean(one.learned[:, i], 4) for i in at)]
+        cells += [_mean(one.learned[:, -1], 4), f"{one.features.mean():g}"]
+        cells.append(preference_text(one.preference))
+        rows.append(f'<tr><th scope="row">{escape(one.learner)}</th>{_cells(cells)}</tr>')
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Figures">'
+        f'<table class="figures"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}'
+        "</tbody></table></div>\n"
+    )
+
+
+def preference_text(preference: Preference) -> str:
+    """Write how users chose between the first and the last ranker.
+
+    >>> preference_text(Preference(n_lists=2000, wins=900, losses=300, decided=85))
+    '900 : 300 of 2,000, clear after 85'
+    """
+    when = "undecided" if preference.decided is None else f"clear after {preference.decided:,}"
+    return f"{preference.wins:,} : {preference.losses:,} of {preference.n_lists:,}, {when}"
+
+
+def _mean(values: FloatArray, digits: int) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.{digits}f}"
+    return f"{values.mean():.{digits}f} ± {half_width(values):.{digits}f}"
+
+
+def half_width(values: FloatArray) -> float:
+    """Return half the width of the 95 % interval of a mean."""
+    from scipy.stats import t
+
+    n = len(values)
+    return float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+
+
+def _cells(texts: Iterable[str]) -> str:
+    return "".join(f"<td>{escape(text)}</td>" for text in texts)
+
+
+def _chart(title: str, curves: dict[str, FloatArray], one: Learned) -> str:
+    """Draw a chart twice, for wide and for narrow screens."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise MissingDependencyError("vl-convert-python", "report", "a report") from error
+    begin = int(np.searchsorted(one.at, 10)) if one.at[-1] >= 100 else 0  # noise before that
+    means, bands = {}, {}
+    for name, values in curves.items():
+        half = np.array([half_width(column) for column in values.T[begin:]])
+        means[name] = values.mean(axis=0)[begin:]
+        low, high = np.clip((means[name] - half, means[name] + half), 0.0, 1.0).tolist()
+        bands[name] = list(zip(low, high, strict=True))
+    drawn = []
+    for kind, (width, height, legend) in _SIZES.items():
+        chart = lines(
+            one.at[begin:].tolist(), means,
+            x_label="lists shown", y_label="NDCG@10", bands=bands, log_x=True, ordered=False,
+            legend=legend, width=width, height=height,
+        )  # fmt: skip
+        svg: str = vl_convert.vegalite_to_svg(chart.to_json())
+        drawn.append(f'<div class="{kind}">{svg}</div>')
+    return f'<div class="chart"><h3>{escape(title)}</h3>{"".join(drawn)}</div>\n'
+
+
+def _lists(trial: Trial, results: Sequence[Learned]) -> str:
+    """Write what each learner shows for the chosen query."""
+    if not results[0].lists:
+        return ""
+    data = trial.data
+    tables = []
+    for one in results:
+        ranks = range(max(map(len, one.lists.values())))
+        head = "".join(
+            f'<th scope="col" class="text">{step:,}<br><small>NDCG {_ndcg(trial, rows):.2f}'
+            "</small></th>"
+            for step, rows in one.lists.items()
+        )
+        body = "".join(
+            "<tr>" + "".join(_document(trial, rows[rank]) for rows in one.lists.values()) + "</tr>"
+            for rank in ranks
+        )
+        tables.append(
+            f"<div><h3>{escape(one.learner)}</h3><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table></div>"
+        )
+    name = escape(str(data.query_ids[trial.query]))
+    return (
+        f"<h3>What they show for query {name} after so many lists</h3>\n"
+        '<p class="note">In the first run, from the top: the grade of a document, and its number '
+        "in the query. Exploration is part of it.</p>\n"
+        f'<div class="shown">{"".join(tables)}</div>\n'
+    )
+
+
+def _document(trial: Trial, row: int) -> str:
+    data = trial.data
+    grade, highest = data.y[row], data.y.max()
+    kind = " best" if grade == highest and grade > 0 else " good" if grade > 0 else ""
+    number = row - data.query_ptr[trial.query] + 1
+    name = "" if data.doc_ids is None else f' title="{escape(str(data.doc_ids[row]))}"'
+    return (
+        f'<td class="text"{name}><span class="label{kind}">{grade:g}</span> '
+        f"<small>{number}</small></td>"
+    )
+
+
+def _ndcg(trial: Trial, rows: IntArray) -> float:
+    """Return the NDCG@10 of a list that was shown."""
+    query = trial.data.queries[[trial.query]]
+    scores = np.full(len(query), -1.0)
+    scores[rows - trial.data.query_ptr[trial.query]] = np.arange(len(rows), 0, -1)
+    found = evaluate(query, scores, measures="ndcg@10", ties="input", n_jobs=1)
+    return found.means["ndcg@10"]
+
+
+def _dark() -> str:
+    """Return the rules of a dark page; SVG has its colours as attributes, which rules replace."""
+    sheet = asset("page.css")
+    start = sheet.index(':root[data-theme="dark"]')
+    variables = sheet[sheet.index("{", start) : sheet.index("}", start) + 1]
+    light, dark = theme(), theme(dark=True)
+    pairs = dict(LINES)
+    for part in ("labelColor", "gridColor"):
+        pairs[light["axis"][part]] = dark["axis"][part]
+    pairs[light["style"]["chosen"]["color"]] = dark["style"]["chosen"]["color"]
+    rules = "".join(
+        f'svg [{name}="{old}"] {{ {name}: {new}; }}'
+        for old, new in pairs.items()
+        for name in ("fill", "stroke")
+    )
+    return f"@media (prefers-color-scheme: dark) {{ :root {variables} {rules} }}"

@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+
+from leanrank.data import RankingData, make_ranking
+from leanrank.errors import InputError
+from leanrank.metrics import evaluate
+from leanrank.online import OnlineRanker, simulate, try_learners, user
+from leanrank.online.trial import prefer
+from leanrank.report import write_trial
+from leanrank.report.trials import half_width
+
+DATA = make_ranking(n_queries=20, docs_per_query=(8, 16), n_features=5, n_levels=3, random_state=2)
+LEARNERS = {"spd": {"eta0": 0.05}, "pdgd": {}}
+
+
+@pytest.fixture(scope="module")
+def trial():
+    return try_learners(DATA, LEARNERS, ["perfect", "informational"], 150, n_seeds=2)
+
+
+def test_results_are_those_of_single_runs(trial):
+    pairs = [(one.user, one.learner) for one in trial.results]
+    assert pairs == [(who, name) for who in ("perfect", "informational") for name in LEARNERS]
+    one = trial.results[2]
+    for seed in (0, 1):
+        ranker = OnlineRanker("spd", n_features=5, eta0=0.05, random_state=seed)
+        run = simulate(ranker, DATA, user("informational"), 150, at=one.at, random_state=seed)
+        assert run.cumulative == one.cumulative[seed]
+        np.testing.assert_array_equal(run.offline(DATA), one.learned[seed])
+        np.testing.assert_array_equal(run.online(), one.served[seed])
+
+
+def test_lists_are_what_the_learner_would_show_then(trial):
+    one, q = trial.results[0], trial.query
+    assert sorted(one.lists) == [10, 100]
+    assert np.diff(DATA.query_ptr)[q] > 10
+    ranker = OnlineRanker("spd", n_features=5, eta0=0.05)
+    simulate(ranker, DATA, user("perfect"), 100)
+    first, last = DATA.query_ptr[q : q + 2]
+    np.testing.assert_array_equal(one.lists[100] - first, ranker.rank(DATA.X[first:last]).documents)
+
+
+def test_threads_and_measuring_elsewhere_change_nothing_else(trial):
+    again = try_learners(
+        DATA, LEARNERS, ["perfect"], 150, n_seeds=2, n_jobs=2, test=DATA.queries[:5]
+    )
+    for one, other in zip(again.results, trial.results[:2], strict=True):
+        np.testing.assert_array_equal(one.cumulative, other.cumulative)
+        assert one.preference == other.preference
+    assert again.held_out
+    assert not np.array_equal(again.results[0].learned, trial.results[0].learned)
+
+
+def test_users_prefer_what_is_better_and_choose_no_side_otherwise():
+    good = prefer(DATA, np.linalg.lstsq(DATA.X, DATA.y)[0], user("perfect"), 400, 0)
+    assert good.wins > 2 * good.losses
+    assert good.decided is not None
+    same = prefer(DATA, np.zeros(5), user("perfect"), 400, 0)
+    assert same.decided is None
+    assert abs(same.wins - same.losses) < 4 * np.sqrt(same.wins + same.losses)
+
+
+def test_a_page_without_scripts(trial, tmp_path):
+    strange = DATA.replace(doc_ids=[f"<b>{i}" for i in range(len(DATA))])
+    path = tmp_path / "page.html"
+    write_trial(
+        try_learners(strange, {"spd": {}}, ["perfect"], 20, n_seeds=1), path, title="<i>a & b"
+    )
+    text = path.read_text()
+    assert "<script" not in text
+    assert "<b>" not in text
+    assert "&lt;i&gt;a &amp; b" in text
+    assert text.count("<svg") == 4
+    write_trial(trial, path)
+    text = path.read_text()
+    for one in trial.results:
+        assert f"{one.cumulative.mean():.2f} ± {half_width(one.cumulative):.2f}" in text
+        rows = one.lists[10]
+        query = DATA.queries[[trial.query]]
+        scores = np.zeros(len(query))
+        scores[rows - DATA.query_ptr[trial.query]] = np.arange(len(rows), 0, -1)
+        value = evaluate(query, scores, measures="ndcg@10", ties="input").means["ndcg@10"]
+        assert f"NDCG {value:.2f}" in text
+
+
+def test_half_the_width_of_an_interval():
+    from scipy.stats import t
+
+    values = np.random.default_rng(0).normal(size=7)
+    low, _ = t.interval(0.95, 6, values.mean(), values.std(ddof=1) / np.sqrt(7))
+    assert half_width(values) == pytest.approx(values.mean() - low)
+    assert half_width(values[:1]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"learners": {}}, "nothing to try"),
+        ({"users": ["mean"]}, "perfect"),
+        ({"query": 99}, "from 0 to 19"),
+        ({"n_seeds": 0}, "at least 1"),
+        ({"data": DATA.replace(y=DATA.y + 5)}, "grade 7, simulated users know 0 to 4"),
+        ({"test": RankingData(np.ones((2, 2)), [0, 1])}, "have 2 features, the others 5"),
+    ],
+)
+def test_wrong_input_is_refused(change, word):
+    given = {"data": DATA, "learners": LEARNERS, "users": ["perfect"], "n_queries": 10}
+    with pytest.raises(InputError, match=word):
+        try_learners(**{**given, **change})
