@@ -92,3 +92,23 @@ def test_a_table_too_wide_for_the_screen_puts_our_figures_below():
     wide = Console(width=200, record=True)
     wide.print(_fitting(wide, table))
     assert wide.export_text().count("ours") == 6
+
+
+def test_the_experiment_with_clicks(run, small_paper, tmp_path, monkeypatch):
+    from leanrank.reproduce import tsivtsivadze2012_online
+
+    def fake(data_dir, out_dir, *, say, n_jobs, seeds=25, queries=10_000):
+        rows = (("SPD", (Cell(None, f"{seeds} seeds, {queries} lists"),)),)
+        return Report("x", "T", [ComparedTable("Own", ("NDCG",), rows)], conclusion="Not so.")
+
+    monkeypatch.setattr(tsivtsivadze2012_online, "run", fake)
+    monkeypatch.chdir(tmp_path)
+    done = run("reproduce", "tsivtsivadze2012", "--online", "--seeds", "3")
+    assert "3 seeds, 10000 lists" in done.out
+    assert "Not so.\nWritten to reproduce-tsivtsivadze2012-online" in done.out
+    done = run("reproduce", "tsivtsivadze2012", "--online", "--splits", "3")
+    assert "tsivtsivadze2012 --online has no splits: leave out --splits" in done.err
+    done = run("reproduce", "tsivtsivadze2012", "--queries", "300")
+    assert "tsivtsivadze2012 has no queries: leave out --queries" in done.err
+    done = run("reproduce", "pahikkala2010", "--online")
+    assert "pahikkala2010 has no experiment with clicks: leave out --online" in done.err

@@ -10,7 +10,7 @@ The protocol, fixed before any test part was looked at:
 - *Systems.* SPD, SPD-MV (two views, no agreement) and LCRA (two views, ten unlabelled pairs per
   step) differ in nothing else: the same pairs from clicks, hinge loss, one step for each list that
   tells something, constant rate, no penalty, ε-greedy lists with ε of 0, 0.2, 0.5 and 1. Beside
-  them IPS with ε = 0.2, PDGD, and on three seeds DBGD and MGD.
+  them PDGD, and on three seeds IPS with ε = 0.2, DBGD and MGD.
 - *Parameters.* One setting per set, user and system, for all folds and ε: the one with the highest
   NDCG@10 on the validation parts, mean over the folds, ε of 0 and 0.5, two seeds that are used for
   nothing else, and 10, 30, 100, 300, 1,000 and 2,000 lists.
@@ -32,7 +32,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ SYSTEMS = (
     System("SPD-MV", "lcra", _grid(eta0=_RATES, mu=(0.0,)), EXPLORE),
     System("LCRA", "lcra", _grid(eta0=_RATES, mu=(0.001, 0.01, 0.1, 1.0)), EXPLORE),
     System("PDGD", "pdgd", _grid(eta0=(0.01, 0.1, 1.0))),
-    System("IPS", "ips", _grid(eta0=_RATES), (0.2,)),
+    System("IPS", "ips", _grid(eta0=_RATES), (0.2,), slow=True),
     System("DBGD", "dbgd", _grid(eta0=_RATES), slow=True),
     System("MGD", "mgd", _grid(eta0=_RATES), slow=True),
 )
@@ -139,41 +139,18 @@ def run(
                 missing.append(f"Left out: {name}, as {error}.")
     if not data:
         raise FileError(f"neither MQ2008 nor OHSUMED is there: {missing[0]}")
-    places = np.union1d(looks(queries, per_decade=2), [START])
-    cases = list(itertools.product(data, USERS))
-    results: Results = {case: Cells() for case in cases}
-    chosen: dict[str, dict[str, Setting]] = {f"{name}, {visitor}": {} for name, visitor in cases}
-    protocol = {"seeds": seeds, "queries": queries, "systems": [asdict(each) for each in systems]}
-    with _open_journal(out_dir, protocol) as journal:
-        known = {_key(entry): entry for entry in journal.entries}
-        for (system, explore), (name, visitor) in itertools.product(_cells(systems), cases):
-            settings, folds = chosen[f"{name}, {visitor}"], data[name]
-            cell = {"set": name, "user": visitor, "system": system.name, "explore": explore}
-            taken = min(seeds, SLOW_SEEDS) if system.slow else seeds
-            if _key(cell) not in known:
-                say(f"{system.name}{_said(explore)}: {name}, {visitor}")
-                if system.name not in settings:
-                    settings[system.name] = choose(system, folds, visitor, executor)
-                setting = settings[system.name]
-                values = measure(
-                    system, setting, explore, folds, visitor, taken, (queries, places), executor
-                )
-                journal.add({**cell, "setting": setting, "values": pack(values)})
-                known[_key(cell)] = journal.entries[-1]
-            found = known[_key(cell)]
-            settings[system.name] = found["setting"]
-            results[name, visitor][system.name, explore] = unpack(found["values"]).reshape(
-                taken, -1
-            )
+    with open_journal(out_dir, seeds, queries) as journal:
+        results, chosen = collect(journal, data, systems, seeds, queries, executor, say)
     report.notes += missing
-    fill_report(report, results, chosen, places, START)
+    fill_report(report, results, chosen, _places(queries), START)
     if out_dir is not None:
         report.write(Path(out_dir))
     return report
 
 
-def _open_journal(out_dir: str | os.PathLike[str] | None, protocol: Mapping[str, Any]) -> Journal:
+def open_journal(out_dir: str | os.PathLike[str] | None, seeds: int, queries: int) -> Journal:
     """Open the file that keeps the runs, one line per system, ε, set and user."""
+    protocol = {"seeds": seeds, "queries": queries}
     if out_dir is None:
         return Journal(None, protocol)
     folder = Path(out_dir)
@@ -184,8 +161,49 @@ def _open_journal(out_dir: str | os.PathLike[str] | None, protocol: Mapping[str,
     return Journal(folder / "runs.jsonl", protocol, "reproduce")
 
 
+def collect(
+    journal: Journal,
+    data: Mapping[str, list[Fold]],
+    systems: tuple[System, ...],
+    seeds: int,
+    queries: int,
+    executor: Executor,
+    say: Callable[[str], None] = lambda text: None,
+) -> tuple[Results, dict[str, dict[str, Setting]]]:
+    """Return the runs of all systems and the settings chosen; those not in the journal are run."""
+    cases = list(itertools.product(data, USERS))
+    results: Results = {case: Cells() for case in cases}
+    chosen: dict[str, dict[str, Setting]] = {f"{name}, {visitor}": {} for name, visitor in cases}
+    known = {_key(entry): entry for entry in journal.entries}
+    for (system, explore), (name, visitor) in itertools.product(_cells(systems), cases):
+        settings, folds = chosen[f"{name}, {visitor}"], data[name]
+        cell = {
+            "set": name, "user": visitor, "system": system.name, "explore": explore,
+            "grid": list(system.settings),
+        }  # fmt: skip
+        taken = min(seeds, SLOW_SEEDS) if system.slow else seeds
+        if _key(cell) not in known:
+            say(f"{system.name}{_said(explore)}: {name}, {visitor}")
+            if system.name not in settings:
+                settings[system.name] = choose(system, folds, visitor, executor)
+            setting = settings[system.name]
+            size = queries, _places(queries)
+            values = measure(system, setting, explore, folds, visitor, taken, size, executor)
+            journal.add({**cell, "setting": setting, "values": pack(values)})
+            known[_key(cell)] = journal.entries[-1]
+        found = known[_key(cell)]
+        settings[system.name] = found["setting"]
+        rows = unpack(found["values"]).reshape(taken, -1)
+        results[name, visitor][system.name, explore] = rows
+    return results, chosen
+
+
+def _places(queries: int) -> IntArray:
+    return np.union1d(looks(queries, per_decade=2), [START])
+
+
 def _key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(entry[name] for name in ("set", "user", "system", "explore"))
+    return tuple(str(entry[name]) for name in ("set", "user", "system", "explore", "grid"))
 
 
 def _cells(systems: tuple[System, ...]) -> list[tuple[System, float | None]]:
@@ -215,7 +233,7 @@ def choose(system: System, folds: list[Fold], visitor: str, executor: Executor) 
         done, _ = _simulate(system, setting, explore, fold, visitor, seed, *more)
         return 0.0 if done is None else float(done.offline(fold.validation).mean())
 
-    explored = TUNING_EXPLORE if system.explore == EXPLORE else system.explore or (None,)
+    explored = TUNING_EXPLORE if len(system.explore) > 1 else system.explore or (None,)
     each = list(itertools.product(folds, explored, TUNING_SEEDS))
     tasks = [(setting, *rest) for setting in system.settings for rest in each]
     values = np.reshape(executor.map(worth, tasks), (len(system.settings), -1))
