@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from leanrank.designs.base import make_design
+from leanrank.designs.base import Curvature, make_design
 from leanrank.designs.dense import DenseDesign
 from leanrank.designs.sparse import SparseDesign
 from leanrank.execution import ROWS_PER_RANGE, make_executor
@@ -174,3 +174,34 @@ def test_wide_indices():
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     block = SparseDesign(X, make_executor(1), np.zeros(4, dtype=np.int64)).take(np.array([1, 3]))
     assert block.matvec(np.array([2.0, 5.0])).tolist() == [0, 2, 0, 5]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_that_are_not_copied_give_the_same_bits(dtype):
+    rng = np.random.default_rng(0)
+    n, chosen = 61, np.array([5, 0, 3])
+    X = rng.normal(size=(n, 7)).astype(dtype)
+    ptr = np.array([0, 1, 20, 20, 45, 60, 61])  # a query goes on through several blocks
+    anchor = np.repeat(ptr[:-1], np.diff(ptr))
+    diag, atoms = rng.random(n), rng.normal(size=(n, 2))
+    cell = np.repeat(np.arange(6), np.diff(ptr))
+    curvature = Curvature(diag, atoms, cell, 0.0, False, False)
+    v, g, values = rng.normal(size=3), rng.normal(size=n), rng.normal(size=(n - 11, 2))
+    found = []
+    for most in (None, 0):
+        design = DenseDesign(X, make_executor(2), anchor, most_copied=most, rows_per_block=8)
+        block = design.take(chosen)
+        gram, sums = np.zeros((3, 3)), np.zeros((6, 2, 3))
+        for rows in ((0, 13), (13, 30), (30, 61)):
+            block.add_rows(curvature, rows, 0, gram, sums)
+        few = np.array([0.0, 0.0, 1.5])
+        found.append([
+            block.matvec(v), block.matvec(few), block.rmatvec(g), block.column_norms, gram, sums,
+            block.finish(gram, sums[:3, 0]), block.dense((9, 33)), block.columns((9, 33), 1, 3),
+            block.cross((11, n), values), block.n_bytes,
+        ])  # fmt: skip
+    assert type(design.take(chosen)) is not type(
+        DenseDesign(X, make_executor(1), anchor).take(chosen)
+    )
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

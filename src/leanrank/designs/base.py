@@ -18,8 +18,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from leanrank._mapped import is_mapped
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.execution import Executor, SerialExecutor
+
+MOST_COPIED_BYTES = 64 << 20
+"""What a design may keep of an X in a mapped file, which may be larger than memory."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +200,9 @@ def make_design(
     if isinstance(X, np.ndarray):
         from leanrank.designs.dense import DenseDesign
 
-        return DenseDesign(X, executor, anchor)
+        return DenseDesign(
+            X, executor, anchor, most_copied=MOST_COPIED_BYTES if is_mapped(X) else None
+        )
     from leanrank.designs.sparse import SparseDesign
 
     return SparseDesign(X, executor, anchor)

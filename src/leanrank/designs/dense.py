@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,15 @@ from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.designs import products
 from leanrank.designs.base import Block, Curvature, Design
 from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, row_blocks
+
+
+class _Part(NamedTuple):
+    """Some rows, ready for a kernel: rows ``at`` of X, and where their vectors' entries are."""
+
+    X: AnyArray
+    anchor: IntArray
+    at: tuple[int, int]
+    own: slice
 
 
 class _Rows:
@@ -32,41 +42,73 @@ class _Rows:
         self.rows_per_block = rows_per_block
         self.blocks = row_blocks(self.n_rows, rows_per_block)
 
+    def _part(self, rows: tuple[int, int]) -> _Part:
+        return _Part(self.X, self.anchor, rows, slice(None))
+
     @cached_property
     def column_norms(self) -> FloatArray:
         """Length of each column, rows less their anchors."""
-        parts = self.executor.map(
-            lambda at: products.dense_squares(self.X, self.anchor, *at), self.blocks
-        )
+
+        def squares(rows: tuple[int, int]) -> FloatArray:
+            X, anchor, at, _ = self._part(rows)
+            found: FloatArray = products.dense_squares(X, anchor, *at)
+            return found
+
+        parts = self.executor.map(squares, self.blocks)
         return np.sqrt(add_up(parts) if parts else np.zeros(self.n_features))
 
     def _matvec(self, w: FloatArray) -> FloatArray:
         out = np.zeros(self.n_rows)
         support = np.flatnonzero(w)
-        if 4 * len(support) < self.n_features:
-            weights = w[support]
-            self.executor.map(
-                lambda at: products.dense_matvec_some(
-                    self.X, self.anchor, support, weights, out, *at
-                ),
-                self.blocks,
-            )
-        else:
-            self.executor.map(
-                lambda at: products.dense_matvec(self.X, self.anchor, w, out, *at), self.blocks
-            )
+        weights = w[support]
+        few = 4 * len(support) < self.n_features
+
+        def multiply(rows: tuple[int, int]) -> None:
+            X, anchor, at, own = self._part(rows)
+            if few:
+                products.dense_matvec_some(X, anchor, support, weights, out[own], *at)
+            else:
+                products.dense_matvec(X, anchor, w, out[own], *at)
+
+        self.executor.map(multiply, self.blocks)
         return out
 
     def _rmatvec(self, g: FloatArray) -> FloatArray:
-        parts = self.executor.map(
-            lambda at: products.anchored_rmatvec(self.X, self.anchor, g, *at), self.blocks
-        )
+        def multiply(rows: tuple[int, int]) -> FloatArray:
+            X, anchor, at, own = self._part(rows)
+            found: FloatArray = products.anchored_rmatvec(X, anchor, g[own], *at)
+            return found
+
+        parts = self.executor.map(multiply, self.blocks)
         total: FloatArray = add_up(parts) if parts else np.zeros(self.n_features)
         return total
 
 
 class DenseDesign(_Rows, Design):
-    """A dense matrix."""
+    """A dense matrix.
+
+    Parameters
+    ----------
+    X : array
+    executor : Executor
+    anchor : array of int64
+    most_copied : int, optional
+        Bytes up to which the columns of a working set are copied. Beyond, they are taken from X
+        whenever they are needed: the same bits, without the memory. By default all are copied.
+    rows_per_block : int
+    """
+
+    def __init__(
+        self,
+        X: AnyArray,
+        executor: Executor,
+        anchor: IntArray,
+        *,
+        most_copied: int | None = None,
+        rows_per_block: int = ROWS_PER_RANGE,
+    ) -> None:
+        super().__init__(X, executor, anchor, rows_per_block=rows_per_block)
+        self.most_copied = most_copied
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw; only the columns of non-zero weights are read when they are few."""
@@ -88,9 +130,12 @@ class DenseDesign(_Rows, Design):
         return self.column_norms
 
     def take(self, features: IntArray) -> DenseBlock:
-        """Copy some columns, row-major; all of them are not copied."""
+        """Copy some columns, row-major; neither all of them nor more than there is room for."""
         if np.array_equal(features, np.arange(self.n_features)):
             return self._block(self.X)
+        n_bytes = self.n_rows * len(features) * self.X.itemsize
+        if self.most_copied is not None and n_bytes > self.most_copied:
+            return _UncopiedBlock(self, features)
         out = np.empty((self.n_rows, len(features)), dtype=self.X.dtype)
         self.executor.map(  # "clip" writes to out without a buffer
             lambda at: self.X[slice(*at)].take(features, axis=1, out=out[slice(*at)], mode="clip"),
@@ -133,23 +178,26 @@ class DenseBlock(_Rows, Block):
         """Add scaled rows with BLAS, in the precision of X unless the curvature is exact."""
         dtype = np.float64 if curvature.exact else self.X.dtype
         scaled = np.empty((rows[1] - rows[0], self.n_features), dtype=dtype)
-        products.dense_scaled(self.X, self.anchor, self.spread, curvature.diag, *rows, scaled)
+        X, anchor, at, own = self._part(rows)
+        products.dense_scaled(X, anchor, self.spread, curvature.diag[own], *at, scaled)
         gram += scaled.T @ scaled
-        atoms, cell = curvature.atoms, curvature.cell
-        products.dense_cell_sums(self.X, self.anchor, atoms, cell, *rows, first_cell, sums)
+        atoms, cell = curvature.atoms[own], curvature.cell[own]
+        products.dense_cell_sums(X, anchor, atoms, cell, *at, first_cell, sums)
 
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Undo the scaling."""
         return gram * np.outer(self.spread, self.spread) - low_rank
 
     def dense(self, rows: tuple[int, int]) -> AnyArray:
-        """Return some rows as they are."""
-        return self.X[rows[0] : rows[1]]
+        """Return some rows as they are stored."""
+        X, _, at, _ = self._part(rows)
+        return X[at[0] : at[1]]
 
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Copy some rows of some columns, less their anchors."""
         out = np.empty((rows[1] - rows[0], end - begin))
-        products.dense_columns(self.X, self.anchor, *rows, begin, end, out)
+        X, anchor, at, _ = self._part(rows)
+        products.dense_columns(X, anchor, *at, begin, end, out)
         return out
 
     def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
@@ -159,3 +207,29 @@ class DenseBlock(_Rows, Block):
             part = rows[0] + low, rows[0] + high
             out += self.columns(part, 0, self.n_features).T @ values[low:high]
         return out
+
+
+class _UncopiedBlock(DenseBlock):
+    """Some columns of a dense matrix that are taken from it block by block."""
+
+    def __init__(self, design: DenseDesign, features: IntArray) -> None:
+        super().__init__(
+            design.X, design.executor, design.anchor, rows_per_block=design.rows_per_block
+        )
+        self.features = features
+        self.n_features = len(features)
+        self.n_bytes = self.n_rows * self.n_features * design.X.itemsize
+        self.column_norms = design.column_norms[features]
+
+    def _part(self, rows: tuple[int, int]) -> _Part:
+        """Copy the columns of some rows, then the anchor of a query that began before them."""
+        begin, end = rows
+        n = end - begin
+        anchor = self.anchor[begin:end] - begin
+        before = anchor < 0
+        out = np.empty((n + 1, self.n_features), dtype=self.X.dtype)
+        self.X[begin:end].take(self.features, axis=1, out=out[:n], mode="clip")
+        if before.any():
+            out[n] = self.X[self.anchor[begin], self.features]
+            anchor[before] = n
+        return _Part(out, anchor, (0, n), slice(begin, end))

@@ -35,6 +35,7 @@ from leanrank._jit import kernel
 from leanrank._part import Part
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError, NoLevelsError
+from leanrank.execution import row_blocks
 
 NORMALIZATIONS = ("query", "term", "none")
 
@@ -119,9 +120,13 @@ class Labels:
         >>> Labels(np.array([2.0, 1.0, 2.0]), np.array([0, 3])).find_levels()
         (array([1., 2.]), array([1, 0, 1]))
         """
-        if self.levels is not None:
-            return self.levels, np.searchsorted(self.levels, self.y)
-        levels, level_of = np.unique(self.y, return_inverse=True)
+        blocks = row_blocks(len(self.y), 1 << 20)  # the sort of all would take much memory
+        levels = self.levels
+        if levels is None:
+            levels = np.unique(np.concatenate([[], *(np.unique(self.y[a:b]) for a, b in blocks)]))
+        level_of = np.empty(len(self.y), dtype=np.int64)
+        for a, b in blocks:
+            level_of[a:b] = np.searchsorted(levels, self.y[a:b])
         return levels, level_of
 
     def with_margin(self, scale: float) -> Labels:
@@ -322,18 +327,10 @@ def sort_into_cells(level_of: IntArray, n_levels: int, query_ptr: IntArray) -> C
     >>> cells.rows.tolist(), cells.row_ptr.tolist(), cells.cell_ptr.tolist()
     ([1, 0, 2, 3], [0, 1, 3, 4], [0, 2, 3])
     """
-    n_rows, n_queries = int(query_ptr[-1]), len(query_ptr) - 1
-    query_of = np.repeat(np.arange(n_queries), np.diff(query_ptr))
-    key = query_of * n_levels + level_of
-    rows = np.argsort(key, kind="stable").astype(np.int64)
-    sorted_key = key[rows]
-    starts = np.flatnonzero(np.concatenate(([True], sorted_key[1:] != sorted_key[:-1])))
-    row_ptr = np.append(starts, n_rows).astype(np.int64)
-    cell = np.empty(n_rows, dtype=np.int64)
-    cell[rows] = np.repeat(np.arange(len(starts)), np.diff(row_ptr))
-    query = sorted_key[starts] // n_levels
-    cell_ptr = np.searchsorted(query, np.arange(n_queries + 1)).astype(np.int64)
-    return Cells(rows, row_ptr, cell, cell_ptr, query, (sorted_key[starts] % n_levels))
+    rows, cell = (np.empty(int(query_ptr[-1]), dtype=np.int64) for _ in range(2))
+    n_cells = _sort_by_level(level_of, query_ptr, n_levels, rows, cell)
+    row_ptr, query, level, cell_ptr = _describe_cells(level_of, query_ptr, rows, cell, n_cells)
+    return Cells(rows, row_ptr, cell, cell_ptr, query, level)
 
 
 def mass_below(cells: Cells, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -358,6 +355,53 @@ def _sums_before(values: FloatArray, ptr: IntArray) -> FloatArray:
         for at in range(ptr[group] + 1, ptr[group + 1]):
             out[at] = out[at - 1] + values[at - 1]
     return out
+
+
+@kernel
+def _sort_by_level(
+    level_of: IntArray, query_ptr: IntArray, n_levels: int, rows: IntArray, cell: IntArray
+) -> int:
+    """Fill rows sorted by query and level, and the cell of each row; return the number of cells."""
+    n_cells = 0
+    first = np.zeros(n_levels + 1, dtype=np.int64)
+    for q in range(len(query_ptr) - 1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        if n_levels <= 8 * (end - begin):  # counting is quicker than sorting
+            first[:] = 0
+            for i in range(begin, end):
+                first[level_of[i] + 1] += 1
+            for k in range(n_levels):
+                first[k + 1] += first[k]
+            for i in range(begin, end):
+                rows[begin + first[level_of[i]]] = i
+                first[level_of[i]] += 1
+        else:
+            rows[begin:end] = begin + np.argsort(level_of[begin:end], kind="mergesort")
+        for at in range(begin, end):
+            if at == begin or level_of[rows[at]] != level_of[rows[at - 1]]:
+                n_cells += 1
+            cell[rows[at]] = n_cells - 1
+    return n_cells
+
+
+@kernel
+def _describe_cells(
+    level_of: IntArray, query_ptr: IntArray, rows: IntArray, cell: IntArray, n_cells: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return where each cell begins, its query and its level, and where each query's cells do."""
+    n_queries = len(query_ptr) - 1
+    row_ptr, cell_ptr = np.zeros(n_cells + 1, np.int64), np.zeros(n_queries + 1, np.int64)
+    query, level = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
+    at_cell = 0
+    for q in range(n_queries):
+        cell_ptr[q] = at_cell
+        for at in range(query_ptr[q], query_ptr[q + 1]):
+            if cell[rows[at]] == at_cell:
+                row_ptr[at_cell], query[at_cell], level[at_cell] = at, q, level_of[rows[at]]
+                at_cell += 1
+    cell_ptr[n_queries] = at_cell
+    row_ptr[n_cells] = query_ptr[n_queries]
+    return row_ptr, query, level, cell_ptr
 
 
 def refuse_edges(labels: Labels, name: str) -> None:

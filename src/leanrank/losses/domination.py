@@ -95,9 +95,11 @@ class DominationLoss(Loss[DominationPlan]):
         dominating = (mass_below(cells, mass)[1] > 0)[cell]
         terms = _totals(query_of, mass * dominating, n_queries)
         scale = query_scale(terms, labels.query_weight, labels.normalize)
-        gain = scale[query_of] * mass * dominating
+        gain = scale[query_of]
+        gain *= mass
+        gain *= dominating
         if labels.gain_weight is not None:
-            gain = gain * labels.gain_weight
+            gain *= labels.gain_weight
         return DominationPlan(
             query_ptr=ptr,
             scale=scale,

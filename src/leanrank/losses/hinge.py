@@ -32,8 +32,9 @@ class MarginLoss(PairwiseLoss):
         self.margin = margin
 
     def workspace(self, plan: PairPlan) -> PairPlan:
-        """Return the plan with scratch of its own."""
-        return replace(plan, scratch=scratch_of(replace(plan, scratch=None)))
+        """Return the plan with scratch of its own, and without the rows by level: nobody asks."""
+        scratch = scratch_of(replace(plan, scratch=None))
+        return replace(plan, rows=np.zeros(0, dtype=np.int64), scratch=scratch)
 
     def _missing(self, z: FloatArray) -> FloatArray:
         """What each lead lacks."""

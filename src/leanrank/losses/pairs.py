@@ -201,7 +201,8 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
         times = edges.weight * mass[edges.winner] * mass[edges.loser]
         terms = np.bincount(query_of[edges.winner], times, minlength=n_queries)
     scale = query_scale(terms.astype(np.float64, copy=False), labels.query_weight, labels.normalize)
-    win = scale[query_of] * mass
+    win = scale[query_of]
+    win *= mass
     if labels.gain_weight is not None:
         win = win * labels.gain_weight
     explicit = None

@@ -166,8 +166,10 @@ class MemoryProblem(Problem):
                 c = c.copy()
                 c[needed] = design.rmatvec(g, needed)
                 return c
-        self._known = g, design.rmatvec(g)
-        return self._known[1].copy()
+        c = design.rmatvec(g)
+        if design.skips_columns:
+            self._known = g, c.copy()
+        return c
 
     def dual(self, a: float) -> float:
         """Return the dual value at the feasible point that a·g defines."""
@@ -218,7 +220,9 @@ class MemoryProblem(Problem):
         """Return the loss after t times a step of the working set; the rows keep X times it."""
         if self._step is None or self._step[0] is not step:
             self._step = step, self._columns.matvec(step)
-        u = self.point.u + t * self._step[1]
+        self._tried = None  # its memory may be needed
+        u = t * self._step[1]
+        u += self.point.u
         self._tried = _Point(u, *self.evaluate(u))
         return self._tried.value
 
