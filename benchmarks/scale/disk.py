@@ -37,7 +37,7 @@ def run(options: Options) -> list[Table]:
         small = Path(folder) / "small.arrow"
         write(small, compared)
         same = _same(small, compared)
-    return [large, same]
+    return [*large, same]
 
 
 def write(path: Path, n_documents: int) -> None:
@@ -58,7 +58,7 @@ def write(path: Path, n_documents: int) -> None:
     write_store(chunks, path)
 
 
-def _fit(file: Path, size: int) -> Table:
+def _fit(file: Path, size: int) -> list[Table]:
     n_bytes = file.stat().st_size
     cores = available_cores()
     before = _cat(file)
@@ -90,12 +90,11 @@ def _fit(file: Path, size: int) -> Table:
     ):
         passes.add(what=what, time=show_seconds(seconds), ratio=f"{seconds / cat:.2f} ×")
     table.note = (
-        f"Memory is RssAnon of the process, interpreter and libraries ({found['loaded'] / 1e6:.0f} "
-        f"MB once imported and warmed up) included: {(peak - found['loaded']) / size:.0f} bytes per "
-        f"document beyond these. alpha_max took {show_seconds(found['alpha_max'])}.\n\n"
-        + passes.markdown()
+        f"Memory is RssAnon of the process, interpreter and libraries included, which take "
+        f"{found['loaded'] / 1e6:.0f} MB; beyond these {(peak - found['loaded']) / size:.0f} bytes "
+        f"per document. alpha_max took {show_seconds(found['alpha_max'])} before."
     )
-    return table
+    return [table, passes]
 
 
 def _same(file: Path, size: int) -> Table:
