@@ -104,6 +104,8 @@ class System:
         Whether every trial gives sparse models of many sizes.
     streams : bool
         Whether it learns from data larger than memory.
+    cluster : bool
+        Whether it fits documents that stay on the workers of a Dask cluster.
     """
 
     name: str
@@ -115,6 +117,7 @@ class System:
     tuning: Space | None = None
     sparse_path: bool = False
     streams: bool = False
+    cluster: bool = False
 
     @property
     def has_path(self) -> bool:
@@ -127,7 +130,7 @@ class System:
         return getattr(import_module(module), self.ranker)
 
 
-CAPABILITIES = {"sparse_path": "sparse path", "streams": "streams"}
+CAPABILITIES = {"sparse_path": "sparse path", "streams": "streams", "cluster": "cluster"}
 """What a system may be able to do: the attributes that say so, and their titles in tables."""
 
 SYSTEMS: dict[str, System] = {}
@@ -217,6 +220,7 @@ for _system in (
             _L1_DENSE,
         ),
         sparse_path=True,
+        cluster=True,
     ),
     System(
         "ranksvm-l1", "RankSVM", ".newton.ranksvm", "RankSVM ℓ1", "Joachims 2002",
@@ -227,6 +231,7 @@ for _system in (
             _L1_DENSE,
         ),
         sparse_path=True,
+        cluster=True,
     ),
     System(
         "greedyrankrls", "GreedyRankRLS", ".least_squares.greedy_rankrls",
@@ -252,12 +257,14 @@ for _system in (
             AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
         ),
         sparse_path=True,
+        cluster=True,
     ),
     System(
         "listnet", "ListNet", ".newton.listnet", "ListNet", "Cao et al. 2007",
         Space("listnet", grid={"target": ("label", "gain")}, sweep=_L1),
         Space("listnet", {"tol": 1e-5}, {"target": ("gain", "label")}, _L1_DENSE),
         sparse_path=True,
+        cluster=True,
     ),
     System(
         "minbatsrank", "MinBatSRank", ".sampling.minbatsrank",
@@ -281,6 +288,7 @@ for _system in (
         "rankrls", "RankRLS", ".least_squares.rankrls",
         "RankRLS", "Pahikkala et al. 2009",
         *_twice(Space("rankrls", sweep=_L2)),
+        cluster=True,
     ),
     System(
         "rankrlscv", "RankRLSCV", ".least_squares.rankrls_cv",
@@ -290,10 +298,12 @@ for _system in (
     System(
         "ranksvm-query", "RankSVM", ".newton.ranksvm", "RankSVM by query", "Joachims 2002",
         *_twice(Space("ranksvm", sweep=_L2)),
+        cluster=True,
     ),
     System(  # as published: every pair counts the same, whatever its query
         "ranksvm", "RankSVM", ".newton.ranksvm", "RankSVM", "Joachims 2002",
         *_twice(Space("ranksvm", {"normalize": "term"}, sweep=_L2)),
+        cluster=True,
     ),
     System(
         "ranksvm-hinge", "RankSVM", ".newton.ranksvm", "RankSVM hinge", "Joachims 2002",
@@ -301,11 +311,13 @@ for _system in (
             "ranksvm", {"normalize": "term", "loss": "hinge", "tol": 1e-3},
             sweep=AlphaPath(alphas=decades(-4, 2)),
         ),
+        cluster=True,
     ),
     System(
         "ranknet", "RankNet", ".newton.ranknet",
         "RankNet", "Burges et al. 2005",
         *_twice(Space("ranknet", sweep=_L2)),
+        cluster=True,
     ),
     System(
         "rankboost", "RankBoost", ".boosting.rankboost",
@@ -350,11 +362,13 @@ for _system in (
             "fenchelrank", {"tol": 1e-4},
             {"radius": (.1, .2, .3, .5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)},
         ),
+        cluster=True,
     ),
     System(
         "sparserank", "SparseRank", ".first_order.sparserank",
         "SparseRank", "Lai et al. 2013",
         Space("sparserank", {"tol": 1e-4}, sweep=_L1),
+        cluster=True,
     ),
     System(
         "kernel-rankrls", "KernelRankRLS", ".least_squares.kernel_rankrls",
@@ -367,6 +381,7 @@ for _system in (
     System(
         "linear", "LinearRanker", ".newton.linear_ranker", "Any loss and penalty",
         "the one of its parts",
+        cluster=True,
     ),
     System(
         "topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 def train(
     data: Annotated[
         list[str],
-        Argument(metavar="TRAIN", help="Training data, or -; several files with --stream."),
+        Argument(
+            metavar="TRAIN",
+            help="Training data, or -; several files with --stream or --cluster, which also takes "
+            "a pattern such as 'part-*.parquet'.",
+        ),
     ],
     model: Annotated[
         str, Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
@@ -96,6 +100,14 @@ def train(
             "hash:BITS for a table of fixed size.",
         ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        Option(
+            metavar="WHERE",
+            help="Fit on Dask, a file being a partition: local, local:N for N processes, or the "
+            "address of a scheduler such as tcp://host:8786, whose workers see the same files.",
+        ),
+    ] = None,
     allow_empty: Annotated[
         bool, Option("--allow-empty", help="Write a model even if it uses no feature.")
     ] = False,
@@ -126,12 +138,21 @@ def train(
 
         train_stream(request)
         return
+    if cluster is not None:
+        from leanrank.cli.train_cluster import train_on_cluster
+
+        if monotone is not None or report is not None:
+            option = "report" if monotone is None else "monotone"
+            raise InputError(f"--{option} needs all data in memory: leave --cluster out")
+        train_on_cluster(request, cluster)
+        return
     for option, value in (("checkpoint", checkpoint), ("every", every), ("features", features)):
         if value is not None:
             raise InputError(f"--{option} is for streams: add --stream, or leave it out")
     if len(data) > 1:
         raise InputError(
-            f"{len(data)} training files were given: give one, or add --stream to read them all"
+            f"{len(data)} training files were given: give one, or add --stream or --cluster to "
+            "read them all"
         )
     _train_in_memory(request)
 

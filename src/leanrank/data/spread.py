@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,19 +111,40 @@ def wide_spread(
     deviation whatever its unit, and a feature with an outlier a large range. Features that are
     constant or have fewer than ten values other than zero do not count.
     """
-    if X.shape[0] < ENOUGH_VALUES:
+    return wide_spread_of_parts(
+        lambda function, *more: [function(X, *more)], X.shape[0], names, factor
+    )
+
+
+def wide_spread_of_parts(
+    apply: Callable[..., list[Any]],
+    n_rows: int,
+    names: Sequence[str] | None = None,
+    factor: float = SPREAD_FACTOR,
+) -> Spread | None:
+    """Return the same of features in several places.
+
+    ``apply(function, *more)`` returns ``function(X, *more)`` of each part's X.
+    """
+    if n_rows < ENOUGH_VALUES:
         return None
-    low, high = column_ranges(X)
+    found = apply(column_ranges)
+    low = np.minimum.reduce([each[0] for each in found])
+    high = np.maximum.reduce([each[1] for each in found])
     with np.errstate(over="ignore", invalid="ignore"):
         ranges = high - low
     if _ratio(ranges[ranges > 0]) <= factor:  # as in most data
         return None
-    counted = np.flatnonzero((ranges > 0) & (_n_values(X) >= ENOUGH_VALUES))
+    enough = np.sum(apply(n_values), axis=0) >= ENOUGH_VALUES
+    counted = np.flatnonzero((ranges > 0) & enough)
     spreads = ranges[counted]
     if np.isfinite(spreads).all():  # otherwise the numbers are too large to be squared
         if _ratio(spreads) <= factor:
             return None
-        spreads = spreads * _relative_deviations(X, low, ranges)[counted]
+        sums, squares, n = np.sum(apply(scaled_sums, low, ranges), axis=0)
+        with np.errstate(invalid="ignore"):  # a column of missing values has none
+            deviations = np.sqrt(np.maximum(squares / n - (sums / n) ** 2, 0.0))
+        spreads = spreads * deviations[counted]
     if _ratio(spreads) <= factor:
         return None
     widest, narrowest = (int(counted[at]) for at in (np.argmax(spreads), np.argmin(spreads)))
@@ -135,7 +156,7 @@ def _ratio(spreads: FloatArray) -> float:
         return float(spreads.max() / spreads.min()) if len(spreads) else 1.0
 
 
-def _n_values(X: Matrix) -> IntArray:
+def n_values(X: Matrix) -> IntArray:
     """Count the values of each column that are neither zero nor missing."""
     if isinstance(X, np.ndarray):
         blocks = row_blocks(X.shape[0])
@@ -143,25 +164,27 @@ def _n_values(X: Matrix) -> IntArray:
     return np.bincount(X.indices[(X.data != 0) & ~np.isnan(X.data)], minlength=X.shape[1])
 
 
-def _relative_deviations(X: Matrix, low: FloatArray, ranges: FloatArray) -> FloatArray:
-    """Return the standard deviations of the columns once they are scaled to [0, 1]."""
+def scaled_sums(X: Matrix, low: FloatArray, ranges: FloatArray) -> FloatArray:
+    """Return Σz, Σz² and the number of values of each column once it is scaled to [0, 1]."""
     span = np.where(ranges > 0, ranges, 1.0)
     if isinstance(X, np.ndarray):
         parts = []
         for a, b in row_blocks(X.shape[0]):
             z = (X[a:b] - low) / span
             parts.append([np.nansum(z, 0), np.nansum(z**2, 0), (~np.isnan(z)).sum(0)])
-        sums, squares, n_values = np.sum(parts, axis=0)
-    else:
-        there = ~np.isnan(X.data)
-        at, width = X.indices[there], X.shape[1]
-        z, zero = (X.data[there] - low[at]) / span[at], -low / span
-        unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
-        sums = np.bincount(at, z, width) + unstored * zero
-        squares = np.bincount(at, z**2, width) + unstored * zero**2
-        n_values = unstored + np.bincount(at, minlength=width)
-    with np.errstate(invalid="ignore"):  # a column of missing values has none
-        return np.sqrt(np.maximum(squares / n_values - (sums / n_values) ** 2, 0.0))
+        total: FloatArray = np.sum(parts, axis=0)
+        return total
+    there = ~np.isnan(X.data)
+    at, width = X.indices[there], X.shape[1]
+    z, zero = (X.data[there] - low[at]) / span[at], -low / span
+    unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
+    return np.array(
+        [
+            np.bincount(at, z, width) + unstored * zero,
+            np.bincount(at, z**2, width) + unstored * zero**2,
+            unstored + np.bincount(at, minlength=width),
+        ]
+    )
 
 
 def _label(feature: int, names: Sequence[str] | None) -> str:

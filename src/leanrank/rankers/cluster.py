@@ -15,11 +15,12 @@ from sklearn.base import clone
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.data.partitions import read_partitions
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.problem.cluster import ClusterParts
 from leanrank.rankers.constraints import check_parameters
-from leanrank.rankers.inputs import check_finite
+from leanrank.rankers.inputs import check_finite, warn_of_units
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,14 @@ class ClusterData:
     def __len__(self) -> int:
         return self.X.n_rows
 
+    def spread(self) -> Spread | None:
+        """Return the widest and the narrowest feature, if they differ very much."""
+
+        def apply(function: Callable[..., Any], *more: Any) -> list[Any]:
+            return self.X.map(_of_features, function, *more)
+
+        return wide_spread_of_parts(apply, len(self), self.feature_names)
+
     def only(self, kept: Callable[[Any], BoolArray]) -> ClusterData:
         """Return the same data, of which only some queries count."""
         return replace(self, X=self.X.only(kept))
@@ -74,6 +83,10 @@ class ClusterData:
         for values in joined.values():
             values[~ranks] = np.nan
         return np.concatenate([each[0] for each in found]), joined
+
+
+def _of_features(data: RankingData, function: Callable[..., Any], *more: Any) -> Any:
+    return function(data.X, *more)
 
 
 @dataclass(frozen=True)
@@ -154,6 +167,8 @@ def cluster_data(
         partitions.how,
     )
     ranker._take_names(data)
+    if not ranker._takes_nan:
+        warn_of_units(data)
     return data, _no_labels(ranker)
 
 

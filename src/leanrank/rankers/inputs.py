@@ -58,12 +58,12 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
     )
 
 
-def warn_of_units(data: RankingData, *, by_query: bool = False) -> None:
+def warn_of_units(data: Any, *, by_query: bool = False) -> None:
     """Warn if features differ so much in spread that a model depends on their units.
 
     ``by_query`` names a remedy that needs no other part of the data, as for a stream.
     """
-    found = wide_spread(data.X, data.feature_names)
+    found = data.spread() if hasattr(data, "spread") else wide_spread(data.X, data.feature_names)
     if found is not None:
         scaler, scale = "GlobalStandardScaler", "standard"
         if by_query:
