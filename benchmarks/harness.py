@@ -109,6 +109,25 @@ def run_python(code: str, *, env: Mapping[str, str] | None = None) -> dict[str, 
     return parsed
 
 
+class Kept:
+    """Results of a long run by name, kept in a file line by line: the next run goes on from it."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.results = {tuple(entry["of"]): entry["result"] for entry in map(json.loads, lines)}
+
+    def get(self, of: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """Return a result, made and written if it is not there yet."""
+        if of not in self.results:
+            line = json.dumps({"of": of, "result": make()})
+            with self.path.open("a") as stream:
+                stream.write(line + "\n")
+            self.results[of] = json.loads(line)["result"]
+        return self.results[of]
+
+
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
     import numpy

@@ -2,97 +2,104 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+import tempfile
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Options, Table
+from benchmarks.harness import Kept, Options, Table
 from leanrank.data import GlobalStandardScaler, fetch
 from leanrank.data.public_sets import find_set
 from leanrank.data.ranking_data import RankingData
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.metrics import compare_values, evaluate
+from leanrank.metrics.judge import best_of, mean_of
 from leanrank.registry import AlphaPath, Space, get_system
+from leanrank.selection.candidate import Candidate
 from leanrank.selection.peers import fit_lightgbm, fit_xgboost
-from leanrank.selection.validation import Split, best_trial, make_ranker, run_trials
+from leanrank.selection.trials import Task, run_trial
+from leanrank.selection.validation import Split
 
+SETS = ("MQ2008", "OHSUMED")
 MEASURES = ("map", "ndcg@10")
 FEW = 10
 LINES = Space("domination", {"tol": 1e-5}, {"normalize": ("query", "term")}, AlphaPath(n_alphas=20))
+JUDGES = {"": False, ", training folds judge too": True}
+Parts = tuple[RankingData, RankingData, RankingData]
 
 
-class _Result(NamedTuple):
-    per_query: Any
-    n_features: int
-
-
-def quality(options: Options) -> list[Table]:
+def quality(options: Options, only: str | None = None) -> list[Table]:
     if options.data is None:
         print("quality needs MQ2008 and OHSUMED: give --data; left out")
         return []
+    if only not in (None, *SETS):
+        raise SystemExit(f"--only quality:{only}: use one of {SETS}")
     tables = []
-    for name in ("MQ2008", "OHSUMED"):
-        public = fetch(name, data_dir=options.data, download=False)
-        convention = find_set(name).convention
-        found: dict[str, dict[str, list[_Result]]] = {measure: {} for measure in MEASURES}
-        for number in (1,) if options.quick else (1, 2, 3, 4, 5):
-            parts = public.fold(number)
-            for contestants in (bent_and_straight, trees):
-                for measure, system, result in contestants(parts, convention):
-                    found[measure].setdefault(system, []).append(result)
-        tables += [table_of(name, measure, found[measure]) for measure in MEASURES]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.reports or Path(scratch)
+        for name in SETS if only is None else (only,):
+            kept = Kept(folder / f"quality-{name}.jsonl")
+            public = fetch(name, data_dir=options.data, download=False)
+            convention = find_set(name).convention
+            found: dict[str, dict[str, list[Any]]] = {measure: {} for measure in MEASURES}
+            for number in (1,) if options.quick else (1, 2, 3, 4, 5):
+                parts = public.fold(number)
+                for system in ("lines", "curves", "monotone curves", "LightGBM", "XGBoost"):
+                    make = partial(_fitted, system, parts, convention)
+                    results = kept.get((number, system), make)
+                    for measure, contestant, n_features, values in results:
+                        found[measure].setdefault(contestant, []).append((n_features, values))
+            tables += [_table(name, measure, found[measure]) for measure in MEASURES]
     return tables
 
 
-def bent_and_straight(
-    parts: tuple[RankingData, RankingData, RankingData], convention: str
-) -> Iterator[tuple[str, str, _Result]]:
-    """Fit lines, curves and monotone curves: measure, name of the contestant, result."""
-    scaled = tuple(map(GlobalStandardScaler().fit(parts[0]).transform, parts))
-    curves = get_system("domination-curves").space
-    assert curves is not None
-    upright = replace(curves, fixed={**curves.fixed, "monotone": directions(parts[0])})
-    for system, space, (train, vali, test) in (
-        ("lines", LINES, scaled),
-        ("curves", curves, parts),
-        ("monotone curves", upright, parts),
-    ):
-        split = Split(train, vali, MEASURES, convention)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the extremes of a grid may not converge
-            tried = list(run_trials(space, split))
+def _fitted(system: str, parts: Parts, convention: str) -> list[Any]:
+    """Return measure, contestant, features and values on the test queries, for each choice."""
+    trees = {"LightGBM": fit_lightgbm, "XGBoost": fit_xgboost}
+    if system in trees:
+        found = []
         for measure in MEASURES:
-            trials = [replace(trial, value=trial.values[measure]) for trial in tried]
-            for few, most in (("all features", train.n_features), (f"at most {FEW}", FEW)):
-                best = best_trial([one for one in trials if one.n_features <= most], split)
-                ranker = make_ranker(space, best.parameters, split).fit(train)
-                result = _judged(
-                    test, ranker.predict(test), measure, convention, ranker.n_features_
-                )
-                yield measure, f"{system}, {few}", result
+            chosen = trees[system](Split(parts[0], parts[1], measure, convention))
+            scores = chosen.ranker.predict(parts[2])
+            values = _judged(parts[2], scores, measure, convention)
+            found.append((measure, system, chosen.n_features, values))
+        return found
+    space = get_system("domination-curves").space
+    assert space is not None
+    if system == "lines":
+        space = LINES
+        scaler = GlobalStandardScaler().fit(parts[0])
+        parts = (scaler.transform(parts[0]), scaler.transform(parts[1]), scaler.transform(parts[2]))
+    elif system == "monotone curves":
+        given = {"monotone": directions(parts[0])}
+        space = replace(space, fixed={**space.fixed, **given})
+    task = Task(parts[0], parts[1], MEASURES[0], MEASURES, MEASURES, convention)
+    tried = [one for setting in space.settings() for one in run_trial(task, space, setting)]
+    return [
+        (measure, f"{system}, {few}{title}", chosen.n_features, values)
+        for measure in MEASURES
+        for few, most in (("all features", parts[0].n_features), (f"at most {FEW}", FEW))
+        for title, folds_too in JUDGES.items()
+        for chosen in [_chosen(tried, measure, most, folds_too)]
+        for values in [_judged(parts[2], chosen.model.predict(parts[2]), measure, convention)]
+    ]
 
 
-def trees(
-    parts: tuple[RankingData, RankingData, RankingData], convention: str
-) -> Iterator[tuple[str, str, _Result]]:
-    """Fit ensembles of trees: measure, name of the contestant, result."""
-    train, vali, test = parts
-    for measure in MEASURES:
-        for system, fit in (("LightGBM", fit_lightgbm), ("XGBoost", fit_xgboost)):
-            chosen = fit(Split(train, vali, measure, convention))
-            scores = chosen.ranker.predict(test)
-            yield measure, system, _judged(test, scores, measure, convention, chosen.n_features)
+def _chosen(tried: list[Candidate], measure: str, most: int, folds_too: bool) -> Candidate:
+    """Return the best by the validation part, or by it and the folds of the training part."""
+    slim = [one for one in tried if one.n_features <= most]
+    worth = [one.score(measure) if folds_too else mean_of(one.values[measure]) for one in slim]
+    return slim[best_of(worth, [one.n_features for one in slim])]
 
 
-def _judged(
-    test: RankingData, scores: Any, measure: str, convention: str, n_features: int
-) -> _Result:
+def _judged(test: RankingData, scores: Any, measure: str, convention: str) -> list[float]:
     judged = evaluate(test, scores, measures=[measure], convention=convention)
-    return _Result(judged.per_query[measure], n_features)
+    values: list[float] = judged.per_query[measure].tolist()
+    return values
 
 
 def directions(train: RankingData) -> list[int]:
@@ -109,20 +116,22 @@ def directions(train: RankingData) -> list[int]:
     return [int(sign) for sign in -np.sign(g @ ranks)]
 
 
-def table_of(name: str, measure: str, found: dict[str, list[_Result]]) -> Table:
+def _table(name: str, measure: str, found: dict[str, list[Any]]) -> Table:
     table = Table(f"{name}: {measure} on the test parts of {len(found['LightGBM'])} folds")
-    joined = {k: np.concatenate([one.per_query for one in v]) for k, v in found.items()}
+    joined = {who: np.concatenate([values for _, values in each]) for who, each in found.items()}
     for system, results in found.items():
         row: dict[str, Any] = {
             "system": system,
-            measure: f"{np.mean([np.nanmean(one.per_query) for one in results]):.4f}",
-            "features": f"{np.mean([one.n_features for one in results]):.1f}",
+            measure: f"{np.mean([np.nanmean(values) for _, values in results]):.4f}",
+            "features": f"{np.mean([n_features for n_features, _ in results]):.1f}",
         }
         for peer in ("LightGBM", "XGBoost"):
             p = compare_values(joined[peer], joined[system], random_state=0).p_randomization
             row[f"p against {peer}"] = "" if peer == system else f"{p:.3f}"
         table.add(**row)
     table.note = (
-        "parameters chosen on the validation part by the same measure; p: paired, two-sided"
+        "parameters chosen on the validation part by the same measure; training folds judge too: "
+        "by the mean over the validation queries and the training queries, each of these scored by "
+        "a model fitted without it, as tune does; p: paired, two-sided"
     )
     return table

@@ -12,7 +12,6 @@ result in a file, so that a run goes on where the one before ended.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Options, Table
+from benchmarks.harness import Kept, Options, Table
 from benchmarks.tune.trees import CONVENTIONS, WIDTHS
 from leanrank import RankingData, dump_letor, load_letor, load_model
 from leanrank.data.spread import scale_wanted
@@ -57,7 +56,7 @@ def run(options: Options) -> list[Table]:
     names = [*(CONVENTIONS if options.data is not None else ()), *WORLDS]
     folds = range(1, 1 + min(N_FOLDS, 1 if options.quick else options.repeat))
     with tempfile.TemporaryDirectory() as scratch:
-        kept = _Kept(options.reports or Path(scratch))
+        kept = Kept((options.reports or Path(scratch)) / "regret.jsonl")
         table = Table(f"Regret of tune by {MEASURE} on the test parts of {len(folds)} folds")
         for name in names:
             if options.only in (None, name):
@@ -71,26 +70,16 @@ def run(options: Options) -> list[Table]:
     return [table]
 
 
-class _Kept:
-    """Values per test query by set, fold and contestant, kept in a file."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "regret.jsonl"
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        self.values = {tuple(entry["of"]): entry["values"] for entry in map(json.loads, lines)}
-
-    def add(self, of: tuple[Any, ...], make: Callable[[], Any]) -> None:
-        if of in self.values:
-            return
-        self.values[of] = [None if np.isnan(value) else float(value) for value in make()]
-        with self.path.open("a") as stream:
-            stream.write(json.dumps({"of": of, "values": self.values[of]}) + "\n")
-        mean = np.nanmean(np.array(self.values[of], dtype=float))
-        print(f"{of[0]} fold {of[1]}: {of[2]}: {MEASURE} {mean:.4f}", flush=True)
+def _kept(kept: Kept, of: tuple[Any, ...], make: Callable[[], Any]) -> None:
+    """Keep the values per test query of a contestant; print their mean when they are new."""
+    if of in kept.results:
+        return
+    values = kept.get(of, lambda: [None if np.isnan(v) else float(v) for v in make()])
+    mean = np.nanmean(np.array(values, dtype=float))
+    print(f"{of[0]} fold {of[1]}: {of[2]}: {MEASURE} {mean:.4f}", flush=True)
 
 
-def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: _Kept) -> None:
+def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: Kept) -> None:
     convention = CONVENTIONS.get(name, "standard")
     judge = Judge(MEASURE, convention)
     with tempfile.TemporaryDirectory() as scratch:
@@ -128,11 +117,12 @@ def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: 
             return on_test(load_model(path).predict(parts[2]))
 
         for system in default_systems():
-            kept.add((name, fold, system), lambda system=system: single(system))
+            _kept(kept, (name, fold, system), lambda system=system: single(system))
         for budget in budgets:
-            kept.add((name, fold, f"tune {budget}"), lambda b=budget: tuned(b, None))
+            _kept(kept, (name, fold, f"tune {budget}"), lambda b=budget: tuned(b, None))
             if options.before is not None:
-                kept.add(
+                _kept(
+                    kept,
                     (name, fold, f"tune before {budget}"),
                     lambda b=budget: tuned(b, options.before),
                 )
@@ -154,10 +144,10 @@ def _write_world(name: str, fold: int, folder: Path) -> list[Path]:
     return files
 
 
-def _add_rows(table: Table, name: str, folds: range, kept: _Kept) -> None:
+def _add_rows(table: Table, name: str, folds: range, kept: Kept) -> None:
     """Set each search of a set beside its best single system, on the folds that it was run on."""
     values: dict[str, dict[int, Any]] = {}
-    for (of, fold, contestant), each in kept.values.items():
+    for (of, fold, contestant), each in kept.results.items():
         if of == name and fold in folds:
             values.setdefault(contestant, {})[fold] = np.array(each, dtype=float)
 

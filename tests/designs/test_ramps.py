@@ -1,4 +1,4 @@
-"""RampColumns that are never stored, against ramps that are written out."""
+"""Ramps that are never stored, against ramps that are written out."""
 
 from __future__ import annotations
 
