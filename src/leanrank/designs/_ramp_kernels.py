@@ -74,12 +74,12 @@ def place_entries(
 def bin_sums(places: AnyArray, g: FloatArray, width: int, begin: int, end: int) -> FloatArray:
     """Return for each feature and bin the sums of g and of g × position over some rows.
 
-    Bins are found for a whole row first: that loop works on several features at a time.
+    The two stand side by side, so that one store serves both; bins are found for a whole row first:
+    that loop works on several features at a time.
     """
     n = places.shape[1]
-    sums = np.zeros((2, n * width))
-    mass, moment = sums[0], sums[1]
-    first = (np.arange(n) * width).astype(np.uint32)
+    sums = np.zeros(2 * n * width)
+    first = (2 * width * np.arange(n)).astype(np.uint32)
     at = np.empty(n, dtype=np.uint32)
     weighted = np.empty(n)
     for i in range(begin, end):
@@ -87,11 +87,11 @@ def bin_sums(places: AnyArray, g: FloatArray, width: int, begin: int, end: int) 
         if weight == 0.0:
             continue
         for j in range(n):
-            at[j] = first[j] + np.int32(places[i, j])
+            at[j] = first[j] + np.uint32(2) * np.uint32(np.int32(places[i, j]))
             weighted[j] = weight * places[i, j]
         for j in range(n):
-            mass[at[j]] += weight
-            moment[at[j]] += weighted[j]
+            sums[at[j]] += weight
+            sums[at[j] + np.uint32(1)] += weighted[j]
     return sums
 
 
@@ -116,11 +116,11 @@ def bin_sums_of_entries(
             weight, place = g[indices[at]], np.float64(places[at])
             b = np.int64(place)
             rest -= weight
-            out[0, f, b] += weight
-            out[1, f, b] += weight * place
+            out[f, b, 0] += weight
+            out[f, b, 1] += weight * place
         b = np.int64(zero[j])
-        out[0, f, b] += rest
-        out[1, f, b] += rest * zero[j]
+        out[f, b, 0] += rest
+        out[f, b, 1] += rest * zero[j]
 
 
 @kernel
@@ -132,7 +132,7 @@ def ramp_sums(sums: FloatArray, sizes: IntArray, gap: BoolArray, starts: IntArra
     """
     out = np.empty(starts[-1])
     for j in range(len(sizes)):
-        mass, moment = sums[0, j], sums[1, j]
+        mass, moment = sums[j, :, 0], sums[j, :, 1]
         above = mass[sizes[j] + 1]
         for b in range(sizes[j], 0, -1):
             out[starts[j] + b - 1] = moment[b] - b * mass[b] + above

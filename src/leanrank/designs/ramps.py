@@ -208,7 +208,7 @@ class _Positions:
         parts = self.executor.map(
             lambda at: kernels.bin_sums(self.places, g, ramps.width, *at), row_blocks(self.n_rows)
         )
-        shape = 2, len(ramps.knots), ramps.width
+        shape = len(ramps.knots), ramps.width, 2
         sums = add_up(parts).reshape(shape) if parts else np.zeros(shape)
         c: FloatArray = kernels.ramp_sums(sums, ramps.sizes, ramps.gap, ramps.starts)
         return c
@@ -307,7 +307,7 @@ class SparseRampDesign(_AllRamps):
         if features is not None:
             used = np.unique(ramps.feature[features])
         part = ramps.restrict(used) if features is not None else ramps
-        sums = np.zeros((2, len(used), ramps.width))
+        sums = np.zeros((len(used), ramps.width, 2))
         total = float(g.sum())
         sizes = np.diff(self.indptr)[used]
         self.executor.map(
