@@ -7,12 +7,14 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from leanrank._jit import private_folder
 from leanrank.data import _scaling
 
 MODULE = """
@@ -104,6 +106,17 @@ def test_a_link_in_place_of_the_private_folder_is_not_used(installed: Path) -> N
     link.symlink_to(installed / "elsewhere")
     assert "CacheWarning" in run(installed).stderr
     assert list((installed / "elsewhere").iterdir()) == []
+
+
+def test_the_folder_where_the_user_works_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where no other place can be written
+    assert private_folder.__wrapped__() is None
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert private_folder.__wrapped__() == f"{tmp_path}/leanrank-kernels-{os.getuid()}"
 
 
 def test_the_folder_that_the_user_names_comes_first(installed: Path) -> None:

@@ -105,7 +105,11 @@ def private_folder() -> str | None:
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     try:
-        folder = os.path.join(tempfile.gettempdir(), f"leanrank-kernels-{user}")
+        place = tempfile.gettempdir()
+        named = (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp", "/usr/tmp")
+        if place == os.getcwd() and place not in named:
+            return None  # Python's last resort is wherever the user works
+        folder = os.path.join(place, f"leanrank-kernels-{user}")
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, mode=0o700)
         found = os.lstat(folder)

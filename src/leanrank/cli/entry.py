@@ -25,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     with warnings.catch_warnings():
         warnings.simplefilter("always", LeanrankWarning)
+        warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")  # as threads do
         warnings.showwarning = _show_warning
         _shown.clear()
         try:
