@@ -43,3 +43,22 @@ def get_loss(name: str | Loss[Any], **options: Any) -> Loss[Any]:
     module, _, kind = LOSSES[name].rpartition(".")
     loss: Loss[Any] = getattr(import_module(module), kind)(**options)
     return loss
+
+
+def pair_loss(name: str) -> Loss[Any]:
+    """Make a loss that has a slope for one pair, by its name.
+
+    >>> pair_loss("hinge").pair_steepness
+    1.0
+    >>> pair_loss("listnet")
+    Traceback (most recent call last):
+    leanrank.errors.InputError: drawn pairs do not make up the loss 'listnet': choose one of \
+hinge, logistic, squared, squared-hinge
+    """
+    loss = get_loss(name)
+    if not loss.offers("pair_slope"):
+        from leanrank.errors import InputError
+
+        others = ", ".join(n for n in LOSSES if get_loss(n).offers("pair_slope"))
+        raise InputError(f"drawn pairs do not make up the loss {name!r}: choose one of {others}")
+    return loss

@@ -20,6 +20,7 @@ product    the score Hessian times a vector; by default from two gradients
 products   the same for the columns of a matrix at once, where there is no curvature and fold
 gram       the same from both sides, for a dense matrix; beside products, if a plan ``suits_gram``
 thin       a plan in which a sample of the documents stands for all, for rough Hessians
+pair_slope the loss of one pair and its slope, compiled, for solvers that draw pairs
 ========== ===================================================================================
 """
 
@@ -151,6 +152,8 @@ class Loss(Part, ABC, Generic[P]):
         Whether ``prepare`` understands explicit preferences.
     n_atoms, n_aux : int
         For ``curvature`` and ``fold``.
+    pair_steepness : float
+        For ``pair_slope``: what the default step is divided by, beside a pair's squared norm.
     """
 
     kind: ClassVar[str] = "loss"
@@ -158,6 +161,7 @@ class Loss(Part, ABC, Generic[P]):
     takes_edges: ClassVar[bool] = False
     n_atoms: ClassVar[int] = 0
     n_aux: ClassVar[int] = 0
+    pair_steepness: ClassVar[float] = 1.0
 
     @abstractmethod
     def prepare(self, labels: Labels) -> P:
@@ -245,6 +249,13 @@ class Loss(Part, ABC, Generic[P]):
 
     def term_mass(self, plan: P) -> FloatArray:
         """Return the total factor of each query's terms, a bound for bounds on curvature."""
+        raise NotImplementedError
+
+    def pair_slope(self) -> Any:
+        """Return a compiled function of z, by how much the winner leads, and the gap of the labels.
+
+        Its results are the loss of the pair and the derivative in z.
+        """
         raise NotImplementedError
 
     def compiled(self, plan: P) -> tuple[Any, tuple[AnyArray, ...]]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leanrank._jit import pair_function
 from leanrank._typing import FloatArray
 from leanrank.losses import _pair_kernels as kernels
 from leanrank.losses.pairs import PairPlan, PairwiseLoss, level_arrays, scratch_of
@@ -72,5 +73,13 @@ class HingeLoss(MarginLoss):
         """Return −φ*(a φ′(z)) = a·margin for each violated pair."""
         return np.where(z < self.margin, a * self.margin, 0.0)
 
+    def pair_slope(self) -> Any:
+        """Return the compiled loss and slope of one pair, of margin 1."""
+        return pair_function(_slope)
+
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         return a * self.margin * self._sums(plan, r0, r1, u)[1]
+
+
+def _slope(z: float, gap: float) -> tuple[float, float]:
+    return (1.0 - z, -1.0) if z < 1.0 else (0.0, 0.0)

@@ -9,12 +9,14 @@ that the expected loss is the loss itself.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from leanrank._jit import pair_function
 from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray
 from leanrank.errors import DataWarning
@@ -102,6 +104,18 @@ class LogisticLoss(SmoothPairwiseLoss):
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         return float(kernels.dual(*by_level(plan), r0, r1, u, a))
+
+    def pair_slope(self) -> Any:
+        """Return the compiled loss and slope of one pair."""
+        return pair_function(_slope)
+
+
+def _slope(z: float, gap: float) -> tuple[float, float]:
+    if z > 0.0:
+        e = math.exp(-z)
+        return math.log1p(e), -e / (1.0 + e)
+    e = math.exp(z)
+    return math.log1p(e) - z, -1.0 / (1.0 + e)
 
 
 def _loop(

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._jit import kernel
+from leanrank._jit import kernel, pair_function
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
@@ -35,6 +35,7 @@ class SquaredLoss(Loss[SquaredPlan]):
     name: ClassVar[str] = "squared"
     n_atoms: ClassVar[int] = 1
     n_aux: ClassVar[int] = 1
+    pair_steepness: ClassVar[float] = 2.0
 
     def prepare(self, labels: Labels) -> SquaredPlan:
         """Count the documents of each query; a document of weight 2 counts twice."""
@@ -104,6 +105,14 @@ class SquaredLoss(Loss[SquaredPlan]):
         mass = aux[r0:r1, 0]
         half = np.divide(0.5, mass, out=np.zeros_like(mass), where=mass > 0)
         return sums[:, 0], sums[:, 0] * half[:, None]
+
+    def pair_slope(self) -> Any:
+        """Return the compiled (gap − z)² of one pair, whose labels differ, and its slope."""
+        return pair_function(_slope)
+
+
+def _slope(z: float, gap: float) -> tuple[float, float]:
+    return (gap - z) ** 2, -2.0 * (gap - z)
 
 
 @kernel

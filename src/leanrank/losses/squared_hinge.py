@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from leanrank._jit import pair_function
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.losses import _pair_kernels as kernels
 from leanrank.losses._pair_gram import gram
@@ -20,6 +21,7 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
 
     name: ClassVar[str] = "squared-hinge"
     power: ClassVar[int] = 2
+    pair_steepness: ClassVar[float] = 2.0
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return φ, φ′ and φ″ at differences of scores z."""
@@ -64,3 +66,11 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         squares, hinges = self._sums(plan, r0, r1, u)
         return 2.0 * a * self.margin * hinges - a * a * squares
+
+    def pair_slope(self) -> Any:
+        """Return the compiled loss and slope of one pair, of margin 1."""
+        return pair_function(_slope)
+
+
+def _slope(z: float, gap: float) -> tuple[float, float]:
+    return ((1.0 - z) ** 2, -2.0 * (1.0 - z)) if z < 1.0 else (0.0, 0.0)

@@ -168,8 +168,9 @@ def simulate(
     scratch = ranker.room(int(sizes.max()))
     slate = new_slate(ranker.rule, ranker.state, int(sizes.max()))
     _run(
-        ranker.rule, ranker.state, pool, user.tables, new_state(random_state, stream=4),
-        np.uint64(new_state(random_state, stream=5)[0]), places, ndcg, weights, slate, scratch,
+        ranker.rule, ranker.pair_slope, ranker.state, pool, user.tables,
+        new_state(random_state, stream=4), np.uint64(new_state(random_state, stream=5)[0]),
+        places, ndcg, weights, slate, scratch,
     )  # fmt: skip
     ranker.check_finite()
     return Simulation(places, ndcg, weights, float(ndcg @ gamma ** np.arange(n_queries)))
@@ -187,7 +188,7 @@ def looks(n_queries: int, per_decade: int = 10) -> IntArray:
 
 @kernel
 def _run(  # type: ignore[no-untyped-def]
-    rule, state, pool, tables, queries, click_seed, places, ndcg, weights, slate, scratch
+    rule, loss, state, pool, tables, queries, click_seed, places, ndcg, weights, slate, scratch
 ):
     examine, click, stop = tables
     n_features, n_views, looked = state.w.shape[1], len(state.w), 0
@@ -210,7 +211,7 @@ def _run(  # type: ignore[no-untyped-def]
             ndcg[t] = total / pool.ideal[q]
         key = list_key(click_seed, t)
         draw_clicks(examine, click, stop, grades[:length], key, clicks[:length])
-        learn(rule, state, block, slate, length, clicks, scratch)
+        learn(rule, loss, state, block, slate, length, clicks, scratch)
         if t + 1 == places[looked]:
             for v in range(n_views):
                 for j in range(n_features):

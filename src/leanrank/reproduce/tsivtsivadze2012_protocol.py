@@ -18,7 +18,6 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.metrics.judge import Judge
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
@@ -161,7 +160,7 @@ def _learn(
     """Learn weights; None if the steps were too large."""
     eta0, alpha, mu = setting
     n_steps = labelled_pairs // system.n_labeled
-    rule = PairRule(pair_loss_code("hinge"), eta0=eta0, l2=alpha)
+    rule = PairRule("hinge", eta0=eta0, l2=alpha)
     try:
         if system.n_views == 1:
             alone = start_pairs(rule, views.shape[1], seed, average=True)

@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     Views,
@@ -81,7 +80,7 @@ def test_a_step_is_minus_the_gradient_of_equation_1(member, loss, sparse):
     n_views = len(member)
     alpha, eta0 = np.linspace(0.1, 0.3, n_views), np.linspace(1e-3, 2e-3, n_views)
     views = Views(member, alpha, eta0, mu=0.2, n_labeled=3, n_unlabeled=4)
-    rule = PairRule(pair_loss_code(loss), schedule=3)  # constant rates: the step is the gradient
+    rule = PairRule(loss, schedule=3)  # constant rates: the step is the gradient
     state = start_views(rule, views, 6, 5)
     descend_views(state, block, 40)
     before = state.view_weights()
@@ -110,7 +109,7 @@ def test_a_step_is_minus_the_gradient_of_equation_1(member, loss, sparse):
 def test_one_view_is_spd(loss, average):
     _, X, y, ptr, hidden = partly_labelled()
     block = blocks(X, y, ptr, hidden)
-    rule = PairRule(pair_loss_code(loss), eta0=0.05, l2=0.1)
+    rule = PairRule(loss, eta0=0.05, l2=0.1)
     views = Views(np.ones((1, 6)), np.array([0.1]), np.array([0.05]), 7.0, 1, 3)
     one = start_views(rule, views, 6, 5, average=average)
     descend_views(one, block, 500)
@@ -122,7 +121,7 @@ def test_one_view_is_spd(loss, average):
 def test_without_mu_each_view_is_spd_on_its_own_features():
     _, X, y, ptr, hidden = partly_labelled()
     block, member = blocks(X, y, ptr, hidden), MEMBERS["two"]
-    rule = PairRule(0, eta0=0.05, l2=0.1)
+    rule = PairRule("hinge", eta0=0.05, l2=0.1)
     views = Views(member, np.full(2, 0.1), np.full(2, 0.05), 0.0, 1, 10)
     state = start_views(rule, views, 6, 5)
     descend_views(state, block, 500)
@@ -143,7 +142,7 @@ def test_it_converges_to_the_optimum_of_equation_1(loss):
     block, member = blocks(X, y, ptr, hidden), MEMBERS["two"]
     k, n_hidden, mu, alpha = 2, 3, 0.1, np.array([0.2, 0.4])
     views = Views(member, alpha, np.full(2, 0.02), mu, k, n_hidden)
-    state = start_views(PairRule(pair_loss_code(loss)), views, 6, 0, average=True)
+    state = start_views(PairRule(loss), views, 6, 0, average=True)
     descend_views(state, block, 500_000)
     pairs, unlabelled = all_pairs(y, ptr), hidden_pairs(hidden, ptr)
     p, gap = differences(X, pairs), y[pairs[:, 0]] - y[pairs[:, 1]]
@@ -181,4 +180,4 @@ def test_random_views_are_disjoint_and_even_and_stay():
 def test_views_do_not_grow():
     views = Views(np.ones((1, 6)), np.ones(1), np.ones(1), 0.0, 1, 0)
     with pytest.raises(InputError, match="new fit"):
-        start_views(PairRule(0), views, 6, 0).grow(8)
+        start_views(PairRule("hinge"), views, 6, 0).grow(8)

@@ -17,7 +17,7 @@ LISTS, STEPS, KEPT = range(3)
 
 
 class LearnerRule(NamedTuple):
-    """The parameters of a learner, as kernels take them.
+    """The parameters of a learner, as kernels take them; the loss is passed beside them.
 
     Attributes
     ----------
@@ -27,8 +27,8 @@ class LearnerRule(NamedTuple):
         Documents per list.
     explore : float
         ε: chance that a slot gets a document drawn uniformly.
-    loss, schedule : int
-        As ``losses.pair_slopes`` and ``pair_descent.SCHEDULES`` number them.
+    schedule : int
+        Which of ``pair_descent.SCHEDULES``.
     eta0, power, alpha : float
         Rate, its exponent, and strength of the penalty.
     ftrl : bool
@@ -54,7 +54,6 @@ class LearnerRule(NamedTuple):
     method: int
     length: int
     explore: float
-    loss: int
     schedule: int
     eta0: float
     power: float

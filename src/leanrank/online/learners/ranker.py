@@ -15,7 +15,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank._version import __version__
 from leanrank.data.clicks import ClickLog
 from leanrank.errors import FileError, InputError, check_choice
-from leanrank.losses.pair_slopes import pair_loss_code
+from leanrank.losses import pair_loss
 from leanrank.model.model import Model
 from leanrank.model.provenance import make_provenance
 from leanrank.online.learners.parts import (
@@ -164,6 +164,7 @@ class OnlineRanker:
         self.method, self.random_state = method, random_state
         self.parameters = _checked(method, parameters)
         n_features = check_whole("n_features", n_features)
+        self.pair_slope = pair_loss(self.parameters.get("loss", "hinge")).pair_slope()
         self.rule = _rule(method, self.parameters, check_whole("list_length", list_length))
         self.state = _new_state(self.parameters, self.rule, n_features, random_state)
         self._scratch = new_scratch(self.rule, self.state, 0)
@@ -219,7 +220,8 @@ class OnlineRanker:
         state = self.state
         moving = (state.w, state.v, state.s, state.counts)
         before = [each.copy() for each in moving]
-        learn(self.rule, state, shown.block, shown.slate, length, clicked, scratch)
+        learned = shown.block, shown.slate, length, clicked, scratch
+        learn(self.rule, self.pair_slope, state, *learned)
         try:
             self.check_finite()
         except InputError:
@@ -384,7 +386,6 @@ def _rule(method: str, values: Mapping[str, Any], length: int) -> LearnerRule:
         method=METHODS.index(method),
         length=length,
         explore=number("explore", high=1.0),
-        loss=pair_loss_code(values.get("loss", "hinge")),
         schedule=schedule_code(rates),
         eta0=number("eta0", open_low=True),
         power=number("power_t"),

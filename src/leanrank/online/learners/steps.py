@@ -6,7 +6,6 @@ import math
 from functools import partial
 
 from leanrank._jit import kernel
-from leanrank.losses.pair_slopes import pair_loss
 from leanrank.online.learners.parts import CPS, DBGD, IPS, KEPT, LCRA, LISTS, PDGD, STEPS
 from leanrank.solvers.sampling.coregularised import to_pulls
 from leanrank.solvers.sampling.ftrl import move_weight
@@ -15,7 +14,7 @@ from leanrank.solvers.sampling.pair_sampling import next_uniform
 
 
 @partial(kernel, inline="always")
-def learn(rule, state, block, slate, length, clicks, scratch):  # type: ignore[no-untyped-def]
+def learn(rule, loss, state, block, slate, length, clicks, scratch):  # type: ignore[no-untyped-def]
     """Change the weights by what the clicks on a slate say; none says nothing."""
     state.counts[LISTS] += 1
     n_clicks = 0
@@ -33,7 +32,7 @@ def learn(rule, state, block, slate, length, clicks, scratch):  # type: ignore[n
     slopes[:] = 0.0
     if rule.method == IPS:
         n_touched = n
-        learned = _inverse_propensities(rule, scores, documents, n, length, clicks, slopes)
+        learned = _inverse_propensities(rule, loss, scores, documents, n, length, clicks, slopes)
         for i in range(n):
             touched[i] = i
     else:
@@ -44,7 +43,7 @@ def learn(rule, state, block, slate, length, clicks, scratch):  # type: ignore[n
                 slate.mean, documents, n, length, clicks, scratch.keys, slopes
             )
         else:
-            learned = _skipped(rule.loss, scores, documents, length, clicks, slopes)
+            learned = _skipped(loss, scores, documents, length, clicks, slopes)
             if learned and rule.method == LCRA and rule.mu > 0.0:
                 first, n_pairs = rule.length, rule.n_unlabeled
                 n_touched = first + 2 * n_pairs
@@ -65,7 +64,7 @@ def _skipped(loss, scores, documents, length, clicks, slopes):  # type: ignore[n
                 learned = True
                 upper, lower = documents[a], documents[b]
                 for v in range(len(slopes)):
-                    _, slope = pair_loss(loss, scores[v, upper] - scores[v, lower], 1.0)
+                    _, slope = loss(scores[v, upper] - scores[v, lower], 1.0)
                     slopes[v, a] += slope
                     slopes[v, b] -= slope
     return learned
@@ -137,7 +136,7 @@ def pair_differences(weights, documents, n, length, clicks, tails, slopes):  # t
 
 
 @kernel
-def _inverse_propensities(rule, scores, documents, n, length, clicks, slopes):  # type: ignore[no-untyped-def]
+def _inverse_propensities(rule, loss, scores, documents, n, length, clicks, slopes):  # type: ignore[no-untyped-def]
     """Add the slopes of clicked documents over all others, each over its chance to be seen."""
     for slot in range(length):
         if clicks[slot]:
@@ -145,7 +144,7 @@ def _inverse_propensities(rule, scores, documents, n, length, clicks, slopes):  
             weight = 1.0 / max(rule.clip, (slot + 1.0) ** -rule.eta) / max(1, n - 1)
             for lower in range(n):
                 if lower != upper:
-                    _, slope = pair_loss(rule.loss, scores[0, upper] - scores[0, lower], 1.0)
+                    _, slope = loss(scores[0, upper] - scores[0, lower], 1.0)
                     slopes[0, upper] += weight * slope
                     slopes[0, lower] -= weight * slope
     return n > 1

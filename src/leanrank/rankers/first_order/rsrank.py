@@ -10,7 +10,6 @@ import numpy as np
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import check_choice
 from leanrank.losses.base import Labels
-from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole
 from leanrank.rankers.sampling.sampled_pairs import (
@@ -89,7 +88,7 @@ class RSRank(SampledPairRanker):
         refuse_idle_rates(self)
         ceiling = self.ceiling
         return PairRule(
-            loss=pair_loss_code(self.loss),
+            loss=self.loss,
             schedule=schedule_code(self.learning_rate),
             eta0=chosen_rate(self.eta0, block, self.loss),
             power=check_number("power_t", self.power_t),

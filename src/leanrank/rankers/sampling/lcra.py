@@ -14,12 +14,11 @@ from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
+from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
-from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole, feature_number
 from leanrank.rankers.sampling.sampled_pairs import (
-    CURVATURE,
     SampledPairRanker,
     check_pegasos,
     rate_for,
@@ -167,7 +166,7 @@ class LCRA(SampledPairRanker):
         del n_passes
         refuse_idle_rates(self)
         rule = PairRule(
-            loss=pair_loss_code(self.loss),
+            loss=self.loss,
             schedule=schedule_code(self.learning_rate),
             power=check_number("power_t", self.power_t),
         )
@@ -221,7 +220,7 @@ class LCRA(SampledPairRanker):
         out = np.ones(len(views.member))
         for v, member in enumerate(views.member):
             size = largest_pair(block.rows, block.index, block.width, member)
-            size *= CURVATURE[self.loss] * views.n_labeled
+            size *= pair_loss(self.loss).pair_steepness * views.n_labeled
             if block.hidden is not None and views.mu > 0.0 and len(out) > 1:
                 pull = 4.0 * views.mu * views.n_unlabeled * len(out)
                 size += pull * largest_pair(block.rows, block.hidden, block.width, member)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from leanrank.data.ranking_data import RankingData
 from leanrank.losses.base import Labels
-from leanrank.losses.pair_slopes import pair_loss_code
 from leanrank.rankers.base import check_number
 from leanrank.rankers.sampling.sampled_pairs import SampledPairRanker
 from leanrank.solvers.sampling.pair_descent import PairBlock, PairRule, make_pair_block
@@ -69,7 +68,7 @@ class PAMIR(SampledPairRanker):
     def _rule(self, block: PairBlock) -> PairRule:
         del block
         return PairRule(
-            loss=pair_loss_code("hinge"),
+            loss="hinge",
             passive_aggressive=True,
             largest=check_number("C", self.C, open_low=True),
         )

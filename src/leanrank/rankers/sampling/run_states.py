@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._numbers import is_whole
-from leanrank.losses.pair_slopes import PAIR_LOSSES
+from leanrank.losses import pair_loss
 
 _MOST = 2**53
 _LARGEST = 1.7e308
@@ -134,6 +134,11 @@ def _text(value: Any, where: str, _: Sizes) -> None:
         raise ValueError(f"{where} is no text")
 
 
+def _pair_loss(value: Any, where: str, sizes: Sizes) -> None:
+    _text(value, where, sizes)
+    pair_loss(value)
+
+
 def _list_of(item: Check) -> Check:
     def check(value: Any, where: str, sizes: Sizes) -> None:
         if not isinstance(value, (list, tuple)):
@@ -232,7 +237,6 @@ RECORDS: dict[str, tuple[str, dict[str, Check]]] = {
         {
             "method": _count(high=6),
             "length": _count(1, _MOST_PAIRS),
-            "loss": _count(high=len(PAIR_LOSSES) - 1),
             "schedule": _count(high=3),
             **dict.fromkeys(("explore", "eta0", "power", "alpha", "rho", "mu"), _number(0)),
             **dict.fromkeys(("eta", "clip", "delta"), _number(0)),
@@ -258,7 +262,7 @@ RECORDS: dict[str, tuple[str, dict[str, Check]]] = {
     "PairRule": (
         _PAIRS,
         {
-            "loss": _count(high=len(PAIR_LOSSES) - 1),
+            "loss": _pair_loss,
             "schedule": _count(high=3),
             **dict.fromkeys(("eta0", "power", "l2", "l1"), _number(0)),
             **dict.fromkeys(("passive_aggressive", "project"), _flag),

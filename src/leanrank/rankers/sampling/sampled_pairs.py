@@ -7,7 +7,7 @@ from typing import Any
 
 from leanrank._typing import IntArray
 from leanrank.errors import InputError
-from leanrank.losses.pair_slopes import PAIR_LOSSES
+from leanrank.losses import pair_loss
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.sampling.stochastic import StochasticRanker
@@ -19,9 +19,6 @@ from leanrank.solvers.sampling.pair_descent import (
     largest_pair,
     start_pairs,
 )
-
-CURVATURE = dict(zip(PAIR_LOSSES, (1.0, 2.0, 2.0, 1.0), strict=True))
-"""Divisor of the default step of each loss, beside the squared norm of a pair."""
 
 
 @dataclass(eq=False, repr=False)
@@ -53,10 +50,11 @@ class SampledPairRanker(StochasticRanker):
 
 def chosen_rate(eta0: Any, block: PairBlock, loss: str) -> float:
     """Return η₀: as given, or the one with which a step about settles the largest pair."""
+    steepness = pair_loss(loss).pair_steepness
     if eta0 is not None:
         return check_number("eta0", eta0, open_low=True)
     size = largest_pair(block.rows, block.index, block.width)
-    return rate_for(CURVATURE.get(loss, 1.0) * size)
+    return rate_for(steepness * size)
 
 
 def rate_for(size: float) -> float:

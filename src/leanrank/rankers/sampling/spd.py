@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.losses.pair_slopes import PAIR_LOSSES, pair_loss_code
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole, refuse_idle
 from leanrank.rankers.sampling.sampled_pairs import (
@@ -103,8 +102,6 @@ class SPD(SampledPairRanker):
 
     def _rule(self, block: PairBlock) -> PairRule:
         passive = self.loss == PASSIVE_AGGRESSIVE
-        if not passive:
-            pair_loss_code(self.loss, (*PAIR_LOSSES, PASSIVE_AGGRESSIVE))
         self._refuse_idle(passive)
         alpha = 0.0 if passive else check_number("alpha", self.alpha)
         l1 = alpha * check_number("l1_ratio", self.l1_ratio, high=1.0)
@@ -114,10 +111,11 @@ class SPD(SampledPairRanker):
                 "average=True leaves no weight at zero, which l1_ratio asks for: give one of them"
             )
         check_pegasos(self.learning_rate, l2)
+        loss = "hinge" if passive else self.loss
         return PairRule(
-            loss=pair_loss_code("hinge" if passive else self.loss),
+            loss=loss,
             schedule=schedule_code(self.learning_rate),
-            eta0=chosen_rate(self.eta0, block, self.loss),
+            eta0=chosen_rate(self.eta0, block, loss),
             power=check_number("power_t", self.power_t),
             l2=l2,
             l1=l1,

@@ -22,7 +22,6 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray, Matrix
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.losses.pair_slopes import pair_loss
 from leanrank.solvers.sampling import _scaled_weights as scaled
 from leanrank.solvers.sampling._pair_rows import dot, fill_differences, make_buffers
 from leanrank.solvers.sampling._scaled_weights import new_weights, read_weights
@@ -134,10 +133,10 @@ def descend_views(state: ViewedState, block: ViewedBlock, n_steps: int) -> float
     at_once = max(1, _BUFFERED // (k + n_hidden))
     buffers = make_buffers(block.width, at_once * k)
     hidden_buffers = make_buffers(block.width, max(1, at_once * n_hidden))
-    total = 0.0
+    rule, total = state.rule.compiled(), 0.0
     for some in step_counts(n_steps, at_once, 2 * block.width * len(views.member)):
         total += _descend_views(
-            block.rows, block.y, block.index, block.weights, hidden, state.rule, views.member,
+            block.rows, block.y, block.index, block.weights, hidden, rule, views.member,
             views.alpha, views.eta0, views.mu, k, n_hidden, state.weights_, state.generator,
             state.hidden_generator, state.steps, some, buffers, hidden_buffers,
         )  # fmt: skip
@@ -242,7 +241,7 @@ def _to_slopes(y, weights, loss, pairs, first, scores):  # type: ignore[no-untyp
         c = pair_weight(weights, a, b) if is_weighted else 1.0
         away = weights.offset[a] - weights.offset[b] if has_offset else 0.0
         for v in range(scores.shape[0]):
-            value, slope = pair_loss(loss, scores[v, i] - away, y[a] - y[b])
+            value, slope = loss(scores[v, i] - away, y[a] - y[b])
             total += c * value
             scores[v, i] = c * slope
     return total

@@ -25,9 +25,9 @@ import numpy.typing as npt
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.errors import InputError, check_choice
+from leanrank.losses import pair_loss
 from leanrank.losses.base import Cells, Labels, sort_into_cells
 from leanrank.losses.importance import importance_tables
-from leanrank.losses.pair_slopes import pair_loss
 from leanrank.solvers.sampling import _scaled_weights as scaled
 from leanrank.solvers.sampling._pair_rows import (
     Rows,
@@ -55,12 +55,12 @@ _SAMPLED_FOR_SIZE = 1000
 
 
 class PairRule(NamedTuple):
-    """The parameters of a step, as kernels take them.
+    """The parameters of a step.
 
     Attributes
     ----------
-    loss : int
-        As ``losses.pair_slopes`` numbers them.
+    loss : str
+        Name of a loss; for kernels, its compiled ``pair_slope``.
     schedule : int
         Which of ``SCHEDULES``.
     eta0, power : float
@@ -79,7 +79,7 @@ class PairRule(NamedTuple):
         Larger weights are not truncated.
     """
 
-    loss: int
+    loss: str
     schedule: int = 0
     eta0: float = 1.0
     power: float = 0.5
@@ -90,6 +90,10 @@ class PairRule(NamedTuple):
     project: bool = False
     every: int = 1
     ceiling: float = math.inf
+
+    def compiled(self) -> PairRule:
+        """Return the rule as kernels take it."""
+        return self._replace(loss=pair_loss(self.loss).pair_slope())
 
 
 class PairWeights(NamedTuple):
@@ -167,10 +171,10 @@ def start_pairs(rule: PairRule, n_features: int, seed: int, *, average: bool = F
 
 def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
     """Take ``n_steps`` steps; return the mean loss of the pairs, each before its step."""
-    buffers, total = make_buffers(block.width), 0.0
+    buffers, rule, total = make_buffers(block.width), state.rule.compiled(), 0.0
     for some in step_counts(n_steps, len(buffers.pairs), block.width):
         total += _descend(
-            block.rows, block.y, block.index, block.weights, state.rule, state.weights_,
+            block.rows, block.y, block.index, block.weights, rule, state.weights_,
             state.generator, state.steps, some, buffers,
         )  # fmt: skip
         check_finite_loss(total, state.steps, state.rule.eta0)
@@ -325,7 +329,7 @@ def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ign
         z = numbers[scaled.SCALE] * dot(is_dense, v, features, values, at, n)
         if has_offset:
             z -= offset[a] - offset[b]
-        loss, slope = pair_loss(rule.loss, z, y[a] - y[b])
+        loss, slope = rule.loss(z, y[a] - y[b])
         c = pair_weight(weights, a, b) if is_weighted else 1.0
         total += c * loss
         norm = squared_norm(values, at, n) if rule.passive_aggressive or rule.project else 0.0
