@@ -5,17 +5,16 @@ products of a row involve them, and on dense rows the compiler and BLAS work man
 products within the rest, the *tail*, are added one by one.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
 
 
 @kernel
-def column_starts(indices, indptr, features, row):
+def column_starts(indices: AnyArray, indptr: AnyArray, features: IntArray, row: int) -> IntArray:
     """Find where each column's entries from a row on begin."""
     out = np.empty(len(features), dtype=np.int64)
     for k in range(len(features)):
@@ -25,7 +24,10 @@ def column_starts(indices, indptr, features, row):
 
 
 @kernel
-def sampled_rows(data, indices, indptr, place, wanted, begin, end):
+def sampled_rows(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, place: IntArray, wanted: FloatArray,
+    begin: int, end: int,
+) -> tuple[IntArray, AnyArray, AnyArray]:  # fmt: skip
     """Pick a block's entries from a few rows of X, places ascending; the others come out empty.
 
     ``place`` is that of each column of X in the block, or −1.
@@ -55,7 +57,10 @@ def sampled_rows(data, indices, indptr, place, wanted, begin, end):
 
 
 @kernel
-def tail_rows(data, indices, starts, ends, first, begin, end):
+def tail_rows(
+    data: AnyArray, indices: AnyArray, starts: IntArray, ends: IntArray, first: int, begin: int,
+    end: int,
+) -> tuple[IntArray, AnyArray, AnyArray]:  # fmt: skip
     """Turn the columns from number ``first`` on into rows, columns ascending in each."""
     row_ptr = np.zeros(end - begin + 1, dtype=np.int64)
     for k in range(first, len(starts)):
@@ -76,7 +81,10 @@ def tail_rows(data, indices, starts, ends, first, begin, end):
 
 
 @kernel
-def head_rows(data, indices, nexts, ends, begin, end, out):
+def head_rows(
+    data: AnyArray, indices: AnyArray, nexts: IntArray, ends: IntArray, begin: int, end: int,
+    out: AnyArray,
+) -> None:  # fmt: skip
     """Fill rows [begin, end) of the first columns; ``nexts`` moves on behind them."""
     out[:] = 0.0
     for k in range(out.shape[1]):
@@ -89,8 +97,10 @@ def head_rows(data, indices, nexts, ends, begin, end, out):
 
 @kernel
 def add_rows(
-    head, row_ptr, places, values, start, diag, cut, atoms, cell, first, begin, end, gram, sums
-):
+    head: AnyArray, row_ptr: IntArray, places: AnyArray, values: AnyArray, start: int,
+    diag: FloatArray, cut: float, atoms: FloatArray, cell: IntArray, first: int, begin: int,
+    end: int, gram: AnyArray, sums: AnyArray,
+) -> None:  # fmt: skip
     """Add rows [begin, end): tail × all to the lower triangle, atoms × rows to their cells' sums.
 
     Row ``start`` is the first of ``row_ptr``. Rows whose weight is below ``cut`` enter the diagonal
@@ -133,7 +143,7 @@ def add_rows(
 
 
 @kernel
-def mirrored(lower, low_rank, place):
+def mirrored(lower: FloatArray, low_rank: FloatArray, place: IntArray) -> FloatArray:
     """Complete a lower triangle, subtract, and put rows and columns where they belong."""
     n = len(place)
     out = np.empty((n, n))
@@ -147,8 +157,10 @@ def mirrored(lower, low_rank, place):
 
 @kernel
 def weigh_columns(
-    data, indices, bands, place_and_cell, row_weights, ends, values, rows, sums, extra, begin, end
-):
+    data: AnyArray, indices: AnyArray, bands: IntArray, place_and_cell: IntArray,
+    row_weights: FloatArray, ends: IntArray, values: AnyArray, rows: IntArray, sums: AnyArray,
+    extra: FloatArray, begin: int, end: int,
+) -> None:  # fmt: skip
     """Fill some columns of A, their sums over cells, and the squares and sums of what is left out.
 
     ``bands`` says where each column enters each band of rows; a band's rows fit a cache. For each

@@ -1,7 +1,5 @@
 """Compiled products over ranges of rows or columns; sums in float64, in a fixed order."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import math
@@ -10,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from leanrank._jit import column_dot, kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
 
 # Lets the compiler split one row's dot product over vector lanes and fuse products with sums. It is
 # the same in every thread, so results stay reproducible.
@@ -17,7 +16,9 @@ _dot_kernel = partial(kernel, fastmath={"reassoc", "contract"})
 
 
 @_dot_kernel
-def dense_matvec(X, anchor, w, out, begin, end):
+def dense_matvec(
+    X: AnyArray, anchor: AnyArray, w: AnyArray, out: AnyArray, begin: int, end: int,
+) -> None:  # fmt: skip
     n = X.shape[1]
     for i in range(begin, end):
         at = anchor[i]
@@ -28,7 +29,10 @@ def dense_matvec(X, anchor, w, out, begin, end):
 
 
 @kernel
-def dense_matvec_some(X, anchor, features, weights, out, begin, end):
+def dense_matvec_some(
+    X: AnyArray, anchor: AnyArray, features: IntArray, weights: AnyArray, out: AnyArray, begin: int,
+    end: int,
+) -> None:  # fmt: skip
     for i in range(begin, end):
         at = anchor[i]
         total = 0.0
@@ -38,7 +42,9 @@ def dense_matvec_some(X, anchor, features, weights, out, begin, end):
 
 
 @_dot_kernel
-def anchored_rmatvec(X, anchor, g, begin, end):
+def anchored_rmatvec(
+    X: AnyArray, anchor: AnyArray, g: AnyArray, begin: int, end: int,
+) -> FloatArray:  # fmt: skip
     n = X.shape[1]
     out = np.zeros(n)
     i = begin
@@ -60,7 +66,7 @@ def anchored_rmatvec(X, anchor, g, begin, end):
 
 
 @kernel
-def dense_rmatvec(X, g, begin, end):
+def dense_rmatvec(X: AnyArray, g: AnyArray, begin: int, end: int) -> FloatArray:
     n = X.shape[1]
     out = np.zeros(n)
     i = begin
@@ -77,7 +83,7 @@ def dense_rmatvec(X, g, begin, end):
 
 
 @_dot_kernel
-def dense_squares(X, anchor, begin, end):
+def dense_squares(X: AnyArray, anchor: AnyArray, begin: int, end: int) -> FloatArray:
     n = X.shape[1]
     out = np.zeros(n)
     for i in range(begin, end):
@@ -89,7 +95,10 @@ def dense_squares(X, anchor, begin, end):
 
 
 @kernel
-def dense_scaled(X, anchor, spread, diag, begin, end, out):
+def dense_scaled(
+    X: AnyArray, anchor: AnyArray, spread: AnyArray, diag: AnyArray, begin: int, end: int,
+    out: AnyArray,
+) -> None:  # fmt: skip
     n = X.shape[1]
     inverse = 1.0 / spread
     for i in range(begin, end):
@@ -100,7 +109,9 @@ def dense_scaled(X, anchor, spread, diag, begin, end, out):
 
 
 @kernel
-def dense_columns(X, anchor, begin, end, first, last, out):
+def dense_columns(
+    X: AnyArray, anchor: AnyArray, begin: int, end: int, first: int, last: int, out: AnyArray,
+) -> None:  # fmt: skip
     for i in range(begin, end):
         a = anchor[i]
         for j in range(first, last):
@@ -108,7 +119,10 @@ def dense_columns(X, anchor, begin, end, first, last, out):
 
 
 @_dot_kernel
-def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, out):
+def dense_cell_sums(
+    X: AnyArray, anchor: AnyArray, atoms: AnyArray, cell: IntArray, begin: int, end: int,
+    first: int, out: AnyArray,
+) -> None:  # fmt: skip
     n = X.shape[1]
     for i in range(begin, end):
         for a in range(atoms.shape[1]):
@@ -121,7 +135,10 @@ def dense_cell_sums(X, anchor, atoms, cell, begin, end, first, out):
 
 
 @kernel
-def subtract_anchors(data, indices, indptr, anchor, sizes, far):
+def subtract_anchors(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, anchor: AnyArray, sizes: IntArray,
+    far: FloatArray,
+) -> bool:  # fmt: skip
     """Subtract the anchor's value where a query has others close to it only; tell if any has.
 
     The difference of two numbers within a factor of two is exact.
@@ -150,7 +167,10 @@ def subtract_anchors(data, indices, indptr, anchor, sizes, far):
 
 
 @kernel
-def sparse_matvec(data, indices, starts, ends, weights, out):
+def sparse_matvec(
+    data: AnyArray, indices: AnyArray, starts: IntArray, ends: IntArray, weights: AnyArray,
+    out: AnyArray,
+) -> None:  # fmt: skip
     for k in range(len(weights)):
         w = weights[k]
         for at in range(starts[k], ends[k]):
@@ -158,7 +178,9 @@ def sparse_matvec(data, indices, starts, ends, weights, out):
 
 
 @kernel
-def sparse_bands(indices, indptr, features, edges):
+def sparse_bands(
+    indices: AnyArray, indptr: AnyArray, features: IntArray, edges: IntArray,
+) -> IntArray:  # fmt: skip
     out = np.empty((len(edges), len(features)), dtype=np.int64)
     for k in range(len(features)):
         begin, end = indptr[features[k]], indptr[features[k] + 1]
@@ -169,7 +191,10 @@ def sparse_bands(indices, indptr, features, edges):
 
 
 @kernel
-def sparse_norms(data, indptr, n_rows, centred, plain, begin, end):
+def sparse_norms(
+    data: AnyArray, indptr: AnyArray, n_rows: int, centred: FloatArray, plain: FloatArray,
+    begin: int, end: int,
+) -> None:  # fmt: skip
     """Fill the length of each column less its mean, and as it is."""
     for j in range(begin, end):
         total = 0.0
@@ -187,7 +212,10 @@ def sparse_norms(data, indptr, n_rows, centred, plain, begin, end):
 
 
 @kernel
-def sparse_columns(data, indices, indptr, features, begin, end, out):
+def sparse_columns(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, features: IntArray, begin: int, end: int,
+    out: AnyArray,
+) -> None:  # fmt: skip
     for f in range(len(features)):
         low, high = _between(indices, indptr[features[f]], indptr[features[f] + 1], begin, end)
         for at in range(low, high):
@@ -195,7 +223,10 @@ def sparse_columns(data, indices, indptr, features, begin, end, out):
 
 
 @kernel
-def sparse_cross(data, indices, indptr, features, begin, end, values, out):
+def sparse_cross(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, features: IntArray, begin: int, end: int,
+    values: AnyArray, out: AnyArray,
+) -> None:  # fmt: skip
     for f in range(len(features)):
         low, high = _between(indices, indptr[features[f]], indptr[features[f] + 1], begin, end)
         for at in range(low, high):
@@ -205,27 +236,33 @@ def sparse_cross(data, indices, indptr, features, begin, end, values, out):
 
 
 @kernel
-def _between(indices, low, high, begin, end):
+def _between(indices: AnyArray, low: int, high: int, begin: int, end: int) -> tuple[int, int]:
     """Where the entries of rows [begin, end) lie among a column's."""
     column = indices[low:high]
-    return low + np.searchsorted(column, begin), low + np.searchsorted(column, end)
+    return low + int(np.searchsorted(column, begin)), low + int(np.searchsorted(column, end))
 
 
 @kernel
-def sparse_rmatvec(data, indices, indptr, g, out, begin, end):
+def sparse_rmatvec(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, g: AnyArray, out: AnyArray, begin: int,
+    end: int,
+) -> None:  # fmt: skip
     for j in range(begin, end):
         out[j] = column_dot(data, indices, indptr[j], indptr[j + 1], g)
 
 
 @kernel
-def sparse_rmatvec_some(data, indices, indptr, features, g, out, begin, end):
+def sparse_rmatvec_some(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, features: IntArray, g: AnyArray,
+    out: AnyArray, begin: int, end: int,
+) -> None:  # fmt: skip
     for k in range(begin, end):
         j = features[k]
         out[k] = column_dot(data, indices, indptr[j], indptr[j + 1], g)
 
 
 @kernel
-def small_weights(weights, share):
+def small_weights(weights: AnyArray, share: float) -> float:
     """Give a value below which the weights add up to at most a share of their sum."""
     total = 0.0
     by_exponent = np.zeros(2200)

@@ -7,8 +7,6 @@ gradient that the documents of level l receive from above. Exponentials go by ch
 ``_smooth``; S_l is what turns the exponentials of level l into shares of its mass.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import math
@@ -17,6 +15,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._smooth import CHUNK, exp_chunk, sigmoid_chunk, softplus_chunk
+from leanrank._typing import FloatArray, IntArray
 from leanrank.losses._domination_levels import (
     below,
     from_above,
@@ -27,7 +26,10 @@ from leanrank.losses._domination_levels import (
 
 
 @kernel
-def evaluate(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, g):
+def evaluate(
+    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
+    level: IntArray, margin: FloatArray, r0: int, r1: int, u: FloatArray, g: FloatArray,
+) -> float:  # fmt: skip
     value = 0.0
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
     S = np.empty(len(E))
@@ -80,7 +82,11 @@ def evaluate(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, g):
 
 
 @kernel
-def curvature(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, diag, atoms, aux):
+def curvature(
+    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
+    level: IntArray, margin: FloatArray, r0: int, r1: int, u: FloatArray, diag: FloatArray,
+    atoms: FloatArray, aux: FloatArray,
+) -> None:  # fmt: skip
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
     S, chunk = np.empty(len(E)), np.empty(CHUNK)
     for q in range(r0, r1):
@@ -121,7 +127,11 @@ def curvature(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, dia
 
 
 @kernel
-def product(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, out):
+def product(
+    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
+    level: IntArray, margin: FloatArray, r0: int, r1: int, u: FloatArray, d: FloatArray,
+    out: FloatArray,
+) -> None:  # fmt: skip
     """Fill the product of the score Hessian with a vector d."""
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
     mean, pull, D2 = np.empty(len(E)), np.empty(len(E)), np.empty(len(E))
@@ -165,7 +175,10 @@ def product(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, d, ou
 
 
 @kernel
-def fold(cell_ptr, level, margin, r0, r1, aux, sums):
+def fold(
+    cell_ptr: IntArray, level: IntArray, margin: FloatArray, r0: int, r1: int, aux: FloatArray,
+    sums: FloatArray,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     base = cell_ptr[r0]
     n = sums.shape[2]
     left = np.zeros((sums.shape[0], n))
@@ -197,7 +210,11 @@ def fold(cell_ptr, level, margin, r0, r1, aux, sums):
 
 
 @kernel
-def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offset):
+def dual(
+    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
+    level: IntArray, margin: FloatArray, r0: int, r1: int, u: FloatArray, a: float,
+    offset: FloatArray,
+) -> float:  # fmt: skip
     value = 0.0
     if not a > 0.0:
         return value
@@ -268,7 +285,9 @@ def dual(cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, a, offse
 
 
 @kernel
-def _scratch(cell_ptr, r0, r1):
+def _scratch(
+    cell_ptr: IntArray, r0: int, r1: int,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
     most = 1
     for q in range(r0, r1):
         most = max(most, cell_ptr[q + 1] - cell_ptr[q])
@@ -276,7 +295,10 @@ def _scratch(cell_ptr, r0, r1):
 
 
 @kernel
-def _level_mass(row_ptr, rows, mass, c, u, raised, chunk):
+def _level_mass(
+    row_ptr: IntArray, rows: IntArray, mass: FloatArray, c: int, u: FloatArray, raised: FloatArray,
+    chunk: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
     """Return the log mass of a cell, fill its documents' exponentials, and return the factor that
     turns them into shares of the mass.
     """
@@ -298,7 +320,7 @@ def _level_mass(row_ptr, rows, mass, c, u, raised, chunk):
 
 
 @kernel
-def _highest(row_ptr, rows, mass, c, u):
+def _highest(row_ptr: IntArray, rows: IntArray, mass: FloatArray, c: int, u: FloatArray) -> float:
     top = -math.inf
     for at in range(row_ptr[c], row_ptr[c + 1]):
         i = rows[at]

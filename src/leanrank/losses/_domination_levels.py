@@ -3,17 +3,18 @@
 E_l is the log mass of level l, Z_k that of all levels below k; see ``_domination_kernels``.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import math
 
 from leanrank._jit import kernel
+from leanrank._typing import FloatArray, IntArray
 
 
 @kernel
-def below(E, Z, n_levels, level, margin, first):
+def below(
+    E: FloatArray, Z: FloatArray, n_levels: int, level: IntArray, margin: FloatArray, first: int,
+) -> None:  # fmt: skip
     """Fill Z_k, the log mass of the levels below k, margins included."""
     Z[0] = -math.inf
     for k in range(1, n_levels):
@@ -26,7 +27,10 @@ def below(E, Z, n_levels, level, margin, first):
 
 
 @kernel
-def from_above(E, Z, A, D, n_levels, level, margin, first):
+def from_above(
+    E: FloatArray, Z: FloatArray, A: FloatArray, D: FloatArray, n_levels: int, level: IntArray,
+    margin: FloatArray, first: int,
+) -> None:  # fmt: skip
     """Fill D_l = Σ_{k>l} A_k × (share of level l in the mass below k)."""
     D[n_levels - 1] = 0.0
     if margin.shape[0] == 0:
@@ -47,7 +51,10 @@ def from_above(E, Z, A, D, n_levels, level, margin, first):
 
 
 @kernel
-def mean_below(E, Z, mean, before, k, level, margin, first):
+def mean_below(
+    E: FloatArray, Z: FloatArray, mean: FloatArray, before: float, k: int, level: IntArray,
+    margin: FloatArray, first: int,
+) -> float:  # fmt: skip
     """Mix the levels' means under the softmax of those below k;
     ``before`` is that of level k − 1.
     """
@@ -60,7 +67,9 @@ def mean_below(E, Z, mean, before, k, level, margin, first):
 
 
 @kernel
-def level_share(E, Z, k, j, level, margin, first):
+def level_share(
+    E: FloatArray, Z: FloatArray, k: int, j: int, level: IntArray, margin: FloatArray, first: int,
+) -> float:  # fmt: skip
     """Give the share of level j in the mass below level k, with a margin table."""
     if E[j] == -math.inf:
         return 0.0
@@ -68,7 +77,7 @@ def level_share(E, Z, k, j, level, margin, first):
 
 
 @kernel
-def log_add(x, y):
+def log_add(x: float, y: float) -> float:
     if x < y:
         x, y = y, x
     if y == -math.inf:
@@ -77,7 +86,7 @@ def log_add(x, y):
 
 
 @kernel
-def sigmoid(z):
+def sigmoid(z: float) -> float:
     if z > 0.0:
         return 1.0 / (1.0 + math.exp(-z))
     e = math.exp(z)

@@ -7,8 +7,6 @@ query W_k is the log of Σ win_i e^{−u_i} over level k, E_l that of Σ lose_j 
 Z_k gathers the E below k and A_l the W above l, weights of levels included.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import math
@@ -16,10 +14,15 @@ import math
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import FloatArray, IntArray
 
 
 @kernel
-def evaluate(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u, g):
+def evaluate(
+    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
+    lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
+    g: FloatArray,
+) -> float:  # fmt: skip
     value = 0.0
     for q in range(r0, r1):
         first, last = cell_ptr[q], cell_ptr[q + 1]
@@ -38,7 +41,10 @@ def evaluate(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0
 
 
 @kernel
-def totals(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u):
+def totals(
+    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
+    lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
     """Sum c·e^{−z} and c·e^{−z}·z over all pairs, z the lead of the winner."""
     value = 0.0
     leads = 0.0
@@ -62,7 +68,11 @@ def totals(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, 
 
 
 @kernel
-def products(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u, D, out):
+def products(
+    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
+    lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
+    D: FloatArray, out: FloatArray,
+) -> None:  # fmt: skip
     """Fill the Hessian times the columns of D; D and ``out`` begin at the first row of query r0."""
     start = query_ptr[r0]
     for q in range(r0, r1):
@@ -87,12 +97,15 @@ def products(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0
 
 
 @kernel
-def _flow(weight, exponent):
+def _flow(weight: float, exponent: float) -> float:
     return weight * math.exp(exponent) if weight > 0.0 else 0.0
 
 
 @kernel
-def _log_masses(row_ptr, rows, win, lose, first, last, u):
+def _log_masses(
+    row_ptr: IntArray, rows: IntArray, win: FloatArray, lose: FloatArray, first: int, last: int,
+    u: FloatArray,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Give W and E of each level of a query."""
     W, E = np.empty(last - first), np.empty(last - first)
     for k in range(last - first):
@@ -116,7 +129,7 @@ def _log_masses(row_ptr, rows, win, lose, first, last, u):
 
 
 @kernel
-def _gathered(logs, weights, upwards):
+def _gathered(logs: FloatArray, weights: FloatArray, upwards: bool) -> FloatArray:
     """Sum over the levels below each (upwards) or above each, in logarithms."""
     n = len(logs)
     out = np.full(n, -math.inf)
@@ -134,7 +147,9 @@ def _gathered(logs, weights, upwards):
 
 
 @kernel
-def _gathered_means(means, logs, sums, weights, upwards):
+def _gathered_means(
+    means: FloatArray, logs: FloatArray, sums: FloatArray, weights: FloatArray, upwards: bool,
+) -> FloatArray:  # fmt: skip
     """Average level means over the levels that ``_gathered`` summed, by their share of the sum."""
     n = len(logs)
     out = np.zeros(means.shape)
@@ -157,7 +172,10 @@ def _gathered_means(means, logs, sums, weights, upwards):
 
 
 @kernel
-def _level_means(row_ptr, rows, weight, sign, first, logs, u, D, start):
+def _level_means(
+    row_ptr: IntArray, rows: IntArray, weight: FloatArray, sign: float, first: int,
+    logs: FloatArray, u: FloatArray, D: FloatArray, start: int,
+) -> FloatArray:  # fmt: skip
     """Average the rows of D over each level, by weight·e^{sign·u}."""
     means = np.zeros((len(logs), D.shape[1]))
     for k in range(len(logs)):
@@ -171,7 +189,7 @@ def _level_means(row_ptr, rows, weight, sign, first, logs, u, D, start):
 
 
 @kernel
-def _log_add(a, b):
+def _log_add(a: float, b: float) -> float:
     if a < b:
         a, b = b, a
     return a if b == -math.inf else a + math.log1p(math.exp(b - a))

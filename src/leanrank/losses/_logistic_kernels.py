@@ -6,8 +6,6 @@ role, and ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels if it is
 query documents are numbered by ascending level, so those below a level come first.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import math
@@ -15,6 +13,7 @@ import math
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import FloatArray, IntArray
 
 SPREAD = 200.0
 """Scores this close together have ratios of exponentials that neither overflow nor vanish."""
@@ -24,7 +23,11 @@ FULL = 1e200
 
 
 @kernel
-def evaluate(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u, g):
+def evaluate(
+    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
+    lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
+    g: FloatArray,
+) -> float:  # fmt: skip
     value = 0.0
     for q in range(r0, r1):
         g[query_ptr[q] : query_ptr[q + 1]] = 0.0
@@ -51,7 +54,11 @@ def evaluate(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0
 
 
 @kernel
-def products(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u, D, out):
+def products(
+    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
+    lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
+    D: FloatArray, out: FloatArray,
+) -> None:  # fmt: skip
     """Fill the Hessian times the columns of D; D and ``out`` begin at the first row of query r0."""
     start = query_ptr[r0]
     width = D.shape[1]
@@ -72,7 +79,11 @@ def products(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0
 
 
 @kernel
-def bends(cell_ptr, row_ptr, rows, win, lose, table, table_ptr, q, u, begin, end, out):
+def bends(
+    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray, lose: FloatArray,
+    table: FloatArray, table_ptr: IntArray, q: int, u: FloatArray, begin: int, end: int,
+    out: FloatArray,
+) -> IntArray:  # fmt: skip
     """Fill φ″ of the pairs of winners [begin, end) of a query, row the winner; give its rows.
 
     Documents are numbered by ascending level, and only those up to ``end`` have a column.
@@ -95,7 +106,11 @@ def bends(cell_ptr, row_ptr, rows, win, lose, table, table_ptr, q, u, begin, end
 
 
 @kernel
-def dual(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1, u, a):
+def dual(
+    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
+    lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
+    a: float,
+) -> float:  # fmt: skip
     """Sum c times the entropy of a coin that shows a times the probability of a wrong order."""
     value = 0.0
     for q in range(r0, r1):
@@ -117,7 +132,10 @@ def dual(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, r0, r1
 
 
 @kernel
-def listed(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, q, most, points):
+def listed(
+    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
+    lose: FloatArray, table: FloatArray, table_ptr: IntArray, q: int, most: int, points: FloatArray,
+) -> tuple[IntArray, IntArray, FloatArray]:  # fmt: skip
     """List winners, losers and weights of a query's pairs, or of ``most`` of them.
 
     All pairs, each as long as its weight, are laid end to end; ``points`` are places between 0 and
@@ -167,7 +185,10 @@ def listed(query_ptr, cell_ptr, row_ptr, rows, win, lose, table, table_ptr, q, m
 
 
 @kernel
-def _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u):
+def _query(
+    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, table: FloatArray, table_ptr: IntArray,
+    q: int, u: FloatArray,
+) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:  # fmt: skip
     """Give where each level ends, the weights of levels, the rows and scores by ascending level."""
     first, last = cell_ptr[q], cell_ptr[q + 1]
     if last == first:
@@ -179,13 +200,13 @@ def _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u):
 
 
 @kernel
-def _runs(weights, k):
+def _runs(weights: FloatArray, k: int) -> int:
     """How many runs of documents below level k weigh the same."""
     return 1 if len(weights) == 0 else k
 
 
 @kernel
-def _run(ends, weights, k, run):
+def _run(ends: IntArray, weights: FloatArray, k: int, run: int) -> tuple[int, int, float]:
     """Give the first and last document of a run, and what its pairs with level k weigh."""
     if len(weights) == 0:
         return 0, ends[k - 1], 1.0
@@ -193,7 +214,7 @@ def _run(ends, weights, k, run):
 
 
 @kernel
-def _bisect(sums, low, high, place):
+def _bisect(sums: FloatArray, low: int, high: int, place: float) -> int:
     """Give the last document of [low, high) before which no more than ``place`` lies."""
     while high - low > 1:
         middle = (low + high) // 2
@@ -205,7 +226,7 @@ def _bisect(sums, low, high, place):
 
 
 @kernel
-def _exponentials(v, loss):
+def _exponentials(v: FloatArray, loss: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Give e^v and e^{−v} about the middle, if all losers weigh one and their ratios are safe."""
     if len(v) == 0 or v.max() - v.min() > SPREAD or loss.min() != 1.0 or loss.max() != 1.0:
         return np.zeros(0), np.zeros(0)
@@ -214,7 +235,9 @@ def _exponentials(v, loss):
 
 
 @kernel
-def _close(down, up, low, high, rate, pull):
+def _close(
+    down: FloatArray, up: FloatArray, low: int, high: int, rate: float, pull: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
     """Sum the costs and pushes of one winner against losers of weight one.
 
     Σ log(1 + r) is the logarithm of a product, kept as Π(1 + r) − 1 so that small odds r count.
@@ -233,7 +256,9 @@ def _close(down, up, low, high, rate, pull):
 
 
 @kernel
-def _far(own, v, loss, low, high, rate, pull):
+def _far(
+    own: float, v: FloatArray, loss: FloatArray, low: int, high: int, rate: float, pull: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
     """Sum the costs and pushes of one winner, whatever scores and weights are."""
     cost, pushed = 0.0, 0.0
     for j in range(low, high):
@@ -247,7 +272,9 @@ def _far(own, v, loss, low, high, rate, pull):
 
 
 @kernel
-def _close_entropy(own, down, v, up, low, high, a):
+def _close_entropy(
+    own: float, down: FloatArray, v: FloatArray, up: FloatArray, low: int, high: int, a: float,
+) -> float:  # fmt: skip
     """Sum log(1 + r) − s (log a − z) − (1 − s) log(1 + (1 − a) r) at s = a r / (1 + r)."""
     if a == 0.0:
         return 0.0
@@ -267,7 +294,9 @@ def _close_entropy(own, down, v, up, low, high, a):
 
 
 @kernel
-def _far_entropy(own, v, loss, low, high, a):
+def _far_entropy(
+    own: float, v: FloatArray, loss: FloatArray, low: int, high: int, a: float,
+) -> float:  # fmt: skip
     total = 0.0
     for j in range(low, high):
         z = own - v[j]

@@ -6,13 +6,12 @@ are multiplied in small batches while they are in cache. Rows enter less the fir
 query, which H does not see.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.losses._pair_kernels import from_below, query_scratch, turn_over
 from leanrank.losses._pair_sweep import read_columns, sweep_levels
 from leanrank.losses._score_order import sort_scores
@@ -28,23 +27,10 @@ and certifies nothing, and its sums then fit a cache."""
 
 @kernel
 def gram(
-    query_ptr,
-    cell_ptr,
-    cell,
-    win,
-    lose,
-    table,
-    table_ptr,
-    order,
-    margin,
-    r0,
-    r1,
-    u,
-    X,
-    first_column,
-    last_column,
-    exact,
-):
+    query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
+    table: FloatArray, table_ptr: IntArray, order: IntArray, margin: float, r0: int, r1: int,
+    u: FloatArray, X: AnyArray, first_column: int, last_column: int, exact: bool,
+) -> FloatArray:  # fmt: skip
     """Give columns [first_column, last_column) of Xᵀ(½ degrees X − AX); X from r0's first row on.
 
     Parameters as for the other kernels of pairs.
@@ -119,7 +105,7 @@ def gram(
 
 
 @kernel
-def _add_row(node, row, weight):
+def _add_row(node: FloatArray, row: AnyArray, weight: float) -> None:
     for f in range(len(row)):
         node[f] += row[f]
     node[len(row)] += weight

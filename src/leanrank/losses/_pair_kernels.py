@@ -10,36 +10,22 @@ Shared arguments: query q owns rows ``query_ptr[q]:query_ptr[q+1]`` and cells
 these sums, with margin and power: scratch of the problem that asks.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.losses._pair_sweep import sweep_columns, sweep_levels
 from leanrank.losses._score_order import sort_scores
 
 
 @kernel
 def evaluate(
-    query_ptr,
-    cell_ptr,
-    cell,
-    win,
-    lose,
-    table,
-    table_ptr,
-    order,
-    seen,
-    memo,
-    margin,
-    power,
-    r0,
-    r1,
-    u,
-    g,
-):
+    query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
+    table: FloatArray, table_ptr: IntArray, order: IntArray, seen: FloatArray, memo: FloatArray,
+    margin: float, power: int, r0: int, r1: int, u: FloatArray, g: FloatArray,
+) -> float:  # fmt: skip
     """Sum c·h^power over violated pairs and fill its gradient; remember the sums for ``totals``."""
     total = 0.0
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, 4)
@@ -68,22 +54,10 @@ def evaluate(
 
 @kernel
 def totals(
-    query_ptr,
-    cell_ptr,
-    cell,
-    win,
-    lose,
-    table,
-    table_ptr,
-    order,
-    seen,
-    memo,
-    margin,
-    power,
-    r0,
-    r1,
-    u,
-):
+    query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
+    table: FloatArray, table_ptr: IntArray, order: IntArray, seen: FloatArray, memo: FloatArray,
+    margin: float, power: int, r0: int, r1: int, u: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
     """Sum c·h^power and c·h^(power−1) over violated pairs, or recall what ``evaluate`` summed."""
     total, below = 0.0, 0.0
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, 4)
@@ -111,8 +85,10 @@ def totals(
 
 @kernel
 def products(
-    query_ptr, cell_ptr, cell, win, lose, table, table_ptr, order, margin, r0, r1, u, D, out
-):
+    query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
+    table: FloatArray, table_ptr: IntArray, order: IntArray, margin: float, r0: int, r1: int,
+    u: FloatArray, D: FloatArray, out: FloatArray,
+) -> None:  # fmt: skip
     """Fill the Hessian of Σ c·h² over violated pairs, times the columns of D.
 
     D and ``out`` begin at the first row of query r0. Columns may be shared among threads, so that
@@ -147,7 +123,10 @@ def products(
 
 
 @kernel
-def _remember(u, begin, end, value, sums, margin, power, seen, memo):
+def _remember(
+    u: FloatArray, begin: int, end: int, value: float, sums: FloatArray, margin: float, power: int,
+    seen: FloatArray, memo: FloatArray,
+) -> None:  # fmt: skip
     seen[begin:end] = u[begin:end]
     memo[0], memo[1], memo[2], memo[3] = value, 0.0, margin, power
     for at in range(end - begin):
@@ -155,7 +134,7 @@ def _remember(u, begin, end, value, sums, margin, power, seen, memo):
 
 
 @kernel
-def _equal(one, other, begin, end):
+def _equal(one: FloatArray, other: FloatArray, begin: int, end: int) -> bool:
     i = begin
     while i < end and one[i] == other[i]:
         i += 1
@@ -163,7 +142,9 @@ def _equal(one, other, begin, end):
 
 
 @kernel
-def query_scratch(query_ptr, cell_ptr, r0, r1, width):
+def query_scratch(
+    query_ptr: IntArray, cell_ptr: IntArray, r0: int, r1: int, width: int,
+) -> tuple[AnyArray, ...]:  # fmt: skip
     longest, levels = 0, 1
     for q in range(r0, r1):
         longest = max(longest, query_ptr[q + 1] - query_ptr[q])
@@ -173,7 +154,10 @@ def query_scratch(query_ptr, cell_ptr, r0, r1, width):
 
 
 @kernel
-def from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses):
+def from_below(
+    rows: IntArray, begin: int, cell: IntArray, first: int, n_levels: int, win: FloatArray,
+    lose: FloatArray, x: FloatArray, level: IntArray, wins: FloatArray, loses: FloatArray,
+) -> None:  # fmt: skip
     """List a query in order of score, as losers see it: scores and levels upside down."""
     for at in range(len(rows)):
         x[at] = -x[at]
@@ -183,7 +167,7 @@ def from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, lo
 
 
 @kernel
-def _in_order(weight, rows, begin, out):
+def _in_order(weight: FloatArray, rows: IntArray, begin: int, out: FloatArray) -> None:
     """List weights in order of score; mostly they are all the same, and no place is looked up."""
     n = len(rows)
     one = weight[begin]
@@ -197,7 +181,9 @@ def _in_order(weight, rows, begin, out):
 
 
 @kernel
-def turn_over(n, n_levels, x, level, wins, loses):
+def turn_over(
+    n: int, n_levels: int, x: FloatArray, level: IntArray, wins: FloatArray, loses: FloatArray,
+) -> None:  # fmt: skip
     """List everything the other way round, scores and levels upside down."""
     for at in range((n + 1) // 2):
         other = n - 1 - at

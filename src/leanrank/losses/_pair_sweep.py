@@ -8,20 +8,23 @@ pairs of levels weigh differently, in a plain table. The losers' sums are the sa
 down: ``reverse`` says so to the table.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import FloatArray, IntArray
 
 MANY_LEVELS = 8_192
 """More levels than this are swept in two tiers, each of which fits a cache."""
 
 
 @kernel
-def sweep_levels(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
+def sweep_levels(
+    x: FloatArray, level: IntArray, adds: FloatArray, reads: FloatArray, n: int, n_levels: int,
+    weights: FloatArray, reverse: bool, margin: float, power: int, nodes: FloatArray,
+    sums: FloatArray,
+) -> float:  # fmt: skip
     """Sweep, however many levels there are: first between groups of levels, then within each."""
     if n_levels <= MANY_LEVELS or len(weights) > 0:
         return sweep(
@@ -69,7 +72,11 @@ def sweep_levels(x, level, adds, reads, n, n_levels, weights, reverse, margin, p
 
 
 @kernel
-def sweep(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums):
+def sweep(
+    x: FloatArray, level: IntArray, adds: FloatArray, reads: FloatArray, n: int, n_levels: int,
+    weights: FloatArray, reverse: bool, margin: float, power: int, nodes: FloatArray,
+    sums: FloatArray,
+) -> float:  # fmt: skip
     """For each document, sum add·h^(power−1) over the documents of lower levels ahead of which it
     is by less than the margin; times read in ``sums``. Return the total of read·add·h^power.
 
@@ -119,14 +126,14 @@ def sweep(x, level, adds, reads, n, n_levels, weights, reverse, margin, power, n
 
 
 @kernel
-def _moved(node, here):
+def _moved(node: FloatArray, here: float) -> tuple[float, float, float]:
     """The sums of 1, h and h² once the score has come down to ``here``."""
     down = node[3] - here
     return node[0], node[1] + down * node[0], node[2] + down * (2.0 * node[1] + down * node[0])
 
 
 @kernel
-def _add(node, here, weight, h):
+def _add(node: FloatArray, here: float, weight: float, h: float) -> None:
     s0, s1, s2 = _moved(node, here)
     if s0 == 0.0:
         s1 = s2 = 0.0
@@ -137,7 +144,7 @@ def _add(node, here, weight, h):
 
 
 @kernel
-def _weight(weights, n_levels, k, j, reverse):
+def _weight(weights: FloatArray, n_levels: int, k: int, j: int, reverse: bool) -> float:
     """The weight of a pair of levels, of which k reads and j is read."""
     if reverse:
         return weights[(n_levels - 1 - j) * n_levels + n_levels - 1 - k]
@@ -145,7 +152,11 @@ def _weight(weights, n_levels, k, j, reverse):
 
 
 @kernel
-def sweep_columns(x, level, adds, reads, n, n_levels, weights, reverse, margin, nodes, d, sums):
+def sweep_columns(
+    x: FloatArray, level: IntArray, adds: FloatArray, reads: FloatArray, n: int, n_levels: int,
+    weights: FloatArray, reverse: bool, margin: float, nodes: FloatArray, d: FloatArray,
+    sums: FloatArray,
+) -> None:  # fmt: skip
     """Add read·Σ add·(d_i − d_j) over violated pairs; d and ``sums`` stay in order of score."""
     nodes[:n_levels] = 0.0
     width = d.shape[1]
@@ -175,7 +186,9 @@ def sweep_columns(x, level, adds, reads, n, n_levels, weights, reverse, margin, 
 
 
 @kernel
-def read_columns(nodes, k, n_levels, weights, reverse, found):
+def read_columns(
+    nodes: FloatArray, k: int, n_levels: int, weights: FloatArray, reverse: bool, found: FloatArray,
+) -> float:  # fmt: skip
     """Add up the columns of the levels below k, and return what they weigh."""
     width = len(found)
     count = 0.0
@@ -195,7 +208,7 @@ def read_columns(nodes, k, n_levels, weights, reverse, found):
 
 
 @kernel
-def _add_columns(node, weight, d):
+def _add_columns(node: FloatArray, weight: float, d: FloatArray) -> None:
     for f in range(len(d)):
         node[f] += weight * d[f]
     node[len(d)] += weight

@@ -1,12 +1,11 @@
 """Sorting the scores of a query, quickly for long lists, and not at all if they are sorted."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._typing import FloatArray, IntArray
 
 FEWEST_BY_DIGITS = 1_024
 """From so many documents on, a sort by digits beats one by comparison."""
@@ -16,7 +15,7 @@ MOST_MOVES = 4
 
 
 @kernel
-def sort_scores(u, begin, rows, x):
+def sort_scores(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> None:
     """Put the rows of a query, from ``begin`` on, in order of score, equal scores by row.
 
     ``rows`` holds them as last sorted, and x receives the scores. If they still are in order, this
@@ -34,7 +33,7 @@ def sort_scores(u, begin, rows, x):
 
 
 @kernel
-def _in_order(u, rows, x):
+def _in_order(u: FloatArray, rows: IntArray, x: FloatArray) -> bool:
     """Read the scores in the given order; tell whether it is the right one."""
     last, before = -np.inf, -1
     for at in range(len(rows)):
@@ -48,7 +47,7 @@ def _in_order(u, rows, x):
 
 
 @kernel
-def _sort_by_digits(u, begin, rows, x):
+def _sort_by_digits(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> bool:
     """Sort by the leading 32 bits of each score's place between the least and the greatest.
 
     What these bits do not tell apart is put right by insertion; if that is too much (one score far

@@ -6,8 +6,6 @@ query costs e^{W_k + Z_k}, W_k the log of its winners' Σ win_i e^{−u_i} and Z
 only if the loss itself does.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

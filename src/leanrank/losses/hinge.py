@@ -1,7 +1,5 @@
 """The pairwise hinge: winners should lead losers by a margin, or pay what is missing."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from dataclasses import replace

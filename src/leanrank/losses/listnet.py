@@ -13,8 +13,6 @@ The dual value at the scaled score gradient a·g, g = p − P, is the entropy of
 r = a p + (1 − a) P, which is a distribution for any a in [0, 1]: −Σ r_i log(r_i / m_i) − a⟨s, g⟩.
 """
 
-# mypy: disable-error-code="no-untyped-call, no-untyped-def"
-
 from __future__ import annotations
 
 import math
@@ -24,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._typing import AnyArray, FloatArray
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels, Loss, Plan, query_scale
@@ -183,7 +181,10 @@ def _arrays(plan: ListNetPlan) -> tuple[AnyArray, ...]:
 
 
 @kernel
-def _evaluate(query_ptr, mass, target, total, r0, r1, u, g):
+def _evaluate(
+    query_ptr: IntArray, mass: FloatArray, target: FloatArray, total: FloatArray, r0: int, r1: int,
+    u: FloatArray, g: FloatArray,
+) -> float:  # fmt: skip
     value = 0.0
     for q in range(r0, r1):
         begin, end = query_ptr[q], query_ptr[q + 1]
@@ -198,7 +199,10 @@ def _evaluate(query_ptr, mass, target, total, r0, r1, u, g):
 
 
 @kernel
-def _product(query_ptr, mass, target, total, r0, r1, u, d, out):
+def _product(
+    query_ptr: IntArray, mass: FloatArray, target: FloatArray, total: FloatArray, r0: int, r1: int,
+    u: FloatArray, d: FloatArray, out: FloatArray,
+) -> None:  # fmt: skip
     for q in range(r0, r1):
         begin, end = query_ptr[q], query_ptr[q + 1]
         _softmax(mass, begin, end, u, out)
@@ -210,7 +214,10 @@ def _product(query_ptr, mass, target, total, r0, r1, u, d, out):
 
 
 @kernel
-def _dual(query_ptr, mass, target, total, r0, r1, u, a, offset):
+def _dual(
+    query_ptr: IntArray, mass: FloatArray, target: FloatArray, total: FloatArray, r0: int, r1: int,
+    u: FloatArray, a: float, offset: FloatArray,
+) -> float:  # fmt: skip
     value = 0.0
     most = 0
     for q in range(r0, r1):
@@ -233,14 +240,18 @@ def _dual(query_ptr, mass, target, total, r0, r1, u, a, offset):
 
 
 @kernel
-def _shares(query_ptr, mass, r0, r1, u, out):
+def _shares(
+    query_ptr: IntArray, mass: FloatArray, r0: int, r1: int, u: FloatArray, out: FloatArray,
+) -> None:  # fmt: skip
     """Fill the softmax of each query's scores."""
     for q in range(r0, r1):
         _softmax(mass, query_ptr[q], query_ptr[q + 1], u, out)
 
 
 @kernel
-def _softmax(mass, begin, end, u, p):
+def _softmax(
+    mass: FloatArray, begin: int, end: int, u: FloatArray, p: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
     """Fill the probabilities of rows [begin, end); give the top score and the log mass above it."""
     top = -math.inf
     for i in range(begin, end):

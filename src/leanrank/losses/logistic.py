@@ -5,8 +5,6 @@ documents want ``max_pairs``: pairs drawn once, evenly over all pairs of a query
 that the expected loss is the loss itself.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

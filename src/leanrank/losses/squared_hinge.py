@@ -1,7 +1,5 @@
 """The pairwise squared hinge: winners should lead losers by a margin, or pay its square."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from typing import Any, ClassVar
