@@ -1,4 +1,4 @@
-"""What losses and penalties share: the operations that each declares, and who asks for them."""
+"""Common base of losses and penalties: the operations that each declares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leanrank.errors import InputError
 class Part:
     """A loss or a penalty: a part of what a ranker minimises.
 
-    The base class of its kind lists the operations; to define an optional one is to declare it.
+    The base class of its kind lists the operations; defining an optional operation declares it.
     """
 
     kind: ClassVar[str]

@@ -2,12 +2,12 @@
 
 A design wraps the whole matrix; a *block* is a compact copy of the columns of a working set, on
 which a solver iterates without touching the rest. Sums are float64 whatever X is stored in; only
-the Gram part of a Hessian uses the storage precision, where it steers and does not certify.
+the Gram part of a Hessian uses the storage precision: no certificate depends on it.
 
-Each row counts less its *anchor*, one row of its query. Ranking losses do not see a constant added
-to a query's scores, and their score gradients add up to zero in a query, so that neither a score
-nor a gradient changes its meaning. But where a column's offset is far beyond its spread, its
-digits would drown the ones that matter.
+The *anchor*, one row of each query, is subtracted from the query's rows. Ranking losses do not
+change when a constant is added to a query's scores, and their score gradients add up to zero in a
+query, so products keep their meaning. Without it, a column whose offset is large beside its spread
+would lose significant digits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_COPIED_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Curvature:
-    """A score Hessian in parts: what rows weigh, and what of them is summed over cells.
+    """A score Hessian in parts: weights of rows, and weights in the sums over cells.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Curvature:
     exact : bool
         Whether to work in float64 even if X is float32.
     thinned : bool
-        Whether a sample of the rows stands for all.
+        Whether a sample of the rows represents all.
     """
 
     diag: FloatArray
@@ -75,7 +75,7 @@ class Block(ABC):
     sparse : bool
         Whether rows of little curvature may enter a Hessian on the diagonal only.
     weighs_columns : bool
-        Whether ``weighed`` is there, for models by column.
+        Whether ``weighed`` is available, for models by column.
     """
 
     n_features: int
@@ -170,12 +170,12 @@ class Design(ABC):
     @property
     @abstractmethod
     def column_norms(self) -> FloatArray:
-        """Length of each column, in the sense that a feature's gradient is at most that × ‖g‖."""
+        """Length of each column: a feature's gradient is at most that × ‖g‖."""
 
     @property
     @abstractmethod
     def summed_norms(self) -> FloatArray:
-        """Length of what a column's products really add up, which sets their rounding."""
+        """Length of the numbers that a column's products add up, which sets their rounding."""
 
 
 def make_design(

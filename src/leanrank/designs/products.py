@@ -139,7 +139,7 @@ def subtract_anchors(
     data: AnyArray, indices: AnyArray, indptr: AnyArray, anchor: AnyArray, sizes: IntArray,
     far: FloatArray,
 ) -> bool:  # fmt: skip
-    """Subtract the anchor's value where a query has others close to it only; tell if any has.
+    """Subtract the anchor's value where all values of a query are close to it; return if any are.
 
     The difference of two numbers within a factor of two is exact.
     """
@@ -237,7 +237,7 @@ def sparse_cross(
 
 @kernel
 def _between(indices: AnyArray, low: int, high: int, begin: int, end: int) -> tuple[int, int]:
-    """Where the entries of rows [begin, end) lie among a column's."""
+    """Return where the entries of rows [begin, end) lie among a column's."""
     column = indices[low:high]
     return low + int(np.searchsorted(column, begin)), low + int(np.searchsorted(column, end))
 
@@ -263,7 +263,7 @@ def sparse_rmatvec_some(
 
 @kernel
 def small_weights(weights: AnyArray, share: float) -> float:
-    """Give a value below which the weights add up to at most a share of their sum."""
+    """Return a value below which the weights add up to at most a share of their sum."""
     total = 0.0
     by_exponent = np.zeros(2200)
     for i in range(len(weights)):

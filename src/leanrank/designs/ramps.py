@@ -215,13 +215,13 @@ class _Positions:
 
 
 class _AllRamps(Design):
-    """What designs of ramps share."""
+    """Common base of designs of ramps."""
 
     ramps: RampColumns
 
     @cached_property
     def column_norms(self) -> FloatArray:
-        """At least the length of each column: no entry is above one, so none grows by its root."""
+        """An upper bound of the length of each column, from entries of at most 1."""
         return np.sqrt(self.rmatvec(np.ones(self.n_rows)))
 
     @property

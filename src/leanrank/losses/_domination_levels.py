@@ -55,8 +55,9 @@ def mean_below(
     E: FloatArray, Z: FloatArray, mean: FloatArray, before: float, k: int, level: IntArray,
     margin: FloatArray, first: int,
 ) -> float:  # fmt: skip
-    """Mix the levels' means under the softmax of those below k;
-    ``before`` is that of level k − 1.
+    """Average the levels' means under the softmax of those below k.
+
+    ``before`` is the average of level k − 1.
     """
     if margin.shape[0] == 0:
         return before + math.exp(E[k - 1] - Z[k]) * (mean[k - 1] - before)
@@ -70,7 +71,7 @@ def mean_below(
 def level_share(
     E: FloatArray, Z: FloatArray, k: int, j: int, level: IntArray, margin: FloatArray, first: int,
 ) -> float:  # fmt: skip
-    """Give the share of level j in the mass below level k, with a margin table."""
+    """Return the share of level j in the mass below level k, with a margin table."""
     if E[j] == -math.inf:
         return 0.0
     return math.exp(E[j] + margin[level[first + k], level[first + j]] - Z[k])

@@ -1,7 +1,7 @@
 """Sums of e^{u_j − u_i} over all pairs of a query, by level.
 
 Shared arguments: query q owns the cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c
-holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are what a document weighs in either
+holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are a document's weights in either
 role, and ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels if it is not empty. In each
 query W_k is the log of Σ win_i e^{−u_i} over level k, E_l that of Σ lose_j e^{u_j} over level l;
 Z_k gathers the E below k and A_l the W above l, weights of levels included.
@@ -106,7 +106,7 @@ def _log_masses(
     row_ptr: IntArray, rows: IntArray, win: FloatArray, lose: FloatArray, first: int, last: int,
     u: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Give W and E of each level of a query."""
+    """Return W and E of each level of a query."""
     W, E = np.empty(last - first), np.empty(last - first)
     for k in range(last - first):
         lowest, highest = math.inf, -math.inf

@@ -1,7 +1,7 @@
-"""Loops over all pairs of a query: each document against all of lower levels.
+"""Loops over all pairs of a query: each document against all documents of lower levels.
 
 Shared arguments: query q owns the cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c
-holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are what a document weighs in either
+holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are a document's weights in either
 role, and ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels if it is not empty. Inside a
 query documents are numbered by ascending level, so those below a level come first.
 """
@@ -16,10 +16,10 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
 
 SPREAD = 200.0
-"""Scores this close together have ratios of exponentials that neither overflow nor vanish."""
+"""Largest range of scores whose ratios of exponentials neither overflow nor vanish."""
 
 FULL = 1e200
-"""A running product of odds is put away as a logarithm before it can overflow."""
+"""Limit from which a running product of odds is stored as a logarithm."""
 
 
 @kernel
@@ -84,7 +84,7 @@ def bends(
     table: FloatArray, table_ptr: IntArray, q: int, u: FloatArray, begin: int, end: int,
     out: FloatArray,
 ) -> IntArray:  # fmt: skip
-    """Fill φ″ of the pairs of winners [begin, end) of a query, row the winner; give its rows.
+    """Fill φ″ of the pairs of winners [begin, end) of a query, row the winner; return its rows.
 
     Documents are numbered by ascending level, and only those up to ``end`` have a column.
     """
@@ -111,7 +111,7 @@ def dual(
     lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
     a: float,
 ) -> float:  # fmt: skip
-    """Sum c times the entropy of a coin that shows a times the probability of a wrong order."""
+    """Sum c times the binary entropy of a times the probability of a wrong order."""
     value = 0.0
     for q in range(r0, r1):
         ends, weights, own, v = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u)
@@ -139,8 +139,8 @@ def listed(
     """List winners, losers and weights of a query's pairs, or of ``most`` of them.
 
     All pairs, each as long as its weight, are laid end to end; ``points`` are places between 0 and
-    1 in each of ``most`` equal parts. Losers of a run are found by bisection, so drawing looks at
-    documents and levels, never at all pairs.
+    1 in each of ``most`` equal parts. Losers of a run are found by bisection, so the cost
+    is that of documents and levels, not of pairs.
     """
     ends, weights, own, _ = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, win)
     loss = lose[own]
@@ -189,7 +189,7 @@ def _query(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, table: FloatArray, table_ptr: IntArray,
     q: int, u: FloatArray,
 ) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:  # fmt: skip
-    """Give where each level ends, the weights of levels, the rows and scores by ascending level."""
+    """Return the ends and weights of levels, and the rows and scores by ascending level."""
     first, last = cell_ptr[q], cell_ptr[q + 1]
     if last == first:
         return row_ptr[:0], table[:0], rows[:0], u[:0].copy()
@@ -201,13 +201,13 @@ def _query(
 
 @kernel
 def _runs(weights: FloatArray, k: int) -> int:
-    """How many runs of documents below level k weigh the same."""
+    """Return the number of runs of documents of equal weight below level k."""
     return 1 if len(weights) == 0 else k
 
 
 @kernel
 def _run(ends: IntArray, weights: FloatArray, k: int, run: int) -> tuple[int, int, float]:
-    """Give the first and last document of a run, and what its pairs with level k weigh."""
+    """Return the first and last document of a run, and the weight of its pairs with level k."""
     if len(weights) == 0:
         return 0, ends[k - 1], 1.0
     return (ends[run - 1] if run > 0 else 0), ends[run], weights[k * len(ends) + run]
@@ -215,7 +215,7 @@ def _run(ends: IntArray, weights: FloatArray, k: int, run: int) -> tuple[int, in
 
 @kernel
 def _bisect(sums: FloatArray, low: int, high: int, place: float) -> int:
-    """Give the last document of [low, high) before which no more than ``place`` lies."""
+    """Return the last document of [low, high) whose preceding sum is at most ``place``."""
     while high - low > 1:
         middle = (low + high) // 2
         if sums[middle] <= place:
@@ -227,7 +227,7 @@ def _bisect(sums: FloatArray, low: int, high: int, place: float) -> int:
 
 @kernel
 def _exponentials(v: FloatArray, loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give e^v and e^{−v} about the middle, if all losers weigh one and their ratios are safe."""
+    """Return e^v and e^{−v}, centred, if all losers have weight 1 and no ratio overflows."""
     if len(v) == 0 or v.max() - v.min() > SPREAD or loss.min() != 1.0 or loss.max() != 1.0:
         return np.zeros(0), np.zeros(0)
     up = np.exp(v - 0.5 * (v.max() + v.min()))
@@ -238,7 +238,7 @@ def _exponentials(v: FloatArray, loss: FloatArray) -> tuple[FloatArray, FloatArr
 def _close(
     down: FloatArray, up: FloatArray, low: int, high: int, rate: float, pull: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """Sum the costs and pushes of one winner against losers of weight one.
+    """Sum the losses and gradients of one winner against losers of weight 1.
 
     Σ log(1 + r) is the logarithm of a product, kept as Π(1 + r) − 1 so that small odds r count.
     """
@@ -259,7 +259,7 @@ def _close(
 def _far(
     own: float, v: FloatArray, loss: FloatArray, low: int, high: int, rate: float, pull: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """Sum the costs and pushes of one winner, whatever scores and weights are."""
+    """Sum the losses and gradients of one winner for any scores and weights."""
     cost, pushed = 0.0, 0.0
     for j in range(low, high):
         z = own - v[j]

@@ -1,9 +1,9 @@
-"""XᵀHX for the squared hinge and a dense X, without writing HX down.
+"""XᵀHX for the squared hinge and a dense X, without storing HX.
 
 H is a Laplacian, degrees less A less Aᵀ, with A from winners to losers: so XᵀHX is twice the
 symmetric part of Xᵀ(½ degrees X − AX), and one sweep over the winners gives the rows of AX. They
-are multiplied in small batches while they are in cache. Rows enter less the first one of their
-query, which H does not see.
+are multiplied in small batches while they are in cache. The first row of a query is subtracted from
+its rows, which does not change XᵀHX.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ BATCH = 256
 """Rows multiplied at once."""
 
 MANY_LEVELS, LEVEL_GROUPS = 1_024, 256
-"""Labels with more levels than the first are taken in so many groups of neighbours: the pairs
-within a group, one in some hundred, are left out unless the exact Hessian is asked for. It steers
-and certifies nothing, and its sums then fit a cache."""
+"""Above so many levels, neighbours are merged into so many groups.
+
+Pairs within a group, about one in a hundred, are left out unless the exact Hessian is requested:
+an approximate Hessian only sets the direction of a step, and its sums fit a cache."""
 
 
 @kernel
@@ -31,7 +32,7 @@ def gram(
     table: FloatArray, table_ptr: IntArray, order: IntArray, margin: float, r0: int, r1: int,
     u: FloatArray, X: AnyArray, first_column: int, last_column: int, exact: bool,
 ) -> FloatArray:  # fmt: skip
-    """Give columns [first_column, last_column) of Xᵀ(½ degrees X − AX); X from r0's first row on.
+    """Return columns [first_column, last_column) of Xᵀ(½ degrees X − AX); X from r0's first row on.
 
     Parameters as for the other kernels of pairs.
     """

@@ -1,13 +1,13 @@
 """Sums over the violated pairs of a query: value, gradient, dual value, products.
 
 A pair of a winner i and a loser j of a lower level is violated by h = margin − (u_i − u_j) > 0. A
-query is listed in order of score, swept once as its losers see it and once as its winners do.
+query is sorted by score and swept twice: once for its losers, once for its winners.
 
 Shared arguments: query q owns rows ``query_ptr[q]:query_ptr[q+1]`` and cells
-``cell_ptr[q]:cell_ptr[q+1]``; ``win`` and ``lose`` are what a document weighs in either role;
+``cell_ptr[q]:cell_ptr[q+1]``; ``win`` and ``lose`` are a document's weights in either role;
 ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels, row the winner's, if it is not empty;
 ``order`` holds each query's rows as last sorted, ``seen`` the scores of its last sums and ``memo``
-these sums, with margin and power: scratch of the problem that asks.
+these sums, with margin and power: the scratch of one problem.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def products(
 ) -> None:  # fmt: skip
     """Fill the Hessian of Σ c·h² over violated pairs, times the columns of D.
 
-    D and ``out`` begin at the first row of query r0. Columns may be shared among threads, so that
-    the scratch is only read.
+    D and ``out`` begin at the first row of query r0. Threads may share the columns, so the
+    scratch is only read.
     """
     width = D.shape[1]
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, width + 1)
@@ -158,7 +158,7 @@ def from_below(
     rows: IntArray, begin: int, cell: IntArray, first: int, n_levels: int, win: FloatArray,
     lose: FloatArray, x: FloatArray, level: IntArray, wins: FloatArray, loses: FloatArray,
 ) -> None:  # fmt: skip
-    """List a query in order of score, as losers see it: scores and levels upside down."""
+    """List a query in order of score for its losers: scores and levels negated."""
     for at in range(len(rows)):
         x[at] = -x[at]
         level[at] = n_levels - 1 - (cell[rows[at]] - first)
@@ -168,7 +168,7 @@ def from_below(
 
 @kernel
 def _in_order(weight: FloatArray, rows: IntArray, begin: int, out: FloatArray) -> None:
-    """List weights in order of score; mostly they are all the same, and no place is looked up."""
+    """List weights in order of score; in most cases all are equal and nothing is looked up."""
     n = len(rows)
     one = weight[begin]
     same = True
@@ -184,7 +184,7 @@ def _in_order(weight: FloatArray, rows: IntArray, begin: int, out: FloatArray) -
 def turn_over(
     n: int, n_levels: int, x: FloatArray, level: IntArray, wins: FloatArray, loses: FloatArray,
 ) -> None:  # fmt: skip
-    """List everything the other way round, scores and levels upside down."""
+    """Reverse the lists and negate scores and levels."""
     for at in range((n + 1) // 2):
         other = n - 1 - at
         x[at], x[other] = -x[other], -x[at]

@@ -1,11 +1,11 @@
 """One sweep down the scores of a query, with running sums by level.
 
-Going down, the losers that violate a given winner only grow in number, and so does every
-h = margin − (u_i − u_j): the sums of 1, h and h² over them are carried along by adding what is
-positive, never by subtracting, so nothing cancels however large the scores are. The sums are kept
+On the way down, the set of losers that violate a winner only grows, and so does every
+h = margin − (u_i − u_j): the sums of 1, h and h² over them are updated by adding positive numbers,
+never by subtracting, so nothing cancels, however large the scores are. The sums are kept
 by level, in a Fenwick tree (a document then costs the logarithm of the number of levels) or, where
-pairs of levels weigh differently, in a plain table. The losers' sums are the same sweep upside
-down: ``reverse`` says so to the table.
+pairs of levels weigh differently, in a plain table. The losers' sums are the same sweep in
+reverse: ``reverse`` selects the table's order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
 
 MANY_LEVELS = 8_192
-"""More levels than this are swept in two tiers, each of which fits a cache."""
+"""Number of levels above which the sweep has two tiers, each of which fits a cache."""
 
 
 @kernel
@@ -127,7 +127,7 @@ def sweep(
 
 @kernel
 def _moved(node: FloatArray, here: float) -> tuple[float, float, float]:
-    """The sums of 1, h and h² once the score has come down to ``here``."""
+    """Return the sums of 1, h and h² at the score ``here``."""
     down = node[3] - here
     return node[0], node[1] + down * node[0], node[2] + down * (2.0 * node[1] + down * node[0])
 
@@ -145,7 +145,7 @@ def _add(node: FloatArray, here: float, weight: float, h: float) -> None:
 
 @kernel
 def _weight(weights: FloatArray, n_levels: int, k: int, j: int, reverse: bool) -> float:
-    """The weight of a pair of levels, of which k reads and j is read."""
+    """Return the weight of a pair of levels, k that of the reading document."""
     if reverse:
         return weights[(n_levels - 1 - j) * n_levels + n_levels - 1 - k]
     return weights[k * n_levels + j]
@@ -189,7 +189,7 @@ def sweep_columns(
 def read_columns(
     nodes: FloatArray, k: int, n_levels: int, weights: FloatArray, reverse: bool, found: FloatArray,
 ) -> float:  # fmt: skip
-    """Add up the columns of the levels below k, and return what they weigh."""
+    """Add up the columns of the levels below k, and return their weight."""
     width = len(found)
     count = 0.0
     if len(weights) > 0:

@@ -8,19 +8,19 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
 
 FEWEST_BY_DIGITS = 1_024
-"""From so many documents on, a sort by digits beats one by comparison."""
+"""Number of documents from which a sort by digits is faster than one by comparison."""
 
 MOST_MOVES = 4
-"""Places that a document may have to move on average after the sort by digits."""
+"""Largest mean number of places to move after the sort by digits."""
 
 
 @kernel
 def sort_scores(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> None:
-    """Put the rows of a query, from ``begin`` on, in order of score, equal scores by row.
+    """Sort the rows of a query, from ``begin`` on, by score, equal scores by row.
 
-    ``rows`` holds them as last sorted, and x receives the scores. If they still are in order, this
-    is one pass: the value, the gradient and the curvature at a point need one sort. The order does
-    not depend on what was sorted before.
+    ``rows`` holds them as last sorted, and x receives the scores. If they are still in order, this
+    takes one pass, so value, gradient and curvature at a point need one sort. The order does not
+    depend on earlier sorts.
     """
     n = len(rows)
     if _in_order(u, rows, x):
@@ -34,7 +34,7 @@ def sort_scores(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> Non
 
 @kernel
 def _in_order(u: FloatArray, rows: IntArray, x: FloatArray) -> bool:
-    """Read the scores in the given order; tell whether it is the right one."""
+    """Read the scores in the given order; return whether it is sorted."""
     last, before = -np.inf, -1
     for at in range(len(rows)):
         i = rows[at]
@@ -50,8 +50,8 @@ def _in_order(u: FloatArray, rows: IntArray, x: FloatArray) -> bool:
 def _sort_by_digits(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> bool:
     """Sort by the leading 32 bits of each score's place between the least and the greatest.
 
-    What these bits do not tell apart is put right by insertion; if that is too much (one score far
-    from all others leaves them few bits), say so and give up.
+    Scores with equal bits are then sorted by insertion. Return False if that is too much work, as
+    when one score is far from all others.
     """
     n = len(rows)
     least, most = np.inf, -np.inf

@@ -19,7 +19,7 @@ fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀD
 product    the score Hessian times a vector; by default from two gradients
 products   the same for the columns of a matrix at once, where there is no curvature and fold
 gram       the same from both sides, for a dense matrix; beside products, if a plan ``suits_gram``
-thin       a plan in which a sample of the documents stands for all, for rough Hessians
+thin       a plan with a sample of the documents, for approximate Hessians
 pair_slope the loss of one pair and its slope, compiled, for solvers that draw pairs
 ========== ===================================================================================
 """
@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def n_rows(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return int(self.query_ptr[-1])
 
     def span(self, r0: int, r1: int) -> slice:
@@ -131,7 +131,7 @@ class Labels:
         return levels, level_of
 
     def with_margin(self, scale: float) -> Labels:
-        """Ask for a lead of ``scale`` times the difference of labels more: that is an offset."""
+        """Require a lead of ``scale`` times the difference of labels, by an offset."""
         if np.isnan(self.y).any():
             raise InputError(
                 "margin='scaled' needs a label for every document: give y beside the preferences"
@@ -149,7 +149,7 @@ class Loss(Part, ABC, Generic[P]):
     smooth : bool
         Whether the gradient is continuous, as Newton's method needs it.
     takes_edges : bool
-        Whether ``prepare`` understands explicit preferences.
+        Whether ``prepare`` accepts explicit preferences.
     n_atoms, n_aux : int
         For ``curvature`` and ``fold``.
     pair_steepness : float
@@ -165,7 +165,7 @@ class Loss(Part, ABC, Generic[P]):
 
     @abstractmethod
     def prepare(self, labels: Labels) -> P:
-        """Sort out levels and weights once."""
+        """Prepare levels and weights once."""
 
     def workspace(self, plan: P) -> P:
         """Return the plan with scratch of its own, for one problem; plans themselves never change.
@@ -224,7 +224,7 @@ class Loss(Part, ABC, Generic[P]):
         raise NotImplementedError
 
     def suits_gram(self, plan: P) -> bool:
-        """Tell whether ``gram`` is there for a plan."""
+        """Return whether ``gram`` is available for a plan."""
         del plan
         return False
 
@@ -243,7 +243,7 @@ class Loss(Part, ABC, Generic[P]):
         raise NotImplementedError
 
     def thin(self, plan: P, most: int) -> P:
-        """Return a plan in which about ``most`` documents stand for all of each larger cell."""
+        """Return a plan with about ``most`` documents per cell, with the weight of all."""
         del most
         return plan
 
@@ -347,8 +347,8 @@ def sort_into_cells(level_of: IntArray, n_levels: int, query_ptr: IntArray) -> C
 def mass_below(cells: Cells, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mass of each cell, and that of the lower cells of its query.
 
-    Every sum is of one query's masses only and nothing is subtracted: a document of weight 0 leaves
-    no trace, whatever other documents weigh.
+    Every sum is of one query's masses only and nothing is subtracted: a document of weight 0 has
+    no effect, whatever the weights of the others.
 
     >>> cells = sort_into_cells(np.array([1, 0, 1, 0]), 2, np.array([0, 3, 4]))
     >>> [a.tolist() for a in mass_below(cells, np.array([0.1, 0.2, 0.3, 0.4]))]
@@ -416,7 +416,7 @@ def _describe_cells(
 
 
 def refuse_edges(labels: Labels, name: str) -> None:
-    """Say that a loss has no use for explicit preferences."""
+    """Reject explicit preferences for a loss that is not a sum over pairs."""
     if labels.edges is not None:
         raise InputError(
             f"the loss {name!r} is not a sum over pairs, so it cannot learn from preferences: give "

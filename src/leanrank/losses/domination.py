@@ -6,10 +6,10 @@ lower levels,
 
     ℓ_i(u) = log(1 + Z_k e^{−u_i}),
 
-so a query costs one pass: the mass of each level, then one logarithm a document. With softmax
+so a query costs one pass: the mass of each level, then one logarithm per document. With softmax
 weights r over the lower levels and π_i the probability that i is dominated, the Hessian of level k
 is A Cov_r + Σ_i b_i (e_i − r)(e_i − r)ᵀ, A = Σ c_i π_i and b_i = c_i π_i (1 − π_i): a diagonal less
-two vectors a level. Everything is kept in logarithms of level masses, which neither overflow nor
+two vectors per level. Everything is kept in logarithms of level masses, which neither overflow nor
 cancel.
 """
 
@@ -82,7 +82,7 @@ class DominationLoss(Loss[DominationPlan]):
         self.margin = margin
 
     def prepare(self, labels: Labels) -> DominationPlan:
-        """Sort each query's documents by level, once."""
+        """Sort each query's documents by level."""
         refuse_edges(labels, self.name)
         y, ptr = labels.y, labels.query_ptr
         n_queries = len(ptr) - 1
@@ -157,7 +157,7 @@ class DominationLoss(Loss[DominationPlan]):
         return float(kernels.dual(*_arrays(plan), r0, r1, u, a, _offset(plan)))
 
     def thin(self, plan: DominationPlan, most: int) -> DominationPlan:
-        """Let about ``most`` documents, evenly spaced, stand for all of each larger cell."""
+        """Keep about ``most`` documents per cell, evenly spaced, with the weight of all."""
         sizes = np.diff(plan.row_ptr)
         stride = np.maximum(1, sizes // most)
         rank = np.arange(plan.n_rows) - np.repeat(plan.row_ptr[:-1], sizes)
@@ -168,15 +168,13 @@ class DominationLoss(Loss[DominationPlan]):
         return replace(plan, mass=plan.mass * factor, gain=plan.gain * factor)
 
     def term_mass(self, plan: DominationPlan) -> FloatArray:
-        """Total factor of each query's terms; a term's curvature is at most a variance."""
+        """Return the total factor of each query's terms, whose curvature is at most a variance."""
         n_queries = len(plan.query_ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(plan.query_ptr))
         return _totals(query_of, plan.gain, n_queries)
 
     def compiled(self, plan: DominationPlan) -> tuple[Any, tuple[AnyArray, ...]]:
-        """Give the compiled ``evaluate`` and its leading arguments,
-        for solvers that loop inside.
-        """
+        """Return the compiled ``evaluate`` and its leading arguments."""
         return kernels.evaluate, _arrays(plan)
 
     def _table(self, n_levels: int) -> FloatArray:

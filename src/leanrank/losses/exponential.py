@@ -1,9 +1,9 @@
 """The pairwise exponential loss, RankBoost's: e^{−z} of every lead z of a winner over a loser.
 
-The exponential of a difference is a product, so with levels no pair is looked at: a level k of a
-query costs e^{W_k + Z_k}, W_k the log of its winners' Σ win_i e^{−u_i} and Z_k that of the losers'
-Σ lose_j e^{u_j} over all lower levels, O(n) in all. Sums are kept as logarithms: a value overflows
-only if the loss itself does.
+The exponential of a difference is a product, so levels need no loop over pairs: the loss of a
+query's level k is e^{W_k + Z_k}, W_k the log of its winners' Σ win_i e^{−u_i} and Z_k that of the
+losers' Σ lose_j e^{u_j} over all lower levels, O(n) in all. Sums are kept as logarithms: a value
+overflows only if the loss itself does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ExponentialLoss(SmoothPairwiseLoss):
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels), optional
-        What a pair weighs by its levels, lowest first, row the winner's.
+        Weight of a pair by its levels, lowest first, row the winner's.
     """
 
     name: ClassVar[str] = "exponential"
@@ -58,7 +58,7 @@ class ExponentialLoss(SmoothPairwiseLoss):
 
 
 def by_level(plan: PairPlan) -> tuple[AnyArray, ...]:
-    """Return the arguments that kernels share which go level by level and sort no scores."""
+    """Return the arguments of kernels that go level by level and do not sort scores."""
     return (
         plan.query_ptr,
         plan.cell_ptr,

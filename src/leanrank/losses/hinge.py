@@ -1,4 +1,4 @@
-"""The pairwise hinge: winners should lead losers by a margin, or pay what is missing."""
+"""The pairwise hinge loss: linear in what a winner lacks of its margin over a loser."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class MarginLoss(PairwiseLoss):
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels), optional
-        What a pair weighs by its levels, lowest first, row the winner's.
+        Weight of a pair by its levels, lowest first, row the winner's.
     margin : float, default=1.0
-        A margin by difference of labels is an offset beside it.
+        A margin that depends on the labels is an offset in addition.
     """
 
     power: ClassVar[int]
@@ -36,7 +36,7 @@ class MarginLoss(PairwiseLoss):
         return replace(plan, rows=np.zeros(0, dtype=np.int64), scratch=scratch)
 
     def _missing(self, z: FloatArray) -> FloatArray:
-        """What each lead lacks."""
+        """Return what each difference of scores lacks of the margin."""
         missing: FloatArray = np.maximum(0.0, self.margin - z)
         return missing
 
@@ -45,7 +45,7 @@ class MarginLoss(PairwiseLoss):
         return float(kernels.evaluate(*known, self.margin, self.power, r0, r1, u, g))
 
     def _sums(self, plan: PairPlan, r0: int, r1: int, u: FloatArray) -> tuple[float, float]:
-        """Sum c·missing^power and c·missing^(power−1) over the pairs that miss something."""
+        """Sum c·missing^power and c·missing^(power−1) over the violated pairs."""
         known = *level_arrays(plan), *scratch_of(plan)
         total, below = kernels.totals(*known, self.margin, self.power, r0, r1, u)
         return float(total), float(below)

@@ -1,4 +1,4 @@
-"""How much a pair of levels weighs: a table of one's own, or what a swap would cost in NDCG."""
+"""Weights of pairs by level: a given table, or the change of NDCG when the two are swapped."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_LEVELS_WITH_TABLE = 64
 def importance_tables(
     importance: Any, levels: FloatArray, cells: Cells, mass: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Lay out, query after query, the weight of each pair of its own levels.
+    """List, query by query, the weight of each pair of its levels.
 
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels)
-        None: pairs weigh the same. "ndcg": by how much NDCG changes when documents of the two
-        levels trade places, with the mean discount of each level's ranks in the ideal ranking. An
+        None: equal weights. "ndcg": the change of NDCG when documents of the two
+        levels are swapped, with the mean discount of each level's ranks in the ideal ranking. An
         array: lowest level first, row the winner's.
     levels : array
         The distinct labels of the data, ascending.
@@ -41,7 +41,7 @@ def importance_tables(
     per_query = np.diff(cells.cell_ptr)
     if per_query.max(initial=0) > MOST_LEVELS_WITH_TABLE:
         raise InputError(
-            f"importance takes at most {MOST_LEVELS_WITH_TABLE} levels a query but a query has "
+            f"importance takes at most {MOST_LEVELS_WITH_TABLE} levels per query but a query has "
             f"{per_query.max()}: round the labels, or leave importance out"
         )
     table_ptr = np.concatenate(([0], np.cumsum(per_query**2))).astype(np.int64)
@@ -73,7 +73,7 @@ def _checked(importance: Any, n_levels: int) -> FloatArray:
 
 
 def _swap_costs(levels: FloatArray, cells: Cells, mass: FloatArray) -> list[FloatArray]:
-    """For each query, (gain_k − gain_l)·(discount_k − discount_l) / the ideal DCG."""
+    """Return, for each query, (gain_k − gain_l)·(discount_k − discount_l) / the ideal DCG."""
     from leanrank.metrics.conventions import find_convention
 
     convention = find_convention("standard")

@@ -5,9 +5,9 @@ their gains 2^y − 1), a query costs the cross entropy
 
     ℓ_q(u) = −Σ_i P_i log(p_i / m_i) = log Σ_j m_j e^{u_j} − Σ_i P_i u_i,
 
-one term a query (T_q = 1). It is never below the entropy of the target. The score Hessian is
-diag(p) − p pᵀ: one atom a document, one cell a query. A query at one level asks for nothing and
-takes no part, as for every ranker here.
+one term per query (T_q = 1). It is never below the entropy of the target. The score Hessian is
+diag(p) − p pᵀ: one atom per document, one cell per query. A query with one level carries no
+information and is skipped.
 
 The dual value at the scaled score gradient a·g, g = p − P, is the entropy of the mixture
 r = a p + (1 − a) P, which is a distribution for any a in [0, 1]: −Σ r_i log(r_i / m_i) − a⟨s, g⟩.
@@ -32,7 +32,7 @@ TARGETS = ("label", "gain")
 
 @dataclass(frozen=True)
 class ListNetPlan(Plan):
-    """What the labels ask for; each query is one cell.
+    """The target of each query, which is one cell.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class ListNetLoss(Loss[ListNetPlan]):
         self.target = target
 
     def prepare(self, labels: Labels) -> ListNetPlan:
-        """Compute the target distribution of each query, once."""
+        """Compute the target distribution of each query."""
         query_of, mass, scale = listwise_queries(labels)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
         probability = first_draws(target_scores(labels.y, self.target), mass, labels.query_ptr)
@@ -125,7 +125,7 @@ class ListNetLoss(Loss[ListNetPlan]):
 
 
 def listwise_queries(labels: Labels) -> tuple[Any, FloatArray, FloatArray]:
-    """Give the query of each row, the weights of documents that take part, each query's factor."""
+    """Return the query of each row, the weights of documents in use, and each query's factor."""
     ptr = labels.query_ptr
     n_queries = len(ptr) - 1
     query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
@@ -137,10 +137,10 @@ def listwise_queries(labels: Labels) -> tuple[Any, FloatArray, FloatArray]:
 
 
 def lift(mass: FloatArray, query_of: Any, n_queries: int) -> FloatArray:
-    """Give the factor that brings the positive masses of each query to one at least.
+    """Return the factor that raises the positive masses of each query to at least 1.
 
-    A factor for all documents of a query adds a constant to its cost and nothing else. Without it
-    weights below one could make the cost negative, and a gap relative to it meaningless.
+    It adds a constant to the loss of a query. Without it, weights below 1 could make the loss
+    negative, and a relative gap meaningless.
 
     >>> lift(np.array([0.5, 2.0, 0.0, 3.0]), np.array([0, 0, 1, 1]), 2).tolist()
     [2.0, 1.0]
@@ -152,7 +152,7 @@ def lift(mass: FloatArray, query_of: Any, n_queries: int) -> FloatArray:
 
 
 def target_scores(y: FloatArray, target: str) -> FloatArray:
-    """Give the scores whose softmax is the target.
+    """Return the scores whose softmax is the target.
 
     >>> target_scores(np.array([0.0, 1.0, 2.0]), "gain").tolist()
     [0.0, 1.0, 3.0]
@@ -170,7 +170,7 @@ def target_scores(y: FloatArray, target: str) -> FloatArray:
 
 
 def first_draws(scores: FloatArray, mass: FloatArray, query_ptr: Any) -> FloatArray:
-    """Compute the softmax of scores with weights, within each query; 0 where nothing weighs."""
+    """Compute the softmax of scores with weights, within each query; 0 where the weight is 0."""
     out = np.zeros(len(scores))
     _shares(query_ptr, mass, 0, len(query_ptr) - 1, scores, out)
     return out
@@ -252,7 +252,7 @@ def _shares(
 def _softmax(
     mass: FloatArray, begin: int, end: int, u: FloatArray, p: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """Fill the probabilities of rows [begin, end); give the top score and the log mass above it."""
+    """Fill the probabilities of rows [begin, end); return the top score and the log mass."""
     top = -math.inf
     for i in range(begin, end):
         if mass[i] > 0.0:

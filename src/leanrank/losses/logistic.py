@@ -1,8 +1,8 @@
 """The pairwise logistic loss, RankNet's: log(1 + e^{−z}) of every lead z of a winner over a loser.
 
-It has no shortcut: every pair is looked at, O(pairs) an evaluation. Lists of tens of thousands of
-documents want ``max_pairs``: pairs drawn once, evenly over all pairs of a query and weighted so
-that the expected loss is the loss itself.
+It has no shortcut: an evaluation costs O(pairs). For lists of tens of thousands of documents use
+``max_pairs``: pairs are drawn once, evenly over all pairs of a query, with weights that make the
+expected loss the loss itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from leanrank.losses.exponential import by_level
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss
 
 LONG = 64
-"""Documents of a query from which its Hessian is multiplied block by block of winners."""
+"""Number of documents from which a query's Hessian is multiplied in blocks of winners."""
 
 BLOCK_CELLS = 1 << 20
 """Most pairs in such a block."""
 
 MANY_PAIRS = 10**9
-"""Pairs from which an evaluation takes seconds, and a warning is due."""
+"""Number of pairs above which an evaluation takes seconds, and a warning is given."""
 
 
 class LogisticLoss(SmoothPairwiseLoss):
@@ -39,13 +39,13 @@ class LogisticLoss(SmoothPairwiseLoss):
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels), optional
-        What a pair weighs by its levels, lowest first, row the winner's.
+        Weight of a pair by its levels, lowest first, row the winner's.
     max_pairs : int, optional
-        Most pairs of a query; of a query with more, so many are drawn. None: all pairs.
+        Largest number of pairs per query; of more, so many are drawn. None: all pairs.
     random_state : int, default=0
         Seed of the draw.
     block_rows : int, default=256
-        Winners that the Hessian of a long query is multiplied by at a time, if memory allows.
+        Winners per block in products with the Hessian of a long query, if memory allows.
     """
 
     name: ClassVar[str] = "logistic"
@@ -63,7 +63,7 @@ class LogisticLoss(SmoothPairwiseLoss):
         self.block_rows = block_rows
 
     def prepare(self, labels: Labels) -> PairPlan:
-        """Sort each query's documents by level, once; draw pairs if there are too many."""
+        """Sort each query's documents by level; draw pairs if there are too many."""
         plan = super().prepare(labels)
         if plan.edges is not None:
             return plan
@@ -80,7 +80,7 @@ class LogisticLoss(SmoothPairwiseLoss):
         return np.maximum(-z, 0.0) + np.log1p(e), -wrong, e / (1.0 + e) ** 2
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Return −φ*(a φ′(z)), the entropy of a coin that shows a·|φ′(z)|."""
+        """Return −φ*(a φ′(z)), the binary entropy of a·|φ′(z)|."""
         s = -a * self.pair(z)[1]
         with np.errstate(divide="ignore", invalid="ignore"):
             heads, tails = s * np.log(s), (1.0 - s) * np.log1p(-s)
@@ -154,8 +154,8 @@ def with_drawn_pairs(plan: PairPlan, most: int, rng: np.random.Generator) -> Pai
     """List the pairs of each query as edges, or ``most`` of them drawn in proportion to weight.
 
     All pairs of a query laid end to end, each as long as its weight, are cut into ``most`` equal
-    parts, and a point is drawn in each; what it hits weighs one part. A sum over the drawn pairs is
-    then unbiased for the sum over all.
+    parts. A point is drawn in each, and its pair gets the weight of one part. A sum over the drawn
+    pairs is then unbiased for the sum over all.
     """
     parts: list[Edges] = []
     sizes = np.zeros(len(plan.query_ptr), np.int64)
@@ -175,8 +175,8 @@ def _warn_of_many(plan: PairPlan) -> None:
     pairs = float(np.sum(sizes * (before - before[first]), dtype=np.float64))
     if pairs > MANY_PAIRS:
         warnings.warn(
-            f"the logistic loss looks at each of {pairs:.1e} pairs in every evaluation: give "
-            "max_pairs to draw some of each query, or use the squared hinge, which needs none",
+            f"the logistic loss evaluates {pairs:.1e} pairs at every iteration: set "
+            "max_pairs to draw some of each query, or use the squared hinge, which lists none",
             DataWarning,
             stacklevel=2,
         )

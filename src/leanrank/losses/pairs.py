@@ -1,12 +1,12 @@
-"""What pairwise losses share: which documents should beat which, and what a pair weighs.
+"""Pairs of a winner and a loser, and their weights: the common part of pairwise losses.
 
 A pairwise loss is a sum over pairs of a winner i and a loser j of one query,
 
     ℓ(u) = Σ c_ij φ(u_i − u_j),   c_ij = win_i · lose_j · (weight of their levels),
 
 where the pairs are either implied by levels, i of a higher one than j, and never listed, or given
-as *edges*. A loss says what φ is, in ``pair`` and ``pair_dual``, which is all that edges need; for
-levels it brings its own fast sums: ``_evaluate``, ``_dual`` and, if it is smooth, ``_products``.
+as *edges*. A loss defines φ in ``pair`` and ``pair_dual``, which is all that edges need; for
+levels it has fast sums of its own: ``_evaluate``, ``_dual`` and, if it is smooth, ``_products``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from leanrank.losses.importance import importance_tables
 
 
 class PairScratch(NamedTuple):
-    """What the evaluations of one problem remember; kernels overwrite it.
+    """Results that evaluations of one problem reuse; kernels overwrite them.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class PairScratch(NamedTuple):
         Each query's rows as they were last sorted by score: an evaluation that follows another at
         the same scores need not sort again.
     seen, memo : array
-        The scores at which each query was last summed up, and the sums, for the dual value that
-        mostly follows at the same scores.
+        The scores of each query at its last sums, and these sums, for the dual value, which
+        usually follows at the same scores.
     """
 
     order: IntArray
@@ -59,9 +59,9 @@ class PairPlan(Plan):
     row_ptr : array of int64
         Cell c holds ``rows[row_ptr[c]:row_ptr[c + 1]]``.
     win : array
-        What a document weighs as a winner: scale × sample weight × gain weight.
+        Weight of a document as a winner: scale × sample weight × gain weight.
     lose : array
-        What it weighs as a loser: its sample weight.
+        Weight of a document as a loser: its sample weight.
     table, table_ptr : array
         Query q weighs pairs of its levels by ``table[table_ptr[q]:table_ptr[q + 1]]``, row after
         row, row the winner's level; empty if all weigh the same.
@@ -90,7 +90,7 @@ class PairwiseLoss(Loss[PairPlan]):
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels), optional
-        What a pair weighs by its levels; see ``importance_tables``.
+        Weight of a pair by its levels; see ``importance_tables``.
     """
 
     takes_edges: ClassVar[bool] = True
@@ -262,7 +262,7 @@ def _edges(plan: PairPlan, r0: int, r1: int) -> Edges:
 
 
 def _differences(plan: PairPlan, r0: int, r1: int, edges: Edges, values: FloatArray) -> FloatArray:
-    """For each row of queries [r0, r1): what it wins less what it loses."""
+    """Return, for each row of queries [r0, r1), the sum of its wins less that of its losses."""
     span = plan.span(r0, r1)
     count = span.stop - span.start
     won = np.bincount(edges.winner - span.start, values, minlength=count)

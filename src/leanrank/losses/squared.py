@@ -26,8 +26,8 @@ class SquaredLoss(Loss[SquaredPlan]):
     """ℓ_q(u) = ½ ‖L(u − y)‖², L the centring of query q.
 
     It equals the sum over all pairs of ((u_i − u_j) − (y_i − y_j))² divided by twice the number of
-    documents, pairs of equal labels included: so a query of one level takes part (it asks for equal
-    scores), and only queries of a single document do not.
+    documents, pairs of equal labels included: so a query of one level counts (its scores should be
+    equal), and only queries of a single document do not.
     """
 
     name: ClassVar[str] = "squared"
@@ -42,8 +42,8 @@ class SquaredLoss(Loss[SquaredPlan]):
         weight = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
         if labels.gain_weight is not None:
             raise InputError(
-                "gain_weight weighs the documents that dominate others, which the squared loss "
-                "does not single out: use sample_weight or query_weight"
+                "gain_weight is the weight of documents that dominate others, which the squared "
+                "loss does not distinguish: use sample_weight or query_weight"
             )
         n_queries = len(ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
@@ -51,7 +51,7 @@ class SquaredLoss(Loss[SquaredPlan]):
         present = np.bincount(query_of, weight > 0, minlength=n_queries)
         terms = np.where((present > 1) | (mass > 1), mass, 0.0)
         if not informative_queries(np.where(weight > 0, y, np.nan), ptr).any():
-            terms = np.zeros(n_queries)  # one level a query: nothing to learn
+            terms = np.zeros(n_queries)  # one level per query: nothing to learn
         return SquaredPlan(
             query_ptr=ptr,
             scale=query_scale(terms, labels.query_weight, labels.normalize),

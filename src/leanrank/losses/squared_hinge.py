@@ -1,4 +1,4 @@
-"""The pairwise squared hinge: winners should lead losers by a margin, or pay its square."""
+"""The pairwise squared hinge loss: the square of what a winner lacks of its margin over a loser."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
         kernels.products(*level_arrays(plan), order, self.margin, r0, r1, u, D, out)
 
     def suits_gram(self, plan: PairPlan) -> bool:
-        """Whether ``gram`` is there: edges only have ``products``."""
+        """Return whether ``gram`` is available: edges have ``products`` only."""
         return plan.edges is None
 
     def gram(

@@ -1,9 +1,8 @@
-"""What a penalty is: a convex function of the weights, and what solvers ask of it.
+"""The base class of penalties: convex functions of the weights.
 
-A penalty never sees data. It says which weights a gradient keeps at zero, bounds the objective from
-below through its conjugate, and minimises itself plus a quadratic, by sweeps over coordinates or
-groups that it brings along as compiled code. So a solver knows no thresholds, and a new penalty is
-one file.
+A penalty never sees data. It determines which weights stay zero at a gradient, bounds the objective
+from below through its conjugate, and minimises the sum of itself and a quadratic, by compiled
+sweeps over coordinates or groups. Solvers contain no thresholds, and a new penalty is one file.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class SmoothPiece(NamedTuple):
     kinked : array of bool
         Which of them must not cross zero.
     quadratic : bool
-        Whether the penalty is no more than slope and curvature until a weight reaches zero.
+        Whether the penalty is exactly quadratic until a weight reaches zero.
     """
 
     support: IntArray
@@ -60,8 +59,8 @@ class Columns(NamedTuple):
 class Penalty(Part, ABC):
     """A convex penalty of one or several weights at a time.
 
-    Gradients c are the loss's. A weight is *free* if nothing holds it, so that no dual scaling
-    makes its gradient vanish.
+    Gradients c are the loss's. A weight without any penalty is *free*: no dual scaling makes its
+    gradient vanish.
     """
 
     kind: ClassVar[str] = "penalty"
@@ -69,7 +68,7 @@ class Penalty(Part, ABC):
     @property
     @abstractmethod
     def excluded(self) -> BoolArray:
-        """Weights that stay zero whatever the data says."""
+        """Weights that stay zero for all data."""
 
     @property
     @abstractmethod
@@ -90,7 +89,7 @@ class Penalty(Part, ABC):
 
     @abstractmethod
     def only_free(self) -> Penalty:
-        """Return the penalty that shuts out every weight but the free ones."""
+        """Return the penalty that excludes every weight but the free ones."""
 
     # of convex penalties
 
@@ -114,7 +113,7 @@ class Penalty(Part, ABC):
 
     @property
     def always(self) -> BoolArray:
-        """Weights that no gradient is too small for: they are part of every model."""
+        """Weights that any non-zero gradient moves: they are part of every model."""
         raise NotImplementedError
 
     def times(self, factor: float) -> Penalty:
@@ -130,11 +129,11 @@ class Penalty(Part, ABC):
         return chosen
 
     def ratio(self, c: FloatArray) -> FloatArray:
-        """Return how many times stronger the penalty of each zero weight must be to hold it."""
+        """Return the factor of the penalty from which each zero weight stays zero."""
         raise NotImplementedError
 
     def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
-        """Tell which weights stay zero at every gradient within ``reach`` of c."""
+        """Return which weights stay zero at every gradient within ``reach`` of c."""
         raise NotImplementedError
 
     def change(self, w: FloatArray, step: FloatArray) -> float:
@@ -188,7 +187,7 @@ class Penalty(Part, ABC):
 
 
 CONVEX = ("dual_scale", "conjugate", "residual")
-"""What a penalty must offer for a certificate."""
+"""Operations that a certificate needs."""
 
 NEWTON = (
     *CONVEX,
@@ -201,4 +200,4 @@ NEWTON = (
     "piece",
     "prox",
 )
-"""What a penalty must offer to Newton's method."""
+"""Operations that Newton's method needs."""

@@ -1,4 +1,4 @@
-"""Penalties that charge a large weight less than ℓ1 does: ℓp below one, log, MCP, adaptive.
+"""Penalties that grow more slowly than ℓ1 for large weights: ℓp below one, log, MCP, adaptive.
 
 A concave function of |w_j| lies below its tangents, so around any point a weighted ℓ1 penalty, the
 *majorant*, bounds it from above and touches it there: minimising one weighted ℓ1 problem after
@@ -151,13 +151,13 @@ class ConcavePenalty(Penalty):
         return self.base.free
 
     def only_free(self) -> ElasticNet:
-        """Return the penalty that shuts out every feature but the free ones."""
+        """Return the penalty that excludes every feature but the free ones."""
         return self.base.only_free()
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """How many times stronger the penalty must be for an empty model.
 
-        Both the first, plain ℓ1 problem and the penalty's slope at zero must shut features out.
+        Both the first, plain ℓ1 problem and the penalty's slope at zero must exclude all features.
         """
         slope = self.shape.slope(np.zeros_like(c), np.ones_like(c)).min(initial=1.0)
         return self.base.alpha_max_ratio(c) / slope

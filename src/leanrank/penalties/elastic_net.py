@@ -66,7 +66,7 @@ class ElasticNet(Penalty):
 
     @cached_property
     def always(self) -> BoolArray:
-        """Features that no gradient is too small for: they are part of every model."""
+        """Features that any non-zero gradient moves: they are part of every model."""
         return (self.above == 0) | (self.below == 0)
 
     @cached_property
@@ -89,14 +89,14 @@ class ElasticNet(Penalty):
         return float(rate @ np.abs(w[nonzero]) + 0.5 * (self.ridge @ (w * w)))
 
     def excess(self, c: FloatArray) -> FloatArray:
-        """How far a gradient c of the loss pulls a zero weight beyond its threshold.
+        """Return by how much a gradient c of the loss exceeds the threshold of a zero weight.
 
         Zero where w_j = 0 is optimal.
         """
         return np.maximum(0.0, np.maximum(c - self.below, -c - self.above))
 
     def threshold(self, c: FloatArray) -> FloatArray:
-        """The threshold on the side to which a gradient c pulls."""
+        """Return the threshold on the side to which a gradient c pulls."""
         return np.where(c > 0, self.below, self.above)
 
     def ratio(self, c: FloatArray) -> FloatArray:
@@ -142,7 +142,7 @@ class ElasticNet(Penalty):
         )
 
     def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
-        """Tell which weights stay zero at every gradient within ``reach`` of c."""
+        """Return which weights stay zero at every gradient within ``reach`` of c."""
         return (c + reach <= self.below) & (-c + reach <= self.above)
 
     def permitted(self, w: FloatArray) -> FloatArray:
@@ -167,7 +167,7 @@ class ElasticNet(Penalty):
     def sweep_columns(
         self, columns: Columns, c: FloatArray, w: FloatArray, accuracy: float, n_sweeps: int
     ) -> FloatArray:
-        """Minimise over one weight after the other, with the scores of the rows in hand."""
+        """Minimise over one weight after the other, keeping the scores of the rows up to date."""
         step: FloatArray = kernels.sweep_columns(
             columns.values,
             columns.rows,
@@ -199,7 +199,7 @@ class ElasticNet(Penalty):
     def prox(self, z: FloatArray, lipschitz: float) -> FloatArray:
         """Shrink each weight by its threshold."""
         pull = lipschitz * z
-        with np.errstate(invalid="ignore"):  # inf − inf where a weight is shut out
+        with np.errstate(invalid="ignore"):  # inf − inf where a weight is excluded
             low = np.where(pull < -self.below, pull + self.below, 0.0)
             reduced = np.where(pull > self.above, pull - self.above, low)
         return reduced / (lipschitz + self.ridge)
@@ -225,7 +225,7 @@ class ElasticNet(Penalty):
         return float(np.max(np.abs(c[counted]) / threshold[counted], initial=0.0))
 
     def only_free(self) -> ElasticNet:
-        """Return the penalty that shuts out every feature but the free ones."""
+        """Return the penalty that excludes every feature but the free ones."""
         return ElasticNet(
             np.where(self.free, self.above, np.inf),
             np.where(self.free, self.below, np.inf),

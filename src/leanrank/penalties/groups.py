@@ -104,7 +104,7 @@ class GroupPenalty(Penalty):
 
     @property
     def always(self) -> BoolArray:
-        """Features of groups without a norm that no gradient is too small for."""
+        """Features of groups without a norm that any non-zero gradient moves."""
         return self.base.always & (self.nu == 0)[self.group]
 
     @property
@@ -122,7 +122,7 @@ class GroupPenalty(Penalty):
         return GroupPenalty(self.base.restrict(features), group.astype(np.int64), self.nu[kept])
 
     def together(self, chosen: BoolArray) -> BoolArray:
-        """Return the chosen features and the rest of their groups, less those shut out."""
+        """Return the chosen features and the rest of their groups, less those excluded."""
         touched = np.bincount(self.group[chosen], minlength=len(self.nu)) > 0
         return touched[self.group] & (chosen | ~self.excluded)
 
@@ -143,13 +143,13 @@ class GroupPenalty(Penalty):
         return self.base.change(w, step) + float(self.nu @ grown)
 
     def ratio(self, c: FloatArray) -> FloatArray:
-        """Return how many times stronger the penalty of each zero group must be to hold it."""
+        """Return the factor of the penalty from which each zero group stays zero."""
         order, starts = self.members
         ratio: FloatArray = _ratios(np.abs(c), self.base.threshold(c), self.nu, order, starts)
         return ratio[self.group]
 
     def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
-        """Tell which weights stay zero at every gradient within ``reach`` of c."""
+        """Return which weights stay zero at every gradient within ``reach`` of c."""
         pull = np.maximum(0.0, np.maximum(c + reach - self.base.below, reach - c - self.base.above))
         return (self._norms(pull) <= self.nu)[self.group]
 
@@ -181,7 +181,7 @@ class GroupPenalty(Penalty):
         return float(self.ratio(held).max(initial=0.0))
 
     def only_free(self) -> ElasticNet:
-        """Return the penalty that shuts out every feature but the free ones."""
+        """Return the penalty that excludes every feature but the free ones."""
         shut = np.where(self.free, 0.0, np.inf)
         return ElasticNet(
             np.maximum(self.base.above, shut), np.maximum(self.base.below, shut), 0.0 * shut

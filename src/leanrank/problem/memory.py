@@ -315,7 +315,7 @@ class MemoryProblem(Problem):
         return float(add_up(parts))
 
     def by_columns(self, block: Block) -> bool:
-        """Tell whether sparse features and few long lists make columns cheaper than products."""
+        """Return whether sparse features and few long lists make columns cheaper than products."""
         if not self.loss.offers("curvature"):
             return False
         few_cells = int(self.plan.cell_ptr[-1]) <= self.limits.most_cells_by_columns
