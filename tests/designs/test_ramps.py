@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from leanrank.designs import ramps as ramps_module
 from leanrank.designs.ramps import RampColumns, RampDesign, SparseRampDesign, ramp_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor
@@ -161,20 +160,15 @@ def gradient_at_zero(problem, n):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_same_bits_on_any_number_of_threads(form, monkeypatch):
-    monkeypatch.setattr(ramps_module, "ENTRIES_PER_BLOCK", 64)
-    monkeypatch.setattr(
-        ramps_module,
-        "row_blocks",
-        lambda n, size=64: [(a, min(a + 64, n)) for a in range(0, n, 64)],
-    )
+def test_same_bits_on_any_number_of_threads(form):
     X = stored(awkward(), form)
+    size = {"rows_per_block" if isinstance(X, np.ndarray) else "entries_per_block": 64}
     made = get_loss("domination")
     plan = made.prepare(labels())
     solutions = []
     for workers in (1, 2, 3):
         executor = make_executor(workers)
-        design = ramp_design(X, RampColumns.at_quantiles(X, 5), executor)
+        design = ramp_design(X, RampColumns.at_quantiles(X, 5), executor, **size)
         problem = MemoryProblem(design, made, plan, executor)
         penalty = ElasticNet.build(0.01, 1.0, design.n_features)
         solutions.append(solve_newton(problem, penalty, tol=1e-8).w)

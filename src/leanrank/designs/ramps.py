@@ -24,7 +24,7 @@ from leanrank.data.ranking_data import feature_name
 from leanrank.designs import _ramp_kernels as kernels
 from leanrank.designs.base import Block, Curvature, Design
 from leanrank.errors import InputError
-from leanrank.execution import Executor, add_up, query_ranges, row_blocks
+from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, query_ranges, row_blocks
 from leanrank.model.curves import Curve, Ramps, Steps
 
 ROWS_FOR_KNOTS = 50_000
@@ -36,9 +36,6 @@ a last segment in which all other documents stand at its start, so that its slop
 
 ROWS_AT_ONCE = 2_048
 """Rows of which columns are written out at a time, so that they stay in a cache."""
-
-ENTRIES_PER_BLOCK = 1 << 19
-"""Stored entries in one unit of work over the columns of a sparse matrix."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +154,12 @@ class RampColumns:
         return base, slope
 
 
-def ramp_design(X: Matrix, ramps: RampColumns, executor: Executor) -> RampDesign | SparseRampDesign:
+def ramp_design(
+    X: Matrix, ramps: RampColumns, executor: Executor, **sizes: int
+) -> RampDesign | SparseRampDesign:
     """Make the design of ramps with given knots; features with gaps in X get a column for them.
+
+    ``sizes`` are those of a unit of work, see the designs.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def ramp_design(X: Matrix, ramps: RampColumns, executor: Executor) -> RampDesign
             "reaches: replace it by a number, or by NaN if it is missing"
         )
     kind = RampDesign if isinstance(X, np.ndarray) else SparseRampDesign
-    return kind(X, ramps, executor)
+    return kind(X, ramps, executor, **sizes)
 
 
 class _Positions:
@@ -190,6 +191,7 @@ class _Positions:
     ramps: RampColumns
     executor: Executor
     n_rows: int
+    rows_per_block: int
 
     def _matvec(self, w: FloatArray) -> FloatArray:
         """Add up the curves of the features that have one."""
@@ -198,7 +200,7 @@ class _Positions:
         out = np.zeros(self.n_rows)
         self.executor.map(
             lambda at: kernels.curve_scores(self.places, features, base, slope, *at, out),
-            row_blocks(self.n_rows),
+            row_blocks(self.n_rows, self.rows_per_block),
         )
         return out
 
@@ -206,7 +208,8 @@ class _Positions:
         """Sum g by bin, block sums added in the order of the rows; then run over the bins."""
         ramps = self.ramps
         parts = self.executor.map(
-            lambda at: kernels.bin_sums(self.places, g, ramps.width, *at), row_blocks(self.n_rows)
+            lambda at: kernels.bin_sums(self.places, g, ramps.width, *at),
+            row_blocks(self.n_rows, self.rows_per_block),
         )
         shape = len(ramps.knots), ramps.width, 2
         sums = add_up(parts).reshape(shape) if parts else np.zeros(shape)
@@ -231,14 +234,22 @@ class _AllRamps(Design):
 
 
 class RampDesign(_Positions, _AllRamps):
-    """The ramps of a dense matrix."""
+    """The ramps of a dense matrix, read in blocks of rows."""
 
-    def __init__(self, X: AnyArray, ramps: RampColumns, executor: Executor) -> None:
+    def __init__(
+        self,
+        X: AnyArray,
+        ramps: RampColumns,
+        executor: Executor,
+        *,
+        rows_per_block: int = ROWS_PER_RANGE,
+    ) -> None:
         self.n_rows, self.executor = len(X), executor
+        self.rows_per_block = rows_per_block
         self.places = np.empty_like(X, order="C")
         found = executor.map(
             lambda at: kernels.place_rows(X, *ramps.segments, *at, self.places),
-            row_blocks(len(X)),
+            row_blocks(len(X), rows_per_block),
         )
         self.ramps = replace(ramps, gap=ramps.gap | np.any(found, axis=0))
         self.n_features = self.ramps.n_columns
@@ -268,18 +279,29 @@ class RampDesign(_Positions, _AllRamps):
                 lambda at: self.places[slice(*at)].take(
                     used, axis=1, out=places[slice(*at)], mode="clip"
                 ),
-                row_blocks(self.n_rows),
+                row_blocks(self.n_rows, self.rows_per_block),
             )
-        return RampBlock(places, self.ramps, used, features, self.executor)
+        return RampBlock(places, self.ramps, used, features, self.executor, self.rows_per_block)
 
 
 class SparseRampDesign(_AllRamps):
-    """The ramps of a sparse matrix: a value that is not stored has the position of zero."""
+    """The ramps of a sparse matrix: a value that is not stored has the position of zero.
+
+    ``entries_per_block`` are the stored entries in one unit of work over the columns.
+    """
 
     skips_columns = True
 
-    def __init__(self, X: Matrix, ramps: RampColumns, executor: Executor) -> None:
+    def __init__(
+        self,
+        X: Matrix,
+        ramps: RampColumns,
+        executor: Executor,
+        *,
+        entries_per_block: int = 1 << 19,
+    ) -> None:
         self.n_rows, self.executor = X.shape[0], executor
+        self.entries_per_block = entries_per_block
         columns: Any = X.tocsc()
         self.indices, self.indptr = columns.indices, columns.indptr
         self.places = np.empty_like(columns.data)
@@ -287,7 +309,7 @@ class SparseRampDesign(_AllRamps):
             lambda at: kernels.place_entries(
                 columns.data, self.indptr, *ramps.segments, *at, self.places
             ),
-            query_ranges(self.indptr, ENTRIES_PER_BLOCK),
+            query_ranges(self.indptr, entries_per_block),
         )
         self.ramps = replace(ramps, gap=ramps.gap | np.concatenate([*found, np.zeros(0, bool)]))
         self.zero = np.empty((1, X.shape[1]))
@@ -314,7 +336,7 @@ class SparseRampDesign(_AllRamps):
             lambda at: kernels.bin_sums_of_entries(
                 self.places, self.indices, self.indptr, used, self.zero[0], g, total, *at, sums
             ),
-            query_ranges(np.concatenate(([0], np.cumsum(sizes))), ENTRIES_PER_BLOCK),
+            query_ranges(np.concatenate(([0], np.cumsum(sizes))), self.entries_per_block),
         )
         c: FloatArray = kernels.ramp_sums(sums, part.sizes, part.gap, part.starts)
         return c if features is None else c[_own_columns(ramps, part, used, features)]
@@ -346,8 +368,10 @@ class RampBlock(_Positions, Block):
         used: IntArray,
         columns: IntArray,
         executor: Executor,
+        rows_per_block: int = ROWS_PER_RANGE,
     ) -> None:
         self.places, self.executor = places, executor
+        self.rows_per_block = rows_per_block
         self.ramps = ramps.restrict(used)
         self.own = _own_columns(ramps, self.ramps, used, columns)
         self.n_rows, self.n_features = len(places), len(columns)
