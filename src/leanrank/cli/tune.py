@@ -28,7 +28,7 @@ def tune(
     test: Annotated[
         str | None, Option(metavar="FILE", help="Test data: read once, after the choice.")
     ] = None,
-    max_features: Annotated[int | None, Option(metavar="N", help="Use at most so many.")] = None,
+    max_features: Annotated[int | None, Option(metavar="N", help="At most N features.")] = None,
     min_ndcg: Annotated[float | None, Option(metavar="VALUE", help="Reach this NDCG@10.")] = None,
     min_measure: Annotated[
         list[str] | None, Option(metavar="NAME=VALUE", help="Reach this measure; may be repeated.")

@@ -80,7 +80,7 @@ def take_rows(table: Any, rows: IntArray, wanted: Callable[[str], bool]) -> Any:
 
 @dataclass(frozen=True)
 class Ids:
-    """A column of identifiers: the number of each row's, and what the numbers stand for."""
+    """A column of identifiers: a number per row, and the identifier of each number."""
 
     codes: IntArray
     values: list[Any]

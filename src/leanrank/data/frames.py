@@ -144,7 +144,7 @@ def to_frame(
 
 
 def as_table(frame: Any) -> Any:
-    """Return an Arrow table of whatever speaks the Arrow PyCapsule interface."""
+    """Return an Arrow table of any object with the Arrow PyCapsule interface."""
     from leanrank.data._arrow import pa
 
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):

@@ -98,7 +98,7 @@ def is_regular(stream: IO[bytes]) -> bool:
 
 
 def read_fully(stream: IO[bytes], size: int) -> bytes:
-    """Read so many bytes, or all there are: a pipe returns what it has at the moment."""
+    """Read this many bytes, or all: a single read of a pipe may return less."""
     blocks = []
     while size > 0 and (block := stream.read(size)):
         blocks.append(block)

@@ -39,7 +39,7 @@ def make_clicks(
         Probability that a document with the lowest label is clicked when it is looked at; labels
         between are interpolated.
     list_length : int, default=10
-        At most so many documents are shown.
+        Largest number of documents shown.
     scores : array-like, optional
         The ranking that is shown, one score per document in the order of ``data``; by default the
         order of ``data`` itself.

@@ -55,7 +55,7 @@ class RampColumns:
 
     @classmethod
     def at_quantiles(cls, X: Matrix, n_segments: int) -> RampColumns:
-        """Cut features into at most so many segments with about equally many documents.
+        """Split features into at most ``n_segments`` with about equally many documents.
 
         The outermost knots leave 1% of the documents outside, where a curve is flat. A value that
         very many documents share, such as zero, becomes one knot and does not count for the others.

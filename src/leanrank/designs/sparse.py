@@ -26,16 +26,15 @@ class SparseDesign(Design):
     nonzeros_per_block : int
         Non-zeros in one unit of work over the columns.
     head_share, most_in_head : int
-        Columns with an entry in one of so many rows, and at most so many of them, go as dense rows
-        into a Hessian; set by ``benchmarks domination``, as the next.
+        Columns with an entry in at least one of ``head_share`` rows, at most ``most_in_head`` of
+        them, are dense in a Hessian; set, as the next, by ``benchmarks domination``.
     rows_of_head : int
         Dense rows at a time, so that they stay in a cache.
     rows_per_band : int
         Rows whose scores stay in a cache while columns are multiplied.
     far : float
-        Where a column has a value in every row of a query, and these differ from the anchor's by
-        less than this share of it, the anchor's is subtracted: no digit is lost by that, and many
-        are saved.
+        The anchor's value is subtracted where a column has a value in every row of a query, all
+        within this share of the anchor's: that loses no digit, and products keep more of them.
     """
 
     skips_columns = True
@@ -97,7 +96,7 @@ class SparseDesign(Design):
         return out
 
     def column_blocks(self, stored: IntArray, *, coarse: int = 1) -> list[tuple[int, int]]:
-        """Cut columns with so many non-zeros each into consecutive blocks of about equal work."""
+        """Split columns, given their numbers of non-zeros, into blocks of about equal work."""
         ptr = np.concatenate(([0], np.cumsum(stored, dtype=np.int64)))
         return query_ranges(ptr, coarse * self.nonzeros_per_block)
 

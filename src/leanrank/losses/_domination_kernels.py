@@ -37,7 +37,7 @@ def evaluate(
     for q in range(r0, r1):
         first = cell_ptr[q]
         n_levels = cell_ptr[q + 1] - first
-        # g first holds the exponentials of all levels but the highest, which dominates nobody's
+        # g first holds the exponentials of all levels but the highest
         for k in range(n_levels - 1):
             E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, g, chunk)
         below(E, Z, n_levels, level, margin, first)

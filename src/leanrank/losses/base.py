@@ -6,7 +6,8 @@ rows of its own queries and returns partial sums, so ranges may run in any threa
 constant added to all scores of a query changes nothing, and a score gradient adds up to zero in
 each query.
 
-The operations; a loss offers those that it defines, and a solver that needs another says so:
+The operations; a loss offers those that it defines, and a solver rejects one that lacks what it
+needs:
 
 ========== ===================================================================================
 prepare    labels, queries, weights and offset -> plan
@@ -79,7 +80,7 @@ P = TypeVar("P", bound=Plan)
 
 
 class Edges(NamedTuple):
-    """Explicit preferences: row ``winner`` over row ``loser`` of the same query, so many times."""
+    """Explicit preferences: row ``winner`` over row ``loser`` of the same query, with a weight."""
 
     winner: IntArray
     loser: IntArray

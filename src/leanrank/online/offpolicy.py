@@ -141,7 +141,7 @@ def evaluate_policy(
     confidence : float, default=0.95
         Of the intervals, from the normal distribution.
     min_effective : float, default=100
-        Warn below so many effective lists.
+        Warn below this number of effective lists.
 
     Returns
     -------

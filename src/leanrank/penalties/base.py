@@ -117,7 +117,7 @@ class Penalty(Part, ABC):
         raise NotImplementedError
 
     def times(self, factor: float) -> Penalty:
-        """Return the same penalty, that many times as strong."""
+        """Return the penalty times a factor."""
         raise NotImplementedError
 
     def restrict(self, features: IntArray) -> Penalty:

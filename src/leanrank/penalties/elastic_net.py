@@ -75,7 +75,7 @@ class ElasticNet(Penalty):
         return self.always & (self.ridge == 0)
 
     def times(self, factor: float) -> ElasticNet:
-        """Return the same penalty, that many times as strong."""
+        """Return the penalty times a factor."""
         return ElasticNet(self.above * factor, self.below * factor, self.ridge * factor)
 
     def restrict(self, features: IntArray) -> ElasticNet:

@@ -113,7 +113,7 @@ class GroupPenalty(Penalty):
         return self.always & (self.base.ridge == 0)
 
     def times(self, factor: float) -> GroupPenalty:
-        """Return the same penalty, that many times as strong."""
+        """Return the penalty times a factor."""
         return GroupPenalty(self.base.times(factor), self.group, self.nu * factor)
 
     def restrict(self, features: IntArray) -> GroupPenalty:

@@ -103,10 +103,9 @@ class Problem(ABC):
         penalty : Penalty
             The one that the model will be minimised with.
         dropped : float
-            Share of the curvature, in the rows that have least, that may be seen on the diagonal
-            only.
+            Share of the curvature, in the rows that have least, that may enter the diagonal only.
         thin : int, optional
-            Let a sample of about so many documents stand for each larger cell, if the loss can.
+            Use a sample of about this many documents of each larger cell, if the loss can.
         """
 
     @abstractmethod

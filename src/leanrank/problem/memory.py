@@ -64,8 +64,8 @@ class Limits:
     worth_skipping : float
         Share of the stored entries above which a gradient is computed anew.
     piece_bytes, piece_share, fewest_columns : int
-        A Hessian that is multiplied takes columns of so many bytes at once, or of this part of X if
-        that is more, and never fewer than that; set by ``benchmarks pairwise``, as the next.
+        Size of the columns that are multiplied by a Hessian at once, in bytes and as a part of X,
+        and their least number; set, as the next, by ``benchmarks pairwise``.
     shared_rows, wide : int
         Rows of a query from which threads share its columns, and the fewest for each.
     """
@@ -372,12 +372,11 @@ class MemoryProblem(Problem):
         exact : bool
             Whether to use float64 even if X is float32, and all pairs of very many levels.
         dropped : float
-            Share of the curvature, in the rows that have least, that a sparse block may see on the
-            diagonal only. Most documents of a long list are far below the ones that matter; an
-            outer product for each would cost most of the time and change a step by little.
+            Share of the curvature, in the rows that have least, that a sparse block may add to the
+            diagonal only. The outer products of most documents of a long list take most of the
+            time and hardly change a step.
         thin : int, optional
-            Let a sample of about so many documents stand for each larger cell, if the loss can: a
-            rough Hessian for a rough step.
+            Use a sample of about this many documents of each larger cell, if the loss can.
         """
         if not self.loss.offers("curvature"):
             return hessian_by_products(
@@ -466,7 +465,7 @@ class MemoryProblem(Problem):
         return product
 
     def _thinned(self, most: int) -> Any:
-        """Return a plan in which each cell has about so many documents at most; it is kept."""
+        """Return a plan with a sample of the documents of each cell; it is kept."""
         if most not in self._thin_plans:
             kept = np.minimum(np.bincount(self.plan.cell), most).sum()
             few = 2 * kept < self.plan.n_rows  # or else a sample saves nothing

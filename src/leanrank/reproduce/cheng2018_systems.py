@@ -32,7 +32,7 @@ class System:
     shares : tuple of float
         Strengths to choose from, as shares of alpha_max.
     about : str
-        What the row stands for.
+        Meaning of the row.
     """
 
     label: str

@@ -85,7 +85,7 @@ def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
             "query-minmax or query-standard, or export to hybrid:elasticsearch or hybrid:qdrant"
         )
     total = sum(term.weight for term in formula.terms)
-    shares = [term.weight / total for term in formula.terms]  # OpenSearch wants a sum of 1
+    shares = [term.weight / total for term in formula.terms]  # OpenSearch requires a sum of 1
     combination: dict[str, Any] = {"parameters": {"weights": shares}}
     if formula.scaler == RECIPROCAL_RANK:
         constant = _rank_constant(formula)

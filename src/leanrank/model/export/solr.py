@@ -1,6 +1,6 @@
 """Solr's learning to rank: ``LinearModel``, computed in float32.
 
-Solr rejects integer weights, wants a weight for every feature it lists, and cannot overwrite a
+Solr rejects integer weights, needs a weight for every feature it lists, and cannot overwrite a
 model. So weights are written as ``1.0``, only features with a weight are listed, and the name ends
 in a version.
 """

@@ -81,8 +81,8 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     signs : array-like, dict by feature or int, optional
         One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     curves : int or "auto", optional
-        Learn a piecewise linear curve per feature instead of a weight: of so many segments between
-        quantiles of the training documents; "auto" takes 8, or fewer for few documents. The
+        Learn a piecewise linear curve per feature instead of a weight: the number of segments,
+        cut at quantiles of the training documents. "auto" is 8, or fewer for few documents. The
         penalty then counts features: ``group_ratio`` is the share of the norm of each curve. NaN
         is a missing value, and no feature needs scaling.
     monotone : array-like, dict by feature or int, optional

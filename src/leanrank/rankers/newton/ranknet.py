@@ -37,7 +37,7 @@ class RankNet(LinearRanker):
         What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
         trade places in the ideal ranking. An array: lowest level first, row the winner.
     max_pairs : int, optional
-        Most pairs of a query; of one with more, so many are drawn once, and weighted so that the
+        Largest number of pairs per query; of more, so many are drawn once, weighted so that the
         expected loss is the same. The certificate is that of the drawn problem.
     random_state : int, RandomState or None, default=0
         For drawing pairs.

@@ -31,18 +31,17 @@ class Newton(Solver):
     Attributes
     ----------
     descent : float
-        A cold start first solves stronger penalties roughly, each this many times the one before:
-        their supports are small, and where they end the gradient says which features to add.
+        A cold start first solves stronger penalties approximately, each this fraction of the one
+        before: their supports are small, and their gradients show which features to add.
     few_features : int
-        Up to so many features, a cold start may take in all that want to enter.
+        Number of features up to which a cold start may add all that violate their threshold.
     weak : float
-        A penalty that many times weaker than one that lets no more features in is approached in
-        stages where there are at least half as many features as documents: there the loss can
-        vanish. RankSVM on 300 documents × 600 features at 1e-6·alpha_max takes two seconds in
-        stages and minutes in one go; on 600 × 250 both are quick.
+        A penalty weaker by this factor than one that adds no feature is approached in stages if
+        there are at least half as many features as documents: there the loss can vanish. RankSVM on
+        300 documents × 600 features at 1e-6·alpha_max takes two seconds in stages and minutes
+        without; on 600 × 250 both are quick.
     steps : int
-        Newton steps in one working set before the rest is looked at again: a look costs less than
-        a step's Hessian.
+        Newton steps in one working set before the other features are checked again.
     nearly : float
         Features whose gradient is above this share of their threshold may join the working set, up
         to a tenth of it, so that it need not change soon.
@@ -53,11 +52,11 @@ class Newton(Solver):
     far, dropped_far, dropped_near : float
         What a sparse Hessian may drop while the relative gap is above ``far``, and after.
     sample_per_feature : int
-        Sample size per feature for rough Hessians on long lists.
+        Sample size per feature for approximate Hessians on long lists.
     patience, least_progress : int, float
-        The solver ends, without having converged, once the objective has not fallen by that share
-        of the gap for that many iterations: with next to no digits left in a Hessian, steps would
-        stay tiny for ever. Hard problems (1e-6·alpha_max) fall by a tenth of it or more.
+        The solver stops without convergence once the objective has not fallen by this share of the
+        gap for ``patience`` iterations: with few correct digits in a Hessian, steps stay tiny. Hard
+        problems (1e-6·alpha_max) fall by a tenth of it or more.
     """
 
     descent: float = 0.4
@@ -148,10 +147,10 @@ class Newton(Solver):
     def _choose(
         self, penalty: Penalty, c: FloatArray, w: FloatArray, working: IntArray
     ) -> IntArray:
-        """Choose the support, what is always in, and the strongest of those that want to enter.
+        """Choose the support, features that are always in, and the largest violations.
 
-        Once nothing outside wants to enter, the set stays as it is. Until then it takes in those
-        that are close to wanting, so that it need not change soon.
+        Without a violation outside the set it stays as it is. Otherwise features close to a
+        violation join as well, so that the set need not change soon.
         """
         allowed = ~penalty.excluded
         support = penalty.together((w != 0) | (penalty.always & allowed))
