@@ -9,7 +9,7 @@ import pytest
 
 from leanrank.errors import InputError
 from leanrank.metrics import CONVENTIONS, Convention, evaluate
-from leanrank.metrics.conventions import find_convention, markdown_table
+from leanrank.metrics.conventions import find_convention
 
 DOCS = Path(__file__).parents[2] / "docs" / "measures.md"
 
@@ -112,6 +112,48 @@ def test_own_conventions_and_unknown_names():
     assert find_convention(mine) is mine
     with pytest.raises(InputError, match="did you mean 'letor4'"):
         evaluate([1, 0], [1, 1], convention="letor5")
+
+
+WORDS = {
+    "exp2": "2^rel − 1",
+    "linear": "rel",
+    "log2": "1/log2(1 + rank)",
+    "letor": "1, 1, then 1/log2(rank)",
+    "as_is": "missing positions irrelevant",
+    "ndcg_zero": "NDCG@k counts as 0, P@k as it is",
+    "zero": "NDCG@k and P@k count as 0",
+    "0": "0",
+    "1": "1 (NDCG, AP, R@k)",
+    "skip": "left out of the mean, counted",
+    "input": "input order",
+    "average": "averaged over orders",
+    "pessimistic": "worst first",
+    "docid": "document id descending",
+    "all": "all relevant",
+    "reachable": "at most k",
+}
+
+
+def markdown_table():
+    columns = [
+        "convention", "gain", "discount", "relevant", "k beyond the list",
+        "query without relevant documents", "ties", "AP@k divides by", "source",
+    ]  # fmt: skip
+    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
+    for c in CONVENTIONS.values():
+        cells = [
+            f"`{c.name}`",
+            WORDS[str(c.gain)],
+            WORDS[c.discount],
+            f"≥ {c.rel:g}",
+            WORDS[c.short_lists],
+            WORDS[str(c.no_relevant)],
+            WORDS[c.ties],
+            WORDS[c.ap_cut],
+            c.source,
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def test_the_documentation_shows_this_table():

@@ -64,7 +64,7 @@ def train_stream(request: Request) -> None:
             features=request.features or "grow",
             progress=show,
         )
-        fitted = _described(as_model(ranker, normalizer), ranker, request)
+        fitted = _described(as_model(ranker, normalizer), ranker)
         refuse_empty(fitted, request)
         columns = {}
         if held_out is not None:
@@ -132,8 +132,8 @@ def _open(request: Request, normalizer: Any) -> RankingStream:
     return stream
 
 
-def _described(model: Model, ranker: Any, request: Request) -> Model:
-    """Add what was read to how the model was made."""
+def _described(model: Model, ranker: Any) -> Model:
+    """Add the size of the data to the provenance."""
     last = ranker.history_[-1]
     data = {
         "queries": last["queries"],

@@ -124,7 +124,7 @@ def measure_queries(
         for i in range(n):
             ranked[i] = own[order[i]]
         if ties == TIES_INPUT:
-            state[q] = _tie_state(ranked, n, tie_starts, n_ties)
+            state[q] = _tie_state(ranked, n, tie_starts)
         if ties == TIES_AVERAGE:
             groups, n_groups = tie_starts, n_ties
         else:
@@ -240,7 +240,7 @@ def _ideal_depth(table: IntArray) -> int:
 
 
 @kernel
-def _tie_state(ranked: IntArray, n: int, starts: IntArray, n_groups: int) -> int:
+def _tie_state(ranked: IntArray, n: int, starts: IntArray) -> int:
     """Return whether at least half of the documents, of several levels, share the highest score."""
     several = False
     for i in range(1, n):

@@ -129,29 +129,6 @@ def find_convention(convention: str | Convention) -> Convention:
     return CONVENTIONS[convention]
 
 
-def markdown_table() -> str:
-    """Write the table of conventions for the documentation."""
-    columns = [
-        "convention", "gain", "discount", "relevant", "k beyond the list",
-        "query without relevant documents", "ties", "AP@k divides by", "source",
-    ]  # fmt: skip
-    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
-    for c in CONVENTIONS.values():
-        cells = [
-            f"`{c.name}`",
-            _WORDS[str(c.gain)],
-            _WORDS[c.discount],
-            f"≥ {c.rel:g}",
-            _WORDS[c.short_lists],
-            _WORDS[str(c.no_relevant)],
-            _WORDS[c.ties],
-            _WORDS[c.ap_cut],
-            c.source,
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
 _HIGHEST_EXP2_LABEL = 1000.0  # leaves room for the sum over a query of any length
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -160,25 +137,6 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "no_relevant": (0, 1, "skip"),
     "ties": ("input", "average", "pessimistic", "docid"),
     "ap_cut": ("all", "reachable"),
-}
-
-_WORDS = {
-    "exp2": "2^rel − 1",
-    "linear": "rel",
-    "log2": "1/log2(1 + rank)",
-    "letor": "1, 1, then 1/log2(rank)",
-    "as_is": "missing positions irrelevant",
-    "ndcg_zero": "NDCG@k counts as 0, P@k as it is",
-    "zero": "NDCG@k and P@k count as 0",
-    "0": "0",
-    "1": "1 (NDCG, AP, R@k)",
-    "skip": "left out of the mean, counted",
-    "input": "input order",
-    "average": "averaged over orders",
-    "pessimistic": "worst first",
-    "docid": "document id descending",
-    "all": "all relevant",
-    "reachable": "at most k",
 }
 
 
