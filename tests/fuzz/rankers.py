@@ -152,11 +152,10 @@ def _takes_qid(ranker: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def _online_words() -> dict[str, tuple[str, ...]]:
-    from leanrank.losses.pair_slopes import PAIR_LOSSES
     from leanrank.solvers.sampling.pair_descent import SCHEDULES
 
     return {
-        "loss": tuple(PAIR_LOSSES),
+        "loss": ("hinge", "logistic", "squared", "squared-hinge"),
         "learning_rate": tuple(SCHEDULES),
         "solver": ("sgd", "ftrl"),
     }

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 
-from leanrank.errors import InputError
 from leanrank.losses.listnet import ListNetLoss
-from leanrank.losses.listnet_top_two import ListNetTopTwoLoss
 from leanrank.penalties.base import Penalty
 from leanrank.rankers.newton.linear_ranker import LinearRanker
 
@@ -29,9 +27,6 @@ class ListNet(LinearRanker):
         1 is ℓ1, 0 is ℓ2², between is an elastic net.
     target : {"label", "gain"}, default="label"
         Draw by the softmax of the labels, or of 2^label − 1.
-    top : {1, 2}, default=1
-        How many draws to compare. With 2 a certificate takes time quadratic in the documents of a
-        query; everything else is linear.
     normalize : {"query", "term", "none"}, default="query"
         "none" is the plain sum over queries; the others are its mean.
     tol : float, default=1e-6
@@ -54,16 +49,8 @@ class ListNet(LinearRanker):
     solver: str = field(default="newton", init=False)
     penalty: str | Penalty = "elastic-net"
     target: str = "label"
-    top: int = 1
     max_iter: int = 100
 
-    def make_loss(self) -> ListNetLoss | ListNetTopTwoLoss:
-        """Return the loss of the first draw, or of the first two."""
-        if self.top == 1:
-            return ListNetLoss(self.target)
-        if self.top == 2:
-            return ListNetTopTwoLoss(self.target)
-        raise InputError(
-            f"top={self.top!r} is not offered: compare the first draw (1) or the first two (2); "
-            "more take time beyond the square of a query's documents"
-        )
+    def make_loss(self) -> ListNetLoss:
+        """Return the loss with its target."""
+        return ListNetLoss(self.target)
