@@ -62,6 +62,7 @@ def test_scikit_learn_compatibility(estimator, check):
         (DominationRanker(0.02), {"alpha": 0.02}),
         (RankSVM(0.02), {"loss": "squared-hinge", "penalty": "l2", "alpha": 0.02}),
         (RankNet(0.02), {"loss": LogisticLoss(), "penalty": "l2", "alpha": 0.02}),
+        (RankNet(0.02, 0.5), {"loss": "logistic", "penalty": "elastic-net", "alpha": 0.02}),
         (
             ListNet(0.002, 0.7),
             {"loss": "listnet", "penalty": "elastic-net", "l1_ratio": 0.7, "alpha": 0.002},

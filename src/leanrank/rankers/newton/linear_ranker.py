@@ -68,7 +68,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     alpha : float, default=0.01
         Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
     l1_ratio : float, optional
-        For "elastic-net" and "groups": 1 has no ℓ2² part, 0 no other; 1 for "groups" by default.
+        For "elastic-net" (0.5 by default) and "groups" (1): 1 has no ℓ2² part, 0 no other.
     groups : array-like, optional
         For "groups": a name or number per feature.
     group_ratio : float, optional
@@ -197,8 +197,8 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         if penalty in ("l1", "l2"):
             refuse_idle(self, ("l1_ratio",), f"penalty={penalty!r}: use 'elastic-net'")
             given = float(penalty == "l1")
-        elif penalty == "groups" and given is None:
-            given = 1.0
+        elif given is None:
+            given = 1.0 if penalty == "groups" else 0.5
         share = check_number("l1_ratio", given, open_low=penalty == "groups", high=1.0)
         norms = 0.5 if self.group_ratio is None else self.group_ratio
         norms = check_number("group_ratio", norms, high=1.0)
