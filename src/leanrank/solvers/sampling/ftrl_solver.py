@@ -83,8 +83,8 @@ def l1_strength(penalty: Penalty) -> float:
     strengths = np.unique(np.concatenate([above, below]))
     if len(strengths) != 1 or ridge.any() or not np.isfinite(strengths[0]):
         raise InputError(
-            "the solver 'ftrl' takes an ℓ1 penalty that is the same for all features: leave out "
-            "l1_ratio, signs and penalty_factors, or choose another solver"
+            "the solver 'ftrl' takes an ℓ1 penalty that is the same for all features: use "
+            "penalty='l1' without signs and penalty_factors, or choose another solver"
         )
     return float(strengths[0])
 
