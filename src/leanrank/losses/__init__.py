@@ -45,20 +45,22 @@ def get_loss(name: str | Loss[Any], **options: Any) -> Loss[Any]:
     return loss
 
 
-def pair_loss(name: str) -> Loss[Any]:
-    """Make a loss that has a slope for one pair, by its name.
+def pair_loss(name: str, *others: str) -> Loss[Any]:
+    """Make a loss that has a slope for one pair, by its name; ``others`` are offered in errors.
 
     >>> pair_loss("hinge").pair_steepness
     1.0
     >>> pair_loss("listnet")
     Traceback (most recent call last):
-    leanrank.errors.InputError: drawn pairs do not make up the loss 'listnet': choose one of \
-hinge, logistic, squared, squared-hinge
+    leanrank.errors.InputError: loss='listnet' is not known: choose from hinge, logistic, squared, \
+squared-hinge
     """
-    loss = get_loss(name)
-    if not loss.offers("pair_slope"):
-        from leanrank.errors import InputError
+    from leanrank.errors import check_choice
 
-        others = ", ".join(n for n in LOSSES if get_loss(n).offers("pair_slope"))
-        raise InputError(f"drawn pairs do not make up the loss {name!r}: choose one of {others}")
-    return loss
+    if not isinstance(name, str) or name not in LOSSES or not _draws_pairs(name):
+        check_choice("loss", name, [*filter(_draws_pairs, LOSSES), *others])
+    return get_loss(name)
+
+
+def _draws_pairs(name: str) -> bool:
+    return get_loss(name).offers("pair_slope")

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
+from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import check_number
 from leanrank.rankers.inputs import check_whole, refuse_idle
@@ -102,6 +103,8 @@ class SPD(SampledPairRanker):
 
     def _rule(self, block: PairBlock) -> PairRule:
         passive = self.loss == PASSIVE_AGGRESSIVE
+        if not passive:
+            pair_loss(self.loss, PASSIVE_AGGRESSIVE)
         self._refuse_idle(passive)
         alpha = 0.0 if passive else check_number("alpha", self.alpha)
         l1 = alpha * check_number("l1_ratio", self.l1_ratio, high=1.0)
