@@ -21,11 +21,10 @@ scaled = scaler.transform(train)
 path = leanrank.DominationRanker().path(scaled, validation=scaler.transform(vali), n_alphas=30)
 print(path, "\n")
 
-# The best model of the path with at most ten features, fitted again. Behind the scaler, it takes
-# documents as they come.
+# The best model of the path with at most ten features; behind the scaler, it takes raw documents.
 small = [at for at in range(len(path)) if 0 < path.n_selected[at] <= 10]
 best = max(small, key=lambda at: path.measures["ndcg@10"][at])
-ranker = leanrank.DominationRanker(alpha=path.alphas[best]).fit(scaled)
+ranker = path.ranker(best)
 folder = Path(tempfile.mkdtemp())
 save_model(make_pipeline(scaler, ranker), folder / "model.json")
 model = leanrank.load_model(folder / "model.json")
