@@ -47,24 +47,26 @@ def main() -> None:
     print(" ".join(f"{key}={value}" for key, value in machine().items()), flush=True)
     for name in args.names:
         module = importlib.import_module(f"benchmarks.{name}")
-        options = Options(
-            args.data,
-            args.repeat,
-            args.quick,
-            args.only,
-            args.budget,
-            args.reports,
-            args.before,
-            args.scratch,
-        )
-        tables = module.run(options)
-        for table in tables:
-            print("\n" + table.markdown(), flush=True)
-        command = f"python -m benchmarks {name}" + f" --only {args.only}" * bool(args.only)
-        command += " --data DIR" * (args.data is not None) + " --quick" * args.quick
-        part = f"{name}-{args.only}" if args.only else name
         about = (module.__doc__ or "").partition("\n\n")[0]
-        save(part, tables, args.out, about=about, command=command, quick=args.quick)
+        for part in [args.only] if args.only else getattr(module, "PARTS", [None]):
+            options = Options(
+                args.data,
+                args.repeat,
+                args.quick,
+                part,
+                args.budget,
+                args.reports,
+                args.before,
+                args.scratch,
+            )
+            tables = module.run(options)
+            for table in tables:
+                print("\n" + table.markdown(), flush=True)
+            command = f"python -m benchmarks {name}" + f" --only {part}" * bool(part)
+            command += " --data DIR" * (args.data is not None) + " --quick" * args.quick
+            file = f"{name}-{part}" if part else name
+            if tables:  # none where public sets are missing
+                save(file, tables, args.out, about=about, command=command, quick=args.quick)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,17 @@ from benchmarks.harness import Options, Table
 from leanrank.reproduce import PAPERS, get_paper
 from leanrank.reproduce.report import ComparedTable
 
+PARTS = PAPERS
+
 
 def run(options: Options) -> list[Table]:
-    if options.only is not None and options.only not in PAPERS:
-        raise SystemExit(f"--only {options.only} is not a paper: use {', '.join(PAPERS)}")
-    tables = []
-    for paper in PAPERS if options.only is None else (options.only,):
-        report = get_paper(paper).run(options.data, say=print, n_jobs=-1)
-        notes = " ".join(report.notes).replace(str(options.data), "DIR")
-        summary = Table(report.title, note=notes)
-        summary.add(paper=paper, result=report.summary)
-        tables += [summary, *map(_figures, report.tables)]
-    return tables
+    if options.only not in PARTS:
+        raise SystemExit(f"--only {options.only} is not a paper: use {', '.join(PARTS)}")
+    report = get_paper(options.only).run(options.data, say=print, n_jobs=-1)
+    notes = " ".join(report.notes).replace(str(options.data), "DIR")
+    summary = Table(report.title, note=notes)
+    summary.add(paper=options.only, result=report.summary)
+    return [summary, *map(_figures, report.tables)]
 
 
 def _figures(compared: ComparedTable) -> Table:
