@@ -80,6 +80,8 @@ class Running:
         try:
             from leanrank.cli import main
 
+            # where this process was started in the background, it ignores Ctrl-C
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             os.chdir(folder)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             os.dup2(self.said.fileno(), 2)
