@@ -164,6 +164,9 @@ def _in_child(
             os.kill(child, signal.SIGKILL)
             hung = True
         time.sleep(0.02)
+        late = time.monotonic() - now
+        if late > 1.0:  # this process was stopped, and so was the child
+            since += late
     at, accepted, refused = _RECORD.unpack(shared[:])
     outcome.accepted += accepted
     outcome.refused += refused

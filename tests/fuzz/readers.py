@@ -125,6 +125,50 @@ def arrow(rng: random.Random, folder: Path) -> None:
     _load(path)
 
 
+@lru_cache(maxsize=1)
+def _stores() -> list[bytes]:
+    """Dense and sparse data with everything that a store can hold, and some with text for ids."""
+    from scipy.sparse import csr_array
+
+    from leanrank.data import write_store
+
+    data = _data()
+    more = {"sample_weight": np.linspace(0.5, 2.0, len(data)), "offset": np.zeros(len(data))}
+    more |= {"doc_ids": [f"d{at}" for at in range(len(data))], "query_weight": np.ones(6)}
+    kinds = [data.replace(**more), data.replace(X=csr_array(np.round(data.X)))]
+    kinds.append(kinds[1].with_fields(query_ids=np.array([f"q{at}" for at in range(6)])))
+    with tempfile.TemporaryDirectory() as folder:
+        for at, each in enumerate(kinds):
+            write_store(each, f"{folder}/{at}.arrow")
+            _use_store(Path(f"{folder}/{at}.arrow"))
+        return [Path(folder, f"{at}.arrow").read_bytes() for at in range(len(kinds))]
+
+
+@target("store", share=2.0, prepare=_stores)
+def store(rng: random.Random, folder: Path) -> None:
+    """Arrow files that are mapped: what they hold is checked before a kernel sees it."""
+    path = folder / "in.arrow"
+    path.write_bytes(mutated(rng, rng.choice(_stores())))
+    _use_store(path, fit=rng.random() < 0.2)
+
+
+def _use_store(path: Path, *, fit: bool = True) -> None:
+    from leanrank import RankRLS
+    from leanrank.data import RankingData, load
+
+    data = RankingData.open(path)
+    same = load(path)
+    assert data.X.shape == same.X.shape
+    assert np.array_equal(data.y, same.y, equal_nan=True)
+    assert np.array_equal(data.query_ptr, same.query_ptr)
+    if data.doc_ids is not None:
+        assert len(data.doc_ids.tolist()) == len(data)
+    with np.errstate(all="ignore"):
+        (data.X @ np.ones(data.X.shape[1])).sum()
+    if fit and data.n_features < 1000:
+        assert np.isfinite(RankRLS().fit(data).coef_).all()
+
+
 RUN = b"".join(b"q%d Q0 d%d %d %.3f tag\n" % (q, d, d, 9 - d) for q in range(4) for d in range(4))
 QRELS = b"".join(b"q%d 0 d%d %d\n" % (q, d, d % 3) for q in range(4) for d in range(4))
 SCORES = b"".join(b"%.4f\n" % (0.37 * at - 1) for at in range(12))
