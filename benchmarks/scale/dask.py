@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _overhead(options: Options) -> Table:
     for n_workers in (1, 2):
         with cluster(n_workers) as client:
             edges = np.linspace(0, train.n_queries, 5).astype(int)
-            parts = [train.queries[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+            parts = [train.queries[a:b] for a, b in pairwise(edges)]
             data = data_on_cluster(DominationRanker(), client.scatter(parts))
             ranker = DominationRanker(alpha).fit(data)
             with traffic() as counted:

@@ -39,7 +39,7 @@ def _ours(n_kills: int, n_queries: int) -> Table:
 
         def fit() -> tuple[bytes, float]:
             start = time.perf_counter()
-            ranker = DominationRanker(0.0005).fit(parts)
+            ranker = DominationRanker(0.003).fit(parts)
             return ranker.coef_.tobytes(), time.perf_counter() - start
 
         fit()

@@ -1,0 +1,190 @@
+"""What an iteration costs, as a function of documents, features, working set and workers.
+
+Times of the questions that an iteration asks are measured at a dozen and more sizes, a model is
+fitted to them by least squares of relative errors, and from it follows what 64 workers would need
+for 10⁹ documents × 500 features. A simulated cluster (16 workers in one process, 64 partitions,
+added latency) checks the part of the model that is communication.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Options, Table
+from benchmarks.scale.dask import cluster, on_workers, traffic
+from leanrank import DominationRanker
+from leanrank.losses.domination import DominationLoss
+from leanrank.problem import cluster as leanrank_cluster
+from leanrank.problem.parts import PartedProblem
+
+SIZES = tuple(itertools.product((800, 3_200), (40, 160), (1, 2)))
+"""Queries of 120 documents, features, workers."""
+
+
+def run(options: Options) -> list[Table]:
+    sizes = SIZES[:4] if options.quick else SIZES
+    points = [point for size in sizes for point in _measure(*size, repeat=options.repeat)]
+    constants, table = _fit(points)
+    return [table, _extrapolation(constants), _simulated(options)]
+
+
+def _measure(n_queries: int, n_features: int, n_workers: int, repeat: int) -> list[dict[str, Any]]:
+    """Time a pass over X, Hessians of two working sets, and steps in them."""
+    points = []
+    with cluster(n_workers):
+        parts = on_workers(n_queries, n_features).X
+        problem = PartedProblem(parts, DominationLoss())
+        shape = {"n": parts.n_rows, "p": n_features, "k": n_workers}
+        w = np.zeros(n_features)
+        problem.at(w)
+        problem.gradient_scale()
+        points.append(shape | {"kind": "pass", "s": 0, "t": _timed(lambda: problem.at(w), repeat)})
+        for size in (n_features // 4, n_features):
+            problem.focus(np.arange(size))
+            step = np.full(size, 1e-3)
+
+            def hessian() -> None:
+                problem.focused_hessian()
+
+            def look(step: Any = step) -> None:
+                problem.try_step(step, 1.0)
+
+            shape |= {"s": size}
+            points.append(shape | {"kind": "hessian", "t": _timed(hessian, repeat)})
+            points.append(shape | {"kind": "step", "t": _timed(look, repeat)})
+    return points
+
+
+def _timed(function: Any, repeat: int) -> float:
+    function()
+    found = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        function()
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+TERMS = {
+    "pass": ("trip", "document, pass", "document × feature"),
+    "hessian": ("trip", "document, hessian", "document × s²", "s² × worker"),
+    "step": ("trip", "document, step", "document × s"),
+}
+"""What the time of each question is a sum of; a trip costs the same in all."""
+
+
+def _terms(point: dict[str, Any]) -> dict[str, float]:
+    n, p, s, k = (float(point[name]) for name in "npsk")
+    sizes = {
+        "trip": 1.0,
+        "document, pass": n / k,
+        "document × feature": n * p / k,
+        "document, hessian": n / k,
+        "document × s²": n * s * s / k,
+        "s² × worker": s * s * k,
+        "document, step": n / k,
+        "document × s": n * s / k,
+    }
+    return {name: sizes[name] for name in TERMS[point["kind"]]}
+
+
+def _predicted(constants: dict[str, float], point: dict[str, Any]) -> float:
+    return sum(constants[name] * size for name, size in _terms(point).items())
+
+
+def _fit(points: list[dict[str, Any]]) -> tuple[dict[str, float], Table]:
+    from scipy.optimize import nnls
+
+    names = list(dict.fromkeys(name for terms in TERMS.values() for name in terms))
+    matrix = np.zeros((len(points), len(names)))
+    for row, point in enumerate(points):
+        for name, size in _terms(point).items():
+            matrix[row, names.index(name)] = size / point["t"]
+    scale = np.linalg.norm(matrix, axis=0)
+    scale[scale == 0.0] = 1.0
+    found = nnls(matrix / scale, np.ones(len(points)))[0] / scale
+    constants = dict(zip(names, found.tolist(), strict=True))
+    errors = np.array([_predicted(constants, point) / point["t"] - 1.0 for point in points])
+    table = Table(f"Seconds per question, fitted to {len(points)} measured points")
+    for kind in TERMS:
+        own = [at for at, point in enumerate(points) if point["kind"] == kind]
+        table.add(
+            question=kind,
+            model=" + ".join(f"{constants[name]:.2g} · {name}" for name in TERMS[kind]),
+            points=len(own),
+            median_error=f"{100 * np.median(np.abs(errors[own])):.0f} %",
+            largest_error=f"{100 * np.abs(errors[own]).max():.0f} %",
+        )
+    table.note = (
+        "Documents per worker; s is the size of the working set; times in seconds. Sizes: "
+        + ", ".join(sorted({f"{p['n']:,} × {p['p']} on {p['k']}" for p in points}))
+        + "."
+    )
+    return constants, table
+
+
+def _extrapolation(constants: dict[str, float]) -> Table:
+    """Return what the model says of sizes that no machine here can hold."""
+    table = Table("From the model: 10⁹ documents × 500 features, 5 iterations, s = 250, float32")
+    for k in (8, 64, 512, 4_096):
+        size = {"n": 1e9, "p": 500.0, "s": 250.0, "k": float(k)}
+        one = {
+            kind: _predicted(constants, size | {"kind": kind})
+            for kind in ("pass", "hessian", "step")
+        }
+        iteration = one["pass"] + 2 * one["hessian"] + 2 * one["step"] + 2 * constants["trip"]
+        spread = 2 * constants["s² × worker"] * 250**2 * k + 7 * constants["trip"]
+        answers = (500 + 2 * (250 * 251 / 2 + 250)) * 8 * k
+        table.add(
+            workers=k,
+            memory_per_worker=f"{1e9 * 500 * 4 / k / 2**30:,.1f} GB",
+            seconds_per_iteration=f"{iteration:,.2f}",
+            fit=f"{5 * iteration:,.0f} s",
+            not_divided_by_workers=f"{100 * spread / iteration:.0f} %",
+            received_per_iteration=f"{answers / 1e6:,.1f} MB",
+        )
+    return table
+
+
+class _Delayed:
+    """An answer that comes later, as from a worker that is far away."""
+
+    def __init__(self, answer: Any, seconds: float) -> None:
+        self.answer, self.seconds = answer, seconds
+
+    def __call__(self, *arguments: Any) -> Any:
+        time.sleep(self.seconds)
+        return self.answer(*arguments)
+
+
+def _simulated(options: Options) -> Table:
+    table = Table("A simulated cluster: 16 workers, 64 partitions, latency added to every answer")
+    answer = leanrank_cluster._answer
+    base, trips = 0.0, 0
+    with cluster(16, processes=False):
+        data = on_workers(640, 40, 64)
+        alpha = 0.01 * DominationRanker().alpha_max(data)
+        DominationRanker(alpha).fit(data)
+        for delay in (0.0, 0.02, 0.1) if options.quick else (0.0, 0.01, 0.05, 0.2):
+            leanrank_cluster._answer = _Delayed(answer, delay)
+            with traffic() as counted:
+                start = time.perf_counter()
+                ranker = DominationRanker(alpha).fit(data)
+                seconds = time.perf_counter() - start
+            leanrank_cluster._answer = answer
+            base, trips = (seconds, counted.trips) if delay == 0.0 else (base, trips)
+            predicted = base + trips * delay
+            table.add(
+                latency=f"{1e3 * delay:.0f} ms",
+                iterations=ranker.n_iter_,
+                trips=counted.trips,
+                measured=f"{seconds:.2f} s",
+                predicted=f"{predicted:.2f} s",
+                error=f"{100 * (predicted / seconds - 1):+.0f} %",
+            )
+    return table
