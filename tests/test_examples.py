@@ -10,6 +10,7 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SHOWN = {
     "clicks_to_ranker": "clicks, weighted by 1/propensity",
+    "fit_on_dask": "same bits: True",
     "frame_to_card": "A ranking function of",
     "hybrid_weights": "The learned weights beat reciprocal rank fusion",
     "own_loss": "duality gap",

@@ -1,8 +1,9 @@
 """LightGBM's and XGBoost's Dask rankers on the same cluster and data, with 100 trees.
 
 Two processes of one thread. Data are in the workers' memory beforehand. Our time is that of a fit
-to a relative duality gap of 1e-6 at 0.01·alpha_max, with reading the partitions and alpha_max. The truth is linear, which
-favours a linear model: the NDCG@10 on other queries shows only that all have learnt.
+to a relative duality gap of 1e-6 at 0.01·alpha_max, with reading the partitions and finding
+alpha_max. The truth is linear, which favours a linear model: the NDCG@10 on other queries shows
+only that all have learnt.
 """
 
 from __future__ import annotations
