@@ -15,13 +15,15 @@ from leanrank import (
     LinearRanker,
     ListNet,
     MinBatSRank,
+    NonconvexRankSVM,
     RankBoost,
     RankRLS,
     RankSVM,
+    SparseRank,
     make_ranking,
 )
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import ClusterError, InputError
+from leanrank.errors import ClusterError, DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers.cluster import HashedFold, data_on_cluster
 from leanrank.rankers.sampling.streaming import fit_stream
@@ -86,6 +88,8 @@ def fit(ranker, table, **options):
         ListNet(alpha=0.01),
         LinearRanker("logistic", "elastic-net", l1_ratio=0.5, normalize="term"),
         FenchelRank(radius=1.0),
+        SparseRank(alpha=0.02, tol=1e-4),
+        NonconvexRankSVM(alpha=0.02),
         RankRLS(alpha=0.1),
     ],
     ids=lambda ranker: f"{type(ranker).__name__}",
@@ -395,6 +399,23 @@ def test_validation_on_the_cluster(client):
     narrow = other[FEATURES[1:]], other["label"], other["qid"]
     with pytest.raises(InputError, match="validation: X has 7 features"):
         DominationRanker().path(*given, n_alphas=4, validation=narrow)
+
+
+def test_wild_units_are_seen_across_partitions(client):
+    _, frame = made(19)
+    wild = frame.assign(x1=frame["x1"] * 5000.0)
+    with pytest.warns(DataWarning, match="the spread of 'x1' is .* times that of"):
+        fit(DominationRanker(alpha=0.01), cut(wild, 120, 240))
+
+
+def test_parts_forget_problems_that_are_gone(client):
+    _, frame = made(20)
+    table = cut(frame, 240)
+    data = data_on_cluster(DominationRanker(), *(table[c] for c in (FEATURES, "label", "qid")))
+    for _ in range(3):
+        DominationRanker(alpha=0.01).fit(data)
+    kept = client.submit(lambda part: len(part._desks), data.X.futures[0], pure=False).result()
+    assert kept <= 2
 
 
 def test_stochastic_rankers_read_partitions_as_a_stream(client):

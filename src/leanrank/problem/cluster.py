@@ -51,6 +51,7 @@ class ClusterParts(Parts):
             self.client.submit(_make_part, rows, pure=False) for rows in partitions.rows
         ]
         self._groups: list[tuple[str, list[int]]] = []
+        self._finished: list[str] = []
 
     def ask(self, question: Question, whole: Callable[[], Question]) -> Share:
         """Return the sum of all parts' answers."""
@@ -64,9 +65,10 @@ class ClusterParts(Parts):
 
     def _ask(self, question: Question, which: Iterable[int]) -> tuple[dict[Node, Share], list[int]]:
         self.trips += 1
-        asked = set(which)
+        asked, finished = set(which), tuple(self._finished)
+        del self._finished[: len(finished)]
         tasks = [
-            self._submit(worker, chosen, _answer, question, self.n_parts)
+            self._submit(worker, chosen, _answer, question, self.n_parts, finished)
             for worker, parts in self._placed()
             if (chosen := [at for at in parts if at in asked])
         ]
@@ -93,13 +95,11 @@ class ClusterParts(Parts):
         return [found[at] for at in range(self.n_parts)]
 
     def release(self, key: str) -> None:
-        """Let the parts forget a problem, if the cluster is still there."""
-        from distributed import fire_and_forget
+        """Let the parts forget a problem; they are told with the next question.
 
-        if self.client.status != "running":
-            return
-        for worker, parts in self._groups:
-            fire_and_forget(self._submit(worker, parts, _release, key))
+        A problem may be collected in any thread, where a task should not be submitted.
+        """
+        self._finished.append(key)
 
     def _submit(self, worker: str, parts: list[int], function: Any, *arguments: Any) -> Any:
         return self.client.submit(
@@ -169,12 +169,18 @@ def _make_part(rows: Rows) -> Part:
 
 
 def _answer(
-    numbers: list[int], parts: list[Part], question: Question, n_parts: int
+    numbers: list[int],
+    parts: list[Part],
+    question: Question,
+    n_parts: int,
+    finished: tuple[str, ...] = (),
 ) -> tuple[dict[Node, Share], list[int]]:
     """Return the sums of some parts' answers, and who did not know the point."""
     known: dict[Node, Share] = {}
     lost = []
     for at, part in zip(numbers, parts, strict=True):
+        for key in finished:
+            part.release(key)
         try:
             known[0, at] = part.answer(question)
         except Lost:
@@ -190,9 +196,3 @@ def _apply(
     numbers: list[int], parts: list[Part], function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> dict[int, Any]:
     return {at: function(part.data, *arguments) for at, part in zip(numbers, parts, strict=True)}
-
-
-def _release(numbers: list[int], parts: list[Part], key: str) -> None:
-    del numbers
-    for part in parts:
-        part.release(key)
