@@ -55,6 +55,7 @@ def _ours(n_kills: int, n_queries: int) -> Table:
             timer.join()
             same += bits == expected
             seconds.append(taken)
+            print(f"{delays[-1]:.2f} s: {bits == expected}, {taken:.1f} s", flush=True)
     table.add(
         kills=n_kills,
         same_bits=same,
@@ -78,6 +79,7 @@ def _peers() -> Table:
         os.kill(child.pid or 0, signal.SIGKILL)
         child.join()
         table.add(contestant=name, outcome=text)
+        print(table.rows[-1], flush=True)
     return table
 
 
