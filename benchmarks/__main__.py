@@ -30,7 +30,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--only", help="run one part of a benchmark")
     parser.add_argument("--budget", help="time for one search, such as 10s (tune only)")
-    parser.add_argument("--reports", type=Path, help="directory for reports (tune only)")
+    parser.add_argument(
+        "--reports", type=Path, help="directory for reports, and for runs that are kept"
+    )
     parser.add_argument("--before", type=Path, help="source tree of another version (tune only)")
     parser.add_argument(
         "--scratch", type=Path, help="directory for large temporary files (scale only)"

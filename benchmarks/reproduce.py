@@ -1,6 +1,7 @@
 """Published experiments run again: what ``leanrank reproduce PAPER --data DIR`` prints.
 
-``--only`` picks a paper.
+``--only`` picks a paper, or with ``-online`` after its name the experiment with clicks that it leaves
+open; that one keeps its runs in ``--reports`` and goes on from there.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from benchmarks.harness import Options, Table
 from leanrank.reproduce import PAPERS, get_paper
 from leanrank.reproduce.report import ComparedTable
 
-PARTS = PAPERS
+ONLINE = "tsivtsivadze2012-online"
+PARTS = (*PAPERS, ONLINE)
 
 
 def run(options: Options) -> list[Table]:
     if options.only not in PARTS:
         raise SystemExit(f"--only {options.only} is not a paper: use {', '.join(PARTS)}")
-    report = get_paper(options.only).run(options.data, say=print, n_jobs=-1)
+    module = get_paper(options.only.removesuffix("-online"), online=options.only == ONLINE)
+    kept = options.reports if options.only == ONLINE else None
+    report = module.run(options.data, kept, say=print, n_jobs=-1)
     notes = " ".join(report.notes).replace(str(options.data), "DIR")
     summary = Table(report.title, note=notes)
     summary.add(paper=options.only, result=report.summary)

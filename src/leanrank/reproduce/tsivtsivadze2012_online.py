@@ -22,8 +22,9 @@ The protocol, fixed before any test part was looked at:
 - *Decided.* Agreement "speeds up the start" if LCRA is significantly better than SPD-MV after 100
   lists in more than half of the cells and significantly worse in none, "slows it down" if it is the
   other way round, and otherwise the answer is by cell. Exploration is "needed less" if LCRA's gain
-  over SPD-MV without exploration exceeds its mean gain with ε of 0.2 and 0.5, by the same rule
-  over sets and users. Both are asked against SPD too, where two views also play a part.
+  over SPD-MV in cumulative NDCG without exploration exceeds its mean gain with ε of 0.2 and 0.5, by
+  the same rule over sets and users. Both are asked of the other measures too, and against SPD,
+  where two views also play a part.
 """
 
 from __future__ import annotations
