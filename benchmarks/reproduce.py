@@ -1,7 +1,7 @@
 """Published experiments run again: what ``leanrank reproduce PAPER --data DIR`` prints.
 
-``--only`` picks a paper, or with ``-online`` after its name the experiment with clicks that it leaves
-open; that one keeps its runs in ``--reports`` and goes on from there.
+``--only`` picks a paper, or with ``-online`` after its name the experiment with clicks that it
+leaves open; that one keeps its runs in ``--reports`` and goes on from there.
 """
 
 from __future__ import annotations

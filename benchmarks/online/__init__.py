@@ -1,10 +1,11 @@
-"""Users, interleaving and counterfactual evaluation, beside what is known to be true.
+"""Users, learners, interleaving and counterfactual evaluation, beside what is known to be true.
 
-Parts, for ``--only``: ``simulation`` (lists of ten per second, and the rounds of EM), ``fairness``
-(how often a ranker is preferred when clicks mean nothing), ``sensitivity`` (lists until a
-difference of 0.01 NDCG@10 is found, interleaved and in a paired A/B test, both stopped by a
-confidence sequence), ``offpolicy`` (bias and coverage of estimates from a log). MQ2008 is used
-where it is there, else made-up data.
+Parts, for ``--only``: ``simulation`` (lists of ten per second, and the rounds of EM), ``learners``
+(the time of a list that is served and learned from, beside plain NumPy), ``fairness`` (how often a
+ranker is preferred when clicks mean nothing), ``sensitivity`` (lists until a difference of 0.01
+NDCG@10 is found, interleaved and in a paired A/B test, both stopped by a confidence sequence),
+``offpolicy`` (bias and coverage of estimates from a log). MQ2008 is used where it is there, else
+made-up data.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 
 from benchmarks.harness import Options, Table
 
-PARTS = ("simulation", "fairness", "sensitivity", "offpolicy")
+PARTS = ("simulation", "learners", "fairness", "sensitivity", "offpolicy")
 
 
 def run(options: Options) -> list[Table]:
