@@ -133,13 +133,17 @@ def all_figures(folder: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def figures(name: str) -> str:
-    """Write the tables that a benchmark left, or say by which command they would be measured."""
+def figures(which: str) -> str:
+    """Write the tables that a benchmark left, or say by which command they would be measured.
+
+    A number after the name is how many of them, from the first.
+    """
+    name, _, most = which.partition(" ")
     if not (DOCS / "figures" / f"{name}.json").exists():
         return f"Not measured for this version yet: `{_command(name)}`."
     record = load_figures(name)
     parts = [source(record)]
-    for each in record["tables"]:
+    for each in record["tables"][: int(most) if most else None]:
         parts += [f"**{each['title']}**", _figures_table(each), each["note"]]
     return "\n\n".join(part for part in parts if part)
 

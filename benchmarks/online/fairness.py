@@ -21,7 +21,7 @@ PAIRS = {
 
 
 def run(options: Options) -> list[Table]:
-    n = 10_000 if options.quick else 400_000
+    n = 10_000 if options.quick else 200_000
     note = (
         "Users click each document with probability 0.3, and stop after a click with 0.2. "
         "* marks what differs from 0 by more than four standard errors."

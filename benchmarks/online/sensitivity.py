@@ -19,7 +19,7 @@ USERS = ("perfect", "navigational", "informational")
 
 def run(options: Options) -> list[Table]:
     name, data = judged(options)
-    n_pairs, n_streams, most = (1, 2, 50_000) if options.quick else (5, 3, 800_000)
+    n_pairs, n_streams, most = (1, 2, 50_000) if options.quick else (4, 2, 400_000)
     w, rng = weights(data), np.random.default_rng(0)
     pairs = [_pair(data, w, rng.normal(size=len(w))) for _ in range(n_pairs)]
     tables = []
