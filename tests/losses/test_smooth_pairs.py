@@ -248,7 +248,7 @@ def test_very_many_pairs_are_warned_of_and_can_be_drawn():
     n = 70_000
     y = np.random.default_rng(0).integers(0, 3, n).astype(float)
     labels = Labels(y=y, query_ptr=np.array([0, n]))
-    with pytest.warns(DataWarning, match=r"each of 1.6e\+09 pairs"):
+    with pytest.warns(DataWarning, match=r"evaluates 1.6e\+09 pairs"):
         LogisticLoss().prepare(labels)
     loss = LogisticLoss(max_pairs=20_000)
     plan = loss.prepare(labels)  # looks at documents, not at pairs
