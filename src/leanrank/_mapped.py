@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from typing import Any
 
@@ -26,7 +27,55 @@ def scratch(shape: tuple[int, ...], dtype: Any, folder: str | None = None) -> An
     if 0 in shape:
         return np.zeros(shape, dtype=dtype)
     with tempfile.TemporaryFile(dir=folder) as file:
-        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+        array = np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+    array.filename = os.path.join(folder or tempfile.gettempdir(), "scratch")
+    return array
+
+
+def empty_beside(X: AnyArray, shape: tuple[int, ...] | None = None, dtype: Any = None) -> AnyArray:
+    """Return an array to fill: in memory if X is, else in a temporary file beside that of X.
+
+    >>> is_mapped(empty_beside(np.zeros(3))), is_mapped(empty_beside(scratch((3,), float)))
+    (False, True)
+    """
+    shape, dtype = X.shape if shape is None else shape, X.dtype if dtype is None else dtype
+    if not is_mapped(X):
+        return np.empty(shape, dtype=dtype)
+    source: Any = X
+    while not isinstance(source, np.memmap):
+        source = source.base
+    folder = os.path.dirname(str(source.filename or ""))
+    usable = folder != "" and os.access(folder, os.W_OK)
+    return scratch(shape, dtype, folder if usable else None)
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return some rows of a dense or CSR matrix; a mapped one is not copied to memory.
+
+    >>> take_rows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0])).tolist()
+    [[3.0], [1.0]]
+    """
+    if isinstance(rows, slice) or not is_mapped(X):
+        return X[rows]
+    if isinstance(X, np.ndarray):
+        out = empty_beside(X, (len(rows), X.shape[1]))
+        for low in range(0, len(rows), _ROWS):
+            part = rows[low : low + _ROWS]
+            out[low : low + len(part)] = X[part]
+        return out
+    sizes = np.diff(X.indptr)[rows]
+    ptr = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+    values, indices = (empty_beside(a, (int(ptr[-1]),)) for a in (X.data, X.indices))
+    for low in range(0, len(rows), _ROWS):
+        part = X[rows[low : low + _ROWS]]
+        place = slice(int(ptr[low]), int(ptr[low]) + len(part.data))
+        values[place], indices[place] = part.data, part.indices
+    chosen = type(X)((values, indices, ptr), shape=(len(rows), X.shape[1]), copy=False)
+    chosen.has_canonical_format = X.has_canonical_format
+    return chosen
+
+
+_ROWS = 16_384
 
 
 class Spool:

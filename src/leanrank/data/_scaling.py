@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from leanrank._mapped import empty_beside, is_mapped
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
 from leanrank.execution import make_executor, query_ranges, row_blocks
@@ -20,7 +21,7 @@ def by_query(
     nothing. The bits are the same either way.
     """
     X = np.ascontiguousarray(X)
-    out = np.empty_like(X)
+    out = empty_beside(X)
     if len(X) <= most_in_numpy:
         for start, stop in pairwise(query_ptr.tolist()):
             if start < stop:
@@ -121,7 +122,7 @@ def mean_and_deviation(X: Matrix) -> tuple[FloatArray, FloatArray]:
 
 def shift_and_divide(X: AnyArray, shift: FloatArray, scale: FloatArray) -> AnyArray:
     """Compute (X − shift) / scale in float64 and store it in the type of X."""
-    out = np.empty_like(X)
+    out = empty_beside(X)
     for a, b in row_blocks(X.shape[0]):
         out[a:b] = (X[a:b] - shift) / scale
     return out
@@ -129,8 +130,15 @@ def shift_and_divide(X: AnyArray, shift: FloatArray, scale: FloatArray) -> AnyAr
 
 def divide_entries(X: Matrix, scale: FloatArray) -> Matrix:
     """Divide the stored entries of a CSR matrix by one number per column."""
+    values = empty_beside(X.data)
+    for a, b in row_blocks(len(values), 1 << 20):
+        values[a:b] = X.data[a:b] / scale[X.indices[a:b]]
+    if is_mapped(X):
+        scaled = type(X)((values, X.indices, X.indptr), shape=X.shape, copy=False)
+        scaled.has_canonical_format = X.has_canonical_format
+        return scaled
     scaled = X.copy()
-    scaled.data = (scaled.data / scale[scaled.indices]).astype(X.dtype)
+    scaled.data = values
     return scaled
 
 

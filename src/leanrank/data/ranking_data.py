@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._mapped import take_rows
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data._checks import (
     as_labels,
@@ -306,7 +307,7 @@ class QueryIndexer:
             return None if values is None else values[rows]
 
         return RankingData.of_fields(
-            X=data.X[rows],
+            X=take_rows(data.X, rows),
             y=data.y[rows],
             query_ids=data.query_ids[chosen],
             query_ptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),

@@ -167,6 +167,26 @@ def subtract_anchors(
 
 
 @kernel
+def turn(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, out_data: AnyArray,
+    out_indices: AnyArray, out_indptr: AnyArray,
+) -> None:  # fmt: skip
+    """Fill the arrays of a compressed matrix along its other dimension."""
+    n = len(out_indptr) - 1
+    for at in range(len(indices)):
+        out_indptr[indices[at] + 1] += 1
+    for j in range(n):
+        out_indptr[j + 1] += out_indptr[j]
+    nexts = out_indptr[:n].copy()
+    for i in range(len(indptr) - 1):
+        for at in range(indptr[i], indptr[i + 1]):
+            place = nexts[indices[at]]
+            nexts[indices[at]] += 1
+            out_data[place] = data[at]
+            out_indices[place] = i
+
+
+@kernel
 def sparse_matvec(
     data: AnyArray, indices: AnyArray, starts: IntArray, ends: IntArray, weights: AnyArray,
     out: AnyArray,

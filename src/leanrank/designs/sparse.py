@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 
 from leanrank._jit import kernel_view
+from leanrank._mapped import empty_beside, is_mapped
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs import _sparse_gram
 from leanrank.designs import products as _products
-from leanrank.designs.base import Block, Curvature, Design, WeightedColumns
+from leanrank.designs.base import (
+    MOST_COPIED_BYTES,
+    Block,
+    Curvature,
+    Design,
+    WeightedColumns,
+)
 from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
 
 
@@ -59,15 +66,17 @@ class SparseDesign(Design):
         self.executor = executor
         self.anchor = anchor
         self.n_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-        columns = X.tocsc()
+        columns = turned(X)
         sizes = np.bincount(anchor, minlength=self.n_rows)
         if _products.subtract_anchors(
             columns.data, columns.indices, columns.indptr, anchor, sizes, far
         ):
-            X = columns.tocsr()
+            X = turned(columns)
         self.rows = kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
         self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
         self._all_columns = self.column_blocks(self.column_sizes)
+
+        self.most_kept = MOST_COPIED_BYTES if is_mapped(X) else None
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw from the columns of non-zero weights."""
@@ -132,6 +141,20 @@ class SparseDesign(Design):
         return SparseBlock(self, features)
 
 
+def turned(X: Matrix) -> Matrix:
+    """Return a CSR array by column or a CSC array by row; a mapped one stays out of memory."""
+    if not is_mapped(X):
+        return X.tocsc() if X.format == "csr" else X.tocsr()
+    from scipy.sparse import csc_array, csr_array
+
+    n_minor = X.shape[1 if X.format == "csr" else 0]
+    data, indices = empty_beside(X.data), empty_beside(X.data, X.indices.shape, X.indices.dtype)
+    indptr = np.zeros(n_minor + 1, dtype=X.indptr.dtype)
+    _products.turn(*(kernel_view(a) for a in (X.data, X.indices, X.indptr)), data, indices, indptr)
+    make = csc_array if X.format == "csr" else csr_array
+    return make((data, indices, indptr), shape=X.shape, copy=False)
+
+
 class SparseBlock(Block):
     """Some columns of a sparse matrix.
 
@@ -158,6 +181,7 @@ class SparseBlock(Block):
         self.n_head = min(design.most_in_head, int(np.count_nonzero(frequent)))
         self.bands = row_blocks(self.n_rows, design.rows_per_band)
         self._tails: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+        self._kept = 0  # bytes of them
 
     @cached_property
     def band_starts(self) -> IntArray:
@@ -268,7 +292,8 @@ class SparseBlock(Block):
     def _weighed_entries(self) -> tuple[AnyArray, IntArray]:
         """Room for the weighed columns; the next Hessian of the block takes it over."""
         stored = int(self.design.column_sizes[self.features].sum()) + self.n_features
-        return np.empty(stored, dtype=self.design.data.dtype), np.empty(stored, dtype=np.int32)
+        values = empty_beside(self.design.data, (stored,))
+        return values, empty_beside(self.design.data, (stored,), np.int32)
 
     def _starts(self, row: int) -> IntArray:
         starts: IntArray = _sparse_gram.column_starts(
@@ -280,11 +305,15 @@ class SparseBlock(Block):
         self, rows: tuple[int, int], starts: IntArray, ends: IntArray
     ) -> tuple[Any, Any, Any]:
         """Return the entries of some rows outside the head; they are kept for the next time."""
-        if rows not in self._tails:
-            self._tails[rows] = _sparse_gram.tail_rows(
-                self.design.data, self.design.indices, starts, ends, self.n_head, *rows
-            )
-        return self._tails[rows]
+        if rows in self._tails:
+            return self._tails[rows]
+        tail: tuple[Any, Any, Any] = _sparse_gram.tail_rows(
+            self.design.data, self.design.indices, starts, ends, self.n_head, *rows
+        )
+        self._kept += sum(part.nbytes for part in tail)
+        if self.design.most_kept is None or self._kept <= self.design.most_kept:
+            self._tails[rows] = tail
+        return tail
 
     @cached_property
     def _place_of_column(self) -> AnyArray:

@@ -17,6 +17,7 @@ from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.spread import wide_spread
 from leanrank.errors import InputError, suggest, warn
+from leanrank.execution import row_blocks
 
 
 def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
@@ -46,12 +47,17 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
         total = values.sum(dtype=np.float64)
     if np.isfinite(total):
         return
-    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
-    if not wrong.any():
+    flat = values.reshape(-1)
+    for low, high in row_blocks(len(flat), 1 << 20):
+        part = flat[low:high]
+        wrong = np.flatnonzero(np.isinf(part) if allow_nan else ~np.isfinite(part))
+        if len(wrong):
+            at = low + int(wrong[0])
+            break
+    else:
         return
-    at = int(np.flatnonzero(wrong.ravel())[0])
     column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
-    kind = "NaN" if np.isnan(values.ravel()[at]) else "infinity"
+    kind = "NaN" if np.isnan(flat[at]) else "infinity"
     named = f"feature {feature_name(column, names)!r} (column {column})"
     raise InputError(
         f"Input X contains {kind} in {named}: fill in or drop the missing and infinite values first"
