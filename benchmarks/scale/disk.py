@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -41,21 +42,21 @@ def run(options: Options) -> list[Table]:
 
 
 def write(path: Path, n_documents: int) -> None:
-    """Write a store of made-up documents, chunk by chunk."""
-    from leanrank.data import stream_ranking, write_store
+    """Write a store of made-up documents, chunk by chunk; 40 features matter."""
+    from leanrank.data import RankingData, write_store
 
-    chunks = stream_ranking(
-        n_documents // DOCUMENTS,
-        DOCUMENTS,
-        FEATURES,
-        n_informative=40,
-        n_levels=5,
-        label_noise=1.0,
-        queries_per_chunk=200,
-        dtype=np.float32,
-        n_jobs=-1,
-    )
-    write_store(chunks, path)
+    def chunks(n_queries: int = 200) -> Iterator[RankingData]:
+        weights = np.random.default_rng(0).normal(size=40).astype(np.float32) / np.sqrt(40)
+        for first in range(0, n_documents // DOCUMENTS, n_queries):
+            rng = np.random.default_rng([1, first])
+            n_rows = n_queries * DOCUMENTS
+            X = rng.standard_normal((n_rows, FEATURES), dtype=np.float32)
+            noise = rng.standard_normal(n_rows, dtype=np.float32)
+            y = np.clip(np.round(1.0 + X[:, :40] @ weights + noise), 0, 4)
+            ids, ptr = first + np.arange(n_queries), np.arange(0, n_rows + 1, DOCUMENTS)
+            yield RankingData.of_fields(X=X, y=y, query_ids=ids, query_ptr=ptr)
+
+    write_store(chunks(), path)
 
 
 def _fit(file: Path, size: int) -> list[Table]:

@@ -83,7 +83,7 @@ def test_standard_input(run, files, monkeypatch):
     [
         (("train.txt", "test.txt"), "2 training files were given: give one, or add --stream"),
         (("train.txt", "--every", "5"), "--every is for streams: add --stream"),
-        (("train.txt", "--checkpoint", "c"), "--checkpoint is for streams"),
+        (("--stream", "train.txt", "--on-disk"), "--stream reads piece by piece"),
         (("train.txt", "--features", "grow"), "--features is for streams"),
         (("--stream", "train.txt", "-a", "rankrls"), "rankrls needs all data at once"),
         (("--stream", "train.txt", "--scale", "minmax"), "--scale minmax needs all data at once"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,9 +87,18 @@ def train(
         str | None,
         Option(
             metavar="FILE",
-            help="With --stream: go on from this file if it exists, and keep it up to date.",
+            help="Go on from this file if it exists, and keep it up to date: an interrupted run "
+            "loses little. For --stream, and for what Newton's method solves.",
         ),
     ] = None,
+    on_disk: Annotated[
+        bool,
+        Option(
+            "--on-disk",
+            help="For data larger than memory: make a file TRAIN.arrow beside the data, unless it "
+            "is there, and map it. A .arrow file is mapped anyway.",
+        ),
+    ] = False,
     every: Annotated[
         int | None, Option(metavar="N", help="With --stream: queries between checkpoints.")
     ] = None,
@@ -125,6 +135,7 @@ def train(
     request = Request(
         data, model, vali, algorithm, parameter or [], monotone, scale, format, read or [],
         measures, convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
+        on_disk,
     )  # fmt: skip
     if report is not None:
         check_folder(report)
@@ -133,11 +144,15 @@ def train(
         check_report()
     if stream and monotone is not None:
         raise InputError("--monotone is for curves, which need all data at once: leave one out")
+    if stream and on_disk:
+        raise InputError("--stream reads piece by piece, --on-disk all at once: give one of them")
     if stream:
         from leanrank.cli.train_stream import train_stream
 
         train_stream(request)
         return
+    if cluster is not None and (on_disk or checkpoint is not None):
+        raise InputError("--on-disk and --checkpoint are for one machine: leave --cluster out")
     if cluster is not None:
         from leanrank.cli.train_cluster import train_on_cluster
 
@@ -146,7 +161,7 @@ def train(
             raise InputError(f"--{option} needs all data in memory: leave --cluster out")
         train_on_cluster(request, cluster)
         return
-    for option, value in (("checkpoint", checkpoint), ("every", every), ("features", features)):
+    for option, value in (("every", every), ("features", features)):
         if value is not None:
             raise InputError(f"--{option} is for streams: add --stream, or leave it out")
     if len(data) > 1:
@@ -180,6 +195,7 @@ class Request:
     json: bool
     report: str | None
     allow_empty: bool
+    on_disk: bool = False
 
 
 def _train_in_memory(request: Request) -> None:
@@ -199,8 +215,10 @@ def _train_in_memory(request: Request) -> None:
         check_measures(request.measures, request.convention)
         check_scale(request.scale)
         check_patience(ranker, vali)
+        if request.checkpoint is not None:
+            check_checkpoint(request.checkpoint, model)
         say(f"Reading {file}")
-        training = read_data(file, request.format, request.read)
+        training, note = _training_data(request, say)
         sets = {"training": training}
         if vali is not None:
             say(f"Reading {vali}")
@@ -208,10 +226,11 @@ def _train_in_memory(request: Request) -> None:
                 vali, request.format, request.read, n_features=training.n_features
             )
         say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
+        show_progress(ranker, say)
         judge = stopping_data(ranker, sets.get("validation"))
         curves = getattr(ranker, "curves", None) is not None
         choice = scale_wanted(training, request.scale, curves=curves)
-        fitted = fit_model(ranker, training, choice.make(), judge)
+        fitted = fit_model(ranker, training, choice.make(), judge, request.checkpoint)
         refuse_empty(fitted, request)
         say("Measuring")
         columns = {name: evaluate(d, fitted.predict(d), **how) for name, d in sets.items()}
@@ -225,11 +244,51 @@ def _train_in_memory(request: Request) -> None:
         print_result(model, sizes, fitted, columns)
     else:
         shown = {name: screen.data_summary(d) for name, d in sets.items()}
-        shown |= {"kept": kept(ranker, judge), "scaled": choice.reason}
+        shown |= {"kept": kept(ranker, judge), "scaled": choice.reason, "on disk": note}
+        shown["checkpoint"] = request.checkpoint or ""
         print_summary(model, shown, fitted, columns)
         if request.report is not None:
             console = screen.screen(error=model == "-")
             console.print(f"Report written to {request.report}", soft_wrap=True)
+
+
+def _training_data(request: Request, say: Callable[[str], None]) -> tuple[RankingData, str]:
+    """Read the training data, or map a file of them; also return what to say of that."""
+    from leanrank.cli.datafiles import read_data
+
+    file = request.files[0]
+    if not request.on_disk:
+        return read_data(file, request.format, request.read), ""
+    from leanrank.cli.on_disk import store_beside
+
+    return store_beside(file, request.format, request.read, say)
+
+
+def check_checkpoint(file: str, model: str) -> None:
+    """Check that a checkpoint can be written, and is not the model."""
+    import os
+
+    from leanrank.cli.datafiles import check_folder
+    from leanrank.errors import InputError
+
+    check_folder(file)
+    if os.path.abspath(file) == os.path.abspath(model):
+        raise InputError(f"{model} cannot be both model and checkpoint: give them two names")
+
+
+def show_progress(ranker: Any, say: Callable[[str], None]) -> None:
+    """Have a ranker that is solved to a gap say how far it is."""
+    if getattr(ranker, "callback", 0) is not None:  # it has none, or the user's
+        return
+
+    def show(entry: dict[str, Any]) -> None:
+        if {"iteration", "objective", "gap"} <= set(entry):
+            say(
+                f"Iteration {entry['iteration']}: objective {entry['objective']:.6g}, "
+                f"gap {entry['gap']:.1e}"
+            )
+
+    ranker.set_params(callback=show)
 
 
 def _write_report(model: Model, sets: dict[str, RankingData], request: Request) -> None:
@@ -303,10 +362,12 @@ def fit_model(
     training: RankingData,
     normalizer: Any = None,
     validation: RankingData | None = None,
+    checkpoint: str | None = None,
 ) -> Model:
     """Fit a ranker, on normalised features if asked, and return one model of both.
 
-    Validation data are for rankers that stop by them.
+    Validation data are for rankers that stop by them, a checkpoint for those that Newton's method
+    solves.
     """
     from leanrank.model.writing import as_model
 
@@ -314,7 +375,12 @@ def fit_model(
     if normalizer is not None:
         scaled = normalizer.fit_transform(training)
         judge = None if validation is None else normalizer.transform(validation)
-    ranker.fit(scaled, **({} if judge is None else {"validation": judge}))
+    if checkpoint is None:
+        ranker.fit(scaled, **({} if judge is None else {"validation": judge}))
+    else:
+        from leanrank.rankers.newton.resumable import fit_resumable
+
+        fit_resumable(ranker, scaled, checkpoint)
     return described(as_model(ranker, normalizer), training)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,25 +14,21 @@ if TYPE_CHECKING:
 
 def train_stream(request: Request) -> None:
     """Learn from a stream and write the model."""
-    from leanrank.cli.datafiles import check_folder, read_data
+    from leanrank.cli.datafiles import read_data
     from leanrank.cli.screen import progress
     from leanrank.cli.train import (
+        check_checkpoint,
         check_measures,
         print_result,
         print_summary,
         refuse_empty,
         with_measures,
     )
-    from leanrank.errors import InputError
     from leanrank.model.writing import as_model
     from leanrank.rankers.sampling.streaming import fit_stream
 
     if request.checkpoint is not None:
-        check_folder(request.checkpoint)
-        if os.path.abspath(request.checkpoint) == os.path.abspath(request.model):
-            raise InputError(
-                f"{request.model} cannot be both model and checkpoint: give them two names"
-            )
+        check_checkpoint(request.checkpoint, request.model)
     with progress() as say:
         ranker, epochs = _make_ranker(request)
         check_measures(request.measures, request.convention)

@@ -1,0 +1,97 @@
+"""``--on-disk`` and ``--checkpoint`` of ``leanrank train``, and ``convert`` to a store."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from leanrank import RankingData
+from leanrank._mapped import is_mapped
+from leanrank.data import dump, load
+
+TRAIN = ("-p", "alpha=0.01", "--model")
+
+
+def weights(file):
+    return json.loads(file.read_text())["weights"]
+
+
+def test_a_file_beside_the_data(run, files):
+    assert run("train", "train.txt", *TRAIN, "a.json").code == 0
+    ran = run("train", "train.txt", "--on-disk", *TRAIN, "b.json")
+    assert (ran.code, ran.err) == (0, "")
+    assert "written to train.txt.arrow" in ran.out
+    assert is_mapped(RankingData.open("train.txt.arrow").X)
+    assert weights(files / "b.json") == weights(files / "a.json")
+    ran = run("train", "train.txt", "--on-disk", *TRAIN, "c.json")
+    assert "train.txt.arrow, made before" in ran.out
+    (files / "train.txt").write_text((files / "train.txt").read_text() + "1 qid:zz 1:3\n")
+    ran = run("train", "train.txt", "--on-disk", *TRAIN, "c.json")
+    assert "written to train.txt.arrow" in ran.out
+    assert RankingData.open("train.txt.arrow").query_ids[-1] == "zz"
+
+
+def test_train_evaluate_and_predict_a_store(run, files):
+    ran = run("convert", "train.txt", "train.arrow")
+    assert (ran.code, ran.err) == (0, "")
+    assert "documents" in ran.out
+    for source in ("train.txt", "train.arrow"):
+        assert run("train", source, "--scale", "standard", *TRAIN, f"{source}.json").code == 0
+        assert run("predict", f"{source}.json", source, "--out", f"{source}.scores").code == 0
+    one, other = ((files / f"{name}.scores").read_text() for name in ("train.txt", "train.arrow"))
+    assert one == other
+    ran = [
+        run("evaluate", name, "--scores", "train.txt.scores")
+        for name in ("train.txt", "train.arrow")
+    ]
+    assert ran[0].code == ran[1].code == 0
+    assert ran[0].out.splitlines()[-4:] == ran[1].out.splitlines()[-4:]
+
+
+def test_rows_that_are_sorted_are_mentioned(run, files):
+    data = load("train.txt")
+    rows = np.random.default_rng(0).permutation(len(data))
+    mixed = RankingData(data.X[rows], data.y[rows], data.qid[rows])
+    dump(mixed, "mixed.txt")
+    ran = run("convert", "mixed.txt", "mixed.arrow")
+    assert "rows were sorted by query: some query was not in one place" in ran.out
+    told = json.loads(run("convert", "mixed.txt", "mixed.arrow", "--json").out)
+    assert (told["sorted"], told["documents"]) == (True, len(data))
+
+
+def test_checkpoints(run, files):
+    words = ("train", "train.txt", "--checkpoint", "run", *TRAIN)
+    assert run(*words, "a.json").code == 0
+    ran = run(*words, "b.json")
+    assert ran.code == 0
+    assert "checkpoint" in ran.out
+    assert weights(files / "a.json") == weights(files / "b.json")
+    ran = run("train", "train.txt", "--checkpoint", "run", "-p", "alpha=0.02", "--model", "c.json")
+    assert ran.code == 2
+    assert ran.err == (
+        "leanrank: error: run: this checkpoint is of alpha=0.01, not alpha=0.02: give another "
+        "checkpoint file, or delete this one to start again\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-", "--on-disk"), "--on-disk needs a place for its file"),
+        (("train.arrow", "--on-disk"), "train.arrow is mapped as it is"),
+        (("none.txt", "--on-disk"), "none.txt: there is no such file"),
+        (("train.txt", "--on-disk"), "train.txt.arrow is in the way"),
+        (("train.txt", "-a", "spd", "--checkpoint", "run"), "SPD is not solved by Newton's method"),
+        (("train.txt", "--checkpoint", "m.json"), "m.json cannot be both model and checkpoint"),
+    ],
+)
+def test_faults(run, files, words, message):
+    dump(load("train.txt"), "train.arrow")
+    dump(load("train.txt"), "train.txt.arrow")
+    before = sorted(files.iterdir())
+    ran = run("train", *words, "--model", "m.json")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"leanrank: error: {message}")
+    assert sorted(files.iterdir()) == before
