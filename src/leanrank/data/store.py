@@ -30,6 +30,7 @@ from leanrank.execution import row_blocks
 pa = _arrow.pa
 
 _VALUES_PER_CHECK = 1 << 20
+_LARGE = 64 << 20  # bytes of features that are not read when a file is opened
 
 
 def write_store(
@@ -117,8 +118,8 @@ def open_store(path: str | os.PathLike[str]) -> RankingData:
 def map_store(path: str | os.PathLike[str]) -> RankingData | None:
     """Map a store, or return None if an Arrow file is not in its layout.
 
-    Labels, queries, weights, document ids and the places of sparse values are checked; the
-    features themselves are not read.
+    Labels, queries, weights, document ids and the places of sparse values are checked; features
+    of more than 64 MB are not read.
     """
     with reading(path, "Arrow"):
         try:
@@ -265,7 +266,9 @@ def _matrix(batch: Any, layout: Any, window: _Window, where: str) -> Matrix:
             raise _OtherLayoutError
         if column.type.value_type not in (pa.float32(), pa.float64()):
             raise _OtherLayoutError
-        return window.flat(column.values, layout.dtype, n_rows * width).reshape(n_rows, width)
+        X = window.flat(column.values, layout.dtype, n_rows * width).reshape(n_rows, width)
+        _check_values(X.reshape(-1), where)
+        return X
     parts = [_list_parts(batch.column(name), window) for name in (_arrow.INDICES, _arrow.VALUES)]
     (indices, ptr), (values, other) = parts
     if not np.array_equal(ptr, other):
@@ -273,6 +276,7 @@ def _matrix(batch: Any, layout: Any, window: _Window, where: str) -> Matrix:
     if layout.n_features is None or values.dtype not in (np.float32, np.float64):
         raise _OtherLayoutError
     _check_places(indices, ptr, layout.n_features, where)
+    _check_values(values, where)
     return csr(values, indices, ptr, layout.n_features)
 
 
@@ -286,6 +290,14 @@ def _list_parts(column: Any, window: _Window) -> tuple[AnyArray, IntArray]:
     if column.type.value_type not in (pa.int32(), pa.int64(), pa.float32(), pa.float64()):
         raise _OtherLayoutError
     return window.flat(column.values, count=int(ptr[-1])), ptr
+
+
+def _check_values(values: AnyArray, where: str) -> None:
+    """Reject infinite features of a small file; those of a large one are when they are used."""
+    if values.nbytes <= _LARGE and np.isinf(values).any():
+        raise InputError(
+            f"{where}: a feature is infinite: a feature is a finite number, or NaN where missing"
+        )
 
 
 def _check_places(indices: AnyArray, ptr: IntArray, n_features: int, where: str) -> None:
