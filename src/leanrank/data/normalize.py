@@ -71,7 +71,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if isinstance(X, RankingData):
             if qid is not None:
                 raise InputError("qid was given beside a RankingData, which has its own queries")
-            return X.replace(X=self._scaled(matrix, X.query_ptr))
+            return X.with_fields(X=self._scaled(matrix, X.query_ptr))
         grouping = group_rows(qid, matrix.shape[0])
         scaled = self._scaled(grouping.take(matrix), grouping.query_ptr)
         if grouping.order is None:

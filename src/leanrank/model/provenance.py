@@ -13,6 +13,7 @@ import numpy as np
 
 from leanrank._version import __version__
 from leanrank.data import RankingData
+from leanrank.execution import row_blocks
 from leanrank.model.fields import Field
 
 FINGERPRINT = "sha256:"
@@ -93,28 +94,25 @@ def fingerprint(data: RankingData) -> str:
     'sha256:...'
     """
     if data.is_sparse:
-        arrays = {
-            "X.data": data.X.data,
-            "X.indices": data.X.indices.astype(np.int64),
-            "X.indptr": data.X.indptr.astype(np.int64),
-        }
+        arrays = {"X.data": data.X.data, "X.indices": data.X.indices, "X.indptr": data.X.indptr}
     else:
         arrays = {"X": data.X}
     arrays |= {"y": data.y, "query_ptr": data.query_ptr}
     for name in ("sample_weight", "query_weight", "offset"):
         if getattr(data, name) is not None:
             arrays[name] = getattr(data, name)
-    ordered = {
-        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        for name, array in arrays.items()
-    }
+    wide = {"X.indices": np.dtype(np.int64), "X.indptr": np.dtype(np.int64)}
+    kinds = {name: wide.get(name, a.dtype).newbyteorder("<") for name, a in arrays.items()}
     header = {
         "shape": list(data.X.shape),
-        "arrays": [[name, a.dtype.str, list(a.shape)] for name, a in ordered.items()],
+        "arrays": [[name, kinds[name].str, list(a.shape)] for name, a in arrays.items()],
     }
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for array in ordered.values():
-        digest.update(array.reshape(-1).view(np.uint8).data)
+    for name, array in arrays.items():
+        flat = array.reshape(-1)
+        for low, high in row_blocks(len(flat), 1 << 20):
+            part = np.ascontiguousarray(flat[low:high], dtype=kinds[name])
+            digest.update(part.view(np.uint8).data)
     return FINGERPRINT + digest.hexdigest()
 
 
