@@ -9,7 +9,8 @@ Parts, for ``--only``:
 - ``growth``: a made-up set with known curves, from a thousand documents to a million. A picture
   shows the curves that were learned over those that are true (``--reports DIR``).
 - ``speed``: 1.2 million documents × 136 features, 8 segments, to a relative gap of 1e-6, beside
-  LightGBM with 100 trees; the pass for the gradient beside that of a linear model; memory.
+  LightGBM with 100 trees.
+- ``passes``: the pass over the same documents for the gradient, beside a linear model's; memory.
 - ``scoring``: a thousand documents, by ten lines, ten curves and LightGBM.
 - ``brute``: gradients, Hessians and optima beside explicit columns and another solver.
 """
@@ -20,13 +21,14 @@ from benchmarks.curves.brute import brute
 from benchmarks.curves.growth import growth
 from benchmarks.curves.quality import quality
 from benchmarks.curves.scoring import scoring
-from benchmarks.curves.speed import speed
+from benchmarks.curves.speed import passes, speed
 from benchmarks.harness import Options, Table
 
 PARTS = {
     "quality": quality,
     "growth": growth,
     "speed": speed,
+    "passes": passes,
     "scoring": scoring,
     "brute": brute,
 }

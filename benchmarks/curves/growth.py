@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Options, Table, show_seconds
+from benchmarks.harness import Kept, Options, Table, show_seconds
 from benchmarks.pairwise.clock import now
 from leanrank import DominationRanker
 from leanrank.data.ranking_data import RankingData
@@ -17,6 +20,7 @@ from leanrank.selection.validation import Split
 NAMES = ("saturating", "threshold", "peak", "missing", "line", *(f"noise{k}" for k in range(1, 16)))
 PER_QUERY = 20
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
+FOR_PICTURE = 20_000
 TREES = {"learning_rate": (0.1,), "leaves": (8, 31), "least": (20,)}
 
 
@@ -47,40 +51,46 @@ def growth(options: Options) -> list[Table]:
     sizes = SIZES[:2] if options.quick else SIZES
     test = make_bent(40_000, seed=9)
     table = Table("NDCG@10 on a made-up set with known curves, as training documents grow")
-    for n in sizes:
-        train, vali = make_bent(n, seed=1), make_bent(max(1_000, n // 4), seed=2)
-        filled = [_filled(part) for part in (train, vali, test)]
-        row: dict[str, Any] = {"documents": f"{n:,}"}
-        for name, settings, parts in (
-            ("lines", {}, filled),
-            ("curves", {"curves": "auto"}, [train, vali, test]),
-        ):
-            started = now()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                path = DominationRanker(tol=1e-5, **settings).path(
-                    parts[0], n_alphas=15, validation=parts[1]
-                )
-                best = float(path.alphas[path.best()])
-                ranker = DominationRanker(alpha=best, tol=1e-5, **settings).fit(parts[0])
-            row[name] = f"{ranker.score(parts[2]):.4f}"
-            row[f"{name}, features"] = ranker.n_features_
-            row[f"{name}, time"] = show_seconds(now() - started)
-        started = now()
-        chosen = fit_lightgbm(Split(train, vali, "ndcg@10"), TREES)
-        row["LightGBM"] = f"{_ndcg(test, chosen.ranker.predict(test)):.4f}"
-        row["LightGBM, time"] = show_seconds(now() - started)
-        table.add(**row)
-    row = {"documents": "the truth", "curves": f"{_ndcg(test, _true_scores(test)):.4f}"}
-    table.add(**row)
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = Kept((options.reports or Path(scratch)) / "growth.jsonl")
+        for n in sizes:
+            table.add(**kept.get((n,), partial(_one_size, n, test)))
+    table.add(documents="the truth", curves=f"{_ndcg(test, _true_scores(test)):.4f}")
     table.note = (
         "strength of lines and curves (15) and leaves of LightGBM (2 settings, up to 500 trees) "
         "chosen on validation data of a quarter of the size; lines get the mean for what is "
         "missing; processor time of the whole choice"
     )
     if options.reports is not None:
-        _picture(ranker, options.reports)
+        train, vali = make_bent(FOR_PICTURE, seed=1), make_bent(FOR_PICTURE // 4, seed=2)
+        _picture(_fitted(train, vali, curves="auto"), options.reports)
     return [table]
+
+
+def _one_size(n: int, test: RankingData) -> dict[str, Any]:
+    train, vali = make_bent(n, seed=1), make_bent(max(1_000, n // 4), seed=2)
+    row: dict[str, Any] = {"documents": f"{n:,}"}
+    for name, settings in (("lines", {}), ("curves", {"curves": "auto"})):
+        parts = [part if settings else _filled(part) for part in (train, vali, test)]
+        started = now()
+        ranker = _fitted(parts[0], parts[1], **settings)
+        row[name] = f"{ranker.score(parts[2]):.4f}"
+        row[f"{name}, features"] = ranker.n_features_
+        row[f"{name}, time"] = show_seconds(now() - started)
+    started = now()
+    chosen = fit_lightgbm(Split(train, vali, "ndcg@10"), TREES)
+    row["LightGBM"] = f"{_ndcg(test, chosen.ranker.predict(test)):.4f}"
+    row["LightGBM, time"] = show_seconds(now() - started)
+    return row
+
+
+def _fitted(train: RankingData, vali: RankingData, **settings: Any) -> DominationRanker:
+    """Fit with the strength that validation data prefer."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = DominationRanker(tol=1e-5, **settings).path(train, n_alphas=15, validation=vali)
+        best = float(path.alphas[path.best()])
+        return DominationRanker(alpha=best, tol=1e-5, **settings).fit(train)
 
 
 def _filled(data: RankingData) -> RankingData:
@@ -100,29 +110,29 @@ def _true_scores(data: RankingData) -> Any:
 
 
 def _picture(ranker: Any, folder: Any) -> None:
-    """Draw the learned curves over the true ones, both less their means."""
+    """Draw the learned curves over the true ones, both less their means; a point is for missing."""
     import altair as alt
 
-    rows = []
+    rows, gap, scale = [], np.array([np.nan]), _fit_scale(ranker)
     for name, true in true_curves().items():
         x = np.linspace(0.0, 4.0, 161) if name == "saturating" else np.linspace(-3.0, 3.0, 241)
         learned = ranker.curves_[name]
-        scale = _fit_scale(ranker)
-        for kind, values in (("truth", true(x)), ("learned", scale * learned(x))):
-            centred = values - values.mean()
+        for kind, curve, unit in (("truth", true, 1.0), ("learned", learned, scale)):
+            values = unit * curve(x)
             rows += [
-                {"feature": name, "curve": kind, "x": float(a), "adds": float(b)}
-                for a, b in zip(x, centred, strict=True)
+                {"feature": name, "curve": kind, "x": float(a), "adds": float(b), "gap": False}
+                for a, b in zip(x, values - values.mean(), strict=True)
             ]
-    chart = (
-        alt.Chart(alt.InlineData(rows))
-        .mark_line()
-        .encode(x="x:Q", y="adds:Q", color="curve:N", strokeDash="curve:N")
-        .properties(width=170, height=150)
-        .facet("feature:N", columns=5)
-    )
+            if name == "missing":
+                adds = float(unit * curve(gap)[0] - values.mean())
+                rows.append({"feature": name, "curve": kind, "x": 3.5, "adds": adds, "gap": True})
+    base = alt.Chart().encode(x="x:Q", y="adds:Q", color="curve:N")
+    lines = base.transform_filter("!datum.gap").mark_line().encode(strokeDash="curve:N")
+    points = base.transform_filter("datum.gap").mark_point(shape="diamond", filled=True, size=60)
+    chart = alt.layer(lines, points, data=alt.InlineData(rows)).properties(width=170, height=150)
     folder.mkdir(parents=True, exist_ok=True)
-    chart.save(str(folder / "curves.svg"))
+    for ending in ("svg", "png"):
+        chart.facet("feature:N", columns=5).save(str(folder / f"curves.{ending}"))
 
 
 def _fit_scale(ranker: Any) -> float:
