@@ -26,7 +26,7 @@ from leanrank.selection.validation import Split
 
 SETS = ("MQ2008", "OHSUMED")
 MEASURES = ("map", "ndcg@10")
-FEW = 10
+N_FOLDS, FEW = 5, 10
 LINES = Space("domination", {"tol": 1e-5}, {"normalize": ("query", "term")}, AlphaPath(n_alphas=20))
 JUDGES = {"": False, ", training folds judge too": True}
 Parts = tuple[RankingData, RankingData, RankingData]
@@ -46,7 +46,7 @@ def quality(options: Options, only: str | None = None) -> list[Table]:
             public = fetch(name, data_dir=options.data, download=False)
             convention = find_set(name).convention
             found: dict[str, dict[str, list[Any]]] = {measure: {} for measure in MEASURES}
-            for number in (1,) if options.quick else (1, 2, 3, 4, 5):
+            for number in range(1, 2 if options.quick else 1 + min(N_FOLDS, options.repeat)):
                 parts = public.fold(number)
                 for system in ("lines", "curves", "monotone curves", "LightGBM", "XGBoost"):
                     make = partial(_fitted, system, parts, convention)
