@@ -7,7 +7,9 @@ import numpy as np
 from leanrank._typing import FloatArray
 
 RIDGE = 1e-13
-"""Added to the diagonal, relative to its largest entry, where the matrix may be singular."""
+"""Added to the diagonal once it is scaled to 1, for matrices that may be singular."""
+
+TINY = float(np.finfo(np.float64).tiny)
 
 STEPS_PER_UNKNOWN = 20
 
@@ -41,11 +43,10 @@ def minimise_over_simplex(
     [0.5, 0.5, 0.0]
     """
     x = x.copy()
-    small = RIDGE * (float(np.diag(Q).max(initial=0.0)) or 1.0)
     slope = Q @ x + b
     for _ in range(STEPS_PER_UNKNOWN * len(b)):
         used = np.flatnonzero(x)
-        step = _free_step(Q[np.ix_(used, used)], slope[used], small)
+        step = _free_step(Q[np.ix_(used, used)], slope[used])
         room = np.divide(-x[used], step, out=np.full(len(used), np.inf), where=step < 0.0)
         first = int(np.argmin(room))
         blocked = room[first] < 1.0
@@ -69,13 +70,25 @@ def minimise_over_simplex(
     return x, max(0.0, float(x @ slope - slope.min()))
 
 
-def _free_step(Q: FloatArray, slope: FloatArray, small: float) -> FloatArray:
-    """Minimise the quadratic over steps that add up to zero."""
+def _free_step(Q: FloatArray, slope: FloatArray) -> FloatArray:
+    """Minimise the quadratic over steps that add up to zero.
+
+    One coordinate is minus the sum of the others, which removes the constraint. It is the flattest
+    one: a steep one would drown the others, whose units may be far smaller. For the same reason the
+    system is scaled to a diagonal of ones.
+    """
     n = len(slope)
     if n == 1:
         return np.zeros(1)
-    # the last coordinate is minus the sum of the others, which removes the constraint
-    reduced = Q[:-1, :-1] - Q[-1:, :-1] - Q[:-1, -1:] + Q[-1, -1]
-    reduced[np.diag_indices(n - 1)] += small
-    moved = np.linalg.solve(reduced, slope[-1] - slope[:-1])
-    return np.append(moved, -moved.sum())
+    flat = int(np.argmin(np.diag(Q)))
+    rest = np.arange(n) != flat
+    row = Q[flat, rest]
+    reduced = Q[np.ix_(rest, rest)] - row - row[:, np.newaxis] + Q[flat, flat]
+    diagonal = np.diag(reduced)
+    unit = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.maximum(diagonal, TINY)), 1.0)
+    reduced = reduced * np.outer(unit, unit)
+    reduced[np.diag_indices(n - 1)] += RIDGE
+    step = np.empty(n)
+    step[rest] = unit * np.linalg.solve(reduced, unit * (slope[flat] - slope[rest]))
+    step[flat] = -step[rest].sum()
+    return step
