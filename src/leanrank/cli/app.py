@@ -32,6 +32,7 @@ COMMANDS = {
     "convert": "Write data in another format.",
     "simulate": "Try learners that explore on simulated users.",
     "reproduce": "Run a published experiment again, and compare.",
+    "warmup": "Compile now what a first run would compile.",
 }
 """Each command is the function of its name in the module of its name, here."""
 
