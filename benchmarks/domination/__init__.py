@@ -2,7 +2,8 @@
 
 Parts, for ``--only``: ``paper`` (Newton against bound coordinate descent), ``sparse`` (RCV1's size,
 in passes over X), ``dense`` (MSLR-WEB10K's size, against LightGBM), ``growth`` (time by size),
-``threads``, ``quality`` (test measures on public sets, beside LightGBM and XGBoost).
+``threads``, ``quality`` (test measures on public sets, beside LightGBM and XGBoost), ``peers``
+(sparse models of a text collection, beside skglm and celer).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import importlib
 
 from benchmarks.harness import Options, Table
 
-PARTS = ("paper", "sparse", "dense", "growth", "threads", "quality")
+PARTS = ("paper", "sparse", "dense", "growth", "threads", "quality", "peers")
 NEED_DATA = {"paper", "quality"}
 
 
