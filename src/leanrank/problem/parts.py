@@ -45,7 +45,7 @@ Node: TypeAlias = tuple[int, int]
 """The sum of parts ``[i·2ᵏ, (i + 1)·2ᵏ)`` is node (k, i) of the tree."""
 
 LARGEST_GRAM = 2_048
-"""Features of a working set up to which parts send Hessians; set by ``benchmarks scale``."""
+"""Features of a working set up to which parts send Hessians: 16 MB, since half of one travels."""
 
 
 class Lost(Exception):  # noqa: N818  (a state, and no error: the question is asked again)
