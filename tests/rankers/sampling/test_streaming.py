@@ -154,6 +154,17 @@ def test_history_is_the_same_after_an_interruption(sources, tmp_path):
     assert last["support"] == np.count_nonzero(whole.coef_)
 
 
+def test_an_interruption_between_two_passes_counts_no_query_twice(tmp_path):
+    def source():
+        return chunks(n_queries=40)
+
+    how = {"epochs": 2, "every": 10**6, "checkpoint": tmp_path / "c"}
+    seen = [len(chunk.query_ids) for chunk in source()]
+    interrupted(ranker(), list(source()), len(seen) + 1, **how)
+    resumed = fit_stream(ranker(), list(source()), **how)
+    assert resumed.history_[-1]["queries"] == sum(seen)
+
+
 def test_a_failed_write_leaves_the_checkpoint_before(sources, tmp_path, monkeypatch):
     file = tmp_path / "c.ckpt"
     interrupted(ranker(), sources["text"](), 6, checkpoint=file, every=10)

@@ -285,7 +285,8 @@ class _Run:
             self.ranker.coef_ = self.ranker.state_.weights()
         else:  # no query so far had any information
             self.ranker.coef_ = np.zeros(self.ranker.n_features_in_)
-        self.epoch, self.position = found.epoch, found.position
+        at_start = found.position == Position()  # of a pass whose queries are still to be counted
+        self.epoch, self.position = found.epoch, None if at_start else found.position
         self.queries, self.width = found.notes["queries"], found.notes["width"]
         self.documents = found.notes["documents"]
 
