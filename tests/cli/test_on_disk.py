@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from leanrank import RankingData
+from leanrank import RankingData, load_model
 from leanrank._mapped import is_mapped
 from leanrank.data import dump, load
 
@@ -15,7 +15,7 @@ TRAIN = ("-p", "alpha=0.01", "--model")
 
 
 def weights(file):
-    return json.loads(file.read_text())["weights"]
+    return load_model(file).weights
 
 
 def test_a_file_beside_the_data(run, files):
@@ -39,13 +39,10 @@ def test_train_evaluate_and_predict_a_store(run, files):
     assert "documents" in ran.out
     for source in ("train.txt", "train.arrow"):
         assert run("train", source, "--scale", "standard", *TRAIN, f"{source}.json").code == 0
-        assert run("predict", f"{source}.json", source, "--out", f"{source}.scores").code == 0
+        assert run("predict", f"{source}.json", source, "-o", f"{source}.scores").code == 0
     one, other = ((files / f"{name}.scores").read_text() for name in ("train.txt", "train.arrow"))
     assert one == other
-    ran = [
-        run("evaluate", name, "--scores", "train.txt.scores")
-        for name in ("train.txt", "train.arrow")
-    ]
+    ran = [run("evaluate", name, "train.txt.scores") for name in ("train.txt", "train.arrow")]
     assert ran[0].code == ran[1].code == 0
     assert ran[0].out.splitlines()[-4:] == ran[1].out.splitlines()[-4:]
 
