@@ -204,9 +204,11 @@ def test_damaged_states_are_refused(tmp_path):
             OnlineRanker.load(path)
     header = {"parameters": {**ranker.parameters, "method": "cps"}, "random_state": 0}
     far = ranker.state._replace(shown=ranker.state.shown + 100)
+    long = ranker.state._replace(sizes=np.full_like(ranker.state.sizes, 2**63 - 1))
     narrow = ranker.state._replace(clicked=ranker.state.clicked[:, :2])
     for state, rule, word in (
         (far, ranker.rule, "not whole"),
+        (long, ranker.rule, "not whole"),
         (narrow, ranker.rule, "entries|parameters"),
         (ranker.state, ranker.rule._replace(n_pool=40), "parameters"),
         (None, ranker.rule, "missing"),

@@ -328,7 +328,7 @@ class OnlineRanker:
         ):
             raise ValueError("its state is not that of its parameters")
         if (state.shown >= np.maximum(state.sizes, 1)).any() or (
-            state.sizes.max(initial=0) * state.w.shape[1] > state.blocks.shape[1]
+            int(state.sizes.max(initial=0)) * state.w.shape[1] > state.blocks.shape[1]
         ):
             raise ValueError("its history is not whole")
         ranker.state = state
