@@ -53,7 +53,7 @@ def store_beside(
 
 def _identity(source: str, format: str | None, given: Sequence[str] | None) -> dict[str, Any]:
     """Describe the files of a source and how they are read, so that a change is noticed."""
-    from leanrank.data._letor_stream import file_identity
+    from leanrank._files import file_identity
     from leanrank.data.formats import check_exists
     from leanrank.data.parquet import part_files
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -11,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from leanrank._files import file_identity
 from leanrank.data._letor_reader import read_rows
 from leanrank.data._letor_source import Text
 from leanrank.data._letor_store import Request, Rows
@@ -18,14 +18,13 @@ from leanrank.data.letor import query_ids
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import open_bytes, read_fully, shown_name
 from leanrank.data.streams import CHUNK_BYTES
-from leanrank.errors import FileError, InputError, ParseError
+from leanrank.errors import InputError, ParseError
 from leanrank.execution import make_executor
 
 if TYPE_CHECKING:
     from leanrank.data.streams import Returns
 
 _QUERY = re.compile(rb"[ \t]*[^ \t#\r\n]+[ \t]+qid:([^ \t#\r\n]+)")
-_HEAD = 2**16  # bytes at the beginning that identify a file, beside its size
 
 
 class TextPart:
@@ -164,17 +163,6 @@ def last_query_start(buffer: bytes) -> int:
                 return stop
         stop = start
     return 0
-
-
-def file_identity(path: str) -> dict[str, Any]:
-    """Describe a file so that another one is told apart, without reading all of it."""
-    try:
-        with open(path, "rb") as stream:
-            digest = hashlib.sha256(stream.read(_HEAD)).hexdigest()
-            size = os.fstat(stream.fileno()).st_size
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read ({error.strerror or error})") from error
-    return {"file": os.path.basename(path), "bytes": size, "head": digest}
 
 
 def _skip(stream: IO[bytes], offset: int) -> None:

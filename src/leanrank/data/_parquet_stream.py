@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leanrank._files import file_identity
 from leanrank._typing import IntArray
 from leanrank.data import _arrow
-from leanrank.data._letor_stream import file_identity
 from leanrank.data._table_files import reading
 from leanrank.data.parquet import agree, part_files
 from leanrank.data.ranking_data import RankingData

@@ -72,7 +72,10 @@ def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
     if isinstance(X, np.ndarray):
         low, high = _over_rows(np.fmin, X), _over_rows(np.fmax, X)
     else:
-        low, high = (part.toarray().ravel() for part in (X.nanmin(axis=0), X.nanmax(axis=0)))
+        low, high = np.full((2, X.shape[1]), np.nan, dtype=X.dtype)
+        for a, b in row_blocks(X.shape[0]):  # SciPy copies what it reads by column
+            low = np.fmin(low, X[a:b].nanmin(axis=0).toarray().ravel())
+            high = np.fmax(high, X[a:b].nanmax(axis=0).toarray().ravel())
     return low.astype(np.float64), high.astype(np.float64)
 
 

@@ -75,7 +75,7 @@ class BaseRanker(BaseEstimator):
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
     fits_on_cluster: ClassVar[bool] = False  # whether documents may be on a Dask cluster
     takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
-    _parameters: ClassVar[Mapping[str, Kind]] = PARAMETERS
+    parameter_kinds: ClassVar[Mapping[str, Kind]] = PARAMETERS
 
     def fit(
         self,
@@ -183,7 +183,7 @@ class BaseRanker(BaseEstimator):
         raise AssertionError(f"{type(self).__name__} must define to_model")
 
     @property
-    def _takes_nan(self) -> bool:
+    def takes_nan(self) -> bool:
         """Whether scores follow steps or curves: NaN is a missing value, and any unit will do."""
         return False
 
@@ -215,7 +215,7 @@ class BaseRanker(BaseEstimator):
             return cluster_data(  # type: ignore[return-value]
                 self, X, y, qid, preferences=preferences, gain_weight=gain_weight, **parts
             )
-        check_parameters(self, self._parameters)
+        check_parameters(self, self.parameter_kinds)
         explicit = preferences is not None
         if explicit and not self._takes_preferences:
             raise InputError(
@@ -225,9 +225,9 @@ class BaseRanker(BaseEstimator):
         if isinstance(X, RankingData):
             _refuse_beside_data(y=y, qid=qid, **parts)
             data = X
-            self._take_names(data)
+            self.take_names(data)
             names = data.feature_names
-            check_finite(data.X, self.n_features_in_, names, allow_nan=self._takes_nan)
+            check_finite(data.X, self.n_features_in_, names, allow_nan=self.takes_nan)
         else:
             data = self._validated(X, y, qid, parts, needs_y=not explicit)
         if np.isnan(data.y).any() and not explicit:
@@ -239,7 +239,7 @@ class BaseRanker(BaseEstimator):
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
         gains = grouped_gains(gain_weight, data, grouped=data is X)
-        if first is not False and not self._takes_nan:
+        if first is not False and not self.takes_nan:
             warn_of_units(data, by_query=first is True)
         return data, Labels(
             y=kernel_view(data.y),
@@ -283,7 +283,7 @@ class BaseRanker(BaseEstimator):
                 f"column {at} of X is {X.feature_names[at]!r}, but {type(self).__name__} was "
                 f"fitted with {own[at]!r} there: give the same columns in the same order"
             )
-        check_finite(X.X, X.n_features, X.feature_names, allow_nan=self._takes_nan)
+        check_finite(X.X, X.n_features, X.feature_names, allow_nan=self.takes_nan)
         return X.X
 
     def rank(self, X: Any, qid: Any = None, *, group: Any = None) -> IntArray:
@@ -380,7 +380,8 @@ class BaseRanker(BaseEstimator):
             raise InputError("Complex data not supported: labels must be real numbers")
         return RankingData(matrix, y, qid, feature_names=names, **parts)
 
-    def _take_names(self, data: RankingData) -> None:
+    def take_names(self, data: RankingData) -> None:
+        """Set the number and the names of the features, as ``fit`` does."""
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
@@ -400,7 +401,7 @@ class BaseRanker(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._takes_nan
+        tags.input_tags.allow_nan = self.takes_nan
         return tags
 
 

@@ -138,10 +138,10 @@ def cluster_data(
     ranker: Any, X: Any, y: Any, qid: Any, *, preferences: Any, gain_weight: Any, **given: Any
 ) -> tuple[ClusterData, Labels]:
     """Check what ``fit`` was given on Dask; the labels stay with the documents."""
-    check_parameters(ranker, ranker._parameters)
+    check_parameters(ranker, ranker.parameter_kinds)
     name = type(ranker).__name__
     if isinstance(X, ClusterData):
-        ranker._take_names(X)
+        ranker.take_names(X)
         return X, _no_labels(ranker)
     if not ranker.fits_on_cluster:
         raise InputError(
@@ -157,7 +157,7 @@ def cluster_data(
         X,
         columns,
         query_weight=given.get("query_weight"),
-        check=partial(_check, name, ranker._takes_nan),
+        check=partial(_check, name, ranker.takes_nan),
     )
     data = ClusterData(
         ClusterParts(partitions),
@@ -166,8 +166,8 @@ def cluster_data(
         np.array([facts.n_informative for facts in partitions.facts]),
         partitions.how,
     )
-    ranker._take_names(data)
-    if not ranker._takes_nan:
+    ranker.take_names(data)
+    if not ranker.takes_nan:
         warn_of_units(data)
     return data, _no_labels(ranker)
 
@@ -263,4 +263,4 @@ def _scores(X: Any, ranker: Any) -> Any:
 
 def relabelling(ranker: Any) -> Callable[[Labels], Labels]:
     """Return what makes a ranker's labels of given ones, fit to travel."""
-    return clone(ranker).set_params(callback=None)._with_margins
+    return clone(ranker).set_params(callback=None).with_margins

@@ -35,7 +35,7 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
         matrix = matrix.copy()  # an entry that is stored twice counts as its sum
         matrix.sum_duplicates()
     names = getattr(estimator, "feature_names_in_", None)
-    allow_nan = getattr(estimator, "_takes_nan", False)
+    allow_nan = getattr(estimator, "takes_nan", False)
     check_finite(matrix, matrix.shape[1], names, allow_nan=allow_nan)
     return matrix
 

@@ -42,7 +42,7 @@ class ProblemRanker(BaseLinearRanker):
         """Return the loss."""
         raise AssertionError(f"{type(self).__name__} must define make_loss")
 
-    def _with_margins(self, labels: Labels) -> Labels:
+    def with_margins(self, labels: Labels) -> Labels:
         """Return the labels with the margins that the ranker asks for."""
         return labels
 
@@ -60,7 +60,7 @@ class ProblemRanker(BaseLinearRanker):
             return PartedProblem(X, loss, labels.normalize, relabelling(self))
         if not loss.takes_edges:
             refuse_edges(labels, loss.name)
-        plan = loss.prepare(self._with_margins(labels))
+        plan = loss.prepare(self.with_margins(labels))
         return MemoryProblem(X, loss, plan, executor or make_executor(self.n_jobs))
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:

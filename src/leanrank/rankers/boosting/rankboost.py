@@ -149,7 +149,7 @@ class RankBoost(BoostedRanker):
             )
 
     @property
-    def _takes_nan(self) -> bool:
+    def takes_nan(self) -> bool:
         return True  # thresholds move with the values
 
     def predict(self, X: Any) -> FloatArray:

@@ -76,7 +76,7 @@ class DominationRanker(LinearRanker):
             return DominationLoss()
         return DominationLoss(np.asarray(self.margin, dtype=np.float64))
 
-    def _with_margins(self, labels: Labels) -> Labels:
+    def with_margins(self, labels: Labels) -> Labels:
         if self.margin is None or isinstance(self.margin, str):
             return scaled_margins(self, labels)
         refuse_idle(self, ("margin_scale",), "a table of margins: use margin='scaled'")

@@ -154,7 +154,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     resuming: ClassVar[Mapping[str, Any]] = {}
     """What ``fit_resumable`` has the solver keep, and where it has it go on."""
 
-    _parameters: ClassVar[Mapping[str, Kind]] = {
+    parameter_kinds: ClassVar[Mapping[str, Kind]] = {
         **PARAMETERS,
         "penalty": TEXT | Kind("a Penalty", lambda value: isinstance(value, Penalty)),
     }
@@ -176,7 +176,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         return super().make_problem(X, labels, executor)
 
     @property
-    def _takes_nan(self) -> bool:
+    def takes_nan(self) -> bool:
         return self.curves is not None
 
     def make_penalty(self, alpha: float, n_features: int) -> Penalty:
@@ -280,7 +280,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         return isinstance(self.solver, str) and self.solver == "ftrl"
 
     def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
-        return make_batches(data.X, self._with_margins(labels), self.make_loss())
+        return make_batches(data.X, self.with_margins(labels), self.make_loss())
 
     def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
         del block, n_passes

@@ -70,5 +70,5 @@ class RankNet(LinearRanker):
         seed = 0 if self.max_pairs is None else seed_of(self.random_state)
         return LogisticLoss(self.importance, self.max_pairs, seed)
 
-    def _with_margins(self, labels: Labels) -> Labels:
+    def with_margins(self, labels: Labels) -> Labels:
         return scaled_margins(self, labels)

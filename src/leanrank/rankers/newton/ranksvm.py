@@ -79,7 +79,7 @@ class RankSVM(LinearRanker):
         lead = 1.0 if self.margin is None else 0.0
         return get_loss(name, importance=self.importance, margin=lead)
 
-    def _with_margins(self, labels: Labels) -> Labels:
+    def with_margins(self, labels: Labels) -> Labels:
         return scaled_margins(self, labels, positive=True)
 
     def make_solver(self) -> Callable[..., Solution]:
