@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from leanrank.data import RankingData
+from leanrank.data._scaling import column_ranges
 from leanrank.data.normalize import NORMALIZERS, make_normalizer
 from leanrank.data.spread import scale_wanted, wide_spread
 
@@ -12,6 +13,19 @@ from leanrank.data.spread import scale_wanted, wide_spread
 def table(n_rows=200, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n_rows, 4)) * (rng.random((n_rows, 4)) < 0.7)
+
+
+def test_ranges_over_several_blocks_of_rows():
+    X = table(40_000)
+    X[:, 1] = np.abs(X[:, 1])
+    X[17_000, 0] = X[3, 2] = np.nan
+    X[:, 3] = np.nan
+    for least, found, wanted in zip(
+        (1, 0), column_ranges(csr_array(X)), column_ranges(X), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+        assert np.isnan(found).tolist() == [False, False, False, True]
+        assert (found[1] == 0.0) == bool(least)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
