@@ -73,7 +73,7 @@ def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
         low, high = _over_rows(np.fmin, X), _over_rows(np.fmax, X)
     else:
         low, high = np.full((2, X.shape[1]), np.nan, dtype=X.dtype)
-        for a, b in row_blocks(X.shape[0]):  # SciPy copies what it reads by column
+        for a, b in row_blocks(X.shape[0], 4_096):  # SciPy copies what it reads by column
             low = np.fmin(low, X[a:b].nanmin(axis=0).toarray().ravel())
             high = np.fmax(high, X[a:b].nanmax(axis=0).toarray().ravel())
     return low.astype(np.float64), high.astype(np.float64)
