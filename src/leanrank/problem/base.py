@@ -11,7 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
 from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError
 from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
@@ -138,3 +141,15 @@ class Problem(ABC):
     def sweep(self, penalty: Penalty, bounds: FloatArray, w: FloatArray, times: int) -> float:
         """Lower one weight of w after the other by its bound, in place; return the loss there."""
         raise InputError("coordinate descent needs all documents in memory: use solver='newton'")
+
+
+def checked_scale(norms: FloatArray, size: float) -> FloatArray:
+    """Return norms times a size, 1 where that is 0; rejects features too large to multiply."""
+    with np.errstate(over="ignore"):
+        scale = norms * size
+    if not np.isfinite(scale).all():
+        raise InputError(
+            f"feature {feature_name(int(np.argmin(np.isfinite(scale))))} has values too large "
+            "for products with them: bring features to a smaller scale"
+        )
+    return np.where(scale > 0, scale, 1.0)

@@ -16,10 +16,8 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.ranking_data import feature_name
 from leanrank.designs import products as _products
 from leanrank.designs.base import Block, Curvature, Design, make_design
-from leanrank.errors import InputError
 from leanrank.execution import (
     ROWS_PER_RANGE,
     Executor,
@@ -30,7 +28,7 @@ from leanrank.execution import (
 )
 from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty
-from leanrank.problem.base import Problem, QuadraticModel
+from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.coordinate_sweeps import CoordinateSweeps
 from leanrank.problem.gram_model import GramModel
@@ -182,14 +180,7 @@ class MemoryProblem(Problem):
 
     def gradient_scale(self) -> FloatArray:
         """Return the most that each feature's gradient can be at this size of score gradient."""
-        with np.errstate(over="ignore"):
-            scale = self.design.column_norms * float(np.linalg.norm(self.point.g))
-        if not np.isfinite(scale).all():
-            raise InputError(
-                f"feature {feature_name(int(np.argmin(np.isfinite(scale))))} has values too large "
-                "for products with them: bring features to a smaller scale"
-            )
-        return np.where(scale > 0, scale, 1.0)
+        return checked_scale(self.design.column_norms, float(np.linalg.norm(self.point.g)))
 
     def focus(self, features: IntArray) -> None:
         """Choose the features of the working set and copy their columns."""

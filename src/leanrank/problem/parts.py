@@ -27,13 +27,13 @@ from uuid import uuid4
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design, make_design
-from leanrank.errors import InputError, NoLevelsError
+from leanrank.errors import NoLevelsError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels, Loss, query_shares
 from leanrank.penalties.base import Penalty
-from leanrank.problem.base import Problem, QuadraticModel
+from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.memory import ROUNDING, MemoryProblem
 from leanrank.problem.product_model import ProductModel
@@ -542,14 +542,7 @@ class PartedProblem(Problem):
     def gradient_scale(self) -> FloatArray:
         """Return the most that each feature's gradient can be at this size of score gradient."""
         self._know_point()
-        with np.errstate(over="ignore"):
-            scale = self._norms[0] * float(np.sqrt(self._squares))
-        if not np.isfinite(scale).all():
-            raise InputError(
-                f"feature {feature_name(int(np.argmin(np.isfinite(scale))))} has values too large "
-                "for products with them: bring features to a smaller scale"
-            )
-        return np.where(scale > 0, scale, 1.0)
+        return checked_scale(self._norms[0], float(np.sqrt(self._squares)))
 
     # the working set
 
