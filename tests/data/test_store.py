@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import feather
 
 from leanrank._mapped import is_mapped
-from leanrank.data import RankingData, dump, load, make_ranking, write_store
+from leanrank.data import RankingData, dump, load, make_ranking, store, write_store
 from leanrank.data._gathering import Gatherer
 from leanrank.data.store import store_notes
 from leanrank.errors import FileError, InputError
@@ -321,3 +321,11 @@ def test_memory_of_writing_and_opening(tmp_path):
         print(peak.bytes)
     """
     assert in_child(code, tmp_path) < 48e6
+
+
+def test_more_values_than_32_bits_count(tmp_path):
+    """Documents × features may exceed 2³¹; nulls take no room, so this does not either."""
+    many = pa.nulls(2**31 + 5)
+    store._write(pa.RecordBatch.from_arrays([many], ["x"]), tmp_path / "many.arrow")
+    with pa.memory_map(str(tmp_path / "many.arrow")) as file:
+        assert pa.ipc.open_file(file).get_batch(0).num_rows == len(many)

@@ -385,9 +385,10 @@ def _record_batch(data: RankingData | Gathered, made_from: Any, query_sizes: Int
 
 
 def _write(batch: Any, path: str | os.PathLike[str]) -> None:
+    options = pa.ipc.IpcWriteOptions(allow_64bit=True)  # documents × features beyond 2³¹
     with (
         atomic_write(path, "wb") as stream,
-        pa.ipc.new_file(pa.PythonFile(stream, mode="w"), batch.schema) as writer,
+        pa.ipc.new_file(pa.PythonFile(stream, mode="w"), batch.schema, options=options) as writer,
     ):
         writer.write_batch(batch)
 
