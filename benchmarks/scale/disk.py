@@ -2,11 +2,14 @@
 
 20 million made-up documents × 136 float32 (11 GB) are written as a store (``--scratch`` says where;
 a file that is there already is used again, and left there), mapped and fitted to a gap of 1e-6.
-``python -m benchmarks.scale.disk FILE DOCUMENTS`` writes such a file beforehand.
+``python -m benchmarks.scale.disk FILE DOCUMENTS`` writes such a file beforehand. Where a control
+group limits memory (``systemd-run --scope -p MemoryMax=6G python -m benchmarks …``), so that the
+page cache cannot hold the file, every pass reads it from the disk; the title says how much there is.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -68,7 +71,8 @@ def _fit(file: Path, size: int) -> list[Table]:
     limit = PER_DOCUMENT * size + FIXED
     peak = found["peak"]
     table = Table(
-        f"{size:,} × {FEATURES} float32 ({n_bytes / 1e9:.1f} GB) on disk, {cores} threads"
+        f"{size:,} × {FEATURES} float32 ({n_bytes / 1e9:.1f} GB) on disk, "
+        f"{_memory() / 1e9:.1f} GB of memory, {cores} threads"
     )
     table.add(
         what="DominationRanker at 0.01·alpha_max",
@@ -111,6 +115,19 @@ def _same(file: Path, size: int) -> Table:
             same_bits="yes" if found["same"] else "NO",
         )
     return table
+
+
+def _memory() -> int:
+    """Memory for this process and its page cache: of the machine, or of its control group."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers in ("", "memory"):
+            for name in ("memory.max", "memory.limit_in_bytes"):
+                file = Path(f"/sys/fs/cgroup/{controllers}{group}/{name}")
+                if file.exists() and file.read_text().strip() != "max":
+                    limits.append(int(file.read_text()))
+    return min(limits)
 
 
 def _cat(file: Path) -> float:
