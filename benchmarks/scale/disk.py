@@ -4,7 +4,7 @@
 a file that is there already is used again, and left there), mapped and fitted to a gap of 1e-6.
 ``python -m benchmarks.scale.disk FILE DOCUMENTS`` writes such a file beforehand. Where a control
 group limits memory (``systemd-run --scope -p MemoryMax=6G python -m benchmarks …``), so that the
-page cache cannot hold the file, every pass reads it from the disk; the title says how much there is.
+page cache cannot hold the file, every pass reads the disk; the title says how much there is.
 """
 
 from __future__ import annotations
