@@ -8,9 +8,12 @@ added latency) checks the part of the model that is communication.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,6 @@ from benchmarks.harness import Options, Table
 from benchmarks.scale.dask import cluster, on_workers, traffic
 from leanrank import DominationRanker
 from leanrank.losses.domination import DominationLoss
-from leanrank.problem import cluster as leanrank_cluster
 from leanrank.problem.parts import PartedProblem
 
 SIZES = tuple(itertools.product((800, 3_200), (40, 160), (1, 2)))
@@ -151,32 +153,34 @@ def _extrapolation(constants: dict[str, float]) -> Table:
     return table
 
 
-class _Delayed:
-    """An answer that comes later, as from a worker that is far away."""
+@contextmanager
+def latency(client: Any, seconds: float) -> Iterator[None]:
+    """Let every message to a worker take longer, as if it were far away."""
+    run = client.run
 
-    def __init__(self, answer: Any, seconds: float) -> None:
-        self.answer, self.seconds = answer, seconds
+    async def late(*arguments: Any, **options: Any) -> Any:
+        await asyncio.sleep(seconds)
+        return await run(*arguments, **options)
 
-    def __call__(self, *arguments: Any) -> Any:
-        time.sleep(self.seconds)
-        return self.answer(*arguments)
+    client.run = late
+    try:
+        yield
+    finally:
+        client.run = run
 
 
 def _simulated(options: Options) -> Table:
-    table = Table("A simulated cluster: 16 workers, 64 partitions, latency added to every answer")
-    answer = leanrank_cluster._answer
+    table = Table("A simulated cluster: 16 workers, 64 partitions, latency added to every message")
     base, trips = 0.0, 0
-    with cluster(16, processes=False):
+    with cluster(16, processes=False) as client:
         data = on_workers(640, 40, 64)
         alpha = 0.01 * DominationRanker().alpha_max(data)
         DominationRanker(alpha).fit(data)
         for delay in (0.0, 0.02, 0.1) if options.quick else (0.0, 0.01, 0.05, 0.2):
-            leanrank_cluster._answer = _Delayed(answer, delay)
-            with traffic() as counted:
+            with traffic() as counted, latency(client, delay):
                 start = time.perf_counter()
                 ranker = DominationRanker(alpha).fit(data)
                 seconds = time.perf_counter() - start
-            leanrank_cluster._answer = answer
             base, trips = (seconds, counted.trips) if delay == 0.0 else (base, trips)
             predicted = base + trips * delay
             table.add(

@@ -172,17 +172,17 @@ class Traffic:
 @contextmanager
 def traffic() -> Iterator[Traffic]:
     """Count what travels between a problem and its parts."""
-    counted, ask = Traffic(), ClusterParts._ask
+    counted, trip = Traffic(), ClusterParts._trip
 
-    def counting(self: ClusterParts, question: Any, which: Any) -> Any:
-        answer = ask(self, question, which)
+    async def counting(self: ClusterParts, function: Any, places: Any, arguments: Any) -> Any:
+        found = await trip(self, function, places, arguments)
         counted.trips += 1
-        counted.sent += len(pickle.dumps(question)) * len(self._groups)
-        counted.received += len(pickle.dumps(answer))
-        return answer
+        counted.sent += sum(len(pickle.dumps((each, arguments))) for each in places.values())
+        counted.received += sum(len(pickle.dumps(answer)) for answer in found[0])
+        return found
 
-    ClusterParts._ask = counting  # type: ignore[method-assign]
+    ClusterParts._trip = counting  # type: ignore[method-assign]
     try:
         yield counted
     finally:
-        ClusterParts._ask = ask  # type: ignore[method-assign]
+        ClusterParts._trip = trip  # type: ignore[method-assign]

@@ -1,27 +1,34 @@
 """Parts on the workers of a Dask cluster.
 
 A part is the value of a future, and what it knows of a problem lives in that value: it goes with
-the data when the future is released. A question is one task for each thread of a worker, with the
-parts that the worker holds as its inputs. If a worker dies, Dask reads its parts again elsewhere;
-they say that they do not know the point, and are told the trail (see ``parts``).
+the data when the future is released. A question goes through the scheduler to each worker, which
+asks the parts that it holds in its own threads and sends their sum. That is one trip of two
+milliseconds; a task of a graph takes five times as long. If a worker dies, Dask reads its parts
+again elsewhere; they say that they do not know the point, and are told the trail (see ``parts``).
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
-from itertools import pairwise
+from functools import partial
 from typing import Any
-
-import numpy as np
+from uuid import uuid4
 
 from leanrank.data.partitions import Partitions, Rows
-from leanrank.errors import ClusterError
+from leanrank.errors import ClusterError, InputError
 from leanrank.problem.parts import Lost, Node, Part, Parts, Question, Setup, Share, add_along_tree
 
 LONGEST_WITHOUT_WORKERS = 60.0
 """Seconds after which a cluster without any worker is given up."""
+
+MOST_DEATHS = 3
+"""Workers that may die one after the other at one question, as at one task of Dask."""
+
+WATCH = 0.5
+"""Seconds after which the scheduler is asked whether a worker that has not answered is there."""
 
 
 class ClusterParts(Parts):
@@ -47,96 +54,132 @@ class ClusterParts(Parts):
         self.n_features = partitions.facts[0].n_features
         self.levels = partitions.levels
         self.trips = 0
+        self.name = f"leanrank-part-{uuid4().hex}"
         self.futures = [
-            self.client.submit(_make_part, rows, pure=False) for rows in partitions.rows
+            self.client.submit(_make_part, rows, key=_key(self.name, at))
+            for at, rows in enumerate(partitions.rows)
         ]
-        self._groups: list[tuple[str, list[int]]] = []
+        self._places: dict[str, list[int]] = {}
         self._finished: list[str] = []
 
     def ask(self, question: Question, whole: Callable[[], Question]) -> Share:
         """Return the sum of all parts' answers."""
-        nodes, lost = self._ask(question, range(self.n_parts))
-        while lost:
-            self._groups = []  # parts have moved
-            found, lost = self._ask(whole(), lost)
-            nodes |= found
+        finished = tuple(self._finished)
+        del self._finished[: len(finished)]
+        nodes = self._all(
+            _answers,
+            (question, self.n_parts, finished),
+            lambda: (whole(), self.n_parts, finished),
+        )
         (share,) = add_along_tree(nodes, self.n_parts).values()
         return share
 
-    def _ask(self, question: Question, which: Iterable[int]) -> tuple[dict[Node, Share], list[int]]:
-        self.trips += 1
-        asked, finished = set(which), tuple(self._finished)
-        del self._finished[: len(finished)]
-        tasks = [
-            self._submit(worker, chosen, _answer, question, self.n_parts, finished)
-            for worker, parts in self._placed()
-            if (chosen := [at for at in parts if at in asked])
-        ]
-        nodes: dict[Node, Share] = {}
-        lost: list[int] = []
-        for known, forgotten in self._gather(tasks):
-            nodes |= known
-            lost += forgotten
-        return nodes, lost
-
     def total(self, setup: Setup) -> float:
         """Return S of an objective."""
-        tasks = [self._submit(w, parts, _totals, setup) for w, parts in self._placed()]
-        summands = {(0, at): (t,) for found in self._gather(tasks) for at, t in found.items()}
+        summands = self._all(_applied, (partial(_total, setup),))
         ((total,),) = add_along_tree(summands, self.n_parts).values()
         return float(total)
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Apply a function to the data of each part, where it is; results in order."""
-        tasks = [self._submit(w, parts, _apply, function, arguments) for w, parts in self._placed()]
-        found: dict[int, Any] = {}
-        for results in self._gather(tasks):
-            found |= results
-        return [found[at] for at in range(self.n_parts)]
+        found = self._all(_applied, (partial(_of_data, function, arguments),))
+        return [found[0, at] for at in range(self.n_parts)]
 
     def release(self, key: str) -> None:
         """Let the parts forget a problem; they are told with the next question.
 
-        A problem may be collected in any thread, where a task should not be submitted.
+        A problem may be collected in any thread, where nobody should wait for a cluster.
         """
         self._finished.append(key)
 
-    def _submit(self, worker: str, parts: list[int], function: Any, *arguments: Any) -> Any:
-        return self.client.submit(
-            function,
-            parts,
-            [self.futures[at] for at in parts],
-            *arguments,
-            workers=[worker] if worker else None,
-            allow_other_workers=bool(worker),
-            pure=False,
-        )
+    def _all(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        again: Callable[[], tuple[Any, ...]] | None = None,
+    ) -> dict[Node, Any]:
+        """Call a function for all parts where they are, until each has answered.
 
-    def _placed(self) -> list[tuple[str, list[int]]]:
-        """Return for each thread of each worker the parts to ask there."""
-        if not self._groups:
-            self._gather(self.futures, values=False)
+        ``again`` returns the arguments for those that did not.
+        """
+        found: dict[Node, Any] = {}
+        missing, deaths = list(range(self.n_parts)), 0
+        while missing:
+            places = self._placed()
+            chosen = {
+                worker: numbers
+                for worker, parts in places.items()
+                if (numbers := [at for at in parts if at in set(missing)])
+            }
+            self.trips += 1
+            answers, error = self.client.sync(self._trip, function, chosen, arguments)
+            for nodes in answers:
+                found |= nodes
+            missing = _missing(found, self.n_parts)
+            deaths = 0 if error is None else deaths + 1
+            if deaths > MOST_DEATHS:
+                raise ClusterError(_too_many_deaths(error)) from error
+            if missing:
+                self._places = {}  # parts have moved
+                arguments = arguments if again is None else again()
+        return found
+
+    async def _trip(
+        self, function: Callable[..., Any], places: dict[str, list[int]], arguments: tuple[Any, ...]
+    ) -> tuple[list[dict[Node, Any]], Exception | None]:
+        """Call a function on workers; return what came back, and why something did not."""
+        calls = {
+            asyncio.ensure_future(
+                self.client.run(
+                    function, self.name, numbers, *arguments, workers=[worker], on_error="return"
+                )
+            ): worker
+            for worker, numbers in places.items()
+        }
+        answers: list[dict[Node, Any]] = []
+        error: Exception | None = None
+        waiting = set(calls)
+        while waiting:
+            done, waiting = await asyncio.wait(
+                waiting, timeout=WATCH, return_when=asyncio.FIRST_COMPLETED
+            )
+            for call in done:
+                answer = call.exception() or next(iter(call.result().values()))
+                if isinstance(answer, OSError):  # the worker is gone
+                    error = answer
+                elif isinstance(answer, BaseException):
+                    raise answer
+                else:
+                    answers.append(answer)
+            if waiting and not done:
+                alive = await self.client.nthreads()
+                for call in [call for call in waiting if calls[call] not in alive]:
+                    call.cancel()
+                    waiting.remove(call)
+                    error = OSError(f"{calls[call]} has left the cluster")
+        return answers, error
+
+    def _placed(self) -> dict[str, list[int]]:
+        """Return for each worker the parts to ask there, once all are somewhere."""
+        while not self._places:
+            self._wait()
             holders = self.client.who_has(self.futures)
-            threads = self.client.nthreads()
-            by_worker: dict[str, list[int]] = {}
-            for at, future in enumerate(self.futures):
-                held = sorted(holders.get(future.key, ()))
-                by_worker.setdefault(held[0] if held else "", []).append(at)
-            for worker, parts in sorted(by_worker.items()):
-                lanes = min(len(parts), threads.get(worker, 1))
-                cuts = np.linspace(0, len(parts), lanes + 1).astype(int).tolist()
-                self._groups += [(worker, parts[low:high]) for low, high in pairwise(cuts)]
-        return self._groups
+            held = [min(holders.get(future.key, ()), default="") for future in self.futures]
+            if all(held):
+                for at, worker in enumerate(held):
+                    self._places.setdefault(worker, []).append(at)
+        return self._places
 
-    def _gather(self, futures: list[Any], *, values: bool = True) -> list[Any]:
-        """Wait for results, but not for a cluster that has no workers left."""
-        from distributed import KilledWorker, wait
+    def _wait(self) -> None:
+        """Wait for the parts, but not for a cluster that has no workers left."""
+        from distributed import wait
         from distributed.client import FutureCancelledError
 
         lonely = 0.0
         while True:
             try:
-                wait(futures, timeout=5)
+                wait(self.futures, timeout=5)
+                break
             except TimeoutError:
                 lonely = lonely or time.monotonic()
                 if self.client.nthreads():
@@ -146,53 +189,109 @@ class ClusterParts(Parts):
                         f"the Dask cluster has had no worker for {self.patience:.0f} seconds: "
                         "start workers and fit again"
                     ) from None
-            except (CancelledError, FutureCancelledError):
-                break
-            else:
-                break
-        try:
-            return self.client.gather(futures) if values else []
-        except KilledWorker as error:
-            raise ClusterError(
-                f"workers died again and again at one task ({error.last_worker.address} was the "
-                "last), probably for lack of memory: use smaller partitions or larger workers"
-            ) from error
-        except (CancelledError, FutureCancelledError) as error:
-            raise ClusterError(
-                "a worker died with data that only its memory held, so they cannot be read again: "
-                "give a collection that is read from files, or fit on a new one"
-            ) from error
+            except (CancelledError, FutureCancelledError) as error:
+                raise ClusterError(self._why_cancelled()) from error
+        for at, future in enumerate(self.futures):
+            if future.status == "error":
+                _refuse(at, future.exception())
+
+    def _why_cancelled(self) -> str:
+        if self.client.status != "running":
+            return (
+                "the connection to the Dask scheduler is lost: connect a new client and fit again"
+            )
+        return (
+            "a worker died with data that only its memory held, so they cannot be read again: "
+            "give a collection that is read from files, or fit on a new one"
+        )
+
+
+def _key(name: str, at: int) -> str:
+    return f"{name}-{at}"
+
+
+def _missing(found: Iterable[Node], n_parts: int) -> list[int]:
+    """Return the parts that no node covers.
+
+    >>> _missing([(1, 0), (0, 3)], 5)
+    [2, 4]
+    """
+    covered = {at for level, i in found for at in range(i << level, (i + 1) << level)}
+    return [at for at in range(n_parts) if at not in covered]
+
+
+def _refuse(at: int, error: BaseException) -> None:
+    """Say why a part could not be made."""
+    from distributed import KilledWorker
+
+    if isinstance(error, KilledWorker):
+        raise ClusterError(_too_many_deaths(f"{error.last_worker.address} was the last")) from error
+    if isinstance(error, InputError):
+        raise error
+    raise ClusterError(
+        f"partition {at} could not be read again ({type(error).__name__}: {error}): fit again"
+    ) from error
+
+
+def _too_many_deaths(why: Any) -> str:
+    return (
+        f"workers died again and again at one task ({why}), probably for lack of memory: use "
+        "smaller partitions or larger workers"
+    )
+
+
+# on a worker
 
 
 def _make_part(rows: Rows) -> Part:
     return Part(*rows)
 
 
-def _answer(
+async def _applied(
+    name: str, numbers: list[int], function: Callable[[Part], Any], *, dask_worker: Any
+) -> dict[Node, Any]:
+    """Apply a function to the parts that are here, in the worker's threads."""
+    data = dask_worker.data
+    parts = {at: data[key] for at in numbers if (key := _key(name, at)) in data}
+    loop = asyncio.get_running_loop()
+    try:
+        calls = [
+            loop.run_in_executor(dask_worker.executor, function, part) for part in parts.values()
+        ]
+    except RuntimeError:  # it is about to end
+        return {}
+    found = await asyncio.gather(*calls)
+    return {(0, at): value for at, value in zip(parts, found, strict=True)}
+
+
+async def _answers(
+    name: str,
     numbers: list[int],
-    parts: list[Part],
     question: Question,
     n_parts: int,
-    finished: tuple[str, ...] = (),
-) -> tuple[dict[Node, Share], list[int]]:
-    """Return the sums of some parts' answers, and who did not know the point."""
-    known: dict[Node, Share] = {}
-    lost = []
-    for at, part in zip(numbers, parts, strict=True):
-        for key in finished:
-            part.release(key)
-        try:
-            known[0, at] = part.answer(question)
-        except Lost:
-            lost.append(at)
-    return add_along_tree(known, n_parts), lost
+    finished: tuple[str, ...],
+    *,
+    dask_worker: Any,
+) -> dict[Node, Share]:
+    """Return the sums of answers of the parts that are here and know the point."""
+    ask = partial(_answer, question, finished)
+    shares = await _applied(name, numbers, ask, dask_worker=dask_worker)
+    known = {node: share for node, share in shares.items() if share is not None}
+    return add_along_tree(known, n_parts)
 
 
-def _totals(numbers: list[int], parts: list[Part], setup: Setup) -> dict[int, float]:
-    return {at: part.total(setup) for at, part in zip(numbers, parts, strict=True)}
+def _answer(question: Question, finished: tuple[str, ...], part: Part) -> Share | None:
+    for key in finished:
+        part.release(key)
+    try:
+        return part.answer(question)
+    except Lost:
+        return None
 
 
-def _apply(
-    numbers: list[int], parts: list[Part], function: Callable[..., Any], arguments: tuple[Any, ...]
-) -> dict[int, Any]:
-    return {at: function(part.data, *arguments) for at, part in zip(numbers, parts, strict=True)}
+def _total(setup: Setup, part: Part) -> Share:
+    return (part.total(setup),)
+
+
+def _of_data(function: Callable[..., Any], arguments: tuple[Any, ...], part: Part) -> Any:
+    return function(part.data, *arguments)
