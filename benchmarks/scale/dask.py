@@ -40,7 +40,7 @@ def run(options: Options) -> list[Table]:
             with traffic() as counted:
                 ranker = DominationRanker(alpha).fit(data)
             times = []
-            for _ in range(2 if options.quick else 3):
+            for _ in range(options.repeat):
                 start = time.perf_counter()
                 DominationRanker(alpha).fit(data)
                 times.append(time.perf_counter() - start)

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
 from typing import Any
 from uuid import uuid4
+
+import numpy as np
 
 from leanrank.data.partitions import Partitions, Rows
 from leanrank.errors import ClusterError, InputError
@@ -55,9 +57,18 @@ class ClusterParts(Parts):
         self.levels = partitions.levels
         self.trips = 0
         self.name = f"leanrank-part-{uuid4().hex}"
+        sizes = [facts.n_rows for facts in partitions.facts]
+        held = self.client.who_has(partitions.rows)
+        homes = balanced(
+            [sorted(held.get(rows.key, ())) for rows in partitions.rows],
+            sizes,
+            self.client.nthreads(),
+        )
         self.futures = [
-            self.client.submit(_make_part, rows, key=_key(self.name, at))
-            for at, rows in enumerate(partitions.rows)
+            self.client.submit(
+                _make_part, rows, key=_key(self.name, at), workers=home, allow_other_workers=True
+            )
+            for at, (rows, home) in enumerate(zip(partitions.rows, homes, strict=True))
         ]
         self._places: dict[str, list[int]] = {}
         self._finished: list[str] = []
@@ -204,6 +215,47 @@ class ClusterParts(Parts):
             "a worker died with data that only its memory held, so they cannot be read again: "
             "give a collection that is read from files, or fit on a new one"
         )
+
+
+def balanced(
+    held: Sequence[Sequence[str]], sizes: Sequence[int], threads: Mapping[str, int]
+) -> list[str | None]:
+    """Choose a worker for each part: all finish at the same time, and few parts move.
+
+    Dask places tasks by what they cost once, while parts are asked many times.
+
+    Parameters
+    ----------
+    held : sequence of sequences of str
+        The workers that hold each part.
+    sizes : sequence of int
+        Documents of each part.
+    threads : mapping of str to int
+        Of each worker.
+
+    Examples
+    --------
+    >>> balanced([["a"], ["a"], ["a"], ["b"]], [5, 5, 5, 5], {"a": 1, "b": 1})
+    ['a', 'a', 'b', 'b']
+    >>> balanced([["a"], ["b"], ["a"]], [5, 5, 5], {"a": 2, "b": 1})
+    ['a', 'b', 'a']
+    """
+    if not threads:
+        return [None] * len(sizes)  # they will come
+    share = sum(sizes) / sum(threads.values())
+    room = {worker: share * count for worker, count in threads.items()}
+    homes: list[str | None] = [None] * len(sizes)
+    for at, (workers, size) in enumerate(zip(held, sizes, strict=True)):
+        here = next((each for each in workers if room.get(each, -np.inf) >= size / 2), None)
+        if here is not None:
+            homes[at] = here
+            room[here] -= size
+    for at, size in enumerate(sizes):
+        if homes[at] is None:
+            here = max(sorted(room), key=lambda each: room[each] / threads[each])
+            homes[at] = here
+            room[here] -= size
+    return homes
 
 
 def _key(name: str, at: int) -> str:
