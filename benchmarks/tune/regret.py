@@ -7,7 +7,9 @@ does not shorten a search. All are measured on the test part. The best single sy
 the best mean over the test parts of a set: a choice that nobody can make beforehand. The sets are
 MQ2008 and OHSUMED (with ``--data``) and four made-up worlds. ``--before DIR`` runs the search of
 another source tree as well, ``--repeat N`` takes N of five folds, and ``--reports DIR`` keeps each
-result in a file, so that a run goes on where the one before ended.
+result in a file, so that a run goes on where the one before ended. *Refit both*: the chosen model,
+fitted to the training and the validation part together; all others learn from the training part
+only.
 """
 
 from __future__ import annotations
@@ -100,10 +102,10 @@ def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: 
             chosen = fit_system(system, Split(scaled[0], scaled[1], MEASURE, convention))
             return on_test(chosen.ranker.predict(scaled[2]))
 
-        def tuned(budget: str, tree: Path | None) -> Any:
+        def tuned(how: list[str], tree: Path | None = None) -> Any:
             path = Path(scratch) / "model.json"
             words = ["tune", str(files[0]), "--vali", str(files[1]), "--measure", MEASURE]
-            words += ["--convention", convention, "--budget", budget, "--model", str(path), "-j1"]
+            words += ["--convention", convention, "--model", str(path), "-j1", *how]
             source = {} if tree is None else {"PYTHONPATH": str(tree.resolve() / "src")}
             done = subprocess.run(
                 [sys.executable, "-c", SEARCH, *words],
@@ -119,13 +121,16 @@ def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: 
         for system in default_systems():
             _kept(kept, (name, fold, system), lambda system=system: single(system))
         for budget in budgets:
-            _kept(kept, (name, fold, f"tune {budget}"), lambda b=budget: tuned(b, None))
+            journal = Path(scratch) / f"{budget}.jsonl"
+            how = ["--budget", budget]
+            keep = ["--journal", str(journal)]
+            _kept(kept, (name, fold, f"tune {budget}"), lambda h=[*how, *keep]: tuned(h))
+            if journal.exists():  # the same search: it has had its trials
+                again = ["--trials", "1", "--refit", "both", *keep]
+                _kept(kept, (name, fold, f"tune {budget}, refit both"), lambda h=again: tuned(h))
             if options.before is not None:
-                _kept(
-                    kept,
-                    (name, fold, f"tune before {budget}"),
-                    lambda b=budget: tuned(b, options.before),
-                )
+                of = name, fold, f"tune before {budget}"
+                _kept(kept, of, lambda h=how: tuned(h, options.before))
 
 
 def _write_world(name: str, fold: int, folder: Path) -> list[Path]:

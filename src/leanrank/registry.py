@@ -183,6 +183,7 @@ def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
 
 _L1 = AlphaPath(n_alphas=20, alpha_min_ratio=1e-3)
 _L1_DENSE = AlphaPath(n_alphas=30, alpha_min_ratio=3e-3)
+_L1_CURVES = AlphaPath(n_alphas=16, alpha_min_ratio=3e-3)  # weak strengths take most of the time
 _L2 = AlphaPath(alphas=decades(-6, 2))
 _FTRL = {"alpha": (0.3, 0.1, 0.03, 0.01, 0.003), "eta0": (0.1, 1.0, 10.0)}
 _WEAK = {"signs": (1, 0), "repeats": ("progress", "always", "never")}
@@ -198,15 +199,11 @@ def _twice(space: Space) -> tuple[Space, Space]:
 def _curved(base: System) -> System:
     """Return the same system with a curve per feature, lean in features."""
     assert base.space is not None
-    space = Space(
-        base.name,
-        {"curves": "auto", "l1_ratio": 1.0, "tol": 1e-5},
-        {**base.space.grid, "normalize": ("query", "term"), "group_ratio": (0.5, 0.9)},
-        _L1,
-    )
+    fixed = {"curves": "auto", "l1_ratio": 1.0, "tol": 1e-5}
+    grid = {**base.space.grid, "normalize": ("query", "term"), "group_ratio": (0.5, 0.9)}
+    space, tuning = (Space(base.name, fixed, grid, sweep) for sweep in (_L1, _L1_CURVES))
     name, title = f"{base.name}-curves", f"{base.title}, curves"
-    how = *_twice(space), True
-    return System(name, base.ranker, base.module, title, base.paper, *how)
+    return System(name, base.ranker, base.module, title, base.paper, space, tuning, True)
 
 
 for _system in (

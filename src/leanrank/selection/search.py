@@ -21,10 +21,8 @@ from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.trials import OutOfTimeError, Task, run_trial
 
 SHARE = 0.6
-"""Of the budget, for rankers and their parameters; the rest is for the local search."""
-
-FIRST_SHARE = 0.8
-"""As much may be used until every system has had its first trial."""
+"""Of the budget, for rankers and their parameters; the rest is for the local search, once every
+system has had its first trial."""
 
 
 @dataclass(frozen=True)
@@ -192,9 +190,8 @@ class Search:
     def _next(self) -> tuple[str, str, Any] | None:
         """Return what to do next: rankers first, and the local search with the rest."""
         system = self._next_system()
-        share = FIRST_SHARE if self.not_tried else SHARE
         used = self._share() if self.trials is None else self.n_systems / self.trials
-        turn = used < share
+        turn = used < SHARE or bool(self.not_tried)
         if system is not None and (turn or not self.candidates):
             return system
         parent = self._next_parent()

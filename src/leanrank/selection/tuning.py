@@ -11,7 +11,7 @@ from leanrank.data.spread import scale_wanted
 from leanrank.errors import InputError
 from leanrank.model.provenance import fingerprint
 from leanrank.rankers.validation import as_data
-from leanrank.registry import SYSTEMS
+from leanrank.registry import SYSTEMS, Fits
 from leanrank.selection.costs import Costs
 from leanrank.selection.front import choose
 from leanrank.selection.journal import Journal
@@ -66,8 +66,8 @@ def tune(
     costs : Costs, optional
         What features cost; 1 each by default.
     systems : sequence of str, optional
-        What to try, in this order; by default those of the registry with a tuning space, those
-        with sparse models of every size first.
+        What to try, in this order; by default those of the registry with a tuning space, quick
+        ones first.
     budget : float, optional
         Seconds of fitting; compiling, which only a first run needs, does not count. Only the first
         fit, and one of a ranker that cannot be interrupted, may exceed it.
@@ -158,9 +158,19 @@ def tune(
 
 
 def default_systems() -> list[str]:
-    """List the systems that a search tries, those with sparse models of every size first."""
-    found = [name for name, system in SYSTEMS.items() if system.tuning is not None]
-    return sorted(found, key=lambda name: not SYSTEMS[name].sparse_path)
+    """List the systems that a search tries, quick ones first.
+
+    Paths of linear models, sparse ones first; then paths of curves; then those with one model per
+    fit.
+    """
+    return sorted((name for name, system in SYSTEMS.items() if system.tuning), key=_turn)
+
+
+def _turn(name: str) -> tuple[bool, bool, bool]:
+    system = SYSTEMS[name]
+    assert system.tuning is not None
+    one_model = isinstance(system.tuning.sweep, Fits)
+    return one_model, "curves" in system.tuning.fixed, not system.sparse_path
 
 
 def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> dict[str, Any]:
