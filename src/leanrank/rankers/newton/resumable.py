@@ -18,13 +18,20 @@ from leanrank.errors import InputError
 from leanrank.model.provenance import to_json_values
 from leanrank.rankers.base import WITHOUT_EFFECT
 from leanrank.rankers.newton.linear_ranker import LinearRanker
-from leanrank.rankers.sampling.checkpoint import Arrays, read_state, state_bytes, unpack
+from leanrank.rankers.sampling.checkpoint import (
+    ANOTHER,
+    Arrays,
+    read_state,
+    recovery,
+    state_bytes,
+    unpack,
+)
 from leanrank.solvers import get_solver
 from leanrank.solvers.newton.solver import Newton, Progress
 
 _MAGIC, _SCHEMA = b"leanrank-fit", 1
-_ANOTHER = "give another checkpoint file, or delete this one to start again"
 _NUMBERS = ("bound", "strength", "best")
+_ENTRY = {"iteration", "objective", "gap", "support", "working_set"}
 
 
 def fit_resumable(ranker: Any, data: RankingData, checkpoint: str | os.PathLike[str]) -> Any:
@@ -99,10 +106,9 @@ def _is_plain(value: Any) -> bool:
 def _identity(data: RankingData) -> dict[str, Any]:
     """Tell data apart by their sizes, all labels and queries, and some features."""
     digest = hashlib.sha256()
-    values = data.X.data if data.is_sparse else data.X
-    some = values[:: max(1, len(values) // 1024)]
-    arrays: list[AnyArray | None] = [data.y, data.query_ptr, some, data.sample_weight]
-    arrays += [data.query_weight, data.offset]
+    features = [data.X.data, data.X.indices] if data.is_sparse else [data.X]
+    arrays: list[AnyArray | None] = [each[:: max(1, len(each) // 1024)] for each in features]
+    arrays += [data.y, data.query_ptr, data.sample_weight, data.query_weight, data.offset]
     for array in arrays:
         digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
     sizes = {"documents": len(data), "queries": data.n_queries, "features": data.n_features}
@@ -123,7 +129,7 @@ def _load(file: HeldFile, made_by: dict[str, Any], width: int | None) -> Progres
         begun_by, progress = read_state(content, read, _MAGIC, _SCHEMA)
     except ValueError as error:
         if str(error):
-            raise InputError(f"{file.path}: {error}: {_ANOTHER}") from None
+            raise InputError(f"{file.path}: {error}{recovery(file)}") from None
         raise InputError(
             f"{file.path}: this is no checkpoint of an exact fit: give another file"
         ) from None
@@ -131,8 +137,12 @@ def _load(file: HeldFile, made_by: dict[str, Any], width: int | None) -> Progres
     for part in ("version", "algorithm", "parameters", "data"):
         if not isinstance(begun_by, dict) or begun_by.get(part) != now[part]:
             raise InputError(
-                f"{file.path}: this checkpoint is of {_difference(begun_by, now, part)}: {_ANOTHER}"
+                f"{file.path}: this checkpoint is of {_difference(begun_by, now, part)}: {ANOTHER}"
             )
+    if progress.n_iter > now["parameters"]["max_iter"]:
+        raise InputError(
+            f"{file.path}: this checkpoint is damaged (it is beyond the last iteration): {ANOTHER}"
+        )
     return progress
 
 
@@ -145,36 +155,51 @@ def _difference(then: Any, now: dict[str, Any], part: str) -> str:
     if part == "algorithm" or not isinstance(before, dict):
         return f"{before}, not of {now[part]}"
     after = now[part]
-    name = next(k for k in sorted({*before, *after}) if before.get(k) != after.get(k))
-    return f"{name}={before.get(name)!r}, not {name}={after.get(name)!r}"
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            return f"{name}={before.get(name)!r}, not {name}={after.get(name)!r}"
+    return "other parameters"
 
 
 def _checked(fields: Any, width: int | None) -> Progress:
     """Check what a file holds before it is used: indices reach kernels that look at no bounds."""
     if not isinstance(fields, dict) or set(fields) != set(Progress.__dataclass_fields__):
         raise ValueError("the progress has not the entries that it should have")
-    w, features, scale = (fields[name] for name in ("w", "features", "free_scale"))
-    sizes = [len(w) if isinstance(w, np.ndarray) else -1]
-    sizes += [len(scale) if isinstance(scale, np.ndarray) else -1]
-    whole = isinstance(features, np.ndarray) and features.dtype == np.int64 and features.ndim == 1
-    floats = all(
-        isinstance(a, np.ndarray) and a.dtype == np.float64 and a.ndim == 1 for a in (w, scale)
-    )
-    if not floats or not whole or sizes[0] != sizes[1] or (width or sizes[0]) != sizes[0]:
+    w, scale = (_vector(fields[name], np.float64) for name in ("w", "free_scale"))
+    features = _vector(fields["features"], np.int64)
+    if len(w) != len(scale) or (width or len(w)) != len(w):
         raise ValueError("its arrays are of another shape")
     if not (np.isfinite(w).all() and np.isfinite(scale).all() and (scale > 0).all()):
         raise ValueError("its weights are not finite")
-    if len(features) and (features[0] < 0 or features[-1] >= sizes[0]):
+    if np.any((features < 0) | (features >= len(w))):
         raise ValueError("its working set has features that are not there")
-    if np.any(np.diff(features) <= 0):
+    if np.any(features[1:] <= features[:-1]):
         raise ValueError("its working set is not in order")
-    for name in ("n_iter", "improved"):
-        if type(fields[name]) is not int or not 1 <= fields[name] < 2**53:
-            raise ValueError(f"{name} is no number of an iteration")
-    numbers = {name: float.fromhex(str(fields[name])) for name in _NUMBERS}
-    if any(map(math.isnan, numbers.values())) or numbers["bound"] == math.inf:
-        raise ValueError("a number is not one")
-    history = fields["history"]
-    if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
+    n_iter, improved, history = (fields[name] for name in ("n_iter", "improved", "history"))
+    if type(n_iter) is not int or type(improved) is not int or not 1 <= improved <= n_iter:
+        raise ValueError("it is at no iteration")
+    numbers = {name: _number(fields[name]) for name in _NUMBERS}
+    if not numbers["strength"] >= 1.0 or not -math.inf < numbers["best"]:
+        raise ValueError("a number is not in its range")
+    if not numbers["bound"] <= numbers["best"] + 1e-6 * abs(numbers["best"]):
+        raise ValueError("its bound is above its objective")
+    if not isinstance(history, list) or len(history) != n_iter - 1:
+        raise ValueError("its history is of another length")
+    if not all(isinstance(entry, dict) and set(entry) == _ENTRY for entry in history):
+        raise ValueError("its history is none")
+    if not all(type(v) in (int, float) for entry in history for v in entry.values()):
         raise ValueError("its history is none")
     return Progress(**{**fields, **numbers})
+
+
+def _vector(value: Any, dtype: Any) -> AnyArray:
+    if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim != 1:
+        raise ValueError("its arrays are of another shape")
+    return value
+
+
+def _number(value: Any) -> float:
+    try:
+        return float.fromhex(value)
+    except (TypeError, OverflowError):
+        raise ValueError("a number is none") from None

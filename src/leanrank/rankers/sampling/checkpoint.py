@@ -29,7 +29,8 @@ _DTYPES = ("<f8", "<i8", "<u8")
 
 T = TypeVar("T")
 
-_ANOTHER = "give another checkpoint file, or delete this one to start again"
+ANOTHER = "give another checkpoint file, or delete this one to start again"
+"""What to do about a checkpoint that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Checkpoint:
             return cls._read(content)
         except ValueError as error:
             if str(error):
-                raise InputError(f"{file.path}: {error}{_recovery(file)}") from None
+                raise InputError(f"{file.path}: {error}{recovery(file)}") from None
             raise InputError(
                 f"{file.path}: this is no checkpoint of leanrank: give another file"
             ) from None
@@ -101,11 +102,11 @@ class Checkpoint:
         """Reject a run other than the one that was begun, naming the difference."""
         difference = _first_difference(self.made_by, json.loads(json.dumps(made_by)))
         if difference is not None:
-            raise InputError(f"{path}: this checkpoint {difference}: {_ANOTHER}")
+            raise InputError(f"{path}: this checkpoint {difference}: {ANOTHER}")
         try:
             run_states.check_ranker(self.fitted, ranker)
         except ValueError as error:
-            raise InputError(f"{path}: this checkpoint is damaged ({error}): {_ANOTHER}") from None
+            raise InputError(f"{path}: this checkpoint is damaged ({error}): {ANOTHER}") from None
 
 
 def state_bytes(header: Mapping[str, Any], magic: bytes = _MAGIC, schema: int = _SCHEMA) -> bytes:
@@ -148,9 +149,10 @@ def _first_line(body: bytes, magic: bytes, schema: int) -> bytes:
     return b"%s %d %s\n" % (magic, schema, hashlib.sha256(body).hexdigest().encode())
 
 
-def _recovery(file: HeldFile) -> str:
+def recovery(file: HeldFile) -> str:
+    """Return how to go on with a damaged state file, to end a message with."""
     if not os.path.exists(file.previous):
-        return f": {_ANOTHER}"
+        return f": {ANOTHER}"
     return f": rename {file.previous.name}, the one before it, to go on from there, or delete both"
 
 
