@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import stat
@@ -134,6 +135,20 @@ def test_two_first_runs_at_once(installed: Path) -> None:
     assert run(installed).stdout[-2] == "1"  # the cache is whole
 
 
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("content", [b"", b"\x80\x04", b"damaged"])
+def test_damaged_files_of_the_cache_are_made_again(
+    installed: Path, suffix: str, content: bytes
+) -> None:
+    mine = installed / "mine"
+    run(installed, NUMBA_CACHE_DIR=str(mine))
+    (file,) = mine.rglob(f"*.{suffix}")
+    file.write_bytes(content)
+    again = run(installed, NUMBA_CACHE_DIR=str(mine))
+    assert (again.stdout[-2], again.stderr) == ("0", "")
+    assert run(installed, NUMBA_CACHE_DIR=str(mine)).stdout[-2] == "1"
+
+
 def test_a_disk_that_is_full_is_no_reason_to_stop(installed: Path) -> None:
     full = "def full(*_): raise OSError(28, 'No space')\ntwice._cache._cache_file.save = full\n"
     code = RUN.replace("assert", full + "assert")
@@ -183,6 +198,50 @@ def test_scoring_a_saved_model_needs_no_compiled_code(tmp_path: Path) -> None:
     )
     assert ran.stderr == ""
     assert ran.stdout.splitlines() == expected
+
+
+PREDICT = """
+import sys
+from leanrank._jit import compile_seconds
+from leanrank.cli import main
+for name in sys.argv[1:]:
+    assert main(["predict", "m.json", name, "-o", "out.txt"]) == 0
+    print(open("out.txt").read().split())
+assert compile_seconds() == 0, compile_seconds()
+"""
+
+
+def test_predicting_from_files_compiles_nothing(tmp_path: Path) -> None:
+    from leanrank.data import dump
+    from leanrank.data.normalize import make_normalizer
+    from leanrank.data.ranking_data import RankingData
+    from leanrank.model import Model
+
+    X = np.round(np.random.default_rng(0).normal(size=(60, 3)), 3)
+    X[np.abs(X) < 0.7] = 0.0
+    model = Model.from_coef([1.0, 0.0, -2.0])
+    model = model.replace(normalizer=make_normalizer("query-minmax").fit(X).to_dict())
+    model.save(tmp_path / "m.json")
+    data = RankingData(X, np.zeros(60), np.arange(60) // 9)
+    names = ["a.txt", "a.txt.gz", "a.csv", "a.parquet", "a.arrow"]
+    for name in names:
+        dump(data, tmp_path / name)
+    text = (tmp_path / "a.txt").read_bytes()
+    (tmp_path / "b.txt").write_bytes(b"".join(line[2:] for line in text.splitlines(True)))
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "empty")}
+    ran = subprocess.run(
+        [sys.executable, "-c", PREDICT, *names, "b.txt"],
+        capture_output=True,
+        text=True,
+        env=given,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    expected = data.restore(model.predict(data)).tolist()
+    for line in ran.stdout.splitlines():
+        assert [float(word) for word in ast.literal_eval(line)] == expected
+    assert not list((tmp_path / "empty").rglob("*.nbc"))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -35,8 +35,9 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     """
     if os.fspath(path) == "-":
         stream = sys.stdout.buffer if "b" in mode else sys.stdout
-        yield stream
-        stream.flush()
+        with _named_errors("standard output"):
+            yield stream
+            stream.flush()
         return
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -53,11 +54,11 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             "is writable"
         ) from error
     if direct is not None:
-        with direct:
+        with _named_errors(path), direct:
             yield direct
         return
     try:
-        with os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
+        with _named_errors(path), os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
             yield stream
             stream.flush()
             _publish(handle, name, target)
@@ -66,6 +67,26 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             with contextlib.suppress(OSError):
                 os.unlink(name)
         raise
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextlib.contextmanager
+def _named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file that there was no room for, which the system does not do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM or error.filename is not None:
+            raise
+        raise FileError(f"{path}: {not_written(error)}") from error
+
+
+def not_written(error: OSError) -> str:
+    """Return what to say of a file that could not be written, after its name."""
+    remedy = ": make room, or choose a place with more" if error.errno in _NO_ROOM else ""
+    return f"cannot be written ({error.strerror or error}){remedy}"
 
 
 class HeldFile:
@@ -183,9 +204,7 @@ class HeldFile:
         try:
             yield
         except OSError as error:
-            raise FileError(
-                f"{self.path}: cannot be written ({error.strerror or error})"
-            ) from error
+            raise FileError(f"{self.path}: {not_written(error)}") from error
 
 
 def file_identity(path: str) -> dict[str, Any]:

@@ -71,6 +71,16 @@ def compile_seconds() -> float:
     return _compiling.seconds + (time.perf_counter() - _compiling.began if _compiling.depth else 0)
 
 
+def is_compiled(function: Any) -> bool:
+    """Return whether a kernel has been compiled, by this process or by one that kept the result."""
+    if function.signatures:
+        return True
+    try:
+        return bool(function._cache._cache_file._load_index())
+    except Exception:  # nothing can be kept, or the file is damaged
+        return False
+
+
 class _Compiling(event.Listener):
     """Adds up the time of compilations; one inside another counts once."""
 
@@ -151,9 +161,20 @@ def _caching_in(folder: str | None) -> Iterator[None]:
 
 
 def _forgive(compiled: Any) -> None:
-    """Go on with a compiled function that cannot be stored, such as on a full disk."""
+    """Go on with a function that cannot be stored, as on a full disk, or whose files are damaged.
+
+    A power failure leaves files of the right name and no content.
+    """
     cache = compiled._cache
-    save = cache.save_overload
+    save, load = cache.save_overload, cache.load_overload
+
+    def load_or_forget(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # whatever unpickling a damaged file raises
+            with contextlib.suppress(OSError):
+                cache._cache_file.flush()
+            return None
 
     def save_or_warn(*arguments: Any) -> None:
         try:
@@ -161,7 +182,7 @@ def _forgive(compiled: Any) -> None:
         except OSError as error:
             _warn_once(error.strerror or str(error))
 
-    cache.save_overload = save_or_warn
+    cache.save_overload, cache.load_overload = save_or_warn, load_or_forget
 
 
 def _warn_once(reason: str) -> None:

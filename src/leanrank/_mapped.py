@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from leanrank._typing import AnyArray
+from leanrank.errors import FileError
 
 
 def is_mapped(array: Any) -> bool:
@@ -26,10 +28,25 @@ def scratch(shape: tuple[int, ...], dtype: Any, folder: str | None = None) -> An
     """Return zeros in an unnamed temporary file, which is gone with the last view of it."""
     if 0 in shape:
         return np.zeros(shape, dtype=dtype)
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(dir=folder) as file:
+        _take_room(file, n_bytes, folder or tempfile.gettempdir())
         array = np.memmap(file, dtype=dtype, mode="w+", shape=shape)
     array.filename = os.path.join(folder or tempfile.gettempdir(), "scratch")
     return array
+
+
+def _take_room(file: IO[bytes], n_bytes: int, folder: str) -> None:
+    """Take the disk space of a file now: a mapped file that finds none later ends the process."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(file.fileno(), 0, n_bytes)
+    except OSError as error:
+        raise FileError(
+            f"{folder}: no room for a temporary file of {n_bytes:,} bytes ({error.strerror}): make "
+            "room, or work in a folder with more"
+        ) from error
 
 
 def empty_beside(X: AnyArray, shape: tuple[int, ...] | None = None, dtype: Any = None) -> AnyArray:

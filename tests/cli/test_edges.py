@@ -43,7 +43,8 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-STREAM = ("train", "--stream", "a.txt", "-m", "out.json", "--every", "50", "--checkpoint", "c")
+TUNE = ("tune", "a.txt", "--trials", "1", "--systems", "rankrls")
+STREAM = ("train", "--stream", "a.txt", "-m", "out.json", "--every", "50", "--checkpoint", "c.k")
 
 
 @pytest.mark.parametrize(
@@ -52,31 +53,48 @@ STREAM = ("train", "--stream", "a.txt", "-m", "out.json", "--every", "50", "--ch
         ("convert", "a.txt", "out.parquet"),
         ("convert", "a.txt", "out.txt.gz"),
         ("predict", "in.json", "a.txt", "-o", "out.txt"),
+        ("train", "a.txt", "-m", "out.json"),
+        ("train", "a.txt", "-m", "out.json", "--checkpoint", "out.ckpt"),
+        ("train", "a.txt", "-m", "in.json"),
         STREAM,
-        (
-            "tune",
-            "a.txt",
-            "--trials",
-            "1",
-            "--systems",
-            "rankrls",
-            "--journal",
-            "j",
-            "-m",
-            "m.json",
-        ),
+        ("convert", "a.txt", "out.arrow"),
+        ("convert", "a.txt", "out.csv"),
+        ("evaluate", "a.txt", "a.scores", "--per-query", "out.csv"),
+        ("export", "in.json", "--to", "java", "-o", "out.java"),
+        (*TUNE, "--journal", "out.j", "-m", "out.json"),
     ],
+    ids=lambda words: " ".join(words[:5]),
 )
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(folder, words):
     """A limit on the size of files fails like a full disk: while writing."""
-    before = names(folder)
+    (folder / "a.scores").write_bytes(b"1\n" * 2400)
+    before = contents(folder)
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
 
     ran = leanrank(folder, *words, preexec_fn=limit)
-    assert "File too large" in sentence(ran)
-    assert names(folder) - {"j"} == before  # a journal keeps the trials that it has
+    said = sentence(ran)
+    assert ran.returncode == 2
+    named = {word for word in words if word in said}
+    assert named & {word for word in words if word.startswith(("out.", "in.", "c"))}, said
+    assert "cannot be written (File too large): make room, or choose a place with more" in said
+    after = contents(folder)
+    after.pop("out.j", None)  # a journal keeps the trials that it has
+    assert after == before
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", [("predict", "in.json", "a.txt"), ("convert", "a.txt", "-")])
+def test_standard_output_on_a_full_disk(folder, words):
+    with open("/dev/full", "wb") as full:
+        ran = leanrank(folder, *words, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    expected = "error: standard output: cannot be written (No space left on device): make room"
+    assert expected in sentence(ran)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no place like /proc")

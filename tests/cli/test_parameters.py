@@ -74,3 +74,8 @@ def test_a_switch_is_true_or_false(word):
     assert parse_parameters(["relative=false"], {"relative": True}, "R") == {"relative": False}
     with pytest.raises(InputError, match="relative is either on or off: write true or false"):
         parse_parameters([f"relative={word}"], {"relative": True}, "R")
+
+
+def test_a_number_of_thousands_of_digits_is_read_as_real():
+    assert parse_value("9" * 5000) == float("inf")
+    assert parse_value("9" * 30) == 10**30 - 1

@@ -1,5 +1,6 @@
 """Stores: written in bounded memory from any input, mapped, and the same as what is loaded."""
 
+import errno
 import os
 from itertools import pairwise
 
@@ -12,7 +13,7 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 from pyarrow import feather
 
-from leanrank._mapped import is_mapped
+from leanrank._mapped import is_mapped, scratch
 from leanrank.data import RankingData, dump, load, make_ranking, store, write_store
 from leanrank.data._gathering import Gatherer
 from leanrank.data.store import store_notes
@@ -329,3 +330,18 @@ def test_more_values_than_32_bits_count(tmp_path):
     store._write(pa.RecordBatch.from_arrays([many], ["x"]), tmp_path / "many.arrow")
     with pa.memory_map(str(tmp_path / "many.arrow")) as file:
         assert pa.ipc.open_file(file).get_batch(0).num_rows == len(many)
+
+
+def test_a_temporary_file_takes_its_room_at_once(monkeypatch, tmp_path):
+    """A mapped file without disk space ends the process by SIGBUS when it is filled."""
+    asked = []
+
+    def no_room(handle, start, n_bytes):
+        asked.append(n_bytes)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    with pytest.raises(FileError, match=r"no room for a temporary file of 4,800 bytes \(No space"):
+        scratch((6, 100), np.float64, str(tmp_path))
+    assert asked == [4800]
+    assert not list(tmp_path.iterdir())

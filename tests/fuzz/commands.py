@@ -19,30 +19,72 @@ COMMANDS = (
     "train in.txt -m out.json -p alpha=0.01",
     "train in.csv --vali in.txt -m out.json -a rankrls --scale standard",
     "train in.txt -m out.json -p curves=2 --monotone f1=up",
+    "train in.txt -m out.json -a ranksvm -p alpha=0.1 --checkpoint out.ckpt",
+    "train in.csv -m out.json -a listnet -p curves=auto -p penalty_factors=0,1,1,2,inf",
+    "train in.arrow -m out.json -a minbatsrank -p alpha=0.01",
+    "train --on-disk in.txt -m out.json",
     "train --stream in.txt -m out.json -a spd -p n_steps=20 --checkpoint out.ckpt",
     "predict in.json in.txt -o out.txt",
     "predict in.json in.csv -o -",
     "evaluate in.txt in.scores --measures ndcg@3,map --per-query out.csv",
     "evaluate --clicks in.log.csv --policy in.one.json --depth 2",
+    "evaluate in.docs.csv --clicks in.shown.csv --policy in.one.json --assume position --depth 1",
+    "simulate in.txt --learners spd,pdgd --queries 20 --seeds 1 -p spd.alpha=0.01 -j 1",
+    "simulate in.csv --learners lcra --users perfect --queries 9 --seeds 2 --seed 3 -j 1 --json",
+    "warmup rankrls",
+    "compare in.txt in.csv in.txt --systems rankrls --choose-by ndcg@5 --csv out.csv -j 1",
+    "join --features in.named.txt --judgments in.qrels -o out.csv --unjudged 0",
     "tune in.txt --vali in.csv --trials 1 --systems domination -m out.json --journal out.jsonl",
     "export in.json --to sql:duckdb -o out.sql --names in.names.csv",
     "export in.curves.json --to python -o out.py",
     "convert in.txt out.csv",
     "convert in.csv out.parquet",
+    "convert in.csv out.arrow",
+    "convert in.arrow out.txt",
     "verify in.json in.txt --target python",
     "systems domination --json",
+    "systems",
     "fuse in.run in2.run --qrels in.qrels -o out.json --folds 2 --no-curve",
 )
 VALUES = (
     *("", "-", "--", "0", "-1", "1e400", "nan", "inf", "x", "٣", "=", "a=b=c", ",", "1,2", "{}"),
     *("in.json", "in.txt", "in.csv", "in.missing", "in.folder", "in.empty", "out.json"),
     *("/dev/full", "/dev/null", "../..", "alpha=0", "alpha=1e9", "alpha=x", "curves=auto"),
+    *(
+        "9" * 5000,
+        "f1=up,f1=down",
+        "f1=up",
+        "curves=1000",
+        "curves=3.5",
+        "spd,spd",
+        "lcra",
+        "perfect",
+    ),
     *("curves=0", "n_jobs=-1", "query-minmax", "standard", "domination", "listnet", "f9=up"),
 )
 OPTIONS = (
     *("-p", "--scale", "--vali", "--read", "-f", "-a", "-m", "-o", "--measures", "--convention"),
     *("--stream", "--json", "--allow-empty", "--seed", "-j", "--to", "--names", "--checkpoint"),
     *("--trials", "--max-features", "--rule", "--costs", "--top", "--depth", "--odd", "-h"),
+    *(
+        "--learners",
+        "--users",
+        "--seeds",
+        "--query",
+        "--test",
+        "--monotone",
+        "--on-disk",
+        "--every",
+    ),
+    *("--assume", "--discount", "--clicks", "--policy", "--features", "--csv", "--unjudged"),
+)
+
+
+NAMED = b"".join(
+    b"0 qid:q%d 1:%d 2:0.5 # docid = d%d\n" % (q, d, d) for q in (0, 1) for d in (1, 2)
+)
+DOCUMENTS = b"query,document,bm25\n" + b"".join(
+    b"q%d,d%d,%d\n" % (q, d, q + d) for q in (0, 1) for d in (1, 2, 3)
 )
 
 
@@ -55,8 +97,11 @@ def _inputs() -> dict[str, bytes]:
         Model.from_coef([0.5, -1.0, 0.0, 0.0, 2.0]).save(f"{folder}/m")
         Model.from_coef([1.0]).save(f"{folder}/n")
         models = [Path(folder, name).read_bytes() for name in "mn"]
+    sized = {"in.arrow": written(".arrow"), "in.named.txt": NAMED, "in.docs.csv": DOCUMENTS}
     log = LOGGED.replace(b"propensity\n", b"propensity,bm25\n")
     return {
+        **sized,
+        "in.shown.csv": LOGGED,
         **{f"in{suffix}": written(suffix) for suffix in (".txt", ".csv")},
         **{"in.json": models[0], "in.one.json": models[1], "in.names.csv": NAMES},
         "in.curves.json": (golden / "curves-v2.json").read_bytes(),

@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from _thread import interrupt_main
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
 from typing import Any
 
 from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError, one_line
@@ -23,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows another
             stream.reconfigure(errors="replace")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _late_interrupts():
         warnings.simplefilter("always", LeanrankWarning)
         warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")  # as threads do
         warnings.showwarning = _show_warning
@@ -43,6 +46,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:
         say("interrupted")
     return code
+
+
+@contextmanager
+def _late_interrupts() -> Iterator[None]:
+    """Repeat a Ctrl-C that was lost, such as in what a compiler calls back."""
+    before = sys.unraisablehook
+
+    def again(lost: Any) -> None:
+        if lost.exc_type is KeyboardInterrupt:
+            Timer(0.05, interrupt_main).start()
+        else:
+            before(lost)
+
+    sys.unraisablehook = again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _run(arguments: list[str]) -> int:

@@ -10,6 +10,9 @@ from leanrank.errors import InputError, suggest
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf")
+_LONGEST = 4000
+"""Digits from which Python refuses to read a whole number."""
+
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None, "null": None}
 
 
@@ -72,7 +75,7 @@ def parse_value(text: str, default: Any = None) -> Any:
         return _WORDS[text]
     if text == "none" and not isinstance(default, str):
         return None
-    if _WHOLE.fullmatch(text):
+    if _WHOLE.fullmatch(text) and len(text) < _LONGEST:
         return int(text)
     if _REAL.fullmatch(text):
         return float(text)

@@ -30,6 +30,7 @@ class Request:
     range_bytes: int = 2**20  # text in one unit of work
     n_samples: int = 16  # of which the storage is guessed
     sample_bytes: int = 2**16
+    plain_rows: int = 100_000  # that are scored without compiled code, where there is none yet
 
     @property
     def needs(self) -> int:

@@ -109,12 +109,13 @@ def load_letor(
 
 def read_letor(path: Any, request: Request, n_jobs: int | None = -1) -> RankingData:
     """Read a text as the request says; see :func:`load_letor`."""
+    from leanrank.data._letor_plain import read_plain
     from leanrank.data._letor_reader import read_rows
     from leanrank.data._letor_source import open_text
     from leanrank.execution import make_executor
 
     text = open_text(path, request.in_memory)
-    rows = read_rows(text, request, make_executor(n_jobs))
+    rows = read_plain(text, request) or read_rows(text, request, make_executor(n_jobs))
     if b"" in rows.run_names and any(rows.run_names):
         raise ParseError(
             "some lines have 'qid:' and some do not: give it to all or none", path=text.name

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._files import atomic_write
+from leanrank._files import atomic_write, not_written
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data import _arrow
 from leanrank.data._checks import as_labels, one_per_query, one_per_row
@@ -98,7 +98,7 @@ def write_store(
     except OSError as error:
         if isinstance(error, FileError) or error.errno is None:
             raise
-        raise FileError(f"{path}: cannot be written ({error.strerror})") from error
+        raise FileError(f"{path}: {not_written(error)}") from error
     return _summary(gathered, gathered.was_sorted)
 
 
