@@ -71,32 +71,35 @@ def place_entries(
 
 
 @kernel
-def bin_sums(places: AnyArray, g: FloatArray, width: int, begin: int, end: int) -> FloatArray:
-    """Return for each feature and bin the sums of g and of g × position over some rows.
+def knot_sums(places: AnyArray, g: FloatArray, width: int, begin: int, end: int) -> FloatArray:
+    """Return for each feature and knot the sum of g × hat over some rows.
 
-    The two stand side by side, so that one store serves both; bins are found for a whole row first:
+    A document at position b + t gives the share 1 − t of its g to knot b and t to knot b + 1; a
+    missing value gives all to knot 0, which has no other. Bins are found for a whole row first:
     that loop works on several features at a time.
     """
     n = places.shape[1]
-    sums = np.zeros(2 * n * width)
-    first = (2 * width * np.arange(n)).astype(np.uint32)
-    at = np.empty(n, dtype=np.uint32)
-    weighted = np.empty(n)
+    sums = np.zeros(n * (width + 1))
+    first = ((width + 1) * np.arange(n)).astype(np.int32)
+    at = np.empty(n, dtype=np.int64)
+    up = np.empty(n)
     for i in range(begin, end):
         weight = g[i]
         if weight == 0.0:
             continue
         for j in range(n):
-            at[j] = first[j] + np.uint32(2) * np.uint32(np.int32(places[i, j]))
-            weighted[j] = weight * places[i, j]
+            b = np.int32(places[i, j])
+            at[j] = np.int64(first[j] + b)
+            up[j] = weight * (places[i, j] - np.float32(b))
         for j in range(n):
-            sums[at[j]] += weight
-            sums[at[j] + np.uint32(1)] += weighted[j]
+            k = np.uint64(at[j])  # a signed one could count from the end, which takes a test
+            sums[k] += weight - up[j]
+            sums[k + np.uint64(1)] += up[j]
     return sums
 
 
 @kernel
-def bin_sums_of_entries(
+def knot_sums_of_entries(
     places: AnyArray,
     indices: IntArray,
     indptr: IntArray,
@@ -115,30 +118,31 @@ def bin_sums_of_entries(
         for at in range(indptr[j], indptr[j + 1]):
             weight, place = g[indices[at]], np.float64(places[at])
             b = np.int64(place)
+            up = weight * (place - b)
             rest -= weight
-            out[f, b, 0] += weight
-            out[f, b, 1] += weight * place
+            out[f, b] += weight - up
+            out[f, b + 1] += up
         b = np.int64(zero[j])
-        out[f, b, 0] += rest
-        out[f, b, 1] += rest * zero[j]
+        up = rest * (zero[j] - b)
+        out[f, b] += rest - up
+        out[f, b + 1] += up
 
 
 @kernel
 def ramp_sums(sums: FloatArray, sizes: IntArray, gap: BoolArray, starts: IntArray) -> FloatArray:
-    """Return Xᵀg for all ramps from the sums per bin.
+    """Return Xᵀg for all ramps from the sums per knot.
 
-    A ramp is t in its own bin and 1 in the bins above, so one running sum from above serves all
-    ramps of a feature.
+    A ramp is 0 up to its first knot and 1 from the next one on, so one running sum from above
+    serves all ramps of a feature.
     """
     out = np.empty(starts[-1])
     for j in range(len(sizes)):
-        mass, moment = sums[j, :, 0], sums[j, :, 1]
-        above = mass[sizes[j] + 1]
+        above = sums[j, sizes[j] + 2]
         for b in range(sizes[j], 0, -1):
-            out[starts[j] + b - 1] = moment[b] - b * mass[b] + above
-            above += mass[b]
+            above += sums[j, b + 1]
+            out[starts[j] + b - 1] = above
         if gap[j]:
-            out[starts[j] + sizes[j]] = mass[0]
+            out[starts[j] + sizes[j]] = sums[j, 0]
     return out
 
 

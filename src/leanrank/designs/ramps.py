@@ -205,13 +205,13 @@ class _Positions:
         return out
 
     def _rmatvec(self, g: FloatArray) -> FloatArray:
-        """Sum g by bin, block sums added in the order of the rows; then run over the bins."""
+        """Sum g by knot, block sums added in the order of the rows; then run over the knots."""
         ramps = self.ramps
         parts = self.executor.map(
-            lambda at: kernels.bin_sums(self.places, g, ramps.width, *at),
+            lambda at: kernels.knot_sums(self.places, g, ramps.width, *at),
             row_blocks(self.n_rows, self.rows_per_block),
         )
-        shape = len(ramps.knots), ramps.width, 2
+        shape = len(ramps.knots), ramps.width + 1
         sums = add_up(parts).reshape(shape) if parts else np.zeros(shape)
         c: FloatArray = kernels.ramp_sums(sums, ramps.sizes, ramps.gap, ramps.starts)
         return c
@@ -329,11 +329,11 @@ class SparseRampDesign(_AllRamps):
         if features is not None:
             used = np.unique(ramps.feature[features])
         part = ramps.restrict(used) if features is not None else ramps
-        sums = np.zeros((len(used), ramps.width, 2))
+        sums = np.zeros((len(used), ramps.width + 1))
         total = float(g.sum())
         sizes = np.diff(self.indptr)[used]
         self.executor.map(
-            lambda at: kernels.bin_sums_of_entries(
+            lambda at: kernels.knot_sums_of_entries(
                 self.places, self.indices, self.indptr, used, self.zero[0], g, total, *at, sums
             ),
             query_ranges(np.concatenate(([0], np.cumsum(sizes))), self.entries_per_block),
@@ -390,7 +390,7 @@ class RampBlock(_Positions, Block):
         return self._matvec(w)
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
-        """Compute X_Wᵀ g from sums by bin."""
+        """Compute X_Wᵀ g from sums by knot."""
         return self._rmatvec(g)[self.own]
 
     def add_rows(
