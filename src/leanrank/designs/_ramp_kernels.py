@@ -160,8 +160,8 @@ def curve_scores(
     for i in range(begin, end):
         total = 0.0
         for f in range(len(features)):
-            place = np.float64(places[i, features[f]])
-            b = np.int64(place)
+            place = np.float64(places[i, np.uint64(features[f])])
+            b = np.uint64(np.uint32(np.int32(place)))  # a signed index may count from the end: slow
             total += base[f, b] + slope[f, b] * place
         out[i] = total
 
