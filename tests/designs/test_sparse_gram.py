@@ -57,7 +57,7 @@ def test_a_sample_of_rows_gives_the_hessian_of_the_sample():
     (dense, sparse), u = problems([3000, 2500], densities, np.float64)
     features = np.arange(5)
     for problem in (dense, sparse):
-        assert problem._thinned(50) is not problem.plan
+        assert problem._sample(50).plan is not problem.plan
     expected = dense.hessian(dense.design.take(features), u, exact=True, thin=50)
     found = sparse.hessian(sparse.design.take(features), u, thin=50)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
@@ -67,7 +67,7 @@ def test_a_sample_of_rows_gives_the_hessian_of_the_sample():
 
 def test_a_sample_of_most_rows_is_not_taken():
     (_, sparse), u = problems([90], np.array([0.5, 0.1]), np.float64)
-    assert sparse._thinned(30) is sparse.plan
+    assert sparse._sample(30) is sparse._all
     features = np.arange(2)
     np.testing.assert_array_equal(
         sparse.hessian(sparse.design.take(features), u, thin=30),

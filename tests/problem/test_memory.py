@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from leanrank import execution
 from leanrank.execution import make_executor, query_ranges
+from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.problem import memory as problem_module
@@ -204,3 +207,48 @@ def test_a_query_longer_than_several_blocks(form):
     assert np.allclose(problem.hessian(block, u, exact=True), expected, rtol=1e-10, atol=1e-12)
     rough = problem.hessian(block, u)
     assert np.allclose(rough, expected, atol=5e-3 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("loss", ["squared", "domination", "squared-hinge"])
+def test_a_sample_of_queries_gives_the_hessian_of_these_queries(loss):
+    rng = np.random.default_rng(11)
+    sizes = rng.integers(2, 12, 400).tolist()
+    labels = labels_of(sizes, offset=False, normalize="none")
+    X = rng.normal(size=(sum(sizes), 4))
+    X[-40:, 3] *= 1e3  # where no sample looks
+    loss = get_loss(loss)
+    problem = MemoryProblem(X, loss, loss.prepare(labels))
+    problem.at(rng.normal(size=4))
+    seen, all_of_them = np.arange(3), np.arange(4)
+    problem.focus(seen)
+    block, u = problem.design.take(seen), problem.point.u
+    found = problem.hessian(block, u, exact=True, thin=300)
+    chosen = np.arange(400) < round(300 / sum(sizes) * 400)
+    assert 0 < chosen.sum() < 80
+    plan = loss.prepare(replace(labels, query_weight=labels.query_weight * chosen))
+    some = MemoryProblem(X, loss, plan).hessian(block, u, exact=True)
+    mass = problem.plan.scale * sizes
+    expected = some * mass.sum() / mass[chosen].sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    whole = problem.hessian(block, u, exact=True)
+    assert 0.01 < np.abs(found - whole).max() / np.abs(whole).max() < 0.5
+    problem.focus(all_of_them)  # the sample does not show the last column
+    block = problem.design.take(all_of_them)
+    np.testing.assert_array_equal(problem.hessian(block, u, thin=300), problem.hessian(block, u))
+
+
+def test_gradients_of_the_working_set_are_those_of_all_features():
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(sum(SIZES), 12))
+    problem = make_problem(X, labels_of(SIZES))
+    problem.at(rng.normal(size=12))
+    for chosen in (np.array([7, 2, 11, 3]), np.array([5, 1])):  # read in place, and copied
+        problem.focus(chosen)
+        g = problem.point.g
+        np.testing.assert_allclose(problem.focused_gradient(), X[:, chosen].T @ g, atol=1e-13)
+        np.testing.assert_allclose(problem.gradient(), X.T @ g, atol=1e-13)
+        problem.try_step(np.ones(len(chosen)), 0.5)
+        tried = X[:, chosen].T @ problem._tried.g
+        np.testing.assert_allclose(problem.tried_gradient(), tried, atol=1e-13)
+        problem.accept()
+        np.testing.assert_allclose(problem.focused_gradient(), tried, atol=1e-13)

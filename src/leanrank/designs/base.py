@@ -76,12 +76,15 @@ class Block(ABC):
         Whether rows of little curvature may enter a Hessian on the diagonal only.
     weighs_columns : bool
         Whether ``weighed`` is available, for models by column.
+    reads_all : bool
+        Whether products cost as much as those of the whole design.
     """
 
     n_features: int
     n_bytes: int
     sparse: ClassVar[bool] = False
     weighs_columns: ClassVar[bool] = False
+    reads_all: ClassVar[bool] = False
 
     @abstractmethod
     def matvec(self, v: FloatArray) -> FloatArray:
@@ -161,6 +164,11 @@ class Design(ABC):
     @abstractmethod
     def take(self, features: IntArray) -> Block:
         """Copy some columns into a compact block."""
+
+    def squares(self, rows: tuple[int, int]) -> FloatArray | None:
+        """Return the squared length of each column over some rows; None where none are sampled."""
+        del rows
+        return None
 
     @property
     @abstractmethod

@@ -45,18 +45,6 @@ class _Rows:
     def _part(self, rows: tuple[int, int]) -> _Part:
         return _Part(self.X, self.anchor, rows, slice(None))
 
-    @cached_property
-    def column_norms(self) -> FloatArray:
-        """Length of each column, rows less their anchors."""
-
-        def squares(rows: tuple[int, int]) -> FloatArray:
-            X, anchor, at, _ = self._part(rows)
-            found: FloatArray = products.dense_squares(X, anchor, *at)
-            return found
-
-        parts = self.executor.map(squares, self.blocks)
-        return np.sqrt(add_up(parts) if parts else np.zeros(self.n_features))
-
     def _matvec(self, w: FloatArray) -> FloatArray:
         out = np.zeros(self.n_rows)
         support = np.flatnonzero(w)
@@ -119,6 +107,17 @@ class DenseDesign(_Rows, Design):
         c = self._rmatvec(g)
         return c if features is None else c[features]
 
+    def squares(self, rows: tuple[int, int]) -> FloatArray:
+        """Return the squared length of each column over some rows, less their anchors."""
+        found: FloatArray = products.dense_squares(self.X, self.anchor, *rows)
+        return found
+
+    @cached_property
+    def column_norms(self) -> FloatArray:
+        """Length of each column, rows less their anchors."""
+        parts = self.executor.map(self.squares, self.blocks)
+        return np.sqrt(add_up(parts) if parts else np.zeros(self.n_features))
+
     @property
     def column_sizes(self) -> IntArray:
         """Every column has all rows."""
@@ -130,28 +129,46 @@ class DenseDesign(_Rows, Design):
         return self.column_norms
 
     def take(self, features: IntArray) -> DenseBlock:
-        """Copy some columns, row-major; neither all of them nor more than there is room for."""
-        if np.array_equal(features, np.arange(self.n_features)):
-            return self._block(self.X)
+        """Copy some columns, row-major, unless they are many or there is no room for them.
+
+        Products read the whole row of X where more than a quarter of its columns are wanted, as
+        ``matvec`` does: a copy would cost more than it saves.
+        """
+        if 4 * len(features) > self.n_features:
+            return _BlockInPlace(self, features)
         n_bytes = self.n_rows * len(features) * self.X.itemsize
         if self.most_copied is not None and n_bytes > self.most_copied:
-            return _UncopiedBlock(self, features)
+            return _BlockByParts(self, features)
         out = np.empty((self.n_rows, len(features)), dtype=self.X.dtype)
         self.executor.map(  # "clip" writes to out without a buffer
             lambda at: self.X[slice(*at)].take(features, axis=1, out=out[slice(*at)], mode="clip"),
             self.blocks,
         )
-        block = self._block(out)
-        if "column_norms" in self.__dict__:
-            block.column_norms = self.column_norms[features]
-        return block
-
-    def _block(self, X: AnyArray) -> DenseBlock:
-        return DenseBlock(X, self.executor, self.anchor, rows_per_block=self.rows_per_block)
+        return DenseBlock(self, features, out)
 
 
 class DenseBlock(_Rows, Block):
-    """Some columns of a dense matrix, with what a Hessian needs."""
+    """Some columns of a dense matrix, with what a Hessian needs.
+
+    Parameters
+    ----------
+    design : DenseDesign
+    features : array of int64
+        The columns of the design.
+    copied : array, optional
+        A copy of them. Without it, Hessians take them from X.
+    """
+
+    def __init__(
+        self, design: DenseDesign, features: IntArray, copied: AnyArray | None = None
+    ) -> None:
+        X = design.X if copied is None else copied
+        super().__init__(X, design.executor, design.anchor, rows_per_block=design.rows_per_block)
+        self.design = design
+        self.features = features
+        self.stored = features if copied is None else np.arange(len(features))  # columns of X
+        self.n_features = len(features)
+        self.n_bytes = self.n_rows * self.n_features * X.itemsize
 
     def matvec(self, v: FloatArray) -> FloatArray:
         """Compute X_W v."""
@@ -164,7 +181,7 @@ class DenseBlock(_Rows, Block):
     @cached_property
     def spread(self) -> FloatArray:
         """What columns are divided by before they are squared: single precision overflows soon."""
-        spread = self.column_norms / np.sqrt(max(1, self.n_rows))
+        spread = self.design.column_norms[self.features] / np.sqrt(max(1, self.n_rows))
         return np.where(spread > 0, spread, 1.0)
 
     def add_rows(
@@ -178,11 +195,11 @@ class DenseBlock(_Rows, Block):
         """Add scaled rows with BLAS, in the precision of X unless the curvature is exact."""
         dtype = np.float64 if curvature.exact else self.X.dtype
         scaled = np.empty((rows[1] - rows[0], self.n_features), dtype=dtype)
-        X, anchor, at, own = self._part(rows)
-        products.dense_scaled(X, anchor, self.spread, curvature.diag[own], *at, scaled)
+        products.dense_weighed(
+            self.X, self.anchor, self.stored, self.spread, curvature.diag, curvature.atoms,
+            curvature.cell, *rows, first_cell, scaled, sums,
+        )  # fmt: skip
         gram += scaled.T @ scaled
-        atoms, cell = curvature.atoms[own], curvature.cell[own]
-        products.dense_cell_sums(X, anchor, atoms, cell, *at, first_cell, sums)
 
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Undo the scaling."""
@@ -190,14 +207,15 @@ class DenseBlock(_Rows, Block):
 
     def dense(self, rows: tuple[int, int]) -> AnyArray:
         """Return some rows as they are stored."""
-        X, _, at, _ = self._part(rows)
-        return X[at[0] : at[1]]
+        X = self.X[rows[0] : rows[1]]
+        if np.array_equal(self.stored, np.arange(X.shape[1])):
+            return X
+        return X.take(self.stored, axis=1)
 
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Copy some rows of some columns, less their anchors."""
         out = np.empty((rows[1] - rows[0], end - begin))
-        X, anchor, at, _ = self._part(rows)
-        products.dense_columns(X, anchor, *at, begin, end, out)
+        products.dense_columns(self.X, self.anchor, self.stored[begin:end], *rows, out)
         return out
 
     def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
@@ -209,17 +227,24 @@ class DenseBlock(_Rows, Block):
         return out
 
 
-class _UncopiedBlock(DenseBlock):
-    """Some columns of a dense matrix that are taken from it block by block."""
+class _BlockInPlace(DenseBlock):
+    """So many columns that products read all of X."""
 
-    def __init__(self, design: DenseDesign, features: IntArray) -> None:
-        super().__init__(
-            design.X, design.executor, design.anchor, rows_per_block=design.rows_per_block
-        )
-        self.features = features
-        self.n_features = len(features)
-        self.n_bytes = self.n_rows * self.n_features * design.X.itemsize
-        self.column_norms = design.column_norms[features]
+    reads_all = True
+
+    def matvec(self, v: FloatArray) -> FloatArray:
+        """Compute X_W v."""
+        w = np.zeros(self.design.n_features)
+        w[self.features] = v
+        return self.design.matvec(w)
+
+    def rmatvec(self, g: FloatArray) -> FloatArray:
+        """Compute X_Wᵀ g, block sums added in the order of the rows."""
+        return self.design.rmatvec(g, self.features)
+
+
+class _BlockByParts(DenseBlock):
+    """Some columns for whose copy there is no room: products copy those of some rows at a time."""
 
     def _part(self, rows: tuple[int, int]) -> _Part:
         """Copy the columns of some rows, then the anchor of a query that began before them."""

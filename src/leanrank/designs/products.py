@@ -95,43 +95,40 @@ def dense_squares(X: AnyArray, anchor: AnyArray, begin: int, end: int) -> FloatA
 
 
 @kernel
-def dense_scaled(
-    X: AnyArray, anchor: AnyArray, spread: AnyArray, diag: AnyArray, begin: int, end: int,
-    out: AnyArray,
-) -> None:  # fmt: skip
-    n = X.shape[1]
-    inverse = 1.0 / spread
-    for i in range(begin, end):
-        factor = np.sqrt(max(diag[i], 0.0))
-        at = anchor[i]
-        for j in range(n):
-            out[i - begin, j] = factor * ((np.float64(X[i, j]) - X[at, j]) * inverse[j])
-
-
-@kernel
 def dense_columns(
-    X: AnyArray, anchor: AnyArray, begin: int, end: int, first: int, last: int, out: AnyArray,
+    X: AnyArray, anchor: AnyArray, features: IntArray, begin: int, end: int, out: AnyArray,
 ) -> None:  # fmt: skip
     for i in range(begin, end):
         a = anchor[i]
-        for j in range(first, last):
-            out[i - begin, j - first] = np.float64(X[i, j]) - np.float64(X[a, j])
+        for j in range(len(features)):
+            out[i - begin, j] = np.float64(X[i, features[j]]) - np.float64(X[a, features[j]])
 
 
 @_dot_kernel
-def dense_cell_sums(
-    X: AnyArray, anchor: AnyArray, atoms: AnyArray, cell: IntArray, begin: int, end: int,
-    first: int, out: AnyArray,
+def dense_weighed(
+    X: AnyArray, anchor: AnyArray, features: IntArray, spread: FloatArray, diag: AnyArray,
+    atoms: AnyArray, cell: IntArray, begin: int, end: int, first: int, scaled: AnyArray,
+    sums: AnyArray,
 ) -> None:  # fmt: skip
-    n = X.shape[1]
+    """Fill rows in units of columns times the root of their weights, and add them to the sums of
+    their cells.
+    """
+    n = len(features)
+    inverse = 1.0 / spread
+    away = np.empty(n)
     for i in range(begin, end):
+        at = anchor[i]
+        for j in range(n):
+            away[j] = np.float64(X[i, features[j]]) - X[at, features[j]]
+        factor = np.sqrt(max(diag[i], 0.0))
+        for j in range(n):
+            scaled[i - begin, j] = factor * (away[j] * inverse[j])
         for a in range(atoms.shape[1]):
             weight = atoms[i, a]
             if weight != 0.0:
-                row = out[cell[i] - first, a]
-                at = anchor[i]
+                row = sums[cell[i] - first, a]
                 for j in range(n):
-                    row[j] += weight * (np.float64(X[i, j]) - X[at, j])
+                    row[j] += weight * away[j]
 
 
 @kernel

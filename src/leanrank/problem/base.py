@@ -27,9 +27,12 @@ class QuadraticModel(ABC):
     ----------
     lasting : bool
         Whether the model can serve again at a point nearby.
+    sampled : bool
+        Whether a sample of the documents represents all.
     """
 
     lasting: ClassVar[bool] = True
+    sampled: bool = False
 
     @abstractmethod
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
@@ -108,7 +111,8 @@ class Problem(ABC):
         dropped : float
             Share of the curvature, in the rows that have least, that may enter the diagonal only.
         thin : int, optional
-            Use a sample of about this many documents of each larger cell, if the loss can.
+            Use a sample: about this many documents of each larger cell, or queries with that many,
+            if they show every column.
         """
 
     @abstractmethod

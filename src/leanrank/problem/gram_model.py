@@ -23,6 +23,8 @@ class GramModel(QuadraticModel):
     Attributes
     ----------
     hessian : array
+    sampled : bool
+        Whether a sample of the documents represents all.
     accuracy : float
         The minimum is found when the largest move of a sweep, in the metric of the Hessian's
         diagonal, is below that times the first sweep's.
@@ -35,6 +37,7 @@ class GramModel(QuadraticModel):
     """
 
     hessian: FloatArray
+    sampled: bool = False
     accuracy: float = 1e-4
     max_rounds: int = 100
     fewest_sweeps: int = 10

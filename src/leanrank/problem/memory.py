@@ -7,7 +7,7 @@ fixed order. The result is the same to the last bit for any number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import groupby, pairwise
 from typing import Any, TypeAlias
@@ -91,6 +91,29 @@ class _Point:
     u: FloatArray
     value: float
     g: FloatArray
+    duals: dict[float, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The documents of a Hessian.
+
+    Attributes
+    ----------
+    plan : Plan
+        With some documents of each cell, or all of them.
+    ranges : list of pairs
+        Ranges of queries.
+    share : float
+        Their share of the loss.
+    seen : array of bool, optional
+        The columns whose spread these documents show; None for all.
+    """
+
+    plan: Any
+    ranges: list[tuple[int, int]]
+    share: float = 1.0
+    seen: BoolArray | None = None
 
 
 class MemoryProblem(Problem):
@@ -125,9 +148,11 @@ class MemoryProblem(Problem):
         self._point: _Point | None = None
         self._tried: _Point | None = None
         self._block: Block | None = None
+        self._features: IntArray | None = None  # of the block
         self._step: tuple[FloatArray, FloatArray] | None = None
         self._known: tuple[FloatArray, FloatArray] | None = None  # a score gradient, and Xᵀ of it
-        self._thin_plans: dict[int, Any] = {}
+        self._all = _Sample(self.plan, self.ranges)
+        self._samples: dict[int, _Sample] = {}
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
     # the point of the current iterate
@@ -164,14 +189,28 @@ class MemoryProblem(Problem):
                 c = c.copy()
                 c[needed] = design.rmatvec(g, needed)
                 return c
-        c = design.rmatvec(g)
-        if design.skips_columns:
-            self._known = g, c.copy()
-        return c
+        return self._whole_gradient(g).copy()
+
+    def _whole_gradient(self, g: FloatArray) -> FloatArray:
+        """Compute Xᵀg of all features, once for each score gradient."""
+        if self._known is None or self._known[0] is not g:
+            self._known = g, self.design.rmatvec(g)
+        return self._known[1]
+
+    def _focused_gradient(self, g: FloatArray) -> FloatArray:
+        """Compute Xᵀg of the working set."""
+        if self._block is None:
+            return self._whole_gradient(g).copy()
+        if self._block.reads_all:
+            return self._whole_gradient(g)[self._features]
+        return self._block.rmatvec(g)
 
     def dual(self, a: float) -> float:
         """Return the dual value at the feasible point that a·g defines."""
-        return self.dual_at(self.point.u, a)
+        known = self.point.duals  # often asked for a working set and then for all features
+        if a not in known:
+            known[a] = self.dual_at(self.point.u, a)
+        return known[a]
 
     def rounding(self, w: FloatArray, value: float) -> float:
         """Estimate the rounding in a value and the gradient: what their sums add up, times ε."""
@@ -183,8 +222,9 @@ class MemoryProblem(Problem):
         return checked_scale(self.design.column_norms, float(np.linalg.norm(self.point.g)))
 
     def focus(self, features: IntArray) -> None:
-        """Choose the features of the working set and copy their columns."""
-        self._block = self.design.take(features)
+        """Choose the features of the working set and bring their columns together."""
+        self._block = None  # its memory may be needed
+        self._block, self._features = self.design.take(features), features
         self._step = None
 
     @property
@@ -195,13 +235,9 @@ class MemoryProblem(Problem):
         assert self._block is not None
         return self._block
 
-    @property
-    def _columns(self) -> Block | Design:
-        return self.design if self._block is None else self._block
-
     def focused_gradient(self) -> FloatArray:
         """Return the gradient in the weights of the working set."""
-        return self._columns.rmatvec(self.point.g)
+        return self._focused_gradient(self.point.g)
 
     def focused_hessian(self) -> FloatArray:
         """Return the exact Hessian in the weights of the working set."""
@@ -210,7 +246,8 @@ class MemoryProblem(Problem):
     def try_step(self, step: FloatArray, t: float) -> float:
         """Return the loss after t times a step of the working set; the rows keep X times it."""
         if self._step is None or self._step[0] is not step:
-            self._step = step, self._columns.matvec(step)
+            columns = self.design if self._block is None else self._block
+            self._step = step, columns.matvec(step)
         self._tried = None  # its memory may be needed
         u = t * self._step[1]
         u += self.point.u
@@ -220,7 +257,7 @@ class MemoryProblem(Problem):
     def tried_gradient(self) -> FloatArray:
         """Return the gradient in the working set where ``try_step`` looked last."""
         assert self._tried is not None, "try_step() comes first"
-        return self._columns.rmatvec(self._tried.g)
+        return self._focused_gradient(self._tried.g)
 
     def slope(self) -> float:
         """Return the loss's slope along the step where ``try_step`` looked last."""
@@ -329,14 +366,16 @@ class MemoryProblem(Problem):
             return self._column_model(block, u, dropped, thin)
         formed = self.loss.offers("curvature") or self.loss.offers("products")
         if formed and block.n_features <= self.largest_gram:
-            return GramModel(self.hessian(block, u, dropped=dropped, thin=thin))
+            hessian = self.hessian(block, u, dropped=dropped, thin=thin)
+            return GramModel(hessian, sampled=self._sample(thin) is not self._all)
         return ProductModel(partial(self.product, block, u))
 
     def _column_model(
         self, block: Block, u: FloatArray, dropped: float, thin: int | None
     ) -> ColumnModel:
-        plan = self.plan if thin is None else self._thinned(thin)
-        curvature, aux = self._curvature(plan, u, False, dropped)
+        sample = self._sample(thin, whole_queries=False)
+        plan = sample.plan
+        curvature, aux = self._curvature(sample, u, False, dropped)
         left_out = curvature.diag < max(curvature.cut, np.finfo(np.float64).tiny)
         columns, sums, extra = block.weighed(curvature, left_out, len(aux))
         left, right = self.loss.fold(plan, 0, len(plan.query_ptr) - 1, aux, sums)
@@ -367,19 +406,24 @@ class MemoryProblem(Problem):
             diagonal only. The outer products of most documents of a long list take most of the
             time and hardly change a step.
         thin : int, optional
-            Use a sample of about this many documents of each larger cell, if the loss can.
+            Use a sample: about this many documents of each larger cell, if the loss can, or whole
+            queries with that many.
         """
+        sample = self._sample(thin)
         if not self.loss.offers("curvature"):
-            return hessian_by_products(
-                self.loss, self.plan, self.ranges, block, u, self.executor, exact, self.limits
+            hessian = hessian_by_products(
+                self.loss, self.plan, sample.ranges, block, u, self.executor, exact, self.limits
             )
-        plan = self.plan if thin is None else self._thinned(thin)
+            return hessian / sample.share
+        plan = sample.plan
         if not block.sparse or plan.n_rows < self.limits.long_list * (len(plan.query_ptr) - 1):
             dropped = 0.0
-        curvature, aux = self._curvature(plan, u, exact, dropped)
+        curvature, aux = self._curvature(sample, u, exact, dropped)
+        queries = [(0, len(plan.query_ptr) - 1)] if sample.seen is None else sample.ranges
+        pieces = [piece for r in queries for piece in self._pieces(plan, block, r)]
         parts = self.executor.map(
             lambda lane: self._add_pieces(plan, block, curvature, aux, lane),
-            _lanes(self._pieces(plan, block), block.n_features, self.limits.lane_cells),
+            _lanes(pieces, block.n_features, self.limits.lane_cells),
         )
         gram, half = add_up([p[0] for p in parts]), add_up([p[1] for p in parts])
         shared: dict[tuple[int, int], FloatArray] = {}
@@ -394,33 +438,33 @@ class MemoryProblem(Problem):
             total = float(small.sum())
             if total > 0.0:
                 hessian[np.diag_indices(len(hessian))] -= block.square_sums(small) / total
-        return hessian
+        return hessian / sample.share
 
     def _curvature(
-        self, plan: Any, u: FloatArray, exact: bool, dropped: float
+        self, sample: _Sample, u: FloatArray, exact: bool, dropped: float
     ) -> tuple[Curvature, FloatArray]:
-        loss = self.loss
+        loss, plan = self.loss, sample.plan
         diag = np.zeros(plan.n_rows)
         atoms = np.zeros((plan.n_rows, loss.n_atoms))
         aux = np.zeros((int(plan.cell_ptr[-1]), loss.n_aux))
         self.executor.map(
-            lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), self.ranges
+            lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), sample.ranges
         )
         cut = _products.small_weights(diag, dropped) if dropped > 0 else 0.0
         thinned = plan is not self.plan
         return Curvature(diag, atoms, plan.cell, cut, exact, thinned), aux
 
-    def _pieces(self, plan: Plan, block: Block) -> list[_Piece]:
-        """Cut the rows into ranges of whole queries with not too many cells,
-        and those into blocks.
-        """
+    def _pieces(self, plan: Plan, block: Block, queries: tuple[int, int]) -> list[_Piece]:
+        """Cut queries into ranges with not too many cells, and their rows into blocks."""
         affordable = self.limits.cell_sum_bytes // (
             8 * self.loss.n_atoms * max(1, block.n_features)
         )
         pieces = []
-        for r in query_ranges(plan.cell_ptr, min(self.limits.cells_per_range, max(1, affordable))):
+        most = min(self.limits.cells_per_range, max(1, affordable))
+        for low, high in query_ranges(plan.cell_ptr[queries[0] : queries[1] + 1], most):
+            r = queries[0] + low, queries[0] + high
             begin, end = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
-            pieces += [(r, (begin + low, begin + high)) for low, high in row_blocks(end - begin)]
+            pieces += [(r, (begin + a, begin + b)) for a, b in row_blocks(end - begin)]
         return pieces
 
     def _add_pieces(
@@ -455,13 +499,44 @@ class MemoryProblem(Problem):
         product: FloatArray = left.T @ right
         return product
 
-    def _thinned(self, most: int) -> Any:
-        """Return a plan with a sample of the documents of each cell; it is kept."""
-        if most not in self._thin_plans:
-            kept = np.minimum(np.bincount(self.plan.cell), most).sum()
-            few = 2 * kept < self.plan.n_rows  # or else a sample saves nothing
-            self._thin_plans[most] = self.loss.thin(self.plan, most) if few else self.plan
-        return self._thin_plans[most]
+    def _sample(self, thin: int | None, *, whole_queries: bool = True) -> _Sample:
+        """Choose the documents of a Hessian; all of them unless a sample shows every column.
+
+        A column of which some queries have less than half of their share of its squares would be
+        taken for one with next to no curvature.
+        """
+        if thin is None:
+            return self._all
+        if thin not in self._samples:
+            self._samples[thin] = self._draw(thin)
+        sample = self._samples[thin]
+        if sample.seen is None:
+            return sample
+        seen = sample.seen if self._features is None else sample.seen[self._features]
+        return sample if whole_queries and seen.all() else self._all
+
+    def _draw(self, thin: int) -> _Sample:
+        """Take some documents of each cell, or else the first queries of every range.
+
+        A sample of more than half of the documents saves nothing.
+        """
+        plan, design, ptr = self.plan, self.design, self.plan.query_ptr
+        if self.loss.offers("thin"):
+            kept = np.minimum(np.bincount(plan.cell), thin).sum()
+            if 2 * kept < plan.n_rows:
+                return _Sample(self.loss.thin(plan, thin), self.ranges)
+        part = min(thin / max(1, plan.n_rows), 1.0)
+        ranges = [(a, a + max(1, round(part * (b - a)))) for a, b in self.ranges]
+        n_rows = sum(int(ptr[b] - ptr[a]) for a, b in ranges)
+        weight = plan.scale * np.diff(ptr)
+        share = sum(float(weight[a:b].sum()) for a, b in ranges) / float(weight.sum())
+        if 2 * n_rows >= plan.n_rows or share == 0.0:
+            return self._all
+        squares = self.executor.map(design.squares, [(int(ptr[a]), int(ptr[b])) for a, b in ranges])
+        if squares[0] is None:
+            return self._all
+        seen = 2 * plan.n_rows * add_up(squares) >= n_rows * design.column_norms**2
+        return _Sample(plan, ranges, share, seen)
 
 
 def _lanes(pieces: list[_Piece], n_features: int, cells: int) -> list[list[_Piece]]:

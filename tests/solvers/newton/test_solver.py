@@ -17,6 +17,7 @@ from leanrank.losses.exponential import ExponentialLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.concave import ConcavePenalty, MinimaxConcave
 from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.problem.gram_model import GramModel
 from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import Newton, solve_newton
 from tests.solvers.reference_domination import (
@@ -518,3 +519,49 @@ def test_a_start_where_the_loss_is_infinite_is_refused():
     problem = MemoryProblem(np.array([[1.0], [0.0]]), loss, loss.prepare(labels))
     with pytest.raises(InputError, match="'exponential' loss is inf where the solver starts"):
         solve_newton(problem, ElasticNet.build(0.1, 1.0, 1))
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_hessians_of_sampled_queries_end_at_the_same_optimum(heavy):
+    rng = np.random.default_rng(5)
+    labels = random_labels(rng, n_queries=600)
+    n = len(labels.y)
+    X = rng.normal(size=(n, 8))
+    X[:, 0] += labels.y
+    if heavy:  # the first queries say little about the others
+        X[n // 2 :] *= np.exp(rng.normal(size=(n - n // 2, 8)))
+    problem = make_problem(X, labels)
+    penalty = ElasticNet.build(0.01 * alpha_max(problem, 8), 1.0, 8)
+    models = []
+    form = problem.quadratic
+
+    def quadratic(*given, **options):
+        models.append(form(*given, **options))
+        return models[-1]
+
+    problem.quadratic = quadratic
+    sampled = Newton(sample_per_feature=1).solve(problem, penalty)
+    assert models[0].sampled is not heavy
+    assert not models[-1].sampled
+    assert sampled.converged
+    whole = solve_newton(make_problem(X, labels), penalty)
+    assert sampled.objective == pytest.approx(whole.objective, rel=2e-6)
+
+
+def test_a_step_of_a_sample_that_leads_nowhere_is_tried_with_all_documents():
+    rng = np.random.default_rng(6)
+    labels = random_labels(rng, n_queries=600)
+    problem = make_problem(rng.normal(size=(len(labels.y), 4)), labels)
+    penalty = ElasticNet.build(0.01 * alpha_max(problem, 4), 1.0, 4)
+    form = problem.quadratic
+
+    def quadratic(part, *, dropped, thin):
+        model = form(part, dropped=dropped, thin=thin)
+        if thin is not None:
+            assert model.sampled
+            return GramModel(1e-25 * model.hessian, sampled=True)  # a step of astronomic length
+        assert not model.sampled
+        return model
+
+    problem.quadratic = quadratic
+    assert Newton(sample_per_feature=1).solve(problem, penalty).converged

@@ -77,11 +77,13 @@ class Newton(Solver):
     inner_share : float
         The working set is solved until its own gap is this share of the whole gap.
     good_step : float
-        A model is used again if the step it gave left at most this share of the gap.
+        A model is used again if the step it gave left at most this share of the gap. Samples are
+        drawn until the objective falls short of what a model promised by more than this share.
     far, dropped_far, dropped_near : float
         What a sparse Hessian may drop while the relative gap is above ``far``, and after.
     sample_per_feature : int
-        Sample size per feature for approximate Hessians on long lists.
+        Sample size per feature for approximate Hessians, in stages and while the relative gap is
+        above ``far``.
     patience, least_progress : int, float
         The solver stops without convergence once the objective has not fallen by this share of the
         gap for ``patience`` iterations: with few correct digits in a Hessian, steps stay tiny. Hard
@@ -260,6 +262,7 @@ class _WorkingSet:
         self.focused = False
         self.model: QuadraticModel | None = None
         self.gap = np.inf
+        self.samples = True  # as long as samples promise what can be kept
 
     def choose(self, features: IntArray) -> None:
         """Change the features; nothing is lost if they are the same."""
@@ -267,6 +270,11 @@ class _WorkingSet:
             self.features = features
             self.problem.focus(features)
             self.model, self.focused = None, True
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the model is of a sample of the documents."""
+        return self.model is not None and self.model.sampled
 
     def minimise(
         self,
@@ -277,10 +285,10 @@ class _WorkingSet:
         *,
         rough: bool,
     ) -> bool:
-        """Take Newton steps until the set's own gap is below target; tell if any was taken."""
+        """Take Newton steps until the set's own gap is below target; tell if others could help."""
         part = penalty.restrict(self.features)
         certificate = Certificate(self.problem, part)
-        moved = False
+        moved = stuck = False
         promised = -np.inf
         for _ in range(1 if rough else self.solver.steps):
             w = state.w[self.features]
@@ -298,11 +306,16 @@ class _WorkingSet:
             promised = float(c @ step) + part.change(w, step)
             if promised < 0.0 and self._line_search(part, state, w, step, objective, promised):
                 moved = True
-            elif fresh:
+                fall = objective - state.value - part.value(state.w[self.features])
+                # where the model holds, half of the slope's promise is kept or more
+                if fall < -0.5 * (1.0 - self.solver.good_step) * promised:
+                    self.samples = False
+            elif fresh and not self.sampled:
+                stuck = True
                 break
             else:
-                self.model = None
-        return moved
+                self.model, self.samples = None, False
+        return moved or not stuck
 
     def _step(
         self, part: Penalty, c: FloatArray, w: FloatArray, gap: float, *, rough: bool
@@ -313,12 +326,13 @@ class _WorkingSet:
         """
         solver = self.solver
         good, self.gap = gap <= solver.good_step * self.gap, gap
+        samples = rough or (self.samples and gap > solver.far)
         model = self.model
-        fresh = model is None or not model.lasting or not good
+        fresh = model is None or not (model.lasting and good) or (self.sampled and not samples)
         if model is None or fresh:
             sample = solver.sample_per_feature * max(256, len(self.features))
             dropped = solver.dropped_far if gap > solver.far else solver.dropped_near
-            model = self.problem.quadratic(part, dropped=dropped, thin=sample if rough else None)
+            model = self.problem.quadratic(part, dropped=dropped, thin=sample if samples else None)
             self.model = model
         return model.minimise(part, c, w), fresh
 
