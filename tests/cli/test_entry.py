@@ -1,3 +1,4 @@
+import ctypes
 import errno
 import os
 import signal
@@ -222,3 +223,24 @@ def test_a_terminal_without_a_character_shows_another(tmp_path):
     )
     ran = python("-c", code, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (ran.returncode, ran.stdout) == (0, "? 0.5 ? ?\n")
+
+
+@pytest.mark.parametrize("then_fails", [False, True])
+def test_an_interrupt_that_a_callback_swallows(monkeypatch, capfd, then_fails):
+    """As in the compiler: Python prints such an exception and goes on."""
+
+    def raise_it():
+        raise KeyboardInterrupt
+
+    def run(arguments):
+        ctypes.CFUNCTYPE(None)(raise_it)()
+        if then_fails:
+            raise RuntimeError("no compiled object yet")
+        time.sleep(60)
+
+    monkeypatch.setattr(entry, "_run", run)
+    hook = sys.unraisablehook
+    assert entry.main(["systems"]) == 130
+    assert capfd.readouterr().err == "leanrank: interrupted\n"
+    assert sys.unraisablehook is hook
+    time.sleep(0.1)  # no second one comes

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows another
             stream.reconfigure(errors="replace")
-    with warnings.catch_warnings(), _late_interrupts():
+    with warnings.catch_warnings(), _late_interrupts() as lost:
         warnings.simplefilter("always", LeanrankWarning)
         warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")  # as threads do
         warnings.showwarning = _show_warning
@@ -42,28 +42,35 @@ def main(argv: Sequence[str] | None = None) -> int:
                 import traceback
 
                 traceback.print_exc()
-            return _explain(error)
+            return _explain(KeyboardInterrupt() if lost else error)
     if code == INTERRUPTED:
         say("interrupted")
     return code
 
 
 @contextmanager
-def _late_interrupts() -> Iterator[None]:
-    """Repeat a Ctrl-C that was lost, such as in what a compiler calls back."""
+def _late_interrupts() -> Iterator[list[Timer]]:
+    """Repeat a Ctrl-C that Python could not raise, as in what a compiler calls back.
+
+    The compiler may fail for want of the answer before that: what is yielded is not empty then.
+    """
+    lost: list[Timer] = []
     before = sys.unraisablehook
 
-    def again(lost: Any) -> None:
-        if lost.exc_type is KeyboardInterrupt:
-            Timer(0.05, interrupt_main).start()
+    def again(event: Any) -> None:
+        if event.exc_type is KeyboardInterrupt:
+            lost.append(Timer(0.05, interrupt_main))
+            lost[-1].start()
         else:
-            before(lost)
+            before(event)
 
     sys.unraisablehook = again
     try:
-        yield
+        yield lost
     finally:
         sys.unraisablehook = before
+        for timer in lost:
+            timer.cancel()
 
 
 def _run(arguments: list[str]) -> int:
