@@ -172,6 +172,7 @@ def test_a_model_is_judged_from_a_click_log(run, served):
         ((), "give DATA and SCORES, or --clicks LOG and --policy MODEL"),
         (("--clicks", "log.parquet"), "--clicks LOG and --policy MODEL go together"),
         (("test.txt",), "give DATA and SCORES"),
+        (("--clicks", "-", "--policy", "-"), "standard input (-) can be read only once"),
     ],
 )
 def test_what_is_missing_is_told(run, files, words, message):

@@ -45,6 +45,8 @@ def test_the_page_on_standard_output(run, files):
         (["-p", "delta=1"], "spd has no parameter 'delta'"),
         (["-p", "lcra.mu=1"], "lcra is none of --learners spd,pdgd"),
         (["-p", "explore=2"], "explore"),
+        (["-p", "alpha=1", "-p", "alpha=2"], "spd has got this parameter already: give it once"),
+        (["-p", "spd.alpha=1", "-p", "alpha=2"], "spd has got this parameter already"),
         (["--query", "none"], "train.txt has no query 'none'"),
         (["--scale", "big"], "no normaliser 'big'"),
         (["--report", "missing/r.html"], "the directory missing does not exist"),
@@ -55,3 +57,25 @@ def test_wrong_words_are_refused(run, files, words, message):
     done = small(run, *words)
     assert done.code == 2
     assert message in done.err
+
+
+@pytest.mark.parametrize(
+    ("label", "feature", "message"),
+    [
+        ("0", "{d}", "no query with documents at two levels"),
+        ("{g}000", "{d}", "the data have grade 3000"),
+        ("{g}", "{d}e300", "beyond double precision: bring features to a scale near 1"),
+    ],
+)
+def test_odd_data(run, files, label, feature, message):
+    lines = (
+        f"{label} qid:{{q}} 1:{feature} 2:{{q}}\n".format(q=q, d=d, g=min(d, 3))
+        for q in range(3)
+        for d in range(4)
+    )
+    (files / "odd.txt").write_text("".join(lines))
+    how = ["--learners", "spd,pdgd", "--scale", "none", "--queries", "20", "--seeds", "1"]
+    done = run("simulate", "odd.txt", *how)
+    assert done.code == 2
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1  # and no warning of NumPy's

@@ -4,7 +4,7 @@ import sys
 
 
 def test_after_a_warm_up_a_new_process_compiles_nothing(run):
-    done = run("warmup", "rankrls")
+    done = run("warmup", "rankrls", "rankrls")
     assert done.code == 0
     assert done.out.startswith("Ready: 1 system, reading and measuring; ")
     words = [sys.executable, "-m", "leanrank", "warmup", "rankrls", "--json"]

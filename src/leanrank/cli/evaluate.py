@@ -129,9 +129,10 @@ def _estimate(
     json: bool,
 ) -> None:
     from leanrank.cli import screen
-    from leanrank.cli.datafiles import read_data
+    from leanrank.cli.datafiles import read_data, stdin_once
     from leanrank.errors import InputError
 
+    stdin_once(data, clicks, policy)
     with screen.progress() as say:
         from leanrank.data import read_clicks
         from leanrank.data.formats import format_name

@@ -116,7 +116,10 @@ def _methods(learners: str, given: list[str]) -> dict[str, dict[str, Any]]:
         whose = [method] if dot else [each for each in chosen if method in DEFAULTS[each]]
         text = word[len(method) + 1 :] if dot else word
         for each in whose or chosen[:1]:  # the first one says that there is no such parameter
-            found[each] |= parse_parameters([text], DEFAULTS[each], each)
+            parsed = parse_parameters([text], DEFAULTS[each], each)
+            if parsed.keys() & found[each].keys():
+                raise InputError(f"-p {word}: {each} has got this parameter already: give it once")
+            found[each] |= parsed
     return found
 
 

@@ -30,7 +30,7 @@ def warmup(
     from leanrank._jit import compile_seconds
     from leanrank.cli.screen import print_json, progress, screen
 
-    systems = [get_system(name) for name in names or []]
+    systems = [get_system(name) for name in dict.fromkeys(names or [])]
     systems = systems or [system for system in SYSTEMS.values() if system.space is not None]
     before = compile_seconds()
     with progress() as say:

@@ -84,7 +84,13 @@ class Simulation:
 
         Equal scores count as in all their orders on average, so weights of zero are random lists.
         """
-        scores = np.asarray(data.X @ self.weights.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.asarray(data.X @ self.weights.T)
+        if not np.isfinite(scores).all():
+            raise InputError(
+                "what was learned gives scores beyond double precision: bring features to a scale "
+                "near 1, as scale='query-minmax' does"
+            )
         return np.array([
             evaluate(data, each, measures=measure, ties="average", n_jobs=1).means[measure]
             for each in scores.T

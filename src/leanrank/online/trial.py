@@ -153,10 +153,16 @@ def try_learners(
     if not learners or not users:
         raise InputError("there is nothing to try: give at least one learner and one user")
     steps = [step for step in STEPS if step <= n_queries]
-    pool, places = make_collection(data), looks(n_queries, per_decade=5)
     visitors = {name: user(name, _n_grades(data)) for name in users}
+    pool, places = make_collection(data), looks(n_queries, per_decade=5)
     chosen = _chosen(data, query)
     measured = data if test is None else test
+    for name, each in (("users ask", data), ("to measure on", measured)):
+        if not each.informative.any():
+            raise InputError(
+                f"the data {name} have no query with documents at two levels, so every order is as "
+                "good as any other: give labels that differ within a query"
+            )
     if measured.n_features != data.n_features:
         raise InputError(
             f"the data to measure on have {measured.n_features} features, the others "
