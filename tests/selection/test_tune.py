@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import pytest
 
+from leanrank import MinBatSRank, RankBoost
 from leanrank._jit import compile_seconds
 from leanrank.data import RankingData, make_ranking
 from leanrank.errors import InputError
@@ -19,7 +20,8 @@ from leanrank.registry import SYSTEMS, Space
 from leanrank.selection import Costs, tune
 from leanrank.selection.refit import stacked
 from leanrank.selection.search import round_robin
-from leanrank.selection.trials import Task, run_trial
+from leanrank.selection.splits import QueryKFold, whole_query_folds
+from leanrank.selection.trials import Task, fit_alone, run_trial
 from leanrank.selection.tuning import default_systems
 
 TUNING = {name: system.tuning for name, system in SYSTEMS.items() if system.tuning is not None}
@@ -310,6 +312,21 @@ def test_a_first_trial_of_every_system_comes_before_the_local_search(parts):
     assert told[:4] == systems
     assert told[4].startswith("near")
     assert study.not_tried == ()
+
+
+@pytest.mark.parametrize(("kind", "rounds"), [(RankBoost, "n_rounds"), (MinBatSRank, "epochs")])
+def test_a_ranker_that_stops_early_then_learns_from_all_of_its_queries(parts, kind, rounds):
+    data = parts[0]
+    stopped = kind(**{rounds: 12}, patience=3)
+    fold = whole_query_folds(data, QueryKFold(5, stratify=True))[0]
+    stopped.fit(data.queries[fold.train], validation=data.queries[fold.test])
+    best = stopped.best_epoch_ if rounds == "epochs" else stopped.n_iter_
+    assert 1 <= best < 12
+    alone = kind(**{rounds: 12}, patience=3)
+    fit_alone(alone, data)
+    whole = kind(**{rounds: best}).fit(data)
+    assert np.array_equal(alone.predict(data), whole.predict(data))
+    assert not np.array_equal(alone.predict(data), stopped.predict(data))
 
 
 def test_compiling_does_not_count(parts, monkeypatch):

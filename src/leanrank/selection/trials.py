@@ -221,7 +221,8 @@ def fit_models(
 def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5) -> None:
     """Fit; a ranker that stops by validation data gets one of ``n_folds`` groups of queries for it.
 
-    They come from its own data: the queries that judge a model must not influence its fit.
+    They come from its own data: the queries that judge a model must not influence its fit. They
+    decide for how many rounds the ranker is then fitted to all of its data.
     """
     n_folds = min(n_folds, data.n_queries)
     if n_folds > 1 and takes(ranker, "validation"):
@@ -229,10 +230,17 @@ def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5) -> None:
         rest, inner = data.queries[fold.train], data.queries[fold.test]
         if rest.informative.any() and inner.informative.any():
             fit_model(ranker, rest, inner)
-            return
+            ranker.set_params(**_rounds(ranker), patience=None)
     if takes(ranker, "validation") and not getattr(ranker, "stops_by_training", False):
         ranker.set_params(patience=None)  # too few queries to judge by
     ranker.fit(data)
+
+
+def _rounds(ranker: Any) -> dict[str, int]:
+    """Return the parameter that repeats the rounds or passes which validation data preferred."""
+    if hasattr(ranker, "best_epoch_"):
+        return {"epochs": ranker.best_epoch_}
+    return {"n_rounds": ranker.n_iter_} if getattr(ranker, "n_rounds", 0) and ranker.n_iter_ else {}
 
 
 def some_columns(data: RankingData, columns: IntArray) -> RankingData:

@@ -92,8 +92,9 @@ def tune(
 
     Notes
     -----
-    A ranker that stops by validation data gets a fifth of its training queries for that: queries
-    that judge a model are not used to fit it.
+    A ranker that stops by validation data gets a fifth of its training queries for that, and is
+    then fitted to all of them for as many rounds: queries that judge a model are not used to fit
+    it.
 
     Examples
     --------
