@@ -148,6 +148,24 @@ def test_a_model_with_a_normaliser_is_judged_on_what_it_sees():
     assert one.stability.n_subsamples == 3
 
 
+@pytest.mark.parametrize("tuned", [True, False])
+def test_test_data_are_given_in_their_own_units(tuned):
+    parts = make_parts()
+    units = 10.0 ** np.arange(-4, 4)
+    train, vali, test = (data.replace(X=(data.X + 3.0) * units) for data in parts)
+    normalizer = make_normalizer("standard")
+    if tuned:
+        one = tune(train, vali, systems=["domination"], trials=1, scale="standard")
+    else:
+        ranker = DominationRanker(alpha=0.1).fit(normalizer.fit_transform(train))
+        one = study_of_model(as_model(ranker, normalizer), train, vali)
+    assert one.model.normalizer["kind"] == "standard"
+    contents = report_contents(one, test=test)
+    shown = contents["models"][contents["chosen"]]["test"][one.measure][0]
+    truth = evaluate(test, one.model.predict(test), ties="average").means[one.measure]
+    assert shown == pytest.approx(truth, abs=1e-4)
+
+
 def test_studies_that_cannot_grow_stay_as_they_are():
     train, vali, _ = make_parts()
     by_hand = study_of_model(Model.from_coef(np.arange(8.0)), train, vali)

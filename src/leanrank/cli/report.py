@@ -66,7 +66,6 @@ def report(
             write_report,
         )
         from leanrank.report.page import chart_library
-        from leanrank.report.studies import as_seen_by
 
         fitted = load_model(model)
         chart_library()  # what is missing is said before the work
@@ -94,8 +93,7 @@ def report(
             study = with_stability(study, n_subsamples=subsamples, n_jobs=jobs)
             study = with_bands(study, n_draws=subsamples, n_jobs=jobs)
         say("Writing the page")
-        held_out = None if test is None else as_seen_by(fitted, sets["test"])
-        write_report(study, output, test=held_out, title=title)
+        write_report(study, output, test=sets.get("test"), title=title)
     result = _result(study, model, output)
     if json:
         screen.print_json(result)

@@ -138,10 +138,7 @@ def tune(
 
             told("Writing the report")
             study = with_bands(study, n_jobs=jobs)
-            held_out = raw.get("test")
-            if held_out is not None and study.normalizer is not None:
-                held_out = study.normalizer.transform(held_out)
-            write_report(study, report, test=held_out)
+            write_report(study, report, test=raw.get("test"))
     if json:
         print_result(study, final, columns, model, raw)
     else:

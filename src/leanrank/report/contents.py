@@ -48,7 +48,8 @@ def report_contents(
     ----------
     study : Study
     test : RankingData, optional
-        Measured for the models of the front and for the baselines, and for nothing else.
+        Features as they come, before any scaling of the study. Measured for the models of the
+        front and for the baselines, and for nothing else.
     title : str, optional
     max_models, max_queries : int
         The front and the queries are thinned out evenly beyond these.
@@ -61,6 +62,8 @@ def report_contents(
     baselines = study.baselines or measure_baselines(split, measures)
     on_test = {}
     if test is not None:
+        if study.normalizer is not None:
+            test = study.normalizer.transform(test)
         for name, one in fit_baselines(split).items():
             on_test[name] = split.judge.per_query(test, one.predict(test), measures)
     against = on_test or baselines

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import FloatArray, IntArray
+from leanrank.data.normalize import normalizer_from_dict
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.model.model import Model
@@ -68,6 +69,7 @@ def study_of_model(
     _check_names(model, training)
     # features as the model sees them: baselines and stability are then about the same
     training, validation = (as_seen_by(model, data) for data in (training, validation))
+    normalizer = None if model.normalizer is None else normalizer_from_dict(model.normalizer)
     model = model.replace(normalizer=None)
     names = tuple(dict.fromkeys([measure, *measures]))
     split = Split(training, validation, measure, convention)
@@ -87,6 +89,7 @@ def study_of_model(
         costs=costs,
         baselines=measure_baselines(split, names),
         history=history,
+        normalizer=normalizer,
     )
 
 
@@ -171,8 +174,6 @@ def as_seen_by(model: Model, data: RankingData) -> RankingData:
     """Return data after a model's normaliser, if it has one."""
     if model.normalizer is None:
         return data
-    from leanrank.data.normalize import normalizer_from_dict
-
     seen: RankingData = normalizer_from_dict(model.normalizer).transform(data)
     return seen
 
