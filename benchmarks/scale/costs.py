@@ -24,8 +24,11 @@ from leanrank import DominationRanker
 from leanrank.losses.domination import DominationLoss
 from leanrank.problem.parts import PartedProblem
 
-SIZES = tuple(itertools.product((800, 3_200), (40, 160), (1, 2)))
-"""Queries of 120 documents, features, workers."""
+SIZES = tuple(itertools.product((800, 2_400), (60, 240), (4, 16), (1, 2)))
+"""Queries of 120 documents, features, partitions, workers."""
+
+AN_ITERATION = {"pass": 1, "hessian": 2, "step": 2, "other": 2}
+"""Questions of an iteration, at most: a step takes a Hessian and a look, and there are two."""
 
 
 def run(options: Options) -> list[Table]:
@@ -35,13 +38,15 @@ def run(options: Options) -> list[Table]:
     return [table, _extrapolation(constants), _simulated(options)]
 
 
-def _measure(n_queries: int, n_features: int, n_workers: int, repeat: int) -> list[dict[str, Any]]:
+def _measure(
+    n_queries: int, n_features: int, n_parts: int, n_workers: int, repeat: int
+) -> list[dict[str, Any]]:
     """Time a pass over X, Hessians of two working sets, and steps in them."""
     points = []
     with cluster(n_workers):
-        parts = on_workers(n_queries, n_features).X
+        parts = on_workers(n_queries, n_features, n_parts).X
         problem = PartedProblem(parts, DominationLoss())
-        shape = {"n": parts.n_rows, "p": n_features, "k": n_workers}
+        shape = {"n": parts.n_rows, "p": n_features, "m": n_parts, "k": n_workers}
         w = np.zeros(n_features)
         problem.at(w)
         problem.gradient_scale()
@@ -74,20 +79,21 @@ def _timed(function: Any, repeat: int) -> float:
 
 TERMS = {
     "pass": ("trip", "document, pass", "document × feature"),
-    "hessian": ("trip", "document, hessian", "document × s²", "s² × worker"),
+    "hessian": ("trip", "document, hessian", "document × s²", "partition × s²", "s² × worker"),
     "step": ("trip", "document, step", "document × s"),
 }
 """What the time of each question is a sum of; a trip costs the same in all."""
 
 
 def _terms(point: dict[str, Any]) -> dict[str, float]:
-    n, p, s, k = (float(point[name]) for name in "npsk")
+    n, p, m, s, k = (float(point[name]) for name in "npmsk")
     sizes = {
         "trip": 1.0,
         "document, pass": n / k,
         "document × feature": n * p / k,
         "document, hessian": n / k,
         "document × s²": n * s * s / k,
+        "partition × s²": m * s * s / k,
         "s² × worker": s * s * k,
         "document, step": n / k,
         "document × s": n * s / k,
@@ -123,8 +129,18 @@ def _fit(points: list[dict[str, Any]]) -> tuple[dict[str, float], Table]:
             largest_error=f"{100 * np.abs(errors[own]).max():.0f} %",
         )
     table.note = (
-        "Documents per worker; s is the size of the working set; times in seconds. Sizes: "
-        + ", ".join(sorted({f"{p['n']:,} × {p['p']} on {p['k']}" for p in points}))
+        "Documents and partitions are those of one worker; s is the size of the working set; times "
+        "in seconds. Sizes: "
+        + "; ".join(
+            f"{values} {name}"
+            for key, name in (
+                ("n", "documents"),
+                ("p", "features"),
+                ("m", "partitions"),
+                ("k", "workers"),
+            )
+            for values in [" and ".join(f"{each:,}" for each in sorted({p[key] for p in points}))]
+        )
         + "."
     )
     return constants, table
@@ -132,24 +148,38 @@ def _fit(points: list[dict[str, Any]]) -> tuple[dict[str, float], Table]:
 
 def _extrapolation(constants: dict[str, float]) -> Table:
     """Return what the model says of sizes that no machine here can hold."""
-    table = Table("From the model: 10⁹ documents × 500 features, 5 iterations, s = 250, float32")
-    for k in (8, 64, 512, 4_096):
-        size = {"n": 1e9, "p": 500.0, "s": 250.0, "k": float(k)}
-        one = {
+    table = Table(
+        "From the model: 10⁹ documents × 500 features, float32, 8 partitions per worker, s = 250, "
+        "5 iterations"
+    )
+
+    def iteration(k: float) -> float:
+        size = {"n": 1e9, "p": 500.0, "m": 8.0 * k, "s": 250.0, "k": k}
+        asked = {
             kind: _predicted(constants, size | {"kind": kind})
             for kind in ("pass", "hessian", "step")
         }
-        iteration = one["pass"] + 2 * one["hessian"] + 2 * one["step"] + 2 * constants["trip"]
-        spread = 2 * constants["s² × worker"] * 250**2 * k + 7 * constants["trip"]
+        asked["other"] = constants["trip"]
+        return sum(times * asked[kind] for kind, times in AN_ITERATION.items())
+
+    for k in (8, 64, 512, 4_096):
+        adding = AN_ITERATION["hessian"] * constants["s² × worker"] * 250**2 * k
+        undivided = adding + sum(AN_ITERATION.values()) * constants["trip"]
         answers = (500 + 2 * (250 * 251 / 2 + 250)) * 8 * k
         table.add(
             workers=k,
             memory_per_worker=f"{1e9 * 500 * 4 / k / 2**30:,.1f} GB",
-            seconds_per_iteration=f"{iteration:,.2f}",
-            fit=f"{5 * iteration:,.0f} s",
-            not_divided_by_workers=f"{100 * spread / iteration:.0f} %",
+            seconds_per_iteration=f"{iteration(k):,.2f}",
+            fit=f"{5 * iteration(k):,.0f} s",
+            not_divided_by_workers=f"{100 * undivided / iteration(k):.0f} %",
             received_per_iteration=f"{answers / 1e6:,.1f} MB",
         )
+    grid = np.unique(np.logspace(0, 4.5, 200).round())
+    best = int(grid[np.argmin([iteration(float(k)) for k in grid])])
+    table.note = (
+        f"An iteration is fastest on about {best:,} workers, with {iteration(best):.1f} s: beyond, "
+        "adding up the workers' Hessians takes longer than the documents."
+    )
     return table
 
 

@@ -19,7 +19,7 @@ from benchmarks.scale.dask import cluster, made
 from benchmarks.scale.peers import collections, contestants
 from leanrank import DominationRanker
 
-PATIENCE = 90.0
+PATIENCE = 60.0
 """Seconds after which a fit that a kill disturbed counts as hanging."""
 
 
@@ -74,7 +74,7 @@ def _peers() -> Table:
         child = multiprocessing.get_context("spawn").Process(target=_killed, args=(name, send))
         child.start()
         text = f"hangs: no end after {PATIENCE:.0f} s"
-        if receive.poll(PATIENCE + 60):
+        if receive.poll(PATIENCE + 30):
             text = receive.recv()
         os.kill(child.pid or 0, signal.SIGKILL)
         child.join()

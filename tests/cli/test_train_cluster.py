@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from leanrank import load_model, make_ranking
@@ -33,14 +34,35 @@ def test_the_model_is_that_of_one_file(parts, run):
 
 
 @pytest.mark.parametrize(
+    "words", [["--scale", "minmax"], ["--scale", "auto"], ["-p", "curves=3", "--monotone", "f1=up"]]
+)
+def test_scaled_and_curved_models_are_those_of_one_file(parts, run, words):
+    from leanrank.data import dump, load
+
+    data = load(parts / "all.parquet")
+    wild = data.replace(X=data.X * np.array([1.0, 1e4, 1.0, 1.0, 1.0, 1.0]))
+    dump(wild, parts / "wild.parquet")
+    dump(wild.queries[:12], parts / "piece-0.parquet")
+    dump(wild.queries[12:], parts / "piece-1.parquet")
+    model, whole = str(parts / "m.json"), str(parts / "w.json")
+    given = str(parts / "piece-*.parquet"), "--cluster", "local:1", "-m", model
+    done = run("train", *given, *words)
+    assert done.code == 0, done.err
+    assert ("the spread of" in done.out) == ("auto" in words)
+    assert run("train", str(parts / "wild.parquet"), *words, "-m", whole).code == 0
+    ours, theirs = load_model(model), load_model(whole)
+    np.testing.assert_allclose(ours.predict(wild), theirs.predict(wild), atol=2e-3)
+
+
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--cluster", "lokal"], "--cluster lokal is not known: use local, local:N or an address"),
         (["--cluster", "local:0"], "--cluster local:0 is not known"),
         (["--cluster", "local", "-a", "rankboost"], "rankboost needs all data in memory"),
-        (["--cluster", "local", "--scale", "standard"], "--scale standard needs all data in"),
+        (["--cluster", "local", "--scale", "standrad"], "there is no normaliser 'standrad'"),
         (["--cluster", "local", "--every", "3"], "--every is for streams"),
-        (["--cluster", "local", "--monotone", "f1=up"], "--monotone needs all data in memory"),
+        (["--cluster", "local", "--monotone", "f1=up"], "--monotone is for curves: add -p curves"),
     ],
 )
 def test_what_cannot_be_is_said_first(parts, run, words, sentence):

@@ -8,6 +8,7 @@ import signal
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from leanrank import (
     DominationRanker,
@@ -22,12 +23,13 @@ from leanrank import (
     SparseRank,
     make_ranking,
 )
+from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers.cluster import HashedFold, data_on_cluster
 from leanrank.rankers.sampling.streaming import fit_stream
-from leanrank.selection import cross_validate_path
+from leanrank.selection import cross_validate_path, cross_validate_ranker
 
 pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
@@ -112,8 +114,13 @@ def test_bits_do_not_depend_on_workers_or_threads():
     found = set()
     for n_workers, threads in [(1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2)]:
         with local(n_workers, threads) as cluster, Client(cluster):
-            ranker = fit(DominationRanker(alpha=0.005), cut(frame, 60, 120, 180, 240, 400))
-            found.add((ranker.coef_.tobytes(), str(ranker.history_)))
+            table = cut(frame, 60, 120, 180, 240, 400)
+            ranker = fit(DominationRanker(alpha=0.005), table)
+            curved = fit(DominationRanker(alpha=0.005, curves=2), table)
+            scaler = make_normalizer("standard")
+            data_on_cluster(ranker, *(table[c] for c in (FEATURES, "label", "qid"))).scaled(scaler)
+            bits = ranker.coef_.tobytes(), curved.coef_.tobytes(), scaler.scale_.tobytes()
+            found.add((*bits, str(ranker.history_)))
     assert len(found) == 1
 
 
@@ -229,6 +236,36 @@ def test_alpha_max_and_path(client):
     np.testing.assert_allclose(path.measures["ndcg@10"], whole.measures["ndcg@10"], atol=1e-3)
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+def test_curves_have_the_knots_of_all_documents(client, gaps):
+    _, frame = made(21)
+    if gaps:
+        frame.loc[5, "x1"] = np.nan  # in the first partition only
+    ranker = DominationRanker(alpha=0.002, curves=4, monotone={"x0": 1})
+    ours = fit(clone(ranker), cut(frame, 0, 120, 240))
+    theirs = fit(clone(ranker), frame)
+    assert [a.tolist() for a in ours.ramps_.knots] == [a.tolist() for a in theirs.ramps_.knots]
+    np.testing.assert_array_equal(ours.ramps_.gap, theirs.ramps_.gap)
+    assert ours.ramps_.gap.any() == gaps
+    assert ours.objective_ == pytest.approx(theirs.objective_, rel=2e-6)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-2)
+    scores = ours.predict(cut(frame, 100)[FEATURES]).compute()
+    np.testing.assert_array_equal(scores, ours.predict(frame[FEATURES]))
+
+
+def test_paths_of_curves_and_of_least_squares(client):
+    data, frame = made(22)
+    table = cut(frame, 120, 240)
+    given = table[FEATURES], table["label"], table["qid"]
+    for ranker, tol in [(DominationRanker(curves=3), 2e-6), (RankRLS(), 1e-9)]:
+        alphas = [0.3, 0.003]
+        ours = ranker.path(*given, alphas=alphas, validation=given)
+        theirs = ranker.path(data, alphas=alphas, validation=data)
+        np.testing.assert_allclose(ours.objectives, theirs.objectives, rtol=tol)
+        np.testing.assert_allclose(ours.measures["ndcg@10"], theirs.measures["ndcg@10"], atol=2e-3)
+    np.testing.assert_allclose(ours.coefs, theirs.coefs, rtol=1e-7, atol=1e-9)
+
+
 def with_nan(frame, column, row):
     out = frame.copy()
     out.loc[row, column] = np.nan
@@ -266,8 +303,6 @@ def test_bad_input_names_the_partition(client):
     refused("no query has documents at two levels", X, y * 0, qid)
     refused("takes no group on Dask", X, y, group=[480])
     refused("query_weight must be a mapping", X, y, qid, query_weight=qid)
-    with pytest.raises(InputError, match="curves are cut at quantiles of all values"):
-        fit(DominationRanker(curves=4), table)
     with pytest.raises(InputError, match="RankBoost needs all documents in memory"):
         fit(RankBoost(), table)
     with pytest.raises(InputError, match="needs all documents in memory: use solver='newton'"):
@@ -386,6 +421,18 @@ def test_cross_validation_by_query(client):
     assert found.best_alpha == pytest.approx(same.best_alpha)
     with pytest.raises(InputError, match="cv=1 must be a whole number from 2"):
         cross_validate_path(DominationRanker(), *given, cv=1)
+    with pytest.raises(InputError, match="FenchelRank has no path: use cross_validate_ranker"):
+        cross_validate_path(FenchelRank(), *given)
+    ridge = cross_validate_path(RankRLS(), *given, n_alphas=3, cv=3)
+    same = cross_validate_path(RankRLS(), data, n_alphas=3, cv=splits)
+    np.testing.assert_allclose(ridge.fold_means["ndcg@10"], same.fold_means["ndcg@10"], atol=1e-9)
+    grid = {"curves": [None, 3], "alpha": [0.01, 0.1]}
+    found = cross_validate_ranker(DominationRanker(), *given, grid=grid, cv=3)
+    same = cross_validate_ranker(DominationRanker(), data, grid=grid, cv=splits)
+    assert found.parameters == same.parameters
+    np.testing.assert_allclose(found.fold_means["ndcg@10"], same.fold_means["ndcg@10"], atol=2e-3)
+    np.testing.assert_array_equal(found.n_features, same.n_features)
+    assert found.refit(*given).coef_.any()
 
 
 def test_validation_on_the_cluster(client):
@@ -406,6 +453,22 @@ def test_wild_units_are_seen_across_partitions(client):
     wild = frame.assign(x1=frame["x1"] * 5000.0)
     with pytest.warns(DataWarning, match="the spread of 'x1' is .* times that of"):
         fit(DominationRanker(alpha=0.01), cut(wild, 120, 240))
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax", "query-rank"])
+def test_scaled_data_are_those_of_all_documents(client, kind):
+    data, frame = made(23)
+    mixed = cut(frame.sample(frac=1.0, random_state=4), 100, 101, 300)  # queries across partitions
+    given = (mixed[c] for c in (FEATURES, "label", "qid"))
+    normalizer, theirs = make_normalizer(kind), make_normalizer(kind)
+    scaled = data_on_cluster(DominationRanker(), *given).scaled(normalizer)
+    for name, values in theirs.fit(data).to_dict().items():
+        if name != "kind":
+            np.testing.assert_allclose(normalizer.to_dict()[name], values, rtol=1e-12, atol=1e-12)
+    ours = DominationRanker(alpha=0.01).fit(scaled)
+    expected = DominationRanker(alpha=0.01).fit(theirs.transform(data))
+    np.testing.assert_allclose(ours.coef_, expected.coef_, atol=1e-3)
+    assert ours.objective_ == pytest.approx(expected.objective_, rel=2e-6)
 
 
 def test_parts_forget_problems_that_are_gone(client):

@@ -156,9 +156,8 @@ def train(
     if cluster is not None:
         from leanrank.cli.train_cluster import train_on_cluster
 
-        if monotone is not None or report is not None:
-            option = "report" if monotone is None else "monotone"
-            raise InputError(f"--{option} needs all data in memory: leave --cluster out")
+        if report is not None:
+            raise InputError("--report needs all data in memory: leave --cluster out")
         train_on_cluster(request, cluster)
         return
     for option, value in (("every", every), ("features", features)):

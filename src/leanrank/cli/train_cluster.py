@@ -27,11 +27,15 @@ def train_on_cluster(request: Request, where: str) -> None:
         print_result,
         print_summary,
         refuse_empty,
+        set_monotone,
         with_measures,
     )
+    from leanrank.data.spread import check_scale, scale_wanted
     from leanrank.errors import InputError
     from leanrank.metrics import evaluate
+    from leanrank.model.writing import as_model
     from leanrank.rankers.cluster import data_on_cluster
+    from leanrank.rankers.inputs import warn_of_units
     from leanrank.registry import SYSTEMS, ranker_names
 
     name = request.algorithm or "domination"
@@ -41,16 +45,13 @@ def train_on_cluster(request: Request, where: str) -> None:
             f"{name} needs all data in memory: leave --cluster out, or choose from "
             f"{', '.join(able)}"
         )
-    if request.scale not in (None, "auto", "none"):
-        raise InputError(
-            f"--scale {request.scale} needs all data in memory: scale the files first, or leave it "
-            "out"
-        )
+    check_scale(request.scale)
     for option in ("checkpoint", "every", "features"):
         if getattr(request, option) is not None:
             raise InputError(f"--{option} is for streams: add --stream, or leave it out")
     files = _files(request.files)
     ranker = make_ranker(name, request.parameters, seed=request.seed, jobs=request.jobs)
+    set_monotone(ranker, request.monotone)
     check_measures(request.measures, request.convention)
     with screen.progress() as say, _client(where, say) as client:
         import dask
@@ -58,7 +59,15 @@ def train_on_cluster(request: Request, where: str) -> None:
         print_line(f"Dask dashboard at {client.dashboard_link}")
         say(f"Reading {len(files)} file{'s' * (len(files) != 1)} on {where}")
         parts = [dask.delayed(_read)(file, request.format, request.read) for file in files]
-        data = data_on_cluster(ranker, parts)
+        data = data_on_cluster(ranker, parts, any_units=True)
+        curves = getattr(ranker, "curves", None) is not None
+        choice = scale_wanted(data, request.scale, curves=curves)
+        normalizer = choice.make()
+        if normalizer is not None:
+            say(f"Scaling {len(data):,} documents")
+            data = data.scaled(normalizer)
+        elif request.scale != "auto" and not curves:
+            warn_of_units(data)
         started = time.perf_counter()
 
         def show(entry: dict[str, Any]) -> None:
@@ -70,7 +79,8 @@ def train_on_cluster(request: Request, where: str) -> None:
 
         ranker.set_params(callback=show).fit(data)
         sizes = {"queries": data.n_queries, "documents": len(data), "features": data.n_features}
-        fitted = ranker.to_model(provenance={"data": sizes})
+        fitted = as_model(ranker, normalizer)
+        fitted = fitted.replace(provenance={**fitted.provenance, "data": sizes})
         refuse_empty(fitted, request)
         columns = {}
         if request.vali is not None:
@@ -95,6 +105,7 @@ def train_on_cluster(request: Request, where: str) -> None:
         f"{sizes['features']:,} features in {len(files):,} files",
         "cluster": f"{where}, {workers} workers, {threads} threads",
         "partitions": data.how,
+        "scaled": choice.reason,
     }
     print_summary(request.model, shown, fitted, columns)
 

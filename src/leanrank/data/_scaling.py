@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from leanrank._mapped import empty_beside, is_mapped
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
-from leanrank.execution import make_executor, query_ranges, row_blocks
+from leanrank.execution import add_up, make_executor, query_ranges, row_blocks
+
+Apply: TypeAlias = Callable[..., list[Any]]
+"""Called as ``apply(function, *more)``, returns ``function(X, *more)`` of each part of X."""
 
 
 def by_query(
@@ -89,38 +94,64 @@ def _over_rows(function: np.ufunc, X: AnyArray, values_at_once: int = 4_096) -> 
     return np.asarray(function.reduce(X, axis=0))
 
 
-def mean_and_deviation(X: Matrix) -> tuple[FloatArray, FloatArray]:
+def ranges_of_parts(apply: Apply) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest value of each column of a matrix in parts."""
+    found = apply(column_ranges)
+    low, high = ([each[end] for each in found] for end in (0, 1))
+    return np.fmin.reduce(low), np.fmax.reduce(high)
+
+
+def mean_and_deviation(apply: Apply) -> tuple[FloatArray, FloatArray]:
     """Return mean and deviation of each column in float64; a constant column has deviation 1.
 
     Missing values (NaN) do not count.
     The mean of a sparse X is returned as 0: centring would fill it, and rankers compare documents
     of one query, between which a shift of a column makes no difference.
+
+    ``apply(function, *more)`` returns ``function(X, *more)`` of each part of X; the sums are added
+    in the order of the parts.
     """
-    low, high = column_ranges(X)
+    low, high = ranges_of_parts(apply)
     constant = low == high
-    if isinstance(X, np.ndarray):
-        mean, n_values = X.mean(axis=0, dtype=np.float64), np.array(X.shape[0])
-        add = np.sum
-        if np.isnan(mean).any():
-            add = np.nansum
-            n_values = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
-            mean = np.nansum(X, axis=0, dtype=np.float64) / n_values
+    found = apply(_sums)
+    n_values = np.maximum(add_up([counts for _, counts, _ in found]), 1)
+    mean = add_up([sums for sums, _, _ in found]) / n_values
+    sparse = found[0][2]
+    if not sparse:
         mean[constant] = low[constant]
+    deviation = np.sqrt(add_up(apply(_squares, mean)) / n_values)
+    deviation[constant | (deviation == 0)] = 1.0
+    return np.zeros(len(mean)) if sparse else mean, deviation
+
+
+def _sums(X: Matrix) -> tuple[FloatArray, IntArray, bool]:
+    """Return the sum and the number of the values of each column, and whether X is sparse."""
+    if isinstance(X, np.ndarray):
+        sums = X.sum(axis=0, dtype=np.float64)
+        if not np.isnan(sums).any():
+            return sums, np.full(X.shape[1], X.shape[0]), False
+        there = np.count_nonzero(~np.isnan(X), axis=0)
+        return np.nansum(X, axis=0, dtype=np.float64), there, False
+    stored, width = ~np.isnan(X.data), X.shape[1]
+    at, values = X.indices[stored], X.data[stored].astype(np.float64)
+    missing = np.bincount(X.indices[~stored], minlength=width)
+    sums = np.bincount(at, values, width).astype(np.float64, copy=False)
+    return sums, X.shape[0] - missing, True
+
+
+def _squares(X: Matrix, mean: FloatArray) -> FloatArray:
+    """Return the sum of the squared differences from a mean in each column."""
+    if isinstance(X, np.ndarray):
         squares = np.zeros(X.shape[1])
         for a, b in row_blocks(X.shape[0]):
-            squares += add(np.square(X[a:b] - mean), axis=0)
-    else:
-        there, width = ~np.isnan(X.data), X.shape[1]
-        at, values = X.indices[there], X.data[there].astype(np.float64)
-        unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
-        n_values = np.maximum(unstored + np.bincount(at, minlength=width), 1)
-        middle = np.bincount(at, values, width) / n_values
-        squares = np.bincount(at, np.square(values - middle[at]), width)
-        squares += unstored * np.square(middle)
-        mean = np.zeros(width)
-    deviation = np.sqrt(squares / n_values)
-    deviation[constant | (deviation == 0)] = 1.0
-    return mean, deviation
+            block = np.square(X[a:b] - mean)
+            total = block.sum(axis=0)
+            squares += np.nansum(block, axis=0) if np.isnan(total).any() else total
+        return squares
+    there, width = ~np.isnan(X.data), X.shape[1]
+    at, values = X.indices[there], X.data[there].astype(np.float64)
+    unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
+    return np.bincount(at, np.square(values - mean[at]), width) + unstored * np.square(mean)
 
 
 def shift_and_divide(X: AnyArray, shift: FloatArray, scale: FloatArray) -> AnyArray:

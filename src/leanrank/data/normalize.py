@@ -6,7 +6,7 @@ small dictionary: :func:`normalizer_from_dict` gives back what ``to_dict`` wrote
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data import _scaling
+from leanrank.data._scaling import Apply
 from leanrank.data.ranking_data import RankingData, group_rows
 from leanrank.errors import InputError
 
@@ -52,7 +53,26 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         matrix = self._checked(X, reset=True)
         if qid is not None:
             group_rows(qid, matrix.shape[0])
-        self._learn(matrix)
+        self._learn(lambda function, *more: [function(matrix, *more)])
+        return self
+
+    def fit_parts(self, apply: Apply, n_features: int, names: Sequence[str] | None = None) -> Any:
+        """Learn from a matrix in several parts, which have been checked.
+
+        Parameters
+        ----------
+        apply : callable
+            ``apply(function, *more)`` returns ``function(X, *more)`` of each part's X.
+        n_features : int
+        names : sequence of str, optional
+            Of the features.
+        """
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._learn(apply)
         return self
 
     def transform(self, X: Any, qid: Any = None) -> Any:
@@ -105,7 +125,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _check_learned(self) -> None:
         """Reject fitted attributes that no data could give."""
 
-    def _learn(self, X: Matrix) -> None:
+    def _learn(self, apply: Apply) -> None:
         """Set the fitted attributes."""
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
@@ -281,8 +301,8 @@ class GlobalStandardScaler(Normalizer):
         if not (self.scale_ > 0).all():
             raise InputError("the 'standard' normaliser has a scale that is not positive")
 
-    def _learn(self, X: Matrix) -> None:
-        self.mean_, self.scale_ = _scaling.mean_and_deviation(X)
+    def _learn(self, apply: Apply) -> None:
+        self.mean_, self.scale_ = _scaling.mean_and_deviation(apply)
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         if isinstance(X, np.ndarray):
@@ -321,8 +341,8 @@ class GlobalMinMaxScaler(Normalizer):
         if not (self.min_ <= self.max_).all():
             raise InputError("the 'minmax' normaliser has a min that is above its max")
 
-    def _learn(self, X: Matrix) -> None:
-        self.min_, self.max_ = (np.nan_to_num(ends) for ends in _scaling.column_ranges(X))
+    def _learn(self, apply: Apply) -> None:
+        self.min_, self.max_ = (np.nan_to_num(ends) for ends in _scaling.ranges_of_parts(apply))
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         span = np.where(self.max_ > self.min_, self.max_ - self.min_, 1.0)

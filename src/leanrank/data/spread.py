@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.data._scaling import column_ranges
+from leanrank.data._scaling import Apply, ranges_of_parts
 from leanrank.data.normalize import NORMALIZERS, make_normalizer
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
 
@@ -47,14 +47,12 @@ class ScaleChoice(NamedTuple):
         return None if self.kind is None else make_normalizer(self.kind)
 
 
-def scale_wanted(
-    data: RankingData, scale: str | None = "auto", *, curves: bool = False
-) -> ScaleChoice:
+def scale_wanted(data: Any, scale: str | None = "auto", *, curves: bool = False) -> ScaleChoice:
     """Return how to scale data, for an option such as ``scale="auto"``.
 
     Parameters
     ----------
-    data : RankingData
+    data : RankingData or ClusterData
         The training data.
     scale : str or None
         "auto" standardises if :func:`wide_spread` finds something. "none" and None do not scale.
@@ -86,9 +84,17 @@ def scale_wanted(
             "leave it out, or choose a normaliser per query"
         )
     if scale == "auto":
-        found = wide_spread(data.X, data.feature_names)
+        found = spread_of(data)
         return ScaleChoice(None) if found is None else ScaleChoice("standard", str(found))
     return ScaleChoice(None if scale == "none" else scale)
+
+
+def spread_of(data: Any) -> Spread | None:
+    """Return how much the features of data differ in spread, in memory or wherever they are."""
+    if hasattr(data, "spread"):
+        found: Spread | None = data.spread()
+        return found
+    return wide_spread(data.X, data.feature_names)
 
 
 def check_scale(scale: str | None) -> None:
@@ -117,7 +123,7 @@ def wide_spread(
 
 
 def wide_spread_of_parts(
-    apply: Callable[..., list[Any]],
+    apply: Apply,
     n_rows: int,
     names: Sequence[str] | None = None,
     factor: float = SPREAD_FACTOR,
@@ -128,9 +134,7 @@ def wide_spread_of_parts(
     """
     if n_rows < ENOUGH_VALUES:
         return None
-    found = apply(column_ranges)
-    low = np.minimum.reduce([each[0] for each in found])
-    high = np.maximum.reduce([each[1] for each in found])
+    low, high = ranges_of_parts(apply)
     with np.errstate(over="ignore", invalid="ignore"):
         ranges = high - low
     if _ratio(ranges[ranges > 0]) <= factor:  # as in most data

@@ -67,7 +67,7 @@ class RampColumns:
         >>> RampColumns.at_quantiles(X, 2).knots[0].tolist()
         [0.0, 2.0, 4.0]
         """
-        sample = X[:: max(1, -(-X.shape[0] // ROWS_FOR_KNOTS))]
+        sample = X[:: sample_step(X.shape[0])]
         columns = sample if isinstance(sample, np.ndarray) else sample.tocsc()
         knots = tuple(_knots(_column(columns, j), n_segments) for j in range(X.shape[1]))
         return cls(knots, np.zeros(X.shape[1], dtype=bool))
@@ -152,6 +152,15 @@ class RampColumns:
             if self.gap[j]:
                 base[f, 0] = w[self.starts[j + 1] - 1]
         return base, slope
+
+
+def sample_step(n_rows: int) -> int:
+    """Return from how many rows one is taken to find knots.
+
+    >>> sample_step(50_000), sample_step(50_001)
+    (1, 2)
+    """
+    return max(1, -(-n_rows // ROWS_FOR_KNOTS))
 
 
 def ramp_design(

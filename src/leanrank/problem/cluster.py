@@ -13,15 +13,17 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from functools import partial
+from copy import copy
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
 from leanrank.data.partitions import Partitions, Rows
+from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
-from leanrank.problem.parts import Lost, Node, Part, Parts, Question, Setup, Share, add_along_tree
+from leanrank.problem.part import Lost, Part, Question, Share
+from leanrank.problem.parts import Node, Parts, add_along_tree
 
 LONGEST_WITHOUT_WORKERS = 60.0
 """Seconds after which a cluster without any worker is given up."""
@@ -56,7 +58,7 @@ class ClusterParts(Parts):
         self.n_features = partitions.facts[0].n_features
         self.levels = partitions.levels
         self.trips = 0
-        self.name = f"leanrank-part-{uuid4().hex}"
+        self.name = _new_name()
         sizes = [facts.n_rows for facts in partitions.facts]
         held = self.client.who_has(partitions.rows)
         homes = balanced(
@@ -85,16 +87,23 @@ class ClusterParts(Parts):
         (share,) = add_along_tree(nodes, self.n_parts).values()
         return share
 
-    def total(self, setup: Setup) -> float:
-        """Return S of an objective."""
-        summands = self._all(_applied, (partial(_total, setup),))
-        ((total,),) = add_along_tree(summands, self.n_parts).values()
-        return float(total)
-
-    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Apply a function to the data of each part, where it is; results in order."""
-        found = self._all(_applied, (partial(_of_data, function, arguments),))
+    def map(
+        self, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Apply a function to all parts, where they are."""
+        found = self._all(_applied, (function, arguments, each))
         return [found[0, at] for at in range(self.n_parts)]
+
+    def transformed(self, function: Callable[[RankingData], RankingData]) -> ClusterParts:
+        """Return other parts, of data that a function makes of these where they are."""
+        made = copy(self)
+        made.name = _new_name()
+        made.futures = [
+            self.client.submit(_transform, future, function, key=_key(made.name, at))
+            for at, future in enumerate(self.futures)
+        ]
+        made._places, made._finished = {}, []
+        return made
 
     def release(self, key: str) -> None:
         """Let the parts forget a problem; they are told with the next question.
@@ -258,6 +267,10 @@ def balanced(
     return homes
 
 
+def _new_name() -> str:
+    return f"leanrank-part-{uuid4().hex}"
+
+
 def _key(name: str, at: int) -> str:
     return f"{name}-{at}"
 
@@ -299,17 +312,28 @@ def _make_part(rows: Rows) -> Part:
     return Part(*rows)
 
 
+def _transform(part: Part, function: Callable[[RankingData], RankingData]) -> Part:
+    return Part(function(part.data), part.gain_weight)
+
+
 async def _applied(
-    name: str, numbers: list[int], function: Callable[[Part], Any], *, dask_worker: Any
+    name: str,
+    numbers: list[int],
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    each: Sequence[Any] | None = None,
+    *,
+    dask_worker: Any,
 ) -> dict[Node, Any]:
     """Apply a function to the parts that are here, in the worker's threads."""
     data = dask_worker.data
     parts = {at: data[key] for at in numbers if (key := _key(name, at)) in data}
     loop = asyncio.get_running_loop()
     try:
-        calls = [
-            loop.run_in_executor(dask_worker.executor, function, part) for part in parts.values()
-        ]
+        calls = []
+        for at, part in parts.items():
+            own = arguments if each is None else (each[at], *arguments)
+            calls.append(loop.run_in_executor(dask_worker.executor, function, part, *own))
     except RuntimeError:  # it is about to end
         return {}
     found = await asyncio.gather(*calls)
@@ -326,24 +350,15 @@ async def _answers(
     dask_worker: Any,
 ) -> dict[Node, Share]:
     """Return the sums of answers of the parts that are here and know the point."""
-    ask = partial(_answer, question, finished)
-    shares = await _applied(name, numbers, ask, dask_worker=dask_worker)
+    shares = await _applied(name, numbers, _answer, (question, finished), dask_worker=dask_worker)
     known = {node: share for node, share in shares.items() if share is not None}
     return add_along_tree(known, n_parts)
 
 
-def _answer(question: Question, finished: tuple[str, ...], part: Part) -> Share | None:
+def _answer(part: Part, question: Question, finished: tuple[str, ...]) -> Share | None:
     for key in finished:
         part.release(key)
     try:
         return part.answer(question)
     except Lost:
         return None
-
-
-def _total(setup: Setup, part: Part) -> Share:
-    return (part.total(setup),)
-
-
-def _of_data(function: Callable[..., Any], arguments: tuple[Any, ...], part: Part) -> Any:
-    return function(part.data, *arguments)

@@ -1,329 +1,42 @@
 """The problem as an ordered sum of parts, each with documents of its own.
 
-A part is whole queries in one place: a process, a worker of a cluster. Only model-sized things
-travel: a *question* carries weights and steps, an *answer* the part's share of a value, a gradient
-or a Hessian. What has one entry per document stays with the part.
+A part (see ``part``) is whole queries in one place: a process, a worker of a cluster. The problem
+asks all of them the same question and adds up their answers.
 
 **Same bits wherever the parts are.** Shares are added along a binary tree over the numbers of the
 parts. Whoever holds neighbouring parts adds them up before sending, and the sum is the same.
-
-**Nothing is lost with a part's memory.** A point is the weights that ``at`` was given and the moves
-since then. A part keeps its scores from one question to the next, but only to save time: one that
-lost them says so, is told the whole trail, and repeats it to the same bits.
 """
 
 from __future__ import annotations
 
 import itertools
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData
-from leanrank.designs.base import Design, make_design
+from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
+from leanrank.designs.ramps import RampColumns, sample_step
 from leanrank.errors import NoLevelsError
-from leanrank.execution import single_threaded_blas
-from leanrank.losses.base import Labels, Loss, query_shares
+from leanrank.execution import row_blocks
+from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.gram_model import GramModel
-from leanrank.problem.memory import ROUNDING, MemoryProblem
+from leanrank.problem.memory import ROUNDING
+from leanrank.problem.part import Lost, Move, Part, Question, Setup, Share
 from leanrank.problem.product_model import ProductModel
-
-Share: TypeAlias = tuple[Any, ...]
-"""What one part adds to a sum: numbers and arrays, added one by one."""
 
 Node: TypeAlias = tuple[int, int]
 """The sum of parts ``[i·2ᵏ, (i + 1)·2ᵏ)`` is node (k, i) of the tree."""
 
 LARGEST_GRAM = 2_048
 """Features of a working set up to which parts send Hessians: 16 MB, since half of one travels."""
-
-
-class Lost(Exception):  # noqa: N818  (a state, and no error: the question is asked again)
-    """A part does not know the point of a question: it must be told the whole trail."""
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What a part needs besides its documents to make its share of a problem.
-
-    Attributes
-    ----------
-    key : str
-        The problem's name: a part may serve several.
-    loss : Loss
-    normalize : str
-    relabel : callable, optional
-        Applied to the labels first, such as a ranker's margins.
-    levels : array, optional
-        The distinct labels of all parts together.
-    total : float, optional
-        S of the objective, over all parts; None until it is known.
-    kept : callable, optional
-        Returns from a part's query ids which of them take part; None for all.
-    """
-
-    key: str
-    loss: Loss[Any]
-    normalize: str = "query"
-    relabel: Callable[[Labels], Labels] | None = None
-    levels: FloatArray | None = None
-    total: float | None = None
-    kept: Callable[[Any], BoolArray] | None = None
-
-
-@dataclass(frozen=True)
-class Move:
-    """A step of a working set, so many times; ``trial`` is the number of the try before it."""
-
-    features: IntArray | None
-    step: FloatArray
-    t: float
-    trial: int
-
-
-@dataclass(frozen=True)
-class Question:
-    """What all parts are asked, and where.
-
-    Attributes
-    ----------
-    setup : Setup
-    trail : int
-        Counts the calls of ``at``.
-    start : array or None
-        The weights of ``at``; None if the part should know them.
-    skipped : int
-        Moves since ``start`` that the part should know.
-    moves : tuple of Move
-        Those after them.
-    features : array or None
-        The working set; None for all features.
-    what, arguments : str, tuple
-        Which answer, and what it depends on.
-    """
-
-    setup: Setup
-    trail: int
-    start: FloatArray | None
-    skipped: int
-    moves: tuple[Move, ...]
-    features: IntArray | None
-    what: str
-    arguments: tuple[Any, ...] = ()
-
-
-class Part:
-    """Some documents of whole queries, and what is known of them at the latest point.
-
-    Parameters
-    ----------
-    data : RankingData
-    gain_weight : array, optional
-        In grouped order.
-    """
-
-    most_problems = 8
-
-    def __init__(self, data: RankingData, gain_weight: FloatArray | None = None) -> None:
-        self.data = data
-        self.gain_weight = gain_weight
-        self._forget()
-
-    def _forget(self) -> None:
-        self._desks: dict[str, _Desk] = {}
-        self._shares: tuple[str, FloatArray, float] = "", np.zeros(0), 0.0
-        self._lock = threading.Lock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel without what is known: another place finds it out again."""
-        return Part, (self.data, self.gain_weight)
-
-    def __sizeof__(self) -> int:
-        X = self.data.X
-        return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes)
-
-    def labels(self, setup: Setup) -> Labels:
-        """Return the labels as a problem sees them."""
-        data = self.data
-        weight = data.query_weight
-        if setup.kept is not None:
-            whole = np.ones(data.n_queries) if weight is None else weight
-            weight = whole * setup.kept(data.query_ids)
-        labels = Labels(
-            y=data.y,
-            query_ptr=data.query_ptr,
-            sample_weight=data.sample_weight,
-            query_weight=weight,
-            gain_weight=self.gain_weight,
-            offset=data.offset,
-            normalize=setup.normalize,
-            levels=setup.levels,
-        )
-        return labels if setup.relabel is None else setup.relabel(labels)
-
-    def shares(self, setup: Setup, labels: Labels) -> tuple[FloatArray, float]:
-        """Return each query's share of the objective, and the part's summand of S."""
-        key, shares, total = self._shares
-        if key != setup.key:
-            shares, total = query_shares(setup.loss, labels)
-            self._shares = setup.key, shares, total
-        return shares, total
-
-    def total(self, setup: Setup) -> float:
-        """Return this part's summand of S."""
-        return self.shares(setup, self.labels(setup))[1]
-
-    @cached_property
-    def design(self) -> Design:
-        """X as products need it, shared by all problems."""
-        return make_design(self.data.X, None, self.data.query_ptr)
-
-    def answer(self, question: Question) -> Share:
-        """Return this part's share of an answer; raises Lost if it does not know the point."""
-        key = question.setup.key
-        with self._lock, single_threaded_blas(), np.errstate(all="ignore"):
-            desk = self._desks.get(key)
-            if desk is None:
-                if question.start is None:
-                    raise Lost
-                while len(self._desks) >= self.most_problems:
-                    del self._desks[next(iter(self._desks))]
-                desk = self._desks[key] = _Desk(self, question.setup)
-            return desk.answer(question)
-
-    def release(self, key: str) -> None:
-        """Forget a problem."""
-        self._desks.pop(key, None)
-
-
-class _Desk:
-    """One problem of a part: its documents, and the point where it is."""
-
-    def __init__(self, part: Part, setup: Setup) -> None:
-        assert setup.total is not None
-        labels = part.labels(setup)
-        shares, total = part.shares(setup, labels)
-        self.problem: MemoryProblem | None = None
-        self.n_features = part.data.n_features
-        if total > 0.0:  # or nothing here takes part
-            scaled = replace(labels, normalize="none", query_weight=shares / setup.total)
-            plan = setup.loss.prepare(scaled)
-            self.problem = MemoryProblem(part.design, setup.loss, plan)
-        self.trail, self.done = -1, 0
-        self.features: IntArray | None = None
-        self.trial = -1
-        self.step = np.zeros(0)
-
-    def answer(self, question: Question) -> Share:
-        idle = _IDLE[question.what]
-        if self.problem is None:
-            return idle(question, self.n_features)
-        self._go(question)
-        self._focus(question.features)
-        return _ANSWERS[question.what](self, self.problem, *question.arguments)
-
-    def _go(self, question: Question) -> None:
-        """Move to the point of a question."""
-        assert self.problem is not None
-        known = question.trail == self.trail and self.done >= question.skipped
-        ahead = self.done > question.skipped + len(question.moves)
-        if not known or ahead:
-            if question.start is None:
-                raise Lost
-            self.problem.at(question.start)
-            self.trail, self.done, self.trial = question.trail, 0, -1
-            self.features = None
-        for move in question.moves[self.done - question.skipped :]:
-            if move.trial != self.trial:
-                self._focus(move.features)
-                self.try_step(move.step, move.t, move.trial)
-            self.problem.accept()
-            self.done, self.trial = self.done + 1, -1
-
-    def _focus(self, features: IntArray | None) -> None:
-        assert self.problem is not None
-        if features is None or (
-            self.features is not None and np.array_equal(features, self.features)
-        ):
-            return
-        self.problem.focus(features)
-        self.features = features
-
-    def try_step(self, step: FloatArray, t: float, trial: int) -> float:
-        assert self.problem is not None
-        if not np.array_equal(step, self.step):
-            self.step = step  # the problem knows a step that it has seen by its identity
-        self.trial = trial
-        return self.problem.try_step(self.step, t)
-
-    def tried(self, problem: MemoryProblem, step: FloatArray, t: float, trial: int) -> Share:
-        return self.try_step(step, t, trial), problem.tried_gradient()
-
-    def bend(self, problem: MemoryProblem, step: FloatArray, t: float, trial: int) -> Share:
-        if trial != self.trial:
-            self.try_step(step, t, trial)
-        return (problem.bend(),)
-
-
-def _point(_: _Desk, problem: MemoryProblem) -> Share:
-    g = problem.point.g
-    return problem.point.value, float(g @ g), problem.gradient()
-
-
-def _norms(_: _Desk, problem: MemoryProblem) -> Share:
-    return problem.design.column_norms**2, problem.design.summed_norms**2
-
-
-def _hessian(_: _Desk, problem: MemoryProblem, exact: bool, dropped: float, thin: Any) -> Share:
-    hessian = problem.hessian(
-        problem.block, problem.point.u, exact=exact, dropped=dropped, thin=thin
-    )
-    return (hessian[np.triu_indices(len(hessian))],)  # symmetric: half of it travels
-
-
-_ANSWERS: Mapping[str, Callable[..., Share]] = {
-    "point": _point,
-    "norms": _norms,
-    "dual": lambda _, problem, a: (problem.dual(a),),
-    "zero": lambda _, problem: (problem.value_at_zero,),
-    "focused": lambda _, problem: (problem.focused_gradient(),),
-    "hessian": _hessian,
-    "product": lambda _, problem, v: (problem.product(problem.block, problem.point.u, v),),
-    "try": _Desk.tried,
-    "bend": _Desk.bend,
-}
-
-
-def _width(question: Question, n_features: int) -> int:
-    return n_features if question.features is None else len(question.features)
-
-
-def _no_hessian(question: Question, n_features: int) -> Share:
-    width = _width(question, n_features)
-    return (np.zeros(width * (width + 1) // 2),)
-
-
-_IDLE: Mapping[str, Callable[[Question, int], Share]] = {  # the share of nothing
-    "point": lambda _, n: (0.0, 0.0, np.zeros(n)),
-    "norms": lambda _, n: (np.zeros(n), np.zeros(n)),
-    "dual": lambda _, n: (0.0,),
-    "zero": lambda _, n: (0.0,),
-    "focused": lambda question, n: (np.zeros(_width(question, n)),),
-    "hessian": _no_hessian,
-    "product": lambda question, n: (np.zeros(_width(question, n)),),
-    "try": lambda question, n: (0.0, np.zeros(_width(question, n))),
-    "bend": lambda _, n: (0.0,),
-}
 
 
 def add_along_tree(known: Mapping[Node, Share], n_parts: int) -> dict[Node, Share]:
@@ -356,8 +69,8 @@ class Parts(ABC):
     n_parts, n_rows, n_features : int
     levels : array or None
         The distinct labels of all parts, unless they are very many.
-    kept : callable or None
-        As in ``Setup``: which queries take part.
+    kept, ramps
+        As in ``Setup``: which queries take part, and the columns of curves.
     """
 
     n_parts: int
@@ -365,6 +78,7 @@ class Parts(ABC):
     n_features: int
     levels: FloatArray | None
     kept: Callable[[Any], BoolArray] | None = None
+    ramps: RampColumns | None = None
 
     def only(self, kept: Callable[[Any], BoolArray]) -> Self:
         """Return the same parts, of which only some queries count."""
@@ -372,13 +86,45 @@ class Parts(ABC):
         some.kept = kept
         return some
 
+    def in_ramps(self, n_segments: Callable[[int], int]) -> Self:
+        """Return the same parts with curves for features.
+
+        Knots are those of the same documents in one place, for which each part sends its share of
+        the sample that ``RampColumns.at_quantiles`` takes.
+
+        Parameters
+        ----------
+        n_segments : callable
+            Returns from the number of documents how many segments a curve has.
+        """
+        sizes = self.map(_n_kept, self.kept)
+        step = sample_step(sum(sizes))
+        first = [int(-start % step) for start in np.cumsum([0, *sizes[:-1]])]
+        samples = self.map(_sample, step, self.kept, each=first)
+        ramps = RampColumns.at_quantiles(_stacked(samples), n_segments(sum(sizes)))
+        some = copy(self)
+        some.ramps = replace(ramps, gap=np.any(self.map(_gaps), axis=0))
+        some.n_features = some.ramps.n_columns
+        return some
+
+    @abstractmethod
+    def map(
+        self, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Return ``function(part, *arguments)`` of all parts, in order.
+
+        With ``each``, a part's own entry of it comes before the arguments.
+        """
+
     @abstractmethod
     def ask(self, question: Question, whole: Callable[[], Question]) -> Share:
         """Return the sum of all parts' answers; ``whole`` is for parts that lost their point."""
 
-    @abstractmethod
     def total(self, setup: Setup) -> float:
         """Return S of an objective."""
+        summands = enumerate(self.map(Part.total, setup))
+        ((total,),) = add_along_tree({(0, at): (s,) for at, s in summands}, self.n_parts).values()
+        return float(total)
 
     @abstractmethod
     def release(self, key: str) -> None:
@@ -406,16 +152,51 @@ class LocalParts(Parts):
         (share,) = add_along_tree(answers, self.n_parts).values()
         return share
 
-    def total(self, setup: Setup) -> float:
-        """Return S of an objective."""
-        summands = {(0, at): (part.total(setup),) for at, part in enumerate(self.parts)}
-        ((total,),) = add_along_tree(summands, self.n_parts).values()
-        return float(total)
+    def map(
+        self, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Apply a function to all parts."""
+        own = [()] * self.n_parts if each is None else [(value,) for value in each]
+        return [
+            function(part, *before, *arguments)
+            for part, before in zip(self.parts, own, strict=True)
+        ]
 
     def release(self, key: str) -> None:
         """Let the parts forget a problem."""
         for part in self.parts:
             part.release(key)
+
+
+def _n_kept(part: Part, kept: Callable[[Any], BoolArray] | None) -> int:
+    return int(_kept_rows(part, kept).sum())
+
+
+def _kept_rows(part: Part, kept: Callable[[Any], BoolArray] | None) -> BoolArray:
+    data = part.data
+    if kept is None:
+        return np.ones(len(data), dtype=bool)
+    return np.repeat(kept(data.query_ids), np.diff(data.query_ptr))
+
+
+def _sample(part: Part, first: int, step: int, kept: Callable[[Any], BoolArray] | None) -> Matrix:
+    return part.data.X[np.flatnonzero(_kept_rows(part, kept))[first::step]]
+
+
+def _stacked(samples: Sequence[Matrix]) -> Matrix:
+    if isinstance(samples[0], np.ndarray):
+        return np.concatenate(samples)
+    from scipy.sparse import vstack
+
+    return vstack(samples, format="csr")
+
+
+def _gaps(part: Part) -> BoolArray:
+    """Return which features are missing in some document."""
+    X = part.data.X
+    if isinstance(X, np.ndarray):
+        return np.any([np.isnan(X[a:b]).any(axis=0) for a, b in row_blocks(len(X))], axis=0)
+    return np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1]) > 0
 
 
 class PartedProblem(Problem):
@@ -444,7 +225,8 @@ class PartedProblem(Problem):
         self.loss = loss
         self.n_rows, self.n_features = parts.n_rows, parts.n_features
         self.largest_gram = largest_gram
-        setup = Setup(uuid4().hex, loss, normalize, relabel, parts.levels, None, parts.kept)
+        which = {"levels": parts.levels, "kept": parts.kept, "ramps": parts.ramps}
+        setup = Setup(uuid4().hex, loss, normalize, relabel, **which)  # type: ignore[arg-type]
         total = parts.total(setup)
         if not total > 0.0:
             raise NoLevelsError
@@ -467,7 +249,8 @@ class PartedProblem(Problem):
 
     def _ask(self, what: str, *arguments: Any, fresh: bool = False) -> Share:
         question = Question(
-            self.setup,
+            self.setup.key,
+            self.setup if fresh else None,
             self._trail,
             self._start if fresh else None,
             0 if fresh else self._told,
@@ -476,7 +259,8 @@ class PartedProblem(Problem):
             what,
             arguments,
         )
-        whole = partial(replace, question, start=self._start, skipped=0, moves=tuple(self._moves))
+        trail = {"start": self._start, "skipped": 0, "moves": tuple(self._moves)}
+        whole = partial(replace, question, setup=self.setup, **trail)
         share = self.parts.ask(question, whole)
         self._told = len(self._moves)
         return share

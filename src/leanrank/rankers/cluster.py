@@ -16,10 +16,13 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.data.partitions import read_partitions
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.spread import Spread, wide_spread_of_parts
+from leanrank.designs.ramps import RampColumns
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.problem.cluster import ClusterParts
+from leanrank.problem.part import Part
 from leanrank.rankers.constraints import check_parameters
+from leanrank.rankers.curves import scores_of_models
 from leanrank.rankers.inputs import check_finite, warn_of_units
 
 
@@ -54,20 +57,28 @@ class ClusterData:
 
     def spread(self) -> Spread | None:
         """Return the widest and the narrowest feature, if they differ very much."""
+        return wide_spread_of_parts(self._apply, len(self), self.feature_names)
 
-        def apply(function: Callable[..., Any], *more: Any) -> list[Any]:
-            return self.X.map(_of_features, function, *more)
+    def scaled(self, normalizer: Any) -> ClusterData:
+        """Return the same data as a normaliser scales them, which learns from all of them first."""
+        normalizer.fit_parts(self._apply, self.n_features, self.feature_names)
+        return replace(self, X=self.X.transformed(normalizer.transform))
 
-        return wide_spread_of_parts(apply, len(self), self.feature_names)
+    def _apply(self, function: Callable[..., Any], *more: Any) -> list[Any]:
+        return self.X.map(_of_features, function, *more)
 
     def only(self, kept: Callable[[Any], BoolArray]) -> ClusterData:
         """Return the same data, of which only some queries count."""
         return replace(self, X=self.X.only(kept))
 
     def values(
-        self, coefs: FloatArray, measures: Sequence[str], convention: str
+        self,
+        coefs: FloatArray,
+        measures: Sequence[str],
+        convention: str,
+        ramps: RampColumns | None = None,
     ) -> tuple[AnyArray, dict[str, FloatArray]]:
-        """Measure models where the documents are.
+        """Measure models, of curves if there are ramps, where the documents are.
 
         Returns
         -------
@@ -75,7 +86,7 @@ class ClusterData:
         per_query : dict of str to array of shape (models, queries)
             NaN where a measure is undefined, and for a model that ranks nothing.
         """
-        found = self.X.map(_part_values, coefs, tuple(measures), convention, self.X.kept)
+        found = self.X.map(_part_values, coefs, tuple(measures), convention, ramps, self.X.kept)
         ranks = np.any([each[1] for each in found], axis=0)
         joined = {
             name: np.concatenate([each[2][name] for each in found], axis=1) for name in measures
@@ -85,8 +96,8 @@ class ClusterData:
         return np.concatenate([each[0] for each in found]), joined
 
 
-def _of_features(data: RankingData, function: Callable[..., Any], *more: Any) -> Any:
-    return function(data.X, *more)
+def _of_features(part: Part, function: Callable[..., Any], *more: Any) -> Any:
+    return function(part.data.X, *more)
 
 
 @dataclass(frozen=True)
@@ -112,14 +123,19 @@ class HashedFold:
 
 
 def _part_values(
-    data: RankingData, coefs: FloatArray, measures: tuple[str, ...], convention: str, kept: Any
+    part: Part,
+    coefs: FloatArray,
+    measures: tuple[str, ...],
+    convention: str,
+    ramps: RampColumns | None,
+    kept: Any,
 ) -> tuple[AnyArray, BoolArray, dict[str, FloatArray]]:
     from leanrank.metrics.judge import Judge, ranks_something
 
+    data = part.data
     chosen = data if kept is None else data.queries[np.flatnonzero(kept(data.query_ids))]
     judge = Judge(measures, convention)
-    used = np.flatnonzero(np.any(coefs, axis=0))
-    scores = np.asarray(chosen.X[:, used] @ coefs[:, used].T).T
+    scores = scores_of_models(coefs, ramps, chosen.X)
     per_query = [judge.per_query(chosen, row) for row in scores]
     ranks = np.array([ranks_something(row, chosen) for row in scores])
     values = {name: np.array([each[name] for each in per_query]) for name in measures}
@@ -127,15 +143,33 @@ def _part_values(
 
 
 def data_on_cluster(
-    ranker: Any, X: Any, y: Any = None, qid: Any = None, *, gain_weight: Any = None, **given: Any
+    ranker: Any,
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    gain_weight: Any = None,
+    any_units: bool = False,
+    **given: Any,
 ) -> ClusterData:
-    """Read a collection once, for several fits of a ranker."""
-    twin = clone(ranker)
-    return cluster_data(twin, X, y, qid, preferences=None, gain_weight=gain_weight, **given)[0]
+    """Read a collection once, for several fits of a ranker.
+
+    With ``any_units`` nothing is said about features of very different spread.
+    """
+    given |= {"preferences": None, "gain_weight": gain_weight, "any_units": any_units}
+    return cluster_data(clone(ranker), X, y, qid, **given)[0]
 
 
 def cluster_data(
-    ranker: Any, X: Any, y: Any, qid: Any, *, preferences: Any, gain_weight: Any, **given: Any
+    ranker: Any,
+    X: Any,
+    y: Any,
+    qid: Any,
+    *,
+    preferences: Any,
+    gain_weight: Any,
+    any_units: bool = False,
+    **given: Any,
 ) -> tuple[ClusterData, Labels]:
     """Check what ``fit`` was given on Dask; the labels stay with the documents."""
     check_parameters(ranker, ranker.parameter_kinds)
@@ -167,7 +201,7 @@ def cluster_data(
         partitions.how,
     )
     ranker.take_names(data)
-    if not ranker.takes_nan:
+    if not ranker.takes_nan and not any_units:
         warn_of_units(data)
     return data, _no_labels(ranker)
 

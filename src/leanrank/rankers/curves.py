@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from leanrank._numbers import check_whole
-from leanrank._typing import FloatArray
+from leanrank._typing import FloatArray, Matrix
 from leanrank.designs.base import Design
 from leanrank.designs.ramps import RampColumns, RampDesign, SparseRampDesign, ramp_design
 from leanrank.errors import InputError
@@ -41,14 +42,9 @@ def n_segments(curves: Any, n_rows: int) -> int:
     return int(curves)
 
 
-def curve_design(ranker: Any, X: Any, executor: Executor) -> RampDesign | SparseRampDesign:
-    """Return the ramps of all features for a ranker with curves."""
+def curve_design(ranker: Any, X: Any, executor: Executor) -> RampDesign | SparseRampDesign | Parts:
+    """Return the ramps of all features for a ranker with curves, or parts that make them."""
     name = type(ranker).__name__
-    if isinstance(X, Parts):
-        raise InputError(
-            f"{name}: curves are cut at quantiles of all values of a feature, which are in several "
-            "places: leave curves out, or fit in memory"
-        )
     if isinstance(X, Design):
         raise InputError(f"{name} gets features that are prepared already: leave curves out")
     if isinstance(ranker.penalty, Penalty):
@@ -59,6 +55,8 @@ def curve_design(ranker: Any, X: Any, executor: Executor) -> RampDesign | Sparse
     if ranker.solver in ("bound-cd", "ftrl"):
         raise InputError(f"{name}: solver={ranker.solver!r} reads X itself: leave curves out")
     refuse_idle(ranker, ("signs",), "curves: use monotone")
+    if isinstance(X, Parts):
+        return X.in_ramps(partial(n_segments, ranker.curves))
     return ramp_design(
         X, RampColumns.at_quantiles(X, n_segments(ranker.curves, X.shape[0])), executor
     )
@@ -98,3 +96,11 @@ def weights_model(coef: FloatArray, ramps: RampColumns | None, **more: Any) -> M
     if ramps is None:
         return Model.from_coef(coef, **more)
     return Model(len(ramps.knots), ramps.curves(coef), **more)
+
+
+def scores_of_models(coefs: FloatArray, ramps: RampColumns | None, X: Matrix) -> FloatArray:
+    """Return the scores of documents by several models, one row per model."""
+    if ramps is not None:
+        return np.array([weights_model(w, ramps).predict(X) for w in coefs])
+    used = np.flatnonzero(np.any(coefs, axis=0))
+    return np.asarray(X[:, used] @ coefs[:, used].T).T

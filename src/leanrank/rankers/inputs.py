@@ -15,7 +15,7 @@ from leanrank._numbers import check_whole as check_whole
 from leanrank._numbers import is_number, is_whole
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData, feature_name
-from leanrank.data.spread import wide_spread
+from leanrank.data.spread import spread_of
 from leanrank.errors import InputError, suggest, warn
 from leanrank.execution import row_blocks
 
@@ -69,7 +69,7 @@ def warn_of_units(data: Any, *, by_query: bool = False) -> None:
 
     ``by_query`` names a remedy that needs no other part of the data, as for a stream.
     """
-    found = data.spread() if hasattr(data, "spread") else wide_spread(data.X, data.feature_names)
+    found = spread_of(data)
     if found is not None:
         scaler, scale = "GlobalStandardScaler", "standard"
         if by_query:

@@ -17,7 +17,7 @@ from leanrank.designs.ramps import RampColumns
 from leanrank.errors import InputError
 from leanrank.model import Model
 from leanrank.rankers.cluster import ClusterData
-from leanrank.rankers.curves import weights_model
+from leanrank.rankers.curves import scores_of_models, weights_model
 
 
 @dataclass(frozen=True)
@@ -202,12 +202,7 @@ def measure_models(
     names = (measures,) if isinstance(measures, str) else tuple(measures)
     judge = Judge(names, convention)
     if isinstance(data, ClusterData):
-        _, found = data.values(coefs, names, convention)
+        _, found = data.values(coefs, names, convention, ramps)
         return {name: np.array([mean_of(row) for row in rows]) for name, rows in found.items()}
-    if ramps is None:
-        used = np.flatnonzero(np.any(coefs, axis=0))
-        scores = np.asarray(data.X[:, used] @ coefs[:, used].T).T
-    else:
-        scores = np.array([weights_model(w, ramps).predict(data.X) for w in coefs])
-    results = [judge.means(data, row) for row in scores]
+    results = [judge.means(data, row) for row in scores_of_models(coefs, ramps, data.X)]
     return {name: np.array([result[name] for result in results]) for name in names}

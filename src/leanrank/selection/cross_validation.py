@@ -18,8 +18,7 @@ from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.metrics import parse_measures
 from leanrank.metrics.judge import Judge, mean_of, ranks_something
-from leanrank.rankers.cluster import HashedFold, data_on_cluster
-from leanrank.rankers.newton.linear_ranker import LinearRanker
+from leanrank.rankers.cluster import ClusterData, HashedFold, data_on_cluster
 from leanrank.rankers.path import alpha_grid
 from leanrank.registry import AlphaPath, Fits, Sizes, Space
 from leanrank.selection.cross_validation_result import CrossValidation
@@ -89,8 +88,12 @@ def cross_validate_path(
     True
     """
     if is_dask(X):
-        grid_options = {"alphas": alphas, "n_alphas": n_alphas, "alpha_min_ratio": alpha_min_ratio}
-        return _on_cluster(ranker, X, y, qid, cv, grid_options, measures, convention, options)
+        there = data_on_cluster(ranker, X, y, qid, **options)
+        if not hasattr(ranker, "path"):
+            raise InputError(_no_path(ranker))
+        grid = _strengths(ranker, there, alphas, n_alphas, alpha_min_ratio)
+        settings = [{"alpha": alpha} for alpha in grid]
+        return _on_cluster(ranker, there, cv, settings, grid, measures, convention)
     data = ranking_data(ranker, X, y, qid, **options)
     known = ranker.get_params()
     sweep: AlphaPath | Sizes
@@ -102,50 +105,47 @@ def cross_validate_path(
         sweep = Sizes(min(int(most), data.n_features) if is_whole(most) else data.n_features)
         along = "n_features_to_select"
     else:
-        raise InputError(
-            f"{type(ranker).__name__} has no path: use cross_validate_ranker with a grid of its "
-            "parameters"
-        )
+        raise InputError(_no_path(ranker))
     folds = whole_query_folds(data, cv, rows_of=X)
     return _cross_validated(ranker, data, folds, [{}], sweep, along, measures, convention, n_jobs)
 
 
 def _on_cluster(
     ranker: Any,
-    X: Any,
-    y: Any,
-    qid: Any,
+    data: ClusterData,
     cv: Any,
-    grid_options: Mapping[str, Any],
+    settings: Sequence[Mapping[str, Any]],
+    alphas: Sequence[float] | None,
     measures: str | Sequence[str],
     convention: str,
-    options: Mapping[str, Any],
 ) -> CrossValidation:
-    """Cross-validate a path where the documents are; each fold leaves out some queries' weights."""
+    """Cross-validate where the documents are; each fold leaves out some queries' weights.
+
+    Models are those of the settings or, with alphas, of the ranker's path.
+    """
     if not is_whole(cv) or cv < 2:
         raise InputError(f"cv={cv!r} must be a whole number from 2 where X is on Dask")
-    if not isinstance(ranker, LinearRanker):
-        raise InputError(
-            f"{type(ranker).__name__} cannot be cross-validated on Dask: use LinearRanker or one "
-            "of its named systems"
-        )
     names = [measure.name for measure in parse_measures(measures)]
-    data = data_on_cluster(ranker, X, y, qid, **options)
-    alphas = grid_options["alphas"]
-    if alphas is None:
-        top = ranker.alpha_max(data)
-        alphas = alpha_grid(top, grid_options["n_alphas"], grid_options["alpha_min_ratio"])
-    sizes, ids, values = [], [], []
+    sizes: list[list[int]] = []
+    ids, values = [], []
     for fold in range(cv):
-        path = ranker.path(data.only(HashedFold(cv, fold, others=True)), alphas=alphas)
-        outside = data.only(HashedFold(cv, fold)).values(path.coefs, names, convention)
-        sizes.append(path.n_selected)
-        ids.append(outside[0])
-        values.append(outside[1])
+        train, test = (data.only(HashedFold(cv, fold, others=others)) for others in (True, False))
+        if alphas is not None:
+            path = ranker.path(train, alphas=alphas)
+            sizes.append(path.n_selected.tolist())
+            found = [test.values(path.coefs, names, convention, path.ramps)]
+        else:
+            fitted = [clone(ranker).set_params(**setting).fit(train) for setting in settings]
+            sizes.append([len(each.to_model().indices) for each in fitted])
+            found = [
+                test.values(each.coef_[None, :], names, convention, each.ramps_) for each in fitted
+            ]
+        ids.append(found[0][0])
+        values.append({name: np.concatenate([each[1][name] for each in found]) for name in names})
     return CrossValidation(
         ranker=clone(ranker),
-        parameters=[{"alpha": float(alpha)} for alpha in path.alphas],
-        path="alpha",
+        parameters=[dict(each) for each in settings],
+        path=None if alphas is None else "alpha",
         fold_means={n: np.array([[mean_of(row) for row in v[n]] for v in values]) for n in names},
         per_query={n: np.concatenate([v[n] for v in values], axis=1) for n in names},
         n_features=np.array(sizes, dtype=np.int64),
@@ -192,22 +192,32 @@ def cross_validate_ranker(
     >>> found.choose()
     {'n_rounds': 30}
     """
-    data = ranking_data(ranker, X, y, qid, **options)
     settings = Space("", {}, {name: tuple(v) for name, v in (grid or {}).items()}).settings()
     if not settings:
         raise InputError("a parameter of the grid has no values: give at least one")
     unknown = sorted(set(grid or {}) - set(ranker.get_params()))
     if unknown:
         raise InputError(f"{type(ranker).__name__} has no parameter {unknown[0]!r}")
+    if is_dask(X):
+        there = data_on_cluster(ranker, X, y, qid, **options)
+        return _on_cluster(ranker, there, cv, settings, None, measures, convention)
+    data = ranking_data(ranker, X, y, qid, **options)
     folds = whole_query_folds(data, cv, rows_of=X)
     return _cross_validated(
         ranker, data, folds, settings, Fits(False), None, measures, convention, n_jobs
     )
 
 
+def _no_path(ranker: Any) -> str:
+    return (
+        f"{type(ranker).__name__} has no path: use cross_validate_ranker with a grid of its "
+        "parameters"
+    )
+
+
 def _strengths(
     ranker: Any,
-    data: RankingData,
+    data: RankingData | ClusterData,
     alphas: Iterable[float] | None,
     n_alphas: int,
     alpha_min_ratio: float,

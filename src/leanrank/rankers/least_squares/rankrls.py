@@ -15,7 +15,8 @@ from leanrank.errors import InputError
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.problem.base import Problem
+from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.parts import PartedProblem, Parts
 from leanrank.rankers.base import check_number
 from leanrank.rankers.least_squares.held_out import LeaveQueryOut
@@ -26,6 +27,7 @@ from leanrank.solvers.least_squares.ridge import (
     LARGEST_FACTORISATION,
     solve_ridge,
     solve_ridge_dual,
+    solve_ridge_path,
 )
 from leanrank.solvers.least_squares.spectrum import Spectrum, factorise
 
@@ -80,7 +82,7 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
         plan = loss.prepare(labels)
         if len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION:
             return solve_ridge_dual(Centred.from_plan(data.X, plan), alpha)
-        return solve_ridge(Problem(data.X, loss, plan, make_executor(self.n_jobs)), alpha)
+        return solve_ridge(MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs)), alpha)
 
     def path(
         self,
@@ -120,17 +122,17 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
         grid = check_alphas(alphas)[::-1]
         held_out = held_out_data(twin, validation)
         loss = SquaredLoss()
-        if isinstance(data.X, Parts):
-            raise InputError(
-                "RankRLS.path needs all documents in memory: fit one alpha after the other, or "
-                "use LinearRanker's path"
-            )
-        plan = loss.prepare(labels)
+        problem: Problem
         with single_threaded_blas():
-            spectrum = self._factorise(data, labels)
-            coefs = np.array([spectrum.weights(float(alpha)) for alpha in grid])
-            problem = Problem(data.X, loss, plan, make_executor(self.n_jobs))
-            values = [problem.evaluate(problem.scores(w))[0] for w in coefs]
+            if isinstance(data.X, Parts):
+                problem = PartedProblem(data.X, loss, self.normalize)
+                coefs = solve_ridge_path(problem, grid.tolist())
+            else:
+                plan = loss.prepare(labels)
+                spectrum = self._factorise(data, labels)
+                coefs = np.array([spectrum.weights(float(alpha)) for alpha in grid])
+                problem = MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs))
+            values = [problem.at(w) for w in coefs]
         return Path(
             alphas=grid,
             coefs=coefs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -50,6 +50,41 @@ def solve_ridge(
     # lost digits.
     problem.at(w)
     return w - solve(problem.gradient() + alpha * w)
+
+
+def solve_ridge_path(
+    problem: Problem, alphas: Iterable[float], *, largest: int = LARGEST_FACTORISATION
+) -> FloatArray:
+    """Minimise a quadratic loss plus alpha/2 · ‖w‖² for several alphas, one row each.
+
+    One Hessian and its eigenvectors serve all of them; each model is refined once, as in
+    ``solve_ridge``.
+    """
+    from scipy.linalg import eigh
+
+    n = problem.n_features
+    if not 0 < n <= largest:
+        return np.array([solve_ridge(problem, alpha, largest=largest) for alpha in alphas])
+    require(problem.loss, "ridge", "curvature", "fold")
+    problem.at(np.zeros(n))
+    gradient, system = problem.gradient(), problem.focused_hessian()
+    check_products(system)
+    values, vectors = eigh(system)
+    values = np.maximum(values, 0.0)
+    noise = 10 * n * np.finfo(np.float64).eps * values.max(initial=0.0)
+
+    def solve(alpha: float, right: FloatArray) -> FloatArray:
+        s = values + alpha
+        sure = s > (noise if alpha == 0.0 else 0.0)  # of many solutions, the one of least norm
+        part = vectors[:, sure]
+        return np.asarray(part @ ((part.T @ right) / s[sure]))
+
+    coefs = []
+    for alpha in alphas:
+        w = solve(alpha, -gradient)
+        problem.at(w)
+        coefs.append(w - solve(alpha, problem.gradient() + alpha * w))
+    return np.array(coefs)
 
 
 def solve_ridge_dual(centred: Centred, alpha: float) -> FloatArray:
