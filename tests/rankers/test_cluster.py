@@ -21,6 +21,7 @@ from leanrank import (
     RankRLS,
     RankSVM,
     SparseRank,
+    TopicRanker,
     make_ranking,
 )
 from leanrank.data.normalize import make_normalizer
@@ -29,7 +30,7 @@ from leanrank.errors import ClusterError, DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers.cluster import HashedFold, data_on_cluster
 from leanrank.rankers.sampling.streaming import fit_stream
-from leanrank.selection import cross_validate_path, cross_validate_ranker
+from leanrank.selection import cross_validate_path, cross_validate_ranker, tune
 
 pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
@@ -307,6 +308,10 @@ def test_bad_input_names_the_partition(client):
         fit(RankBoost(), table)
     with pytest.raises(InputError, match="needs all documents in memory: use solver='newton'"):
         fit(DominationRanker(solver="bound-cd"), table)
+    with pytest.raises(InputError, match="TopicRanker needs all documents in memory: give X"):
+        TopicRanker(DominationRanker()).fit(da.zeros((480, 2)), np.eye(480)[:, :2])
+    with pytest.raises(InputError, match="RankingData needs all documents in memory"):
+        tune((X, y, qid), trials=1)
     with pytest.raises(InputError, match="'ftrl' needs all documents in memory"):
         fit(LinearRanker(solver="ftrl"), table)
     assert not MinBatSRank.fits_on_cluster

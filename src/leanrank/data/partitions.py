@@ -40,6 +40,12 @@ def is_dask(value: Any) -> bool:
     return module in ("dask", "dask_expr") and hasattr(value, "__dask_graph__")
 
 
+def refuse_dask(X: Any, who: str) -> None:
+    """Reject documents on Dask where all are needed in memory, instead of loading them silently."""
+    if is_dask(X):
+        raise InputError(f"{who} needs all documents in memory: give X.compute() if they fit")
+
+
 def _is_lazy(value: Any) -> bool:
     module, name = type(value).__module__.partition(".")[0], type(value).__name__
     return module in ("dask", "distributed") and name.startswith(("Delayed", "Future"))

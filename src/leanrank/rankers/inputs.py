@@ -14,6 +14,7 @@ from leanrank._numbers import check_number as check_number
 from leanrank._numbers import check_whole as check_whole
 from leanrank._numbers import is_number, is_whole
 from leanrank._typing import FloatArray, Matrix
+from leanrank.data.partitions import refuse_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.spread import spread_of
 from leanrank.errors import InputError, suggest, warn
@@ -22,6 +23,7 @@ from leanrank.execution import row_blocks
 
 def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     """Check a feature matrix; with ``reset`` the estimator learns its width and names from it."""
+    refuse_dask(X, type(estimator).__name__)
     matrix = validate_data(
         estimator,
         X,
