@@ -82,6 +82,7 @@ def test_checkpoints(run, files):
         (("train.txt", "--on-disk"), "train.txt.arrow is in the way"),
         (("train.txt", "-a", "spd", "--checkpoint", "run"), "SPD is not solved by Newton's method"),
         (("train.txt", "--checkpoint", "m.json"), "m.json cannot be both model and checkpoint"),
+        (("train.txt", "--checkpoint", "-"), "--checkpoint - is no file that a later run could"),
     ],
 )
 def test_faults(run, files, words, message):

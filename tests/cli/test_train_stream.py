@@ -167,6 +167,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     ("words", "sentence"),
     [
         (("--checkpoint", "./m.json"), "m.json cannot be both model and checkpoint"),
+        (("--checkpoint", "-"), "--checkpoint - is no file that a later run could read"),
         (("-p", "shuffle=true"), "shuffle=true is not for streams"),
         (("-p", "patience=2"), "patience=2 has no effect on a stream"),
     ],

@@ -270,8 +270,10 @@ def check_checkpoint(file: str, model: str) -> None:
     from leanrank.cli.datafiles import check_folder
     from leanrank.errors import InputError
 
+    if file == "-":
+        raise InputError("--checkpoint - is no file that a later run could read: give a name")
     check_folder(file)
-    if os.path.abspath(file) == os.path.abspath(model):
+    if os.path.realpath(file) == os.path.realpath(model):
         raise InputError(f"{model} cannot be both model and checkpoint: give them two names")
 
 
