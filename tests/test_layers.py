@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "leanrank"
 
-FOREIGN = {"_getframe", "_cache"}
+FOREIGN = {"_getframe", "_cache", "_cache_file", "_load_index"}
 """Private names of Python and Numba that are used."""
 
 TWINS = {"_data_and_labels"}
