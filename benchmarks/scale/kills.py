@@ -1,7 +1,8 @@
 """A worker is killed (SIGKILL) at random moments of a fit: the same bits, or what else happens.
 
 Twenty kills of one of two worker processes, each in a cluster of its own, at moments drawn over the
-time of an undisturbed fit; the nanny starts another worker. Then one kill each for the Dask rankers of LightGBM and XGBoost.
+time of an undisturbed fit; the nanny starts another worker. Then one kill each for the rankers of
+LightGBM and XGBoost on Dask.
 """
 
 from __future__ import annotations

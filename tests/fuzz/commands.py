@@ -7,7 +7,7 @@ import random
 import re
 import sys
 import tempfile
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import lru_cache
 from pathlib import Path
 
@@ -130,15 +130,10 @@ def _run(words: list[str], folder: Path) -> tuple[int, str]:
 
 
 def _run_all() -> None:
-    import os
-
-    here = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for command in COMMANDS:
+    for command in COMMANDS:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
             code, said = _run(command.split(), Path(folder))
             assert code == 0, f"{command}: {said}"
-        os.chdir(here)
 
 
 @target("commands", limit=60.0, share=4.0, prepare=_run_all)
