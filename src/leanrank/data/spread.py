@@ -69,6 +69,7 @@ def scale_wanted(data: Any, scale: str | None = "auto", *, curves: bool = False)
     Examples
     --------
     >>> import numpy as np
+    >>> from leanrank.data import RankingData
     >>> X = np.random.default_rng(0).normal(size=(50, 2)) * [1.0, 5000.0]
     >>> scale_wanted(RankingData(X, feature_names=["bm25", "length"]))
     ScaleChoice(kind='standard', reason="the spread of 'length' is 5,323 times that of 'bm25'")

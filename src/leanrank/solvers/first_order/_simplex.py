@@ -6,7 +6,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 
-RIDGE = 1e-13
+RIDGE = 1e-11
 """Added to the diagonal once it is scaled to 1, for matrices that may be singular."""
 
 TINY = float(np.finfo(np.float64).tiny)
