@@ -249,3 +249,14 @@ def test_an_interrupt_that_a_callback_swallows(monkeypatch, capfd, then_fails):
     assert capfd.readouterr().err == "leanrank: interrupted\n"
     assert sys.unraisablehook is hook
     time.sleep(0.1)  # no second one comes
+
+
+@pytest.mark.parametrize(
+    "words", [("train", "-m", "m.json"), ("convert",), ("train", "a.txt", "-m")]
+)
+def test_a_file_name_that_is_too_long_is_a_short_message(capfd, words):
+    assert entry.main([*words, "9" * 5000, "out.csv"][: 2 + len(words)]) in (1, 2)
+    said = capfd.readouterr().err
+    assert said.startswith("leanrank: error: ")
+    assert len(said.splitlines()) == 1
+    assert len(said) <= 320

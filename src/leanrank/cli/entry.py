@@ -108,7 +108,7 @@ def _explain(error: BaseException) -> int:
         say("error: there is not enough memory for this data")
     elif isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        say(f"error: {place}{error.strerror or error}")
+        say(f"error: {one_line(f'{place}{error.strerror or error}')}")
     else:
         say(
             f"error: unexpected {type(error).__name__}: {one_line(str(error))} "
