@@ -217,6 +217,12 @@ def test_damaged_states_are_refused(tmp_path):
         path.write_bytes(state_bytes(parts, b"leanrank-online", 1))
         with pytest.raises(InputError, match=word):
             OnlineRanker.load(path)
+    for name, word in (("n_history", "not whole"), ("n_candidates", "more memory than")):
+        parts = {**header, "rule": ranker.rule, "state": ranker.state}
+        parts["parameters"] = {**header["parameters"], name: 2**55}
+        path.write_bytes(state_bytes(parts, b"leanrank-online", 1))
+        with pytest.raises(InputError, match=word):
+            OnlineRanker.load(path)
 
 
 SERVICE = """

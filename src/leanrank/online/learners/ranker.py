@@ -315,12 +315,17 @@ class OnlineRanker:
         given, rule, state = dict(values["parameters"]), values.get("rule"), values.get("state")
         if not isinstance(rule, LearnerRule) or not isinstance(state, LearnerState):
             raise ValueError("its rule or its state is missing")
-        ranker = cls(
-            n_features=state.w.shape[1],
-            list_length=rule.length,
-            random_state=values.get("random_state", 0),
-            **given,
-        )
+        if given.get("n_history", len(state.shown)) != len(state.shown):
+            raise ValueError("its history is not whole")
+        try:
+            ranker = cls(
+                n_features=state.w.shape[1],
+                list_length=rule.length,
+                random_state=values.get("random_state", 0),
+                **given,
+            )
+        except MemoryError:
+            raise ValueError("its parameters need more memory than there is") from None
         fresh = ranker.state
         if rule != ranker.rule or any(
             now.shape != then.shape and name != "blocks"
