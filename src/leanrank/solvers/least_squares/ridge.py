@@ -71,20 +71,30 @@ def solve_ridge_path(
     check_products(system)
     values, vectors = eigh(system)
     values = np.maximum(values, 0.0)
-    noise = 10 * n * np.finfo(np.float64).eps * values.max(initial=0.0)
-
-    def solve(alpha: float, right: FloatArray) -> FloatArray:
-        s = values + alpha
-        sure = s > (noise if alpha == 0.0 else 0.0)  # of many solutions, the one of least norm
-        part = vectors[:, sure]
-        return np.asarray(part @ ((part.T @ right) / s[sure]))
-
     coefs = []
     for alpha in alphas:
-        w = solve(alpha, -gradient)
+        w = solve_by_spectrum(values, vectors, vectors.T @ -gradient, alpha)
         problem.at(w)
-        coefs.append(w - solve(alpha, problem.gradient() + alpha * w))
+        rest = vectors.T @ (problem.gradient() + alpha * w)
+        coefs.append(w - solve_by_spectrum(values, vectors, rest, alpha))
     return np.array(coefs)
+
+
+def solve_by_spectrum(
+    values: FloatArray, vectors: FloatArray, target: FloatArray, alpha: float
+) -> FloatArray:
+    """Compute V (target / (s + alpha)); at alpha 0 the solution of least norm.
+
+    There, eigenvalues that may be rounding are left out.
+    """
+    floor = 0.0
+    if alpha == 0.0:
+        floor = 10 * len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    s = values + alpha
+    solution: FloatArray = vectors @ np.divide(
+        target, s, out=np.zeros_like(target), where=s > floor
+    )
+    return solution
 
 
 def solve_ridge_dual(centred: Centred, alpha: float) -> FloatArray:

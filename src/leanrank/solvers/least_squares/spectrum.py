@@ -25,7 +25,11 @@ from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.execution import query_ranges
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION, check_products
+from leanrank.solvers.least_squares.ridge import (
+    LARGEST_FACTORISATION,
+    check_products,
+    solve_by_spectrum,
+)
 
 
 def factorise(centred: Centred, largest: int = LARGEST_FACTORISATION) -> Spectrum:
@@ -95,15 +99,8 @@ class Spectrum:
         raise AssertionError(f"{type(self).__name__} must define weights")
 
     def _mixture(self, alpha: float) -> FloatArray:
-        """Compute V or U times c / (s + alpha); at alpha 0, leave out s that may be rounding."""
-        floor = 0.0
-        if alpha == 0.0:
-            floor = 10 * len(self.values) * np.finfo(np.float64).eps * self.values.max(initial=0.0)
-        s = self.values + alpha
-        mixture: FloatArray = self.vectors @ np.divide(
-            self.target, s, out=np.zeros_like(self.target), where=s > floor
-        )
-        return mixture
+        """Compute V or U times c / (s + alpha)."""
+        return solve_by_spectrum(self.values, self.vectors, self.target, alpha)
 
 
 @dataclass(frozen=True)
