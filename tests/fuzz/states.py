@@ -59,18 +59,23 @@ def checkpoint_bytes(rng: random.Random, folder: Path) -> None:
     assert content == whole or (found is None and not content), "a damaged one was accepted"
 
 
-@target("checkpoint-values", share=2.0, prepare=_checkpoints)
-def checkpoint_values(rng: random.Random, folder: Path) -> None:
-    """A checkpoint that somebody wrote, with a right checksum, is refused or used without harm."""
-    which = rng.randrange(len(_rankers()))
-    _, text, arrays = _checkpoints()[which].split(b"\n", 2)
-    if rng.random() < 0.8:
+def _rewritten(rng: random.Random, whole: bytes, of_text: float) -> bytes:
+    """Change a state's text, or else its arrays, and write the right checksum."""
+    head, text, arrays = whole.split(b"\n", 2)
+    if rng.random() < of_text:
         text = json.dumps(mutated_json(rng, json.loads(text))).encode()
     else:
         arrays = mutated(rng, arrays)
     body = text + b"\n" + arrays
-    digest = hashlib.sha256(body).hexdigest().encode()
-    (folder / "in").write_bytes(b"leanrank-checkpoint 2 " + digest + b"\n" + body)
+    kind = head.rsplit(b" ", 1)[0]
+    return b"%s %s\n%s" % (kind, hashlib.sha256(body).hexdigest().encode(), body)
+
+
+@target("checkpoint-values", share=2.0, prepare=_checkpoints)
+def checkpoint_values(rng: random.Random, folder: Path) -> None:
+    """A checkpoint that somebody wrote, with a right checksum, is refused or used without harm."""
+    which = rng.randrange(len(_rankers()))
+    (folder / "in").write_bytes(_rewritten(rng, _checkpoints()[which], 0.8))
     with np.errstate(all="ignore"):
         _rankers()[which].fit_stream(_chunks(), checkpoint=folder / "in", every=3)
 
@@ -181,14 +186,7 @@ def fit_values(rng: random.Random, folder: Path) -> None:
     from leanrank.rankers.newton.resumable import fit_resumable
 
     which = rng.randrange(len(_exact()))
-    _, text, arrays = _fits()[which].split(b"\n", 2)
-    if rng.random() < 0.7:
-        text = json.dumps(mutated_json(rng, json.loads(text))).encode()
-    else:
-        arrays = mutated(rng, arrays)
-    body = text + b"\n" + arrays
-    digest = hashlib.sha256(body).hexdigest().encode()
-    (folder / "in").write_bytes(b"leanrank-fit 1 " + digest + b"\n" + body)
+    (folder / "in").write_bytes(_rewritten(rng, _fits()[which], 0.7))
     with np.errstate(all="ignore"):
         ranker = fit_resumable(_exact()[which], _data(), folder / "in")
         assert np.isfinite(ranker.predict(_data().X)).all()
