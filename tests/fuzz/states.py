@@ -120,14 +120,7 @@ def online_values(rng: random.Random, folder: Path) -> None:
     """A state that somebody wrote, with a right checksum, is refused or goes on as it was saved."""
     from leanrank.online import OnlineRanker
 
-    _, text, arrays = rng.choice(_online()).split(b"\n", 2)
-    if rng.random() < 0.7:
-        text = json.dumps(mutated_json(rng, json.loads(text))).encode()
-    else:
-        arrays = mutated(rng, arrays)
-    body = text + b"\n" + arrays
-    digest = hashlib.sha256(body).hexdigest().encode()
-    (folder / "in").write_bytes(b"leanrank-online 1 " + digest + b"\n" + body)
+    (folder / "in").write_bytes(_rewritten(rng, rng.choice(_online()), 0.7))
     ranker = OnlineRanker.load(folder / "in")
     ranker.save(folder / "out")
     again = OnlineRanker.load(folder / "out")
