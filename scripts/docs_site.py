@@ -395,20 +395,26 @@ def reference_pages() -> dict[str, str]:
             places.setdefault(id(thing), place)
     pages = {}
     for module, names in public.items():
-        links, entries = [], []
+        links, modules, entries = [], [], []
         for place, thing in names.items():
             if inspect.ismodule(thing):
-                links.append(f"- [`{place}`]({ROOMS.get(place, 'extending')}.md)")
+                modules.append((f"[`{place}`]({ROOMS.get(place, 'extending')}.md)", _about(thing)))
             elif places[id(thing)] != place:
-                links.append(f"- [`{place}`][{places[id(thing)]}]")
+                links.append((f"[`{place}`][{places[id(thing)]}]", _about(thing)))
             else:
                 entries.append(_entry(place, thing, places))
-        about = (inspect.getdoc(rooms[module]) or "").partition("\n\n")[0]
-        parts = [f"# {module}", about, "\n".join(links), *entries]
+        tables = [table(("name", "what"), rows) for rows in (links, modules) if rows]
+        parts = [f"# {module}", _about(rooms[module]), *tables, *entries]
         pages[f"reference/{ROOMS[module]}.md"] = "\n\n".join(part for part in parts if part) + "\n"
     intro = "# Your own loss, penalty or solver\n\n[Contributing](../contributing.md) shows one.\n"
     pages["reference/extending.md"] = intro + "".join(f"\n::: {name}\n" for name in EXTENDING)
     return pages
+
+
+def _about(thing: Any) -> str:
+    """Return the first paragraph of a docstring, with its code as Markdown has it."""
+    first = (inspect.getdoc(thing) or "").partition("\n\n")[0]
+    return " ".join(first.replace("``", "`").split())
 
 
 def _entry(place: str, thing: Any, places: dict[int, str]) -> str:
@@ -442,6 +448,49 @@ def root_pages() -> dict[str, str]:
 
 
 # What MkDocs calls
+
+
+def on_config(config: Any) -> Any:
+    """Show examples of docstrings as code, also where they stand without a heading."""
+    from markdown.extensions import Extension
+    from markdown.preprocessors import Preprocessor
+
+    class Fence(Preprocessor):
+        def run(self, lines: list[str]) -> list[str]:
+            return fence_examples(lines)
+
+    class Examples(Extension):
+        def extendMarkdown(self, md: Any) -> None:  # noqa: N802
+            md.preprocessors.register(Fence(md), "examples", 40)  # before code is looked for
+
+    config.markdown_extensions.append(Examples())
+    return config
+
+
+def fence_examples(lines: Sequence[str]) -> list[str]:
+    """Put a fence around lines of a Python session that have none.
+
+    >>> fence_examples(["Words.", "", ">>> 1 + 1", "2", ""])
+    ['Words.', '', '```python', '>>> 1 + 1', '2', '```', '']
+    """
+    out: list[str] = []
+    fenced = opened = False
+    for line in lines:
+        if opened and not line.strip():
+            out.append("```")
+            opened = False
+        elif line.lstrip().startswith("```") and not opened:
+            fenced = not fenced
+        elif line.startswith(">>> ") and not fenced and not opened:
+            out.append("```python")
+            opened = True
+        out.append(line)
+    return [*out, "```"] if opened else out
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Take away the dash after a parameter that needs no explanation."""
+    return re.sub(r'\s*–\s*<div class="doc-md-description">\s*</div>', "", html)
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -158,3 +158,12 @@ def test_what_a_site_loads_from_elsewhere_is_found(tmp_path):
     (tmp_path / "a.css").write_text("@import 'https://x.org/c.css'; a { background: url(b.png) }")
     found = {url for _, url in SITE["foreign_assets"](tmp_path)}
     assert found == {"https://x.org/a.js", "//x.org/b.css", "https://x.org/c.css"}
+
+
+def test_sessions_of_docstrings_are_shown_as_code():
+    fenced = SITE["fence_examples"]
+    session = [">>> 1 + 1", "2"]
+    assert fenced(["Words.", "", *session]) == ["Words.", "", "```python", *session, "```"]
+    once = ["```python", *session, "", *session, "```"]
+    assert fenced(once) == once
+    assert fenced([*session, "", "More."]) == ["```python", *session, "```", "", "More."]

@@ -1,4 +1,4 @@
-"""Learn small, fast, linear ranking functions from large data, and put them to work."""
+"""Learn small, fast ranking functions from large data, and put them to work."""
 
 from typing import TYPE_CHECKING
 

@@ -123,7 +123,7 @@ class HeldFile:
 
     @property
     def previous(self) -> Path:
-        """Where the content before the last :meth:`replace` is, if there was any."""
+        """Where the content before the last ``replace`` is, if there was any."""
         return self._target.with_name(self._target.name + PREVIOUS)
 
     def read(self) -> bytes:

@@ -322,7 +322,7 @@ for _system in (
         *_twice(
             Space(
                 "rankboost", {"n_rounds": 300, "patience": 100},
-                {"n_thresholds": (8, 32, 128, None), "normalize": ("query", "term")},
+                {"n_thresholds": (32, 128, 8, None), "normalize": ("query", "term")},
             )
         ),
     ),

@@ -31,7 +31,7 @@ def read_data(
     Parameters
     ----------
     path, format : str
-        As :func:`leanrank.data.load` takes them.
+        As ``leanrank.data.load`` takes them.
     given : sequence of str
         ``name=value`` words of ``--read``.
     n_features : int, optional
@@ -52,7 +52,7 @@ def read_data(
 def read_options(
     path: str, format: str | None, given: Sequence[str] | None, **more: Any
 ) -> dict[str, Any]:
-    """Return the ``name=value`` words of ``--read`` as options of :func:`leanrank.data.load`.
+    """Return the ``name=value`` words of ``--read`` as options of ``leanrank.data.load``.
 
     ``more`` are options that the command knows beside those of the format, with their defaults.
     """

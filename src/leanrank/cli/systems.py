@@ -103,11 +103,20 @@ def describe(ranker: Any) -> list[dict[str, Any]]:
             sentence = " ".join(text.replace("``", "").split()).partition(". ")[0].rstrip(".")
             for name in names.split(", "):
                 known = meanings.get(name, kind.partition(", default=")[0])
-                meanings[name] = sentence or known
+                meanings[name] = _of_another(sentence, name) or sentence or known
     return [
         {"name": name, "default": parameter.default, "meaning": meanings.get(name, "")}
         for name, parameter in inspect.signature(ranker).parameters.items()
     ]
+
+
+def _of_another(sentence: str, name: str) -> str:
+    """Return the meaning that a parameter has in the class that "As for SPD" names."""
+    from leanrank import rankers
+
+    other = getattr(rankers, sentence.removeprefix("As for "), None)
+    entries = describe(other) if inspect.isclass(other) else []
+    return next((entry["meaning"] for entry in entries if entry["name"] == name), "")
 
 
 def complete_algorithm() -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from leanrank._typing import AnyArray, IntArray
 
 
 def gather_rows(out: AnyArray, columns: Sequence[AnyArray]) -> None:
-    """Write columns of the type and length of ``out`` into its rows; see :func:`can_gather`."""
+    """Write columns of the type and length of ``out`` into its rows; see ``can_gather``."""
     addresses = np.array([column.ctypes.data for column in columns], dtype=np.int64)
     _gather(addresses, out)
 

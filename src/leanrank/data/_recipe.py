@@ -74,7 +74,7 @@ def make_recipe(
     sparse: bool | None = None,
     dtype: npt.DTypeLike = np.float64,
 ) -> Recipe:
-    """Check the parameters of :func:`leanrank.data.make_ranking` and draw the truth."""
+    """Check the parameters of ``leanrank.data.make_ranking`` and draw the truth."""
     smallest, largest = _size_range(docs_per_query)
     check_whole("n_features", n_features)
     if n_informative is None:

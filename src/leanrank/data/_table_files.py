@@ -46,7 +46,7 @@ def read_table(
     *,
     header: bool = True,
 ) -> Any:
-    """Return a file of a kind in :data:`SUFFIXES` as an Arrow table whose content is valid.
+    """Return a file of a kind in ``SUFFIXES`` as an Arrow table whose content is valid.
 
     Parameters
     ----------

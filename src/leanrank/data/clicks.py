@@ -1,8 +1,8 @@
 """Click logs: which documents were shown where, which were clicked, and what that says.
 
 A click is a comparison, not a judgement: users prefer what they click to what they saw and passed
-over (:func:`click_preferences`). They see the top of a list more often than the rest, which can be
-weighed out (:mod:`leanrank.data.propensities`).
+over (``click_preferences``). They see the top of a list more often than the rest, which can be
+weighed out (``leanrank.data.propensities``).
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def read_clicks(
     propensity : str, optional
         The column of the probability with which the system that served the list put this document
         at this position, given the documents above it: 1 if it does not randomise. With it a log
-        says how another ranker would do (:func:`leanrank.online.evaluate_policy`).
+        says how another ranker would do (``leanrank.online.evaluate_policy``).
     keep_unshown : bool, default=False
         Keep the documents of ``features`` that no list shows.
 

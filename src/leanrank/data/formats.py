@@ -24,14 +24,14 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     ----------
     path : str or path
         A file, a directory or a pattern (``part-*.parquet``) of Parquet files, or ``"-"`` for LETOR
-        text on standard input. A file that :func:`leanrank.data.write_store` made is mapped.
+        text on standard input. A file that ``leanrank.data.write_store`` made is mapped.
     format : {"letor", "parquet", "csv", "arrow"}, optional
         By default the suffix decides: ``.txt``, ``.letor``, ``.svm``, ``.svmlight``, ``.dat``
         or ``.csv``, also followed by ``.gz``, ``.xz`` or ``.bz2``; ``.parquet``; ``.arrow`` or
         ``.feather``.
     **options
-        For text those of :func:`leanrank.data.load_letor`, for tables the names of the columns, as
-        in :func:`leanrank.data.from_frame`. ``header=False`` reads a CSV file without names; its
+        For text those of ``leanrank.data.load_letor``, for tables the names of the columns, as
+        in ``leanrank.data.from_frame``. ``header=False`` reads a CSV file without names; its
         columns are named by their number from 1.
 
     Returns
@@ -89,7 +89,7 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
     path : str or path
         A file, or ``"-"`` for LETOR text on standard output.
     format : {"letor", "parquet", "csv", "arrow"}, optional
-        By default the suffix decides, as in :func:`load`.
+        By default the suffix decides, as in ``load``.
     """
     kind = format_name(path, format)
     if kind == "letor":

@@ -38,7 +38,7 @@ def from_frame(
         The columns of the labels and of the queries; None if there is none. A label without a value
         means that the document is not labelled.
     doc_id, weight, query_weight, offset : str, optional
-        The columns of these parts of :class:`RankingData`. A text column named ``doc_id`` is
+        The columns of these parts of ``RankingData``. A text column named ``doc_id`` is
         taken for what it says; a weight must be named, since it could be a feature's name.
     features : list of str, optional
         The feature columns; by default all others, in their order. X is float32 if all of them
@@ -55,7 +55,7 @@ def from_frame(
     Notes
     -----
     A table may also hold sparse features, in two list columns ``indices`` (counted from 0) and
-    ``values``, as :func:`to_frame` writes them. The number of features is then noted in the table's
+    ``values``, as ``to_frame`` writes them. The number of features is then noted in the table's
     metadata; in a table without notes it is the largest index plus one.
 
     Examples

@@ -2,7 +2,7 @@
 
 Feature j goes to one of 2^bits buckets with a sign, both from a hash of j; what meets in a bucket
 is added. Scores stay linear, so weights of buckets are weights of features again: the weight of
-feature j is its sign times the weight of its bucket (:func:`unhash_weights`).
+feature j is its sign times the weight of its bucket (``unhash_weights``).
 """
 
 from __future__ import annotations

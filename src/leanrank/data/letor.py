@@ -108,7 +108,7 @@ def load_letor(
 
 
 def read_letor(path: Any, request: Request, n_jobs: int | None = -1) -> RankingData:
-    """Read a text as the request says; see :func:`load_letor`."""
+    """Read a text as the request says; see ``load_letor``."""
     from leanrank.data._letor_plain import read_plain
     from leanrank.data._letor_reader import read_rows
     from leanrank.data._letor_source import open_text

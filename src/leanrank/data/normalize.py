@@ -1,7 +1,7 @@
 """Scaling features to comparable ranges, within each query or over the whole set.
 
 Every normaliser is a scikit-learn transformer that takes ``qid``, and travels with a model as a
-small dictionary: :func:`normalizer_from_dict` gives back what ``to_dict`` wrote.
+small dictionary: ``normalizer_from_dict`` gives back what ``to_dict`` wrote.
 """
 
 from __future__ import annotations
@@ -101,18 +101,18 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scaled[np.argsort(grouping.order)]
 
     def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
-        """Do both; see :meth:`fit` and :meth:`transform`."""
+        """Do both; see ``fit`` and ``transform``."""
         return self.fit(X, y, qid=qid).transform(X, qid=qid)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the normaliser as data, from which :func:`normalizer_from_dict` rebuilds it."""
+        """Return the normaliser as data, from which ``normalizer_from_dict`` rebuilds it."""
         self._check_fitted()
         learned = {name: getattr(self, f"{name}_").tolist() for name in self._learned}
         return {"kind": self.kind, **learned}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Any:
-        """Rebuild a normaliser from what :meth:`to_dict` gave beside its kind."""
+        """Rebuild a normaliser from what ``to_dict`` gave beside its kind."""
         _expect_keys(cls.kind, fields, cls._learned)
         self = cls()
         given = {name: fields[name] for name in cls._learned}

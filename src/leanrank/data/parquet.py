@@ -36,12 +36,12 @@ def load_parquet(
         A file, or a directory of part files; names that begin with a dot or an underscore are
         passed over.
     features, optional
-        As in :func:`leanrank.data.from_frame`.
+        As in ``leanrank.data.from_frame``.
     n_jobs : int, default=-1
         Number of threads.
     **columns
         ``label``, ``qid``, ``doc_id``, ``weight``, ``query_weight`` and ``offset``, as in
-        :func:`leanrank.data.from_frame`. A file that leanrank wrote remembers which of its columns
+        ``leanrank.data.from_frame``. A file that leanrank wrote remembers which of its columns
         are which.
 
     Returns
@@ -97,13 +97,13 @@ def dump_parquet(
 ) -> None:
     """Write a ranking data set to a Parquet file.
 
-    The file holds the columns of :func:`leanrank.data.to_frame`, without nulls, in row groups that
+    The file holds the columns of ``leanrank.data.to_frame``, without nulls, in row groups that
     load in parallel. It appears under its name only when it is complete.
 
     Parameters
     ----------
     data : RankingData or iterable of RankingData
-        The set, or its parts one after the other, as :func:`leanrank.data.stream_ranking` gives
+        The set, or its parts one after the other, as ``leanrank.data.stream_ranking`` gives
         them; only one part is in memory at a time.
     path : str or path
         Where to write.

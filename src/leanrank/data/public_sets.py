@@ -46,7 +46,7 @@ class PublicSet:
         0 if it comes in one split.
     n_features : int
     convention : str
-        How its measures are computed in publications; see :mod:`leanrank.metrics.conventions`.
+        How its measures are computed in publications; see ``leanrank.metrics.conventions``.
     """
 
     name: str
@@ -63,7 +63,7 @@ class PublicSet:
 
 _TABLE = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
 SETS: dict[str, PublicSet] = {known["name"]: PublicSet(**known) for known in json.loads(_TABLE)}
-"""All sets that :func:`fetch` knows, by name."""
+"""All sets that ``fetch`` knows, by name."""
 
 
 @dataclass(frozen=True)

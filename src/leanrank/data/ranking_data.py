@@ -37,7 +37,7 @@ class RankingData:
     """Documents with features and labels, grouped by query; immutable.
 
     The rows of a query are contiguous in every attribute, queries in order of first appearance;
-    :meth:`restore` puts a result back into the order in which the rows were given.
+    ``restore`` puts a result back into the order in which the rows were given.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ class RankingData:
 
 @dataclass(frozen=True)
 class QueryIndexer:
-    """Selection of whole queries of a :class:`RankingData`."""
+    """Selection of whole queries of a ``RankingData``."""
 
     data: RankingData
 

@@ -16,7 +16,7 @@ from leanrank.data.trec import Qrels, Run, load_run
 from leanrank.errors import InputError
 
 SCALERS = ("query-minmax", "query-standard", "query-rank", "query-reciprocal-rank")
-"""What can be made of a run's scores, see :meth:`RunPool.scaled`."""
+"""What can be made of a run's scores, see ``RunPool.scaled``."""
 
 
 @dataclass(frozen=True)

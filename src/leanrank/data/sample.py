@@ -19,7 +19,7 @@ def load_sample() -> tuple[RankingData, RankingData, RankingData]:
 
     It has the shape of a judged web search: 200 queries of very different size, 28 named features,
     labels 0–4 of which most are 0. Eight features make a document relevant (see
-    :func:`sample_weights`); the others are near copies of them, relatives and noise.
+    ``sample_weights``); the others are near copies of them, relatives and noise.
     ``scripts/make_sample.py`` made it.
 
     Returns

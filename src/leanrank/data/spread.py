@@ -55,7 +55,7 @@ def scale_wanted(data: Any, scale: str | None = "auto", *, curves: bool = False)
     data : RankingData or ClusterData
         The training data.
     scale : str or None
-        "auto" standardises if :func:`wide_spread` finds something. "none" and None do not scale.
+        "auto" standardises if ``wide_spread`` finds something. "none" and None do not scale.
         Otherwise the kind of a normaliser.
     curves : bool
         Whether a ranker with curves gets the data. It needs no scaling: "auto" leaves them as they

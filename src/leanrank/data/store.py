@@ -46,9 +46,9 @@ def write_store(
     Parameters
     ----------
     source : str, path, RankingData or iterable of RankingData
-        A file that :func:`leanrank.data.load` reads, a directory or a pattern (``part-*.parquet``)
+        A file that ``leanrank.data.load`` reads, a directory or a pattern (``part-*.parquet``)
         of Parquet files, ``"-"`` for text on standard input; or chunks, such as those of
-        :func:`leanrank.data.open_stream`.
+        ``leanrank.data.open_stream``.
     path : str or path
         The file, with suffix ``.arrow``. It appears under its name only when it is complete;
         meanwhile its directory has room for temporary files of up to three times its size.
@@ -57,7 +57,7 @@ def write_store(
     made_from : optional
         What to note in the file of where it comes from; JSON.
     **options
-        As for :func:`leanrank.data.load`.
+        As for ``leanrank.data.load``.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def write_store(
 
 
 def open_store(path: str | os.PathLike[str]) -> RankingData:
-    """Map a store; see :meth:`RankingData.open`."""
+    """Map a store; see ``RankingData.open``."""
     if not Path(path).exists():
         raise FileError(f"{os.fspath(path)}: there is no such file")
     data = map_store(path)

@@ -54,7 +54,7 @@ class Position:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, int]) -> Position:
-        """Read what :meth:`to_dict` gives."""
+        """Read what ``to_dict`` gives."""
         return cls(**{name: int(value) for name, value in fields.items()})
 
 
@@ -83,7 +83,7 @@ class Part(Protocol):
 class RankingStream:
     """Chunks of whole queries from several sources, one after the other.
 
-    Made by :func:`open_stream`. Iterating gives :class:`RankingData`; :meth:`read` gives the
+    Made by ``open_stream``. Iterating gives ``RankingData``; ``read`` gives the
     position after each as well.
     """
 
@@ -159,8 +159,8 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
         By default the suffix decides, file by file.
     **options
         For text ``dtype``, ``storage``, ``zero_based`` (True or False) and ``n_features`` as in
-        :func:`leanrank.data.load_letor`, for Parquet the names of the columns as in
-        :func:`leanrank.data.load_parquet`; for both ``chunk_bytes``, the text or data in a chunk,
+        ``leanrank.data.load_letor``, for Parquet the names of the columns as in
+        ``leanrank.data.load_parquet``; for both ``chunk_bytes``, the text or data in a chunk,
         and ``n_jobs``.
 
     Returns
@@ -170,7 +170,7 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
     Notes
     -----
     A query is a run of adjacent documents of one file. Where a query comes back after others, the
-    later documents are a query of their own; a :class:`~leanrank.errors.DataWarning` says so once,
+    later documents are a query of their own; a ``leanrank.errors.DataWarning`` says so once,
     as long as the query is among the last many thousands.
 
     Examples

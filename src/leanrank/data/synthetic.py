@@ -135,14 +135,14 @@ def stream_ranking(
 ) -> Iterator[RankingData]:
     """Make up a ranking data set piece by piece, in constant memory.
 
-    The pieces put together are what :func:`make_ranking` gives for the same parameters.
+    The pieces put together are what ``make_ranking`` gives for the same parameters.
 
     Parameters
     ----------
     n_queries : int, optional
         Where to stop; by default the stream does not end.
     docs_per_query, n_features, n_jobs, **shape
-        As in :func:`make_ranking`.
+        As in ``make_ranking``.
     start : int, default=0
         Number of the first query; what comes before is not drawn.
     queries_per_chunk : int, optional

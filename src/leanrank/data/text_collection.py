@@ -52,7 +52,7 @@ class TextCollection:
         Parameters
         ----------
         name : str
-            One of :attr:`topics`.
+            One of ``topics``.
         part : {"train", "test"}, default="train"
             Which documents.
         """

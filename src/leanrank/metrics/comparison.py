@@ -119,13 +119,13 @@ def compare(
     Parameters
     ----------
     y, qid, group
-        As for :func:`evaluate`; a RankingData in place of y brings its own queries.
+        As for ``evaluate``; a RankingData in place of y brings its own queries.
     scores_a, scores_b : array-like
         The scores of the two rankers.
     measure : str
-        One measure, as for :func:`evaluate`.
+        One measure, as for ``evaluate``.
     convention : str or Convention
-        As for :func:`evaluate`.
+        As for ``evaluate``.
     n_permutations : int
         Draws of the randomisation test; with up to 16 differing queries it is exact instead.
     confidence : float
@@ -135,7 +135,7 @@ def compare(
     n_jobs : int, optional
         Threads; the result does not depend on it.
     **choices
-        What else :func:`evaluate` takes: ``ties``, ``rel``, ``doc_ids``, …
+        What else ``evaluate`` takes: ``ties``, ``rel``, ``doc_ids``, …
 
     Examples
     --------

@@ -145,7 +145,7 @@ def evaluate(
         parentheses, as in ``map(rel=2)``, and the top of ERR's scale as in ``err@10(max=4)``.
     convention : str or Convention
         ``standard``, ``letor3``, ``letor4``, ``mslr``, ``trec`` or ``lightgbm``; the next
-        parameters change single choices of it, see :class:`Convention`.
+        parameters change single choices of it, see ``Convention``.
     doc_ids : array-like, optional
         One document id per row, which ``ties="docid"`` needs.
     gain, discount, rel, ties, short_lists, no_relevant : optional

@@ -1,6 +1,6 @@
 """The one judge of models: every choice in the package goes by the rules of this module.
 
-*Sign.* A measure is turned so that more is better (:func:`better_sign`).
+*Sign.* A measure is turned so that more is better (``better_sign``).
 *Ties.* Documents of equal scores count as in all their orders on average, even where a convention
 keeps the order of the file: in public sets that order follows the labels.
 *Empty models.* Scores that are not finite, or equal within every query, rank nothing: such a model
@@ -35,7 +35,7 @@ class Judge:
     Parameters
     ----------
     measure : str or tuple of str
-        As :func:`leanrank.metrics.evaluate` takes them. Several: a choice goes by their mean.
+        As ``leanrank.metrics.evaluate`` takes them. Several: a choice goes by their mean.
     convention : str or Convention, default="standard"
     average_ties : bool, default=True
         False keeps a convention's input order of ties, for published protocols only.

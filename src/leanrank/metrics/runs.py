@@ -40,7 +40,7 @@ def evaluate_run(
         Those of ranked lists: NDCG, DCG, mean NDCG, AP, P, R, MRR and ERR. The others need every
         document's score.
     convention : str or Convention
-        As for :func:`evaluate`.
+        As for ``evaluate``.
     complete : bool
         Whether judged queries that the run does not answer count too, as an empty list (trec_eval's
         option -c); by default they are left aside.

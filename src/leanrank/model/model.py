@@ -33,7 +33,7 @@ class Model:
     """A sum of curves, one per feature, with what is needed to apply them.
 
     Immutable, small, plain data. Usually made by an estimator's ``to_model()`` or by
-    :func:`leanrank.load_model`; by hand, a linear one with :meth:`from_coef`.
+    ``leanrank.load_model``; by hand, a linear one with ``from_coef``.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ class Model:
         How many features a document has.
     curves : mapping
         What each feature adds to a score, by its zero-based index: a
-        :class:`~leanrank.model.Line`, :class:`~leanrank.model.Ramps` or
-        :class:`~leanrank.model.Steps`. A feature without a curve adds nothing.
+        ``leanrank.model.Line``, ``leanrank.model.Ramps`` or
+        ``leanrank.model.Steps``. A feature without a curve adds nothing.
     feature_names : tuple of str, optional
         One distinct name per feature. With names on both sides, data are aligned by name.
     normalizer : dict, optional
-        What a normaliser of :mod:`leanrank.data.normalize` gives as ``to_dict()``; it is applied to
+        What a normaliser of ``leanrank.data.normalize`` gives as ``to_dict()``; it is applied to
         the features before the curves.
     provenance : dict, optional
-        How the model was made; see :func:`leanrank.model.make_provenance`.
+        How the model was made; see ``leanrank.model.make_provenance``.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class Model:
         Parameters
         ----------
         X, qid
-            As for :meth:`predict`; usually the documents of one query.
+            As for ``predict``; usually the documents of one query.
 
         Returns
         -------
@@ -229,20 +229,20 @@ class Model:
         return rank_within_queries(scores, X.qid if isinstance(X, RankingData) else qid)
 
     def plot(self, data: RankingData | None = None, **options: Any) -> Any:
-        """Draw the model, as :func:`leanrank.plot` does: each curve, or the weights of lines.
+        """Draw the model, as ``leanrank.plot`` does: each curve, or the weights of lines.
 
         Parameters
         ----------
         data : RankingData, optional
             The documents to draw it on; a linear model needs them.
         **options
-            For the chart; see :mod:`leanrank.plots`.
+            For the chart; see ``leanrank.plots``.
         """
         # by name: charts know models, not the other way round
         return import_module("leanrank.plots").plot(self, data, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document that :meth:`save` writes."""
+        """Return the document that ``save`` writes."""
         names = self.feature_names
         parts = {
             "format": "leanrank-model",
@@ -260,7 +260,7 @@ class Model:
 
     @classmethod
     def from_dict(cls, document: Any, source: str = "the model") -> Self:
-        """Read what :meth:`to_dict` gives; anything else is a :class:`~leanrank.errors.ModelError`.
+        """Read what ``to_dict`` gives; anything else is a ``leanrank.errors.ModelError``.
 
         ``source`` is what messages call the document: usually a file.
         """

@@ -41,7 +41,7 @@ def make_provenance(
     parameters : mapping, optional
         Its parameters; what JSON cannot hold is kept as text.
     data : RankingData, optional
-        The training data, kept as its sizes and its :func:`fingerprint`.
+        The training data, kept as its sizes and its ``fingerprint``.
     measures : mapping, optional
         Values of measures, for instance ``{"vali": {"ndcg@10": 0.47}}``.
     training : mapping, optional

@@ -19,7 +19,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
     ----------
     estimator : object
         A ranker with ``to_model()``; a scikit-learn ``Pipeline`` that ends in one, with at most one
-        normaliser of :mod:`leanrank.data.normalize` before it; or a model.
+        normaliser of ``leanrank.data.normalize`` before it; or a model.
     path : path
         The file; ``"-"`` is standard output.
 

@@ -163,7 +163,7 @@ class Probabilistic(Interleaving):
 
 
 class SampleScored(Probabilistic):
-    """The list of :class:`Probabilistic`, scored as if there were no other documents.
+    """The list of ``Probabilistic``, scored as if there were no other documents.
 
     Ranks are counted among the documents shown (Brost et al. 2016).
     """

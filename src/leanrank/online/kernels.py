@@ -4,7 +4,7 @@ Random numbers are a function of a key and a counter, and a key is a function of
 number of a list: ``uniform(list_key(seed, number), draw)``. So a stream does not depend on the
 number of threads, on the size of the parts, or on what was drawn before.
 
-A click model is three arrays (see :class:`leanrank.online.ClickModel`):
+A click model is three arrays (see ``leanrank.online.ClickModel``):
 ``examine[rank, distance]``, ``click[grade]`` and ``stop[clicked, rank, grade]``. An index past the
 end of a dimension means its last entry, so that a dimension of size 1 is a parameter that does not
 depend on it. Distance is 0 before the first click and ``rank − last clicked rank`` after it. A

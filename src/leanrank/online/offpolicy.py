@@ -1,6 +1,6 @@
 """What an old click log says about a new ranker: counterfactual evaluation.
 
-The log is a table with one row per document shown, as :func:`leanrank.data.read_clicks` reads it:
+The log is a table with one row per document shown, as ``leanrank.data.read_clicks`` reads it:
 
 ========== =======================================================================================
 session    identifier of the list (one session and query is one list)
@@ -21,7 +21,7 @@ an assumption:
 
 cascade
     Users read from the top: a click may depend on what stands at r and above and on the clicks
-    there, never on what stands below. That holds for every :class:`ClickModel`. The two must agree
+    there, never on what stands below. That holds for every ``ClickModel``. The two must agree
     on ranks 1 to r, and w_r = Π_{i ≤ r} 1[same document at i] / propensity_i.
 position
     A click depends on the document and its rank only, as in the position-based model. The two must
@@ -132,7 +132,7 @@ def evaluate_policy(
     depth : int, default=10
         Ranks that count, at most those shown.
     assume : {"cascade", "position"}, default="cascade"
-        What a click may depend on; see :mod:`leanrank.online.offpolicy`.
+        What a click may depend on; see ``leanrank.online.offpolicy``.
     discount : {"none", "log"}, default="none"
         "none": the value of a list is its number of clicks; "log": a click at rank r is worth
         1/log2(1 + r).

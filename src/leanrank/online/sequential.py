@@ -25,7 +25,7 @@ def confidence_sequence(
     ----------
     values : array-like
         One number per list, in the order of time, such as the sign of the difference of credits.
-    low, high : float, default=-1 and 1
+    low, high : float
         Bounds of what a value can be.
     alpha : float, default=0.05
         Probability of an error at any time.

@@ -98,7 +98,7 @@ class Simulation:
 
 
 def make_collection(data: RankingData, length: int = 10) -> Collection:
-    """Prepare queries for :func:`simulate`, once for many runs."""
+    """Prepare queries for ``simulate``, once for many runs."""
     X = np.asarray(data.X.toarray() if data.is_sparse else data.X, dtype=np.float64)
     grades = data.y.astype(np.int64)
     if not np.array_equal(grades, data.y) or grades.min(initial=0) < 0:
@@ -129,7 +129,7 @@ def simulate(
     ranker : OnlineRanker
     data : RankingData
         Queries, of which one is drawn at random for each list; labels are grades from 0 on.
-        :func:`make_collection` prepares them for many runs.
+        ``make_collection`` prepares them for many runs.
     user : ClickModel
     n_queries : int
         How many lists are shown.

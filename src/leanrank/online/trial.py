@@ -121,9 +121,9 @@ def try_learners(
     data : RankingData
         Queries that users ask; labels are grades 0 to 4.
     learners : mapping of str to mapping
-        Methods of :class:`OnlineRanker` with their parameters.
+        Methods of ``OnlineRanker`` with their parameters.
     users : sequence of str
-        As for :func:`leanrank.online.user`.
+        As for ``leanrank.online.user``.
     n_queries : int
         Lists per run.
     test : RankingData, optional

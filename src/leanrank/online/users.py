@@ -2,7 +2,7 @@
 
 A user reads a list from the top. At each rank they look at the document or not, click what they
 look at or pass over it, and then go on or stop. Published click models differ in what these three
-probabilities depend on, so one class holds them all: :class:`ClickModel`.
+probabilities depend on, so one class holds them all: ``ClickModel``.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class ClickModel:
     -----
     An index past the end of a dimension means its last entry: a dimension of size 1 is one that the
     probability does not depend on. These three arrays are all that the compiled functions in
-    :mod:`leanrank.online.kernels` need: ``draw_clicks(*model.tables, grades, key, clicked)``.
+    ``leanrank.online.kernels`` need: ``draw_clicks(*model.tables, grades, key, clicked)``.
 
     A grade is any class of documents. A model that is fitted to a click log without grades has one
     "grade" per document: what the literature calls attractiveness.

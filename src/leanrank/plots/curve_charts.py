@@ -59,7 +59,7 @@ def curves(
         Documents for the densities, the straight lines and the order of the features; without them,
         curves alone are drawn.
     draws : sequence of Model, optional
-        The same ranker on queries drawn again (:func:`leanrank.selection.bootstrap_models`): a band
+        The same ranker on queries drawn again (``leanrank.selection.bootstrap_models``): a band
         then holds 90% of their curves.
     most : int
         Features to draw at most, those with the largest curves first.

@@ -21,7 +21,7 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
     data : RankingData, optional
         The documents to draw a model's features or curves on.
     **options
-        For the chart; see :mod:`leanrank.plots`.
+        For the chart; see ``leanrank.plots``.
 
     Examples
     --------

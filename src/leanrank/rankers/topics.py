@@ -45,6 +45,7 @@ class TopicRanker(BaseEstimator):
         With validation data: how many alphas to try, from the smallest that leaves the model empty
         down to ``alpha_min_ratio`` times it.
     alpha_min_ratio : float, default=0.01
+        The smallest strength of a path, as a share of alpha_max.
     alphas : iterable of float, optional
         Try these instead.
     per_topic : bool, default=True

@@ -41,7 +41,7 @@ def write_trial(trial: Trial, path: str | os.PathLike[str], *, title: str | None
     Parameters
     ----------
     trial : Trial
-        From :func:`leanrank.online.trial.try_learners`.
+        From ``leanrank.online.trial.try_learners``.
     path : path
         Where to write; ``"-"`` is standard output.
     title : str, optional

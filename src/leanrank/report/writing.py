@@ -30,7 +30,7 @@ def write_report(
     Parameters
     ----------
     study : Study
-        From :func:`leanrank.selection.tune`, or :func:`study_of_model` for a model that is there.
+        From ``leanrank.selection.tune``, or ``study_of_model`` for a model that is there.
     path : path
         Where to write; ``"-"`` is standard output.
     test : RankingData, optional

@@ -211,7 +211,7 @@ def compare_systems(
     sets : mapping of str to (str, sequence of Parts)
         For each set the convention of its measures, and its splits.
     systems : sequence of str
-        Names of :func:`leanrank.selection.system_names`.
+        Names of ``leanrank.selection.system_names``.
     choose_by : str, default="map"
         What chooses parameters on the validation part.
     measures : sequence of str

@@ -55,7 +55,7 @@ def cross_validate_path(
     X, y, qid : as for fit
         Or a RankingData. On Dask, folds are fitted one after the other, each on all workers.
     cv : int, splitter or iterable of (train, test) rows, default=5
-        A number means :class:`QueryKFold`. No query may be split. On Dask a number, and queries
+        A number means ``QueryKFold``. No query may be split. On Dask a number, and queries
         are dealt to folds by a hash of their ids.
     alphas : iterable of float, optional
         Instead of ``n_alphas`` values from the alpha_max of all data down to ``alpha_min_ratio``
@@ -178,7 +178,7 @@ def cross_validate_ranker(
     grid : mapping of str to values, optional
         Parameters to vary; all combinations are tried. None: the ranker as it is.
     X, y, qid, cv, measures, convention, n_jobs, **options
-        As for :func:`cross_validate_path`.
+        As for ``cross_validate_path``.
 
     Returns
     -------

@@ -19,7 +19,7 @@ def pareto_front(candidates: Iterable[Candidate], *, measure: str) -> list[Candi
     ----------
     candidates : iterable of Candidate
     measure : str
-        Judged by :meth:`Candidate.score`. A candidate whose score is not defined, or that uses no
+        Judged by ``Candidate.score``. A candidate whose score is not defined, or that uses no
         feature at all, is never kept.
 
     Returns
@@ -68,7 +68,7 @@ def choose(
     candidates : iterable of Candidate
         A front, or any others.
     measure : str
-        Which is best, judged by :meth:`Candidate.score`.
+        Which is best, judged by ``Candidate.score``.
     max_features : int, optional
     max_cost : float, optional
         In the unit of the candidates' costs.

@@ -58,7 +58,7 @@ def fuse(
     Parameters
     ----------
     runs : mapping or sequence of runs
-        A run is a :class:`Run`, the path of a TREC run, or a table with the columns ``qid``,
+        A run is a ``Run``, the path of a TREC run, or a table with the columns ``qid``,
         ``doc_id`` and ``score``. Without names, the tags of the runs name them.
     qrels : Qrels, path or table
         Judgments: TREC qrels, Quepid CSV, workbench JSON, or a table with the columns ``qid``,
@@ -69,7 +69,7 @@ def fuse(
     nonnegative : bool, default=True
         Whether to forbid negative weights, which engines do not take.
     scalers : iterable of str
-        Those to choose from, see :meth:`leanrank.data.run_pool.RunPool.scaled`.
+        Those to choose from, see ``leanrank.data.run_pool.RunPool.scaled``.
     constants : iterable of int
         Constants of reciprocal ranks to choose from.
     alphas : iterable of float

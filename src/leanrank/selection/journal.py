@@ -120,7 +120,7 @@ def pack(values: FloatArray) -> str:
 
 
 def unpack(text: str) -> FloatArray:
-    """Read what :func:`pack` wrote."""
+    """Read what ``pack`` wrote."""
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").astype(np.float64)
 
 
@@ -138,7 +138,7 @@ def check_trial(
     Parameters
     ----------
     entry : object
-        What :meth:`Journal.add` was given, read from the file.
+        What ``Journal.add`` was given, read from the file.
     source : str
         The file and its line, for messages.
     n_queries, n_features : int

@@ -24,7 +24,7 @@ class RankingScorer(BaseEstimator):
     Parameters
     ----------
     measure : str, default="ndcg@10"
-        As :func:`leanrank.metrics.evaluate` takes it.
+        As ``leanrank.metrics.evaluate`` takes it.
     convention : str or Convention, default="standard"
 
     Examples

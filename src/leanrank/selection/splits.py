@@ -136,7 +136,7 @@ def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> lis
     ----------
     data : RankingData
     cv : int, splitter or iterable of (train, test) rows
-        A number means :class:`QueryKFold`.
+        A number means ``QueryKFold``.
     rows_of : object, optional
         What row numbers in ``cv`` count: by default the rows of ``data``, else those from which
         ``data`` was made.

@@ -265,7 +265,7 @@ def bootstrap_models(
     """Fit a ranker on as many queries as there are, drawn with replacement, several times.
 
     What differs between the models is what the choice of queries makes uncertain: a band around
-    curves, for example (:func:`leanrank.plots.curves`).
+    curves, for example (``leanrank.plots.curves``).
 
     Examples
     --------

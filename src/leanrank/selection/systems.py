@@ -54,7 +54,7 @@ def fit_system(name: str, split: Split) -> Chosen:
     Parameters
     ----------
     name : str
-        One of :func:`system_names`.
+        One of ``system_names``.
     split : Split
 
     Returns

@@ -50,7 +50,7 @@ def tune(
     ----------
     training : RankingData, data frame or (X, y, qid)
         A data frame has its labels and queries in the columns ``label`` and ``qid``; see
-        :func:`leanrank.data.from_frame` for other names.
+        ``leanrank.data.from_frame`` for other names.
     validation : RankingData, data frame or (X, y, qid), optional
         Without it, models are judged by cross-validation over the training queries alone.
     scale : str, default="auto"
@@ -62,7 +62,7 @@ def tune(
     measures : sequence of str
         What else to measure.
     max_features, max_cost, min_measure, rule : optional
-        As for :func:`leanrank.selection.choose`.
+        As for ``leanrank.selection.choose``.
     costs : Costs, optional
         What features cost; 1 each by default.
     systems : sequence of str, optional

@@ -27,11 +27,11 @@ class Split:
     ----------
     train, validation : RankingData
     measure : str or tuple of str, default="map"
-        As :func:`leanrank.metrics.evaluate` takes it; of several the mean counts. A ranker that
+        As ``leanrank.metrics.evaluate`` takes it; of several the mean counts. A ranker that
         measures validation data itself, to stop early, uses the same.
     convention : str, default="standard"
     average_ties : bool, default=True
-        As for :class:`leanrank.metrics.judge.Judge`.
+        As for ``leanrank.metrics.judge.Judge``.
     """
 
     train: RankingData

@@ -118,7 +118,7 @@ class EngineClicks:
         return told
 
     def join(self, features: Any) -> ClickLog:
-        """Join the log with the features of its documents, as :func:`read_clicks` takes them."""
+        """Join the log with the features of its documents, as ``read_clicks`` takes them."""
         parts = list(self.batches())
         columns: dict[str, Any] = {}
         for name in COLUMNS[:-1]:
@@ -217,14 +217,14 @@ def read_engine_clicks(
     Parameters
     ----------
     path, actions
-        As for :class:`EngineClicks`.
+        As for ``EngineClicks``.
     features
-        As for :func:`leanrank.data.read_clicks`.
+        As for ``leanrank.data.read_clicks``.
 
     Returns
     -------
     ClickLog
-        For :func:`click_preferences`, :func:`estimate_propensities` and :func:`click_weights`.
+        For ``click_preferences``, ``estimate_propensities`` and ``click_weights``.
     """
     log = EngineClicks(path, actions=actions)
     joined = log.join(features)

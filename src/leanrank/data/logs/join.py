@@ -115,7 +115,7 @@ def join_judgments(features: Any, judgments: Any, **options: Any) -> RankingData
     Parameters
     ----------
     features, judgments, **options
-        As for :func:`match_judgments`.
+        As for ``match_judgments``.
 
     Returns
     -------
@@ -154,11 +154,11 @@ def match_judgments(
     Parameters
     ----------
     features : path, RankingData with doc_ids, or iterable of LoggedDocument
-        A path is a feature log of an engine (see :func:`leanrank.data.logs.features.feature_log`),
+        A path is a feature log of an engine (see ``leanrank.data.logs.features.feature_log``),
         or a data set in one of leanrank's own formats with document ids. A log is read entry by
         entry, and only documents that are kept take memory: about eight bytes per value.
     judgments : path or Qrels
-        As :func:`leanrank.data.logs.judgments.read_judgments` reads them.
+        As ``leanrank.data.logs.judgments.read_judgments`` reads them.
     fill : float, default=0
         What a missing value becomes; 0 is what the engines compute with. NaN keeps the gap.
     label : float, optional

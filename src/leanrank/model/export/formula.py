@@ -128,7 +128,7 @@ class Formula:
     def scores(self, X: AnyArray, qid: Any = None) -> FloatArray:
         """Return the scores in float64, added in the order of terms.
 
-        This is what an exact target computes, bit for bit. :meth:`leanrank.model.Model.predict`
+        This is what an exact target computes, bit for bit. ``leanrank.model.Model.predict``
         may add in another order.
 
         Parameters

@@ -192,7 +192,7 @@ def export_model(
     model : Model or fitted ranker
         What to export.
     target : str
-        One of :data:`TARGETS`, such as ``"sql:duckdb"``.
+        One of ``TARGETS``, such as ``"sql:duckdb"``.
     name : str
         The name of the model, view, profile or function in the target.
     names : mapping, optional

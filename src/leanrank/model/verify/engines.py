@@ -114,7 +114,7 @@ def verify_export(
     tolerance : float
         Differences between two documents of a query up to which their order does not matter.
     **options
-        As :func:`leanrank.model.export.export_model` takes them.
+        As ``leanrank.model.export.export_model`` takes them.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def verify_logged(
     tolerance : float
         Differences between two documents of a query up to which their order does not matter.
     **options
-        As :func:`leanrank.model.export.export_model` takes them.
+        As ``leanrank.model.export.export_model`` takes them.
     """
     ranker, given = as_model(model), Options(**options)
     to = TARGETS["python"] if target is None else find_target(target)

@@ -210,7 +210,7 @@ class OnlineRanker:
         )
 
     def observe(self, shown: ShownList, clicks: Any) -> None:
-        """Learn from the clicks on a list that :meth:`rank` gave, one per slot.
+        """Learn from the clicks on a list that ``rank`` gave, one per slot.
 
         Lists may be observed in any order; a step then uses the scores that made the list. A step
         to weights that are not finite is refused, and the state stays as it was.
@@ -282,7 +282,7 @@ class OnlineRanker:
         return Model.from_coef(self.coef_, provenance=made, **parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state; :meth:`load` continues from it with the same bits."""
+        """Write the whole state; ``load`` continues from it with the same bits."""
         header = {
             "version": __version__,
             "parameters": {**self.parameters, "method": self.method},
@@ -295,7 +295,7 @@ class OnlineRanker:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OnlineRanker:
-        """Read what :meth:`save` wrote, checked before any of it is used."""
+        """Read what ``save`` wrote, checked before any of it is used."""
         try:
             with open(path, "rb") as stream:
                 content = stream.read()

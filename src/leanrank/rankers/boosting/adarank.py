@@ -30,6 +30,7 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
     Parameters
     ----------
     n_rounds : int, default=200
+        Most rounds; each adds one feature.
     measure : str, default="map"
         Measure to maximise: "map", "ndcg@5", "mrr" or any other measure within [−1, 1].
     convention : str, default="standard"
@@ -48,6 +49,7 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
+        1 prints a line of progress per step.
     callback : callable, optional
         Called with each entry of the history.
 

@@ -51,6 +51,7 @@ class RankBoost(BoostedRanker):
     Parameters
     ----------
     n_rounds : int, default=300
+        Most rounds; each adds one step of one feature.
     n_thresholds : int, optional
         Most thresholds per feature, near equally spaced quantiles; by default one between any two
         values of the training data.
@@ -66,6 +67,7 @@ class RankBoost(BoostedRanker):
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
+        1 prints a line of progress per step.
     callback : callable, optional
         Called with each entry of the history.
 

@@ -45,6 +45,7 @@ class FenchelRank(ProblemRanker):
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
+        1 prints a line of progress per step.
     callback : callable, optional
         Called with a dict after every round.
 

@@ -90,6 +90,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
+        1 prints a line of progress per step.
 
     Attributes
     ----------
@@ -111,7 +112,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     -----
     The leave-query-out error of a size is exact for its subset of features, but the subset was
     chosen with all queries: as an estimate of the error on new queries it is optimistic.
-    Validation data has no such bias: see :meth:`measure_path`.
+    Validation data has no such bias: see ``measure_path``.
 
     Examples
     --------

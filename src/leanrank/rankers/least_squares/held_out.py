@@ -123,7 +123,7 @@ def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
     Parameters
     ----------
     values : array of shape (models, queries)
-        Of ``measure``, as :func:`measure_scores` returns them.
+        Of ``measure``, as ``measure_scores`` returns them.
     rule : {"best", "1se"}
         The best mean, or the first model within one standard error of it.
 

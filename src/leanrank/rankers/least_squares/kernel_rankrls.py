@@ -45,6 +45,7 @@ class KernelRankRLS(LeaveQueryOut):
     degree : int, default=3
         Of "poly": (gamma ⟨x, z⟩ + coef0) ** degree.
     coef0 : float, default=1.0
+        Of "poly": the constant term.
     normalize : {"query", "term", "none"}, default="query"
         As for RankRLS.
     n_jobs : int, optional

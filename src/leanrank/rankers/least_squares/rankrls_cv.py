@@ -37,7 +37,7 @@ class RankRLSCV(BaseLinearRanker):
     alphas : iterable of float, default=1e-6 … 1e2 by factors of ten
         Positive strengths to choose from.
     measure : str, default="ndcg@10"
-        Any measure of :func:`leanrank.metrics.evaluate`, or "loss" for the squared loss itself.
+        Any measure of ``leanrank.metrics.evaluate``, or "loss" for the squared loss itself.
     convention : str, default="standard"
         How the measure treats ties, short lists and so on.
     rule : {"best", "1se"}, default="best"

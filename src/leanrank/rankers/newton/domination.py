@@ -42,6 +42,7 @@ class DominationRanker(LinearRanker):
         By how much a document should win. "scaled": ``margin_scale`` times the difference of
         labels. An array: by pair of levels, lowest first, row the winner.
     margin_scale : float, default=1.0
+        For ``margin="scaled"``: the margin per level of difference.
     bound : {"range", "paper"}, default="range"
         For "bound-cd": (max − min)²/4 of a feature over a query, or the printed max x².
     normalize : {"query", "term", "none"}, default="query"

@@ -97,6 +97,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
+        1 prints a line of progress per step.
     callback : callable, optional
         Called with a dict after every iteration.
 

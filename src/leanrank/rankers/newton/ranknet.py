@@ -33,6 +33,7 @@ class RankNet(LinearRanker):
         By how much more a document should lead: not at all, or ``margin_scale`` times the
         difference of labels.
     margin_scale : float, default=1.0
+        For ``margin="scaled"``: the margin per level of difference.
     importance : None, "ndcg" or array of shape (levels, levels), default=None
         What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
         trade places in the ideal ranking. An array: lowest level first, row the winner.

@@ -43,6 +43,7 @@ class RankSVM(LinearRanker):
         By how much a document should win: by 1, or by ``margin_scale`` times the difference of
         labels.
     margin_scale : float, default=1.0
+        For ``margin="scaled"``: the margin per level of difference.
     importance : None, "ndcg" or array of shape (levels, levels), default=None
         What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
         trade places in the ideal ranking. An array: lowest level first, row the winner.

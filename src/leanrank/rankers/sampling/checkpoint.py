@@ -74,7 +74,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, file: HeldFile) -> Checkpoint | None:
-        """Read what :meth:`save` wrote; None if the file is new."""
+        """Read what ``save`` wrote; None if the file is new."""
         content = file.read()
         if not content and not os.path.exists(file.previous):
             return None

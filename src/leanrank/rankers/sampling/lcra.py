@@ -58,7 +58,7 @@ class LCRA(SampledPairRanker):
         λ, the strength of the ℓ2² penalty; a sequence has one per view.
     mu : float, default=0.01
         μ, the strength of the agreement.
-    n_labeled, n_unlabeled : int, default=1, 10
+    n_labeled, n_unlabeled : int
         k and l: pairs per step.
     views : int or sequence of sequences, default=2
         Number of views, to which features are assigned at random; or the features of each view,

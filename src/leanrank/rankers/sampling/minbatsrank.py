@@ -68,6 +68,7 @@ class MinBatSRank(StochasticRanker):
     warm_start : bool, default=False
         Continue from the state of the last fit, with the same parameters of the steps.
     verbose : int, default=0
+        1 prints a line of progress per step.
     callback : callable, optional
         Called with each entry of the history.
 

@@ -19,7 +19,7 @@ class PAMIR(SampledPairRanker):
     Each step draws a query, a document of it and one of a lower level. If the first does not lead
     by 1, the weights make the smallest move that achieves it, limited by C: the minimiser of
     ½‖w − w₀‖² + C·max(0, 1 − w·(x⁺ − x⁻)). A step costs the features of the two.
-    The form with text queries and pictures is :class:`PAMIRRetriever`.
+    The form with text queries and pictures is ``PAMIRRetriever``.
 
     Parameters
     ----------
@@ -43,6 +43,7 @@ class PAMIR(SampledPairRanker):
     warm_start : bool, default=False
         Continue from the state of the last fit, with the same parameters of the steps.
     verbose : int, default=0
+        1 prints a line of progress per step.
     callback : callable, optional
         Called with each entry of the history.
 

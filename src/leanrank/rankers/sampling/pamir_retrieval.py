@@ -46,6 +46,7 @@ class PAMIRRetriever(BaseEstimator):
     patience : int, optional
         Passes without improvement after which to stop; needs validation data.
     verbose : int, default=0
+        1 prints a line of progress per step.
     callback : callable, optional
         Called with each entry of the history.
 

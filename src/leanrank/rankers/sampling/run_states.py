@@ -183,7 +183,7 @@ def _names(value: Any, where: str, sizes: Sizes) -> None:
 
 
 def _record(*names: str) -> Check:
-    """Check a part that :func:`make_record` made for how its sizes fit the rest."""
+    """Check a part that ``make_record`` made for how its sizes fit the rest."""
 
     def check(value: Any, where: str, sizes: Sizes) -> None:
         name = type(value).__name__

@@ -73,6 +73,7 @@ class SPD(SampledPairRanker):
     warm_start : bool, default=False
         Continue from the state of the last fit.
     verbose : int, default=0
+        1 prints a line of progress per step.
     callback : callable, optional
         Called with each entry of the history.
 

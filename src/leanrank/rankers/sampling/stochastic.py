@@ -66,7 +66,7 @@ class StreamedRanker(BaseLinearRanker):
     def fit_stream(self, source: Any, **options: Any) -> Self:
         """Learn from more data than fits in memory.
 
-        Takes what :func:`leanrank.rankers.sampling.streaming.fit_stream` takes: a source of text,
+        Takes what ``leanrank.rankers.sampling.streaming.fit_stream`` takes: a source of text,
         Parquet or chunks, and options for checkpoints, validation and new features.
         """
         from leanrank.rankers.sampling.streaming import fit_stream
@@ -79,7 +79,7 @@ class StreamedRanker(BaseLinearRanker):
         """Learn from whole queries, once each in the given order, continuing from ``state_``.
 
         Takes what ``fit`` takes, except validation data. Queries without information are counted
-        and skipped. More features than before need :meth:`grow` first.
+        and skipped. More features than before need ``grow`` first.
         """
         first = not hasattr(self, "state_")
         if not first:

@@ -40,7 +40,7 @@ def fit_stream(
     ranker : estimator
         One with ``partial_fit``, ``grow`` and a ``state_``, such as MinBatSRank.
     source : path, sequence of paths, iterable of chunks, or RankingStream
-        As :func:`leanrank.data.streams.open_stream` takes it: text, Parquet, or RankingData (or
+        As ``leanrank.data.streams.open_stream`` takes it: text, Parquet, or RankingData (or
         tuples (X, y, qid)) from a generator.
     checkpoint : path, optional
         A file that the run writes, and from which it continues if the file exists. A run that was

@@ -66,7 +66,7 @@ class FTRLState:
     ----------
     rule : FTRLRule
     v, w : array of shape (n_features,)
-        ``w`` may lag behind the steps in which a feature had no gradient: see :meth:`weights`.
+        ``w`` may lag behind the steps in which a feature had no gradient: see ``weights``.
     s : array of shape (n_features,)
         Σ g² of each feature; with uniform rates, the step up to which ``v`` and ``w`` are.
     steps, documents : int
@@ -132,7 +132,7 @@ class FTRLState:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> FTRLState:
-        """Restore what :meth:`to_dict` returned."""
+        """Restore what ``to_dict`` returned."""
         return cls(**{**fields, "rule": FTRLRule(**fields["rule"])})
 
 
@@ -211,7 +211,7 @@ class DrawnPairs:
 def make_batches(
     X: Matrix, labels: Labels, loss: Any, batch_pairs: int | None = None
 ) -> QueryBatches:
-    """Prepare a block of whole queries for :func:`ftrl_pass`.
+    """Prepare a block of whole queries for ``ftrl_pass``.
 
     With ``labels.normalize="query"`` the loss of a query is the mean over its terms (or drawn
     pairs), with "none" their sum; both times the query's weight.

@@ -75,7 +75,7 @@ def index_pairs(
     query_weight : array, optional
         Multiplies the chance of a query's pairs.
     keys : array, optional
-        One number per document, from :func:`document_keys`: the draws then do not depend on the
+        One number per document, from ``document_keys``: the draws then do not depend on the
         order of the rows.
 
     Examples
