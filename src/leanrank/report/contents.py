@@ -213,8 +213,10 @@ def _difference(ours: FloatArray, theirs: FloatArray) -> list[float | None]:
 def _judged(study: Study) -> str:
     """Describe the queries on which the front is judged, and what a lean model costs there."""
     cost = study.leanness
-    lean = "" if cost is None else f" Beside the chosen model, {cost}."
-    return _judged_by(study) + lean
+    if cost is None:
+        return _judged_by(study)
+    named = str(cost).replace(study.measure, head(study.measure))
+    return f"{_judged_by(study)} Beside the chosen model, {named}."
 
 
 def _judged_by(study: Study) -> str:
