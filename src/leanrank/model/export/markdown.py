@@ -51,5 +51,6 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 
 def _flat(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_flat(inner)}" for key, inner in value.items())
+        given = {key: inner for key, inner in value.items() if inner is not None}
+        return ", ".join(f"{key} {_flat(inner)}" for key, inner in given.items())
     return str(value)
