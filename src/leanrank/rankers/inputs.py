@@ -134,12 +134,22 @@ def refuse_idle(ranker: Any, names: Iterable[str], because: str) -> None:
     Traceback (most recent call last):
     leanrank.errors.InputError: SPD: C has no effect with loss='hinge': leave it out
     """
-    defaults = signature(type(ranker)).parameters
-    for name in names:  # a system may have fixed some of them
-        if name in defaults and repr(getattr(ranker, name)) != repr(defaults[name].default):
-            raise InputError(
-                f"{type(ranker).__name__}: {name} has no effect with {because}: leave it out"
-            )
+    for name in changed(ranker, names):
+        raise InputError(
+            f"{type(ranker).__name__}: {name} has no effect with {because}: leave it out"
+        )
+
+
+def changed(ranker: Any, names: Iterable[str]) -> list[str]:
+    """Return the parameters that differ from their defaults; a system may have fixed some.
+
+    >>> from leanrank import SPD
+    >>> changed(SPD(C=2.0), ["C", "loss"])
+    ['C']
+    """
+    known = signature(type(ranker)).parameters
+    given = (name for name in names if name in known)
+    return [name for name in given if repr(getattr(ranker, name)) != repr(known[name].default)]
 
 
 def seed_of(random_state: Any) -> int:

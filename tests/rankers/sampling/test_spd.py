@@ -21,7 +21,7 @@ RANKERS = [
     RSRank(),
     RSRank(loss="squared-hinge", truncate_every=10, ceiling=1.0),
     LCRA(),
-    LCRA(loss="squared", n_labeled=2, n_unlabeled=3, views=3, mu=0.1, n_steps=10_000),
+    LCRA(loss="squared", n_labeled=2, views=3, n_steps=10_000),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,13 +12,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
+from leanrank._numbers import is_number
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
+from leanrank.errors import DataWarning, InputError
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
 from leanrank.rankers.base import check_number
-from leanrank.rankers.inputs import check_whole, feature_number
+from leanrank.rankers.inputs import changed, check_whole, feature_number
 from leanrank.rankers.sampling.sampled_pairs import (
     SampledPairRanker,
     check_pegasos,
@@ -150,6 +152,14 @@ class LCRA(SampledPairRanker):
         X, y, missing = take_missing_labels(X, y)
         data, labels = super()._data_and_labels(X, y, qid, **options)
         if missing is None:
+            for name in changed(self, ["mu", "n_unlabeled"]):
+                if is_number(value := getattr(self, name)) and value > 0:
+                    warnings.warn(
+                        f"LCRA: {name} has no effect, since every document has a label: give "
+                        "unlabelled ones too, or use SPD",
+                        DataWarning,
+                        stacklevel=4,
+                    )
             return data, labels
         grouped = (
             missing if isinstance(X, RankingData) or data.order is None else missing[data.order]
