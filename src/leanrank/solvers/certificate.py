@@ -56,5 +56,12 @@ def relative(room: float, objective: float) -> float:
 
     >>> relative(0.5, 2.0), relative(-1e-17, 2.0), relative(0.0, 0.0)
     (0.25, 0.0, 0.0)
+
+    What overflows certifies nothing:
+
+    >>> relative(float("nan"), 2.0)
+    inf
     """
+    if np.isnan(room) or np.isnan(objective):
+        return np.inf
     return float(max(0.0, room) / objective) if objective > 0 else 0.0

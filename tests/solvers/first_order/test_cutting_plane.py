@@ -160,6 +160,24 @@ def test_threads_do_not_change_a_bit(variant):
     assert np.array_equal(one.w, two.w)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("scale", [1e68, 1e140, 1e160])
+def test_planes_that_overflow_end_the_search_with_a_finite_point(variant, scale):
+    X, labels = make(11)
+    X[:, 2] *= scale
+    problem = problem_of(X, labels, HingeLoss())
+    penalty = ElasticNet.build(1.0, 0.0, 6)
+    with np.errstate(all="ignore"):
+        solution = solve_cutting_plane(problem, penalty, variant=variant)
+    assert solution.n_iter <= 100
+    assert np.isfinite(solution.w).all()
+    assert np.isfinite(solution.objective)
+    assert solution.gap > 1e-3
+    assert not solution.converged
+    start = problem.at(np.zeros(6))
+    assert solution.objective <= start
+
+
 def test_what_it_cannot_do_is_refused():
     X, labels = make(9)
     problem = problem_of(X, labels, HingeLoss())

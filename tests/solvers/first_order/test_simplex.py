@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from leanrank.solvers.first_order import _simplex
 from leanrank.solvers.first_order._simplex import minimise_over_simplex
 
 
@@ -10,9 +11,23 @@ def value(Q, b, x):
     return 0.5 * x @ Q @ x + b @ x
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.fixture
+def steps(monkeypatch):
+    """A list that grows by one entry per step."""
+    made = []
+
+    def counted(*given):
+        made.append(len(given[1]))
+        return free_step(*given)
+
+    free_step = _simplex._free_step
+    monkeypatch.setattr(_simplex, "_free_step", counted)
+    return made
+
+
+@pytest.mark.parametrize("seed", [*range(30), 57, 741])  # two that once cycled between equal planes
 @pytest.mark.parametrize("rank", [1, 3, 40])
-def test_it_is_feasible_certified_and_optimal(seed, rank):
+def test_it_is_feasible_certified_and_optimal(seed, rank, steps):
     rng = np.random.default_rng([seed, rank])
     n = int(rng.integers(2, 40))
     A = rng.normal(size=(n, rank)) * 10.0 ** rng.integers(-3, 4)
@@ -32,6 +47,27 @@ def test_it_is_feasible_certified_and_optimal(seed, rank):
     slope = Q @ x + b
     assert x @ slope - slope.min() <= 1e-9 * scale
     assert gap == pytest.approx(max(0.0, x @ slope - slope.min()), abs=1e-12 * scale)
+    assert len(steps) <= 3 * n
+
+
+def test_an_accuracy_beyond_rounding_ends_with_the_true_gap(steps):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(20, 5)) * 1e3
+    Q, b = A @ A.T, rng.normal(size=20)
+    x, gap = minimise_over_simplex(Q, b, np.eye(20)[0], -1.0)
+    slope = Q @ x + b
+    assert gap == max(0.0, x @ slope - slope.min())
+    assert gap <= 1e-9 * np.abs(Q).max()
+    assert 20 < len(steps) <= 60
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_overflows_ends_and_claims_nothing(steps):
+    Q = np.eye(30)
+    Q[3, 3] = np.inf
+    _, gap = minimise_over_simplex(Q, np.zeros(30), np.full(30, 1 / 30), 1e-9)
+    assert np.isnan(gap)
+    assert len(steps) <= 31
 
 
 def test_a_linear_problem_ends_in_a_corner():

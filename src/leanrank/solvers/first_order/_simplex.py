@@ -9,7 +9,7 @@ from leanrank._typing import FloatArray
 RIDGE = 1e-11
 """Added to the diagonal once it is scaled to 1, for matrices that may be singular."""
 
-TINY = float(np.finfo(np.float64).tiny)
+EPSILON, TINY = (float(each) for each in (np.finfo(np.float64).eps, np.finfo(np.float64).tiny))
 
 STEPS_PER_UNKNOWN = 20
 
@@ -20,7 +20,9 @@ def minimise_over_simplex(
     """Minimise ½xᵀQx + bᵀx over x ≥ 0, Σx = 1, starting at a point of the simplex.
 
     The steps are Newton's on the coordinates in use; one that would become negative leaves, and
-    once none does, the coordinate with the least slope enters. Every step lowers the value.
+    once none does, the coordinate with the least slope enters. Every step lowers the value, but for
+    rounding: after as many steps as there are coordinates without a lower value than before, the
+    point is returned as it is, with its gap.
 
     Parameters
     ----------
@@ -34,7 +36,8 @@ def minimise_over_simplex(
     -------
     x : array of shape (n,)
     gap : float
-        Bound on the distance of the value from the minimum.
+        Bound on the distance of the value from the minimum, computed at ``x``; above ``tol`` where
+        rounding allowed no better, and not a number where Q or b overflow.
 
     Examples
     --------
@@ -44,6 +47,7 @@ def minimise_over_simplex(
     """
     x = x.copy()
     slope = Q @ x + b
+    lowest, idle = 0.5 * float(x @ (slope + b)), 0
     for _ in range(STEPS_PER_UNKNOWN * len(b)):
         used = np.flatnonzero(x)
         step = _free_step(Q[np.ix_(used, used)], slope[used])
@@ -55,19 +59,24 @@ def minimise_over_simplex(
             x[used[first]] = 0.0
         x /= x.sum()
         slope = Q @ x + b
+        value = 0.5 * float(x @ (slope + b))
+        idle = 0 if value < lowest - EPSILON * abs(lowest) else idle + 1
+        if idle > len(b):
+            break
+        lowest = min(lowest, value)
         if blocked:
             continue
         entering = int(np.argmin(slope))
         gap = float(x @ slope - slope[entering])
         if gap <= tol:
-            return x, max(0.0, gap)
+            break
         away = -x
         away[entering] += 1.0
         bend = float(away @ Q @ away)
         x += away * (1.0 if bend <= gap else gap / bend)
         x[x < 0.0] = 0.0
         slope = Q @ x + b
-    return x, max(0.0, float(x @ slope - slope.min()))
+    return x, float(np.maximum(0.0, x @ slope - slope.min()))
 
 
 def _free_step(Q: FloatArray, slope: FloatArray) -> FloatArray:
@@ -84,8 +93,11 @@ def _free_step(Q: FloatArray, slope: FloatArray) -> FloatArray:
     rest = np.arange(n) != flat
     row = Q[flat, rest]
     reduced = Q[np.ix_(rest, rest)] - row - row[:, np.newaxis] + Q[flat, flat]
-    diagonal = np.diag(reduced)
-    unit = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.maximum(diagonal, TINY)), 1.0)
+    # The difference of two equal planes is rounding: scaled to 1 as it is, it would be a direction.
+    rounding = n * EPSILON * (np.diag(Q)[rest] + Q[flat, flat])
+    diagonal = np.maximum(np.diag(reduced), np.maximum(rounding, TINY))
+    unit = 1.0 / np.sqrt(diagonal)
+    reduced[np.diag_indices(n - 1)] = diagonal
     reduced = reduced * np.outer(unit, unit)
     reduced[np.diag_indices(n - 1)] += RIDGE
     step = np.empty(n)

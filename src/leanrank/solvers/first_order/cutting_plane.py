@@ -35,6 +35,8 @@ IDLE_ROUNDS = 30
 BEYOND = 0.1
 """Share of the way from the best point to the minimiser at which a plane is added, as in OCAS."""
 
+EPSILON = float(np.finfo(np.float64).eps)
+
 INNER_SHARE = 0.01
 """Accuracy of the mixture, as a share of the remaining gap."""
 
@@ -50,6 +52,10 @@ def solve_cutting_plane(
     callback: Callback | None = None,
 ) -> Solution:
     """Minimise a convex loss + ½ Σ ridge_j w_j² to a relative duality gap of ``tol``.
+
+    It ends before that, with the best point and its true gap, after ``max_iter`` rounds, at a plane
+    whose slope overflows, or once all planes have been replaced (``IDLE_ROUNDS``) without a lower
+    objective or a higher bound: rounding allows no better.
 
     Parameters
     ----------
@@ -75,7 +81,7 @@ def solve_cutting_plane(
     planes.add(best)
     best_bound = -np.inf
     history: list[dict[str, Any]] = []
-    room = best.objective
+    room, idle = best.objective, 0
     for n_iter in range(1, max_iter + 1):
         target, bound = planes.minimise(INNER_SHARE * max(room, 0.1 * tol * best.objective))
         best_bound = max(best_bound, bound)
@@ -88,6 +94,7 @@ def solve_cutting_plane(
             best = _lowest_towards(problem, penalty, best, target)
             planes.add(best)
             planes.add(_tangent(problem, penalty, best.w + BEYOND * (target - best.w)))
+        idle = 0 if best.objective - best_bound < room else idle + 1
         room = best.objective - best_bound
         entry = {
             "iteration": n_iter,
@@ -100,7 +107,7 @@ def solve_cutting_plane(
         if callback is not None:
             callback(entry)
         converged = entry["gap"] <= tol
-        if converged:
+        if converged or idle > IDLE_ROUNDS or not planes.finite:
             break
     return Solution(best.w, best.objective, entry["gap"], 0.0, n_iter, converged, history)
 
@@ -124,7 +131,7 @@ class _Planes:
 
     def __init__(self, spread: FloatArray) -> None:
         self.spread = spread
-        self.level = np.zeros(0)
+        self.level, self.size = np.zeros(0), np.zeros(0)  # size: of the terms that add up to level
         self.slope = np.zeros((0, len(spread)))
         self.inner = np.zeros((0, 0))
         self.share = np.zeros(0)
@@ -137,23 +144,43 @@ class _Planes:
         self.inner = np.block([[self.inner, across[:, None]], [across[None, :], own]])
         self.slope = np.vstack([self.slope, point.c])
         self.level = np.append(self.level, point.value - float(point.c @ point.w))
+        size = abs(point.value) + float(np.abs(point.c) @ np.abs(point.w))
+        self.size = np.append(self.size, size)
         self.share = np.append(self.share, 0.0 if len(self.share) else 1.0)
         self.idle = np.append(self.idle, 0)
+
+    @property
+    def finite(self) -> bool:
+        """Whether the mixture can be computed: products of slopes may overflow."""
+        return bool(np.isfinite(self.inner).all() and np.isfinite(self.level).all())
 
     def minimise(self, tol: float) -> tuple[FloatArray, float]:
         """Return the weights where penalty + envelope is least, and a lower bound of that value."""
         self.share, _ = minimise_over_simplex(self.inner, -self.level, self.share, tol)
         w = -self.spread * (self.share @ self.slope)
-        bound = float(self.level @ self.share - 0.5 * (self.share @ self.inner @ self.share))
+        bound = self._bound()
         self.idle = np.where(self.share > 0.0, 0, self.idle + 1)
         self._keep(self.idle <= IDLE_ROUNDS)
         return w, bound
 
+    def _bound(self) -> float:
+        """Return a lower bound of the minimum from the mixture, less what rounding may have added.
+
+        Slopes that differ by orders of magnitude cancel in the mixture up to the rounding of the
+        largest one, which would otherwise count as a flat envelope.
+        """
+        share, used = self.share, self.share > 0.0
+        rounding = EPSILON * (len(share) + len(self.spread))
+        sizes = share[used] @ np.abs(self.slope[used])
+        steepness = np.abs(share @ self.slope) + rounding * sizes
+        level = share @ self.level - rounding * float(share @ self.size)
+        return float(level - 0.5 * (steepness @ (self.spread * steepness)))
+
     def _keep(self, kept: Any) -> None:
         if kept.all():
             return
-        self.level, self.slope, self.share, self.idle = (
-            some[kept] for some in (self.level, self.slope, self.share, self.idle)
+        self.level, self.size, self.slope, self.share, self.idle = (
+            some[kept] for some in (self.level, self.size, self.slope, self.share, self.idle)
         )
         self.inner = self.inner[np.ix_(kept, kept)]
 
@@ -189,7 +216,7 @@ def _lowest_towards(problem: Problem, penalty: Any, best: _Tangent, target: Floa
     w = best.w + t * step
     value = best.value if t == 0.0 else problem.try_step(step, t)
     objective = value + penalty.value(w)
-    if objective >= best.objective:
+    if not objective < best.objective:  # nor one that overflows
         return best
     problem.accept()
     return _Tangent(w, value, problem.gradient(), objective)
