@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Kept, Options, Table
-from benchmarks.tune.trees import CONVENTIONS, WIDTHS
+from benchmarks.tune.trees import CONVENTIONS, SEARCH, WIDTHS
 from leanrank import RankingData, dump_letor, load_letor, load_model
 from leanrank.data.spread import scale_wanted
 from leanrank.metrics import compare_values
@@ -37,13 +37,6 @@ MEASURE = "ndcg@10"
 N_FOLDS = 5
 PARTS = ("train", "vali", "test")
 Shape = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
-SEARCH = """
-import runpy, time
-time.perf_counter = time.process_time
-runpy.run_module("leanrank", run_name="__main__")
-"""
-"""The command line with a clock of processor time."""
-
 WORLDS: dict[str, tuple[int, int, Shape]] = {
     "linear": (20, 5, lambda X: X),
     "saturating": (20, 5, lambda X: np.minimum(X, 0.0)),
