@@ -34,6 +34,7 @@ DEFAULTS = {"alpha": 1e-3, "normalize": "query", "max_iter": None}
         ("1,2.5,x", [1, 2.5, "x"]),
         ("7,", [7]),
         ("0x10", "0x10"),
+        ('{"age": [0, 7.5], "b": 3}', {"age": [0, 7.5], "b": 3}),
     ],
 )
 def test_values(text, value):
@@ -57,6 +58,8 @@ def test_a_value_may_hold_an_equals_sign():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (['alpha={"age": [0'], "is not a JSON object: write"),
+        (["alpha={" + 5000 * '"a":{'], "is not a JSON object: write"),
         (["alhpa=1"], "RankRLS has no parameter 'alhpa': did you mean 'alpha'?"),
         (["zzz=1"], "RankRLS has no parameter 'zzz': choose from alpha, max_iter, normalize"),
         (["alpha"], "-p alpha: write NAME=VALUE, such as -p alpha=…"),

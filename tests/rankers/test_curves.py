@@ -110,6 +110,21 @@ def test_monotone_curves_never_turn(direction):
     assert ranker.objective_ >= free.objective_ * (1 - 1e-6)
 
 
+def test_knots_may_be_given_by_feature():
+    train = bent()
+    given = DominationRanker(alpha=0.01, curves={"age": [-1.0, 0.0, 1.0], 0: 3}).fit(train)
+    assert given.ramps_.knots[1].tolist() == [-1.0, 0.0, 1.0]
+    assert len(given.ramps_.knots[0]) == 4
+    auto = DominationRanker(alpha=0.01, curves="auto").fit(train)
+    for at in (2, 3, 4):
+        assert np.array_equal(given.ramps_.knots[at], auto.ramps_.knots[at])
+    columns = RampFeatures({"age": [-1.0, 0.0, 1.0], 0: 3}).fit(train)
+    assert all(map(np.array_equal, columns.ramps_.knots, given.ramps_.knots))
+    low, middle, high, beyond = given.curves_["age"](np.array([-1.0, 0.0, 1.0, 5.0]))
+    assert middle - max(low, high) > 0.5
+    assert beyond == high
+
+
 def test_monotone_may_be_one_number_for_all_and_leaves_gaps_free():
     ranker = DominationRanker(alpha=0.005, curves=4, monotone=-1).fit(bent())
     ramps = ranker.ramps_
@@ -188,6 +203,14 @@ def test_ridge_alone_needs_no_groups():
         ({"curves": "many"}, "'many' is not known"),
         ({"curves": 2.5}, "curves=2.5 must be"),
         ({"curves": 5000}, "at most 1,000"),
+        ({"curves": {"agee": 3}}, "did you mean 'age'"),
+        ({"curves": {"age": [1.0, 0.0]}}, "each larger than the one before"),
+        ({"curves": {"age": [0.0, np.inf]}}, "finite numbers"),
+        ({"curves": {"age": [1.0]}}, "give 2 to 1,001"),
+        ({"curves": {"age": ["a", "b"]}}, "knots of the feature 'age' are no curve"),
+        ({"curves": {"age": [[0.0, 1.0]]}}, "knots of the feature 'age' are no curve"),
+        ({"curves": {"age": "many"}}, "'many' is not known"),
+        ({"curves": {"age": 2.5}}, "curves=2.5"),
         ({"curves": 3, "monotone": {"agee": 1}}, "did you mean 'age'"),
         ({"curves": 3, "monotone": {"age": 2}}, "never rises"),
         ({"curves": 3, "monotone": [1, 1]}, "monotone must hold 5"),

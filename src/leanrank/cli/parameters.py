@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -57,7 +58,7 @@ def parse_parameters(
 
 
 def parse_value(text: str, default: Any = None) -> Any:
-    """Turn text into a number, truth value, None, list or, failing that, text.
+    """Turn text into a number, truth value, None, list, JSON object or, failing that, text.
 
     The word ``none`` is a text for a parameter whose default is one, such as ``normalize``.
 
@@ -65,9 +66,18 @@ def parse_value(text: str, default: Any = None) -> Any:
     [3, 0.001, True, None, 'map', [1, 2.5], '3']
     >>> parse_value("none", default="query")
     'none'
+    >>> parse_value('{"age": [0, 7, 365]}')
+    {'age': [0, 7, 365]}
     """
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]
+    if text.startswith("{"):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise InputError(
+                f'{text[:40]} is not a JSON object: write {{"NAME": VALUE, …}}'
+            ) from None
     if "," in text:
         parts = [part.strip() for part in text.split(",")]
         return [parse_value(part) for part in (parts if parts[-1] else parts[:-1])]

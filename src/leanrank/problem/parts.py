@@ -86,7 +86,7 @@ class Parts(ABC):
         some.kept = kept
         return some
 
-    def in_ramps(self, n_segments: Callable[[int], int]) -> Self:
+    def in_ramps(self, find: Callable[[Matrix, int], RampColumns]) -> Self:
         """Return the same parts with curves for features.
 
         Knots are those of the same documents in one place, for which each part sends its share of
@@ -94,14 +94,14 @@ class Parts(ABC):
 
         Parameters
         ----------
-        n_segments : callable
-            Returns from the number of documents how many segments a curve has.
+        find : callable
+            Returns the ramps from the sample and the number of documents.
         """
         sizes = self.map(_n_kept, self.kept)
         step = sample_step(sum(sizes))
         first = [int(-start % step) for start in np.cumsum([0, *sizes[:-1]])]
         samples = self.map(_sample, step, self.kept, each=first)
-        ramps = RampColumns.at_quantiles(_stacked(samples), n_segments(sum(sizes)))
+        ramps = find(_stacked(samples), sum(sizes))
         some = copy(self)
         some.ramps = replace(ramps, gap=np.any(self.map(_gaps), axis=0))
         some.n_features = some.ramps.n_columns

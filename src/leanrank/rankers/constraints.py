@@ -44,9 +44,8 @@ SEVERAL = Kind(
     "a list",
     lambda value: np.iterable(value) and not isinstance(value, (str, bytes, Mapping)),
 )
-BY_FEATURE = Kind("one per feature in a list", SEVERAL.includes) | Kind(
-    "a dict by feature", lambda value: isinstance(value, Mapping)
-)
+TABLE = Kind("a dict by feature", lambda value: isinstance(value, Mapping))
+BY_FEATURE = Kind("one per feature in a list", SEVERAL.includes) | TABLE
 
 _NAMES = (
     (NUMBER, "C ceiling coef0 degree epsilon margin_scale mu p power_t radius rho tol"),
@@ -54,7 +53,7 @@ _NAMES = (
     (WHOLE, "epochs max_iter n_labeled n_rounds n_steps n_unlabeled rounds top truncate_every"),
     (WHOLE | NOTHING, "batch_pairs candidates max_features max_pairs n_jobs n_thresholds patience"),
     (WHOLE | TEXT, "n_features_to_select"),
-    (WHOLE | TEXT | NOTHING, "curves"),
+    (WHOLE | TEXT | TABLE | NOTHING, "curves"),
     (WHOLE | SEVERAL, "views"),
     (SWITCH, "accelerate project relative shuffle warm_start"),
     (SWITCH | NOTHING, "average"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +19,7 @@ from leanrank.model import Model
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import penalty_factors
 from leanrank.problem.parts import Parts
-from leanrank.rankers.inputs import by_feature, refuse_idle
+from leanrank.rankers.inputs import by_feature, feature_number, refuse_idle
 
 AUTO_SEGMENTS, DOCUMENTS_PER_SEGMENT = 8, 50
 """What "auto" takes, and documents below which it takes fewer; set on validation data by
@@ -42,7 +44,57 @@ def n_segments(curves: Any, n_rows: int) -> int:
     return int(curves)
 
 
-def curve_design(ranker: Any, X: Any, executor: Executor) -> RampDesign | SparseRampDesign | Parts:
+def find_ramps(curves: Any, names: Any, X: Matrix, n_rows: int) -> RampColumns:
+    """Return the knots of all features: at quantiles of X, or as they are given.
+
+    Parameters
+    ----------
+    curves : int, "auto" or mapping
+        As ``LinearRanker`` takes it.
+    names : sequence of str or None
+        Of the features.
+    X : array or sparse array
+        Documents, or a sample of them.
+    n_rows : int
+        How many documents there are.
+
+    Examples
+    --------
+    >>> X = np.arange(200.0).reshape(100, 2)
+    >>> [a.tolist() for a in find_ramps({"age": [0, 50], "bm25": 1}, ["age", "bm25"], X, 100).knots]
+    [[0.0, 50.0], [3.0, 199.0]]
+    """
+    if not isinstance(curves, Mapping):
+        return RampColumns.at_quantiles(X, n_segments(curves, n_rows))
+    ramps = RampColumns.at_quantiles(X, n_segments("auto", n_rows))
+    knots = list(ramps.knots)
+    for feature, given in curves.items():
+        at = feature_number(feature, len(knots), names, "curves")
+        if np.ndim(given) == 0:
+            column = RampColumns.at_quantiles(X[:, [at]], n_segments(given, n_rows))
+            knots[at] = column.knots[0]
+        else:
+            knots[at] = _given_knots(feature, given)
+    return replace(ramps, knots=tuple(knots))
+
+
+def _given_knots(feature: Any, given: Any) -> FloatArray:
+    try:
+        knots = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        knots = np.zeros(0)
+    ascending = knots.ndim == 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
+    if not ascending or not 2 <= len(knots) <= MOST_SEGMENTS + 1:
+        raise InputError(
+            f"curves: the knots of the feature {feature!r} are no curve: give 2 to "
+            f"{MOST_SEGMENTS + 1:,} finite numbers, each larger than the one before"
+        )
+    return knots
+
+
+def curve_design(
+    ranker: Any, X: Any, names: Any, executor: Executor
+) -> RampDesign | SparseRampDesign | Parts:
     """Return the ramps of all features for a ranker with curves, or parts that make them."""
     name = type(ranker).__name__
     if isinstance(X, Design):
@@ -55,11 +107,10 @@ def curve_design(ranker: Any, X: Any, executor: Executor) -> RampDesign | Sparse
     if ranker.solver in ("bound-cd", "ftrl"):
         raise InputError(f"{name}: solver={ranker.solver!r} reads X itself: leave curves out")
     refuse_idle(ranker, ("signs",), "curves: use monotone")
+    find = partial(find_ramps, ranker.curves, names)
     if isinstance(X, Parts):
-        return X.in_ramps(partial(n_segments, ranker.curves))
-    return ramp_design(
-        X, RampColumns.at_quantiles(X, n_segments(ranker.curves, X.shape[0])), executor
-    )
+        return X.in_ramps(find)
+    return ramp_design(X, find(X, X.shape[0]), executor)
 
 
 def curve_parts(ranker: Any, ramps: RampColumns, names: Any) -> tuple[Any, Any, Any]:

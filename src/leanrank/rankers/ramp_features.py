@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData, feature_name
-from leanrank.designs.ramps import RampColumns, ramp_design
+from leanrank.designs.ramps import ramp_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
 from leanrank.model import Model
-from leanrank.rankers.curves import n_segments
+from leanrank.rankers.curves import find_ramps
 
 
 class RampFeatures(TransformerMixin, BaseEstimator):
@@ -26,8 +27,8 @@ class RampFeatures(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    curves : int or "auto", default="auto"
-        Segments per feature, as for the rankers.
+    curves : int, "auto" or dict, default="auto"
+        Segments per feature, or knots of some, as for the rankers.
 
     Attributes
     ----------
@@ -49,16 +50,16 @@ class RampFeatures(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, curves: int | str = "auto") -> None:
+    def __init__(self, curves: int | str | Mapping[Any, Any] = "auto") -> None:
         self.curves = curves
 
     def fit(self, X: Any, y: Any = None) -> RampFeatures:
         """Find the knots in some documents: a RankingData, an array or a sparse matrix."""
         del y
         values = _matrix(X)
-        found = RampColumns.at_quantiles(values, n_segments(self.curves, values.shape[0]))
-        self.ramps_ = ramp_design(values, found, SerialExecutor()).ramps
         self.feature_names_ = X.feature_names if isinstance(X, RankingData) else None
+        found = find_ramps(self.curves, self.feature_names_, values, values.shape[0])
+        self.ramps_ = ramp_design(values, found, SerialExecutor()).ramps
         return self
 
     def transform(self, X: Any) -> Any:

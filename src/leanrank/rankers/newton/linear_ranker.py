@@ -80,9 +80,10 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         One factor per feature: 0 = always in, inf = never.
     signs : array-like, dict by feature or int, optional
         One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
-    curves : int or "auto", optional
+    curves : int, "auto" or dict, optional
         Learn a piecewise linear curve per feature instead of a weight: the number of segments,
-        cut at quantiles of the training documents. "auto" is 8, or fewer for few documents. The
+        cut at quantiles of the training documents. "auto" is 8, or fewer for few documents; a
+        dict has the number or the knots of some features, ``{"age": [0, 7, 365]}``. The
         penalty then counts features: ``group_ratio`` is the share of the norm of each curve. NaN
         is a missing value, and no feature needs scaling.
     monotone : array-like, dict by feature or int, optional
@@ -143,7 +144,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     normalize: str = "query"
     penalty_factors: Any = None
     signs: Any = None
-    curves: int | str | None = None
+    curves: int | str | Mapping[Any, Any] | None = None
     monotone: Any = None
     tol: float = 1e-6
     max_iter: int = 1_000
@@ -172,7 +173,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         if self.curves is None:
             refuse_idle(self, ("monotone",), "curves=None")
         else:
-            X = curve_design(self, X, executor or make_executor(self.n_jobs))
+            X = curve_design(self, X, self._names(), executor or make_executor(self.n_jobs))
             self.ramps_ = X.ramps
         return super().make_problem(X, labels, executor)
 
