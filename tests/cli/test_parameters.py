@@ -5,6 +5,7 @@ import pytest
 from leanrank.cli.parameters import parse_parameters, parse_value
 from leanrank.errors import InputError
 
+NO_OBJECT = ' is not a JSON object: write {"NAME": VALUE, …}'
 DEFAULTS = {"alpha": 1e-3, "normalize": "query", "max_iter": None}
 
 
@@ -58,8 +59,8 @@ def test_a_value_may_hold_an_equals_sign():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (['alpha={"age": [0'], "is not a JSON object: write"),
-        (["alpha={" + 5000 * '"a":{'], "is not a JSON object: write"),
+        (['alpha={"a": [0'], '{"a": [0' + NO_OBJECT),
+        (["alpha=" + 20_000 * '{"a":'], 8 * '{"a":' + NO_OBJECT),
         (["alhpa=1"], "RankRLS has no parameter 'alhpa': did you mean 'alpha'?"),
         (["zzz=1"], "RankRLS has no parameter 'zzz': choose from alpha, max_iter, normalize"),
         (["alpha"], "-p alpha: write NAME=VALUE, such as -p alpha=…"),
