@@ -110,6 +110,10 @@ class Spool:
         self.size = 0
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (it lives with the spool)
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()  # a map of it stays
+
     def append(self, values: Any) -> None:
         """Write values behind those before."""
         array = np.ascontiguousarray(values, dtype=self.dtype)
