@@ -191,6 +191,18 @@ def test_dense_and_sparse_data_have_the_same_knots():
     assert all(np.array_equal(a, b) for a, b in zip(dense.knots, sparse.knots, strict=True))
 
 
+def test_features_without_values_cost_nothing():
+    n_features = 1_000_000
+    X = csr_array(([1.0, 2.0], ([0, 1], [7, 7])), shape=(3, n_features))
+    ramps = RampColumns.at_quantiles(X, 4)
+    assert ramps.knots[7].tolist() == [0.0, 1.0, 2.0]
+    assert len({id(each) for each in ramps.knots}) == 2
+    assert (
+        ramps.knots[0].tolist() == RampColumns.at_quantiles(np.zeros((3, 1)), 4).knots[0].tolist()
+    )
+    assert ramps.n_columns == 2
+
+
 def test_knots_split_documents_evenly():
     x = np.random.default_rng(0).exponential(size=(4_000, 1))
     (knots,) = RampColumns.at_quantiles(x, 8).knots

@@ -68,14 +68,16 @@ class RampColumns:
         [0.0, 2.0, 4.0]
         """
         sample = X[:: sample_step(X.shape[0])]
-        columns = sample if isinstance(sample, np.ndarray) else sample.tocsc()
-        knots = tuple(_knots(_column(columns, j), n_segments) for j in range(X.shape[1]))
-        return cls(knots, np.zeros(X.shape[1], dtype=bool))
+        if isinstance(sample, np.ndarray):
+            knots = [_knots(_counted(stored), n_segments) for stored in sample.T]
+        else:
+            knots = _knots_of_sparse(sample.tocsc(), n_segments)
+        return cls(tuple(knots), np.zeros(X.shape[1], dtype=bool))
 
     @cached_property
     def sizes(self) -> IntArray:
         """Number of ramps of each feature."""
-        return np.array([max(0, len(a) - 1) for a in self.knots], dtype=np.int64)
+        return np.maximum(np.fromiter(map(len, self.knots), np.int64, len(self.knots)) - 1, 0)
 
     @cached_property
     def starts(self) -> IntArray:
@@ -113,11 +115,11 @@ class RampColumns:
         """Both ends of segment k of feature j, and one over its length; missing ones never rise."""
         shape = self.width - 2, len(self.knots)
         low, high, rate = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
-        for j, a in enumerate(self.knots):
-            if len(a) > 1:
-                low[: len(a) - 1, j], high[: len(a) - 1, j] = a[:-1], a[1:]
-                with np.errstate(over="ignore"):
-                    rate[: len(a) - 1, j] = 1.0 / np.diff(a)
+        for j in np.flatnonzero(self.sizes).tolist():
+            a, size = self.knots[j], self.sizes[j]
+            low[:size, j], high[:size, j] = a[:-1], a[1:]
+            with np.errstate(over="ignore"):
+                rate[:size, j] = 1.0 / np.diff(a)
         return low, high, rate
 
     def used(self, w: FloatArray) -> IntArray:
@@ -458,17 +460,28 @@ def _own_columns(
     return local + columns - whole.starts[feature]
 
 
-def _column(columns: Any, j: int) -> tuple[FloatArray, IntArray]:
-    """Return the values of a column, ascending and without missing ones, and how often they are."""
-    stored = columns[:, j] if isinstance(columns, np.ndarray) else columns[:, [j]].data
+def _knots_of_sparse(columns: Any, n_segments: int) -> list[FloatArray]:
+    """Return the knots of each feature; those without values share one array."""
+    n_rows, n_features = columns.shape
+    knots = [np.zeros(min(n_rows, 1))] * n_features
+    for j in np.flatnonzero(np.diff(columns.indptr)).tolist():
+        stored = columns.data[columns.indptr[j] : columns.indptr[j + 1]]
+        knots[j] = _knots(_counted(stored, n_rows - len(stored)), n_segments)
+    return knots
+
+
+def _counted(stored: AnyArray, n_zeros: int = 0) -> tuple[FloatArray, IntArray]:
+    """Return the values of a column, ascending and without missing ones, and how often they are.
+
+    ``n_zeros`` more are zero.
+    """
     values, counts = np.unique(stored[~np.isnan(stored)].astype(np.float64), return_counts=True)
-    rest = columns.shape[0] - len(stored)
-    if rest:
+    if n_zeros:
         at = np.searchsorted(values, 0.0)
         if at < len(values) and values[at] == 0.0:
-            counts[at] += rest
+            counts[at] += n_zeros
         else:
-            values, counts = np.insert(values, at, 0.0), np.insert(counts, at, rest)
+            values, counts = np.insert(values, at, 0.0), np.insert(counts, at, n_zeros)
     return values, counts
 
 
