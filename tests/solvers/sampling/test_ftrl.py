@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from leanrank.errors import InputError
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
+from leanrank.losses.pairs import scratch_of
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
@@ -293,6 +294,19 @@ def test_blocks_do_not_depend_on_their_neighbours():
         alone = make_batches(X[rows], labels, get_loss("squared-hinge"))
         ftrl_pass(many, alone, alone.active)
     assert np.allclose(one.weights(), many.weights(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+@pytest.mark.parametrize("batch_pairs", [None, 3])
+def test_steps_share_their_scratch(loss, batch_pairs):
+    # made anew for each query, a pass would take time for queries × documents
+    X, y, ptr = blocks(11)
+    batches = make_batches(X, Labels(y, ptr), get_loss(loss), batch_pairs)
+    made = []
+    batches.loss.evaluate = lambda plan, *rest: made.append(scratch_of(plan).order) or 0.0
+    ftrl_pass(FTRLState.start(FTRLRule(0.1), X.shape[1]), batches, batches.active)
+    assert len(made) == len(batches.active) > 1
+    assert all(order is made[0] for order in made)
 
 
 def test_divergence_is_told():

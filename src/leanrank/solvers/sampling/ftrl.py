@@ -252,6 +252,7 @@ def make_batches(
         factor = weight * pairs.gain
         active = active[pairs.gain[active] > 0.0]
         plan = _plan_of_pairs(loss, batch_pairs, labels.normalize)
+    plan = loss.workspace(plan)  # scratch made anew for each query would cost queries × documents
     return QueryBatches(X, loss, plan, labels.query_ptr, factor, active, labels.offset, pairs)
 
 
