@@ -203,7 +203,9 @@ def _curved(base: System) -> System:
     grid = {**base.space.grid, "normalize": ("query", "term"), "group_ratio": (0.5, 0.9)}
     space, tuning = (Space(base.name, fixed, grid, sweep) for sweep in (_L1, _L1_CURVES))
     name, title = f"{base.name}-curves", f"{base.title}, curves"
-    return System(name, base.ranker, base.module, title, base.paper, space, tuning, True)
+    return System(
+        name, base.ranker, base.module, title, base.paper, space, tuning, True, cluster=base.cluster
+    )
 
 
 for _system in (

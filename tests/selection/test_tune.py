@@ -18,10 +18,9 @@ from leanrank.errors import InputError
 from leanrank.rankers import RANKERS, get_ranker
 from leanrank.registry import SYSTEMS, Space
 from leanrank.selection import Costs, tune
-from leanrank.selection.refit import stacked
 from leanrank.selection.search import round_robin
 from leanrank.selection.splits import QueryKFold, whole_query_folds
-from leanrank.selection.trials import Task, fit_alone, run_trial
+from leanrank.selection.trials import Task, fit_alone, run_trial, stacked
 from leanrank.selection.tuning import default_systems
 
 TUNING = {name: system.tuning for name, system in SYSTEMS.items() if system.tuning is not None}

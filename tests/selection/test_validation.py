@@ -62,7 +62,7 @@ def test_every_space_gives_a_ranker_that_ranks(name, split):
     space = SPACES[name]
     trials = run_setting(space, space.settings()[0], split)
     best = best_trial(trials, split)
-    again = make_ranker(space, best.parameters, split)
+    again = make_ranker(space, best.parameters, split.judge)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from leanrank.selection.sweeps import fit_model
@@ -102,7 +102,7 @@ def test_sizes_and_grids_are_crossed(split):
 
 def test_a_ranker_that_stops_by_itself_uses_the_same_measure(split):
     space = Space("minbatsrank", {"random_state": 0, "epochs": 4})
-    ranker = make_ranker(space, space.fixed, split)
+    ranker = make_ranker(space, space.fixed, split.judge)
     assert ranker.measure == "ndcg@5"
     assert ranker.convention.ties == "average"
     chosen = fit_best(space, split)

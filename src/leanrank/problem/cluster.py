@@ -10,7 +10,9 @@ again elsewhere; they say that they do not know the point, and are told the trai
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from copy import copy
@@ -19,6 +21,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from leanrank._typing import IntArray
 from leanrank.data.partitions import Partitions, Rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
@@ -73,12 +76,11 @@ class ClusterParts(Parts):
             for at, (rows, home) in enumerate(zip(partitions.rows, homes, strict=True))
         ]
         self._places: dict[str, list[int]] = {}
-        self._finished: list[str] = []
+        self._finished: deque[str] = deque()  # several threads may use the parts
 
     def ask(self, question: Question, whole: Callable[[], Question]) -> Share:
         """Return the sum of all parts' answers."""
-        finished = tuple(self._finished)
-        del self._finished[: len(finished)]
+        finished = tuple(_taken(self._finished))
         nodes = self._all(
             _answers,
             (question, self.n_parts, finished),
@@ -94,15 +96,41 @@ class ClusterParts(Parts):
         found = self._all(_applied, (function, arguments, each))
         return [found[0, at] for at in range(self.n_parts)]
 
-    def transformed(self, function: Callable[[RankingData], RankingData]) -> ClusterParts:
-        """Return other parts, of data that a function makes of these where they are."""
+    def transformed(
+        self, function: Callable[..., RankingData], n_features: int | None = None
+    ) -> ClusterParts:
+        """Return other parts, of data that a function makes of these where they are.
+
+        ``n_features`` is for a function that changes their number.
+        """
+        made = self._made((future, _transform, function) for future in self.futures)
+        made.n_features = self.n_features if n_features is None else n_features
+        return made
+
+    def grouped(self, groups: IntArray) -> ClusterParts:
+        """Return the same parts, which know the group of each query, given in their order."""
+        ends = np.cumsum(self.map(_n_queries))[:-1]
+        own = zip(self.futures, np.split(groups, ends), strict=True)
+        return self._made((future, _group, mine) for future, mine in own)
+
+    def joined(self, other: ClusterParts) -> ClusterParts:
+        """Return the parts of both."""
+        both = self._made((future, _same) for future in [*self.futures, *other.futures])
+        both.n_rows = self.n_rows + other.n_rows
+        known = [each.levels for each in (self, other) if each.levels is not None]
+        both.levels = np.unique(np.concatenate(known)) if len(known) == 2 else None
+        return both
+
+    def _made(self, calls: Iterable[tuple[Any, ...]]) -> ClusterParts:
+        """Return other parts: of a future, a function of its part, and more arguments each."""
         made = copy(self)
         made.name = _new_name()
         made.futures = [
-            self.client.submit(_transform, future, function, key=_key(made.name, at))
-            for at, future in enumerate(self.futures)
+            self.client.submit(function, future, *more, key=_key(made.name, at))
+            for at, (future, function, *more) in enumerate(calls)
         ]
-        made._places, made._finished = {}, []
+        made.n_parts = len(made.futures)
+        made._places, made._finished = {}, deque()
         return made
 
     def release(self, key: str) -> None:
@@ -181,14 +209,17 @@ class ClusterParts(Parts):
 
     def _placed(self) -> dict[str, list[int]]:
         """Return for each worker the parts to ask there, once all are somewhere."""
-        while not self._places:
+        places = self._places
+        while not places:
             self._wait()
             holders = self.client.who_has(self.futures)
             held = [min(holders.get(future.key, ()), default="") for future in self.futures]
             if all(held):
+                places = {worker: [] for worker in held}
                 for at, worker in enumerate(held):
-                    self._places.setdefault(worker, []).append(at)
-        return self._places
+                    places[worker].append(at)
+                self._places = places
+        return places
 
     def _wait(self) -> None:
         """Wait for the parts, but not for a cluster that has no workers left."""
@@ -267,6 +298,13 @@ def balanced(
     return homes
 
 
+def _taken(waiting: deque[str]) -> Iterable[str]:
+    """Take all out of a queue, some of which another thread may take."""
+    with contextlib.suppress(IndexError):
+        while True:
+            yield waiting.popleft()
+
+
 def _new_name() -> str:
     return f"leanrank-part-{uuid4().hex}"
 
@@ -312,8 +350,20 @@ def _make_part(rows: Rows) -> Part:
     return Part(*rows)
 
 
-def _transform(part: Part, function: Callable[[RankingData], RankingData]) -> Part:
-    return Part(function(part.data), part.gain_weight)
+def _transform(part: Part, function: Callable[..., RankingData]) -> Part:
+    return Part(function(part.data), part.gain_weight, part.groups)
+
+
+def _group(part: Part, groups: IntArray) -> Part:
+    return Part(part.data, part.gain_weight, groups)
+
+
+def _same(part: Part) -> Part:
+    return Part(part.data, part.gain_weight, part.groups)
+
+
+def _n_queries(part: Part) -> int:
+    return part.data.n_queries
 
 
 async def _applied(

@@ -30,6 +30,10 @@ Share: TypeAlias = tuple[Any, ...]
 """What one part adds to a sum: numbers and arrays, added one by one."""
 
 
+Kept: TypeAlias = Callable[["Part"], BoolArray]
+"""Returns which queries of a part count."""
+
+
 class Lost(Exception):  # noqa: N818  (a state, and no error: the question is asked again)
     """A part does not know the point of a question: it must be told the whole trail."""
 
@@ -51,7 +55,7 @@ class Setup:
     total : float, optional
         S of the objective, over all parts; None until it is known.
     kept : callable, optional
-        Returns from a part's query ids which of them take part; None for all.
+        Returns for a part which of its queries count; None for all.
     ramps : RampColumns, optional
         The columns of curves, with their knots; None for the features themselves.
     """
@@ -62,7 +66,7 @@ class Setup:
     relabel: Callable[[Labels], Labels] | None = None
     levels: FloatArray | None = None
     total: float | None = None
-    kept: Callable[[Any], BoolArray] | None = None
+    kept: Kept | None = None
     ramps: RampColumns | None = None
 
 
@@ -111,6 +115,20 @@ class Question:
     arguments: tuple[Any, ...] = ()
 
 
+@dataclass(frozen=True)
+class InGroup:
+    """The queries of one group of a part, or all others."""
+
+    group: int
+    others: bool = False
+
+    def __call__(self, part: Part) -> BoolArray:
+        """Return which queries are meant."""
+        assert part.groups is not None, "the parts have no groups"
+        inside: BoolArray = (part.groups == self.group) != self.others
+        return inside
+
+
 class Part:
     """Some documents of whole queries, and what is known of them at the latest point.
 
@@ -119,13 +137,21 @@ class Part:
     data : RankingData
     gain_weight : array, optional
         In grouped order.
+    groups : array of int, optional
+        The group of each query, such as its fold; see ``InGroup``.
     """
 
     most_problems = 8
 
-    def __init__(self, data: RankingData, gain_weight: FloatArray | None = None) -> None:
+    def __init__(
+        self,
+        data: RankingData,
+        gain_weight: FloatArray | None = None,
+        groups: IntArray | None = None,
+    ) -> None:
         self.data = data
         self.gain_weight = gain_weight
+        self.groups = groups
         self._forget()
 
     def _forget(self) -> None:
@@ -135,7 +161,7 @@ class Part:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel without what is known: another place finds it out again."""
-        return Part, (self.data, self.gain_weight)
+        return Part, (self.data, self.gain_weight, self.groups)
 
     def __sizeof__(self) -> int:
         X = self.data.X
@@ -147,7 +173,7 @@ class Part:
         weight = data.query_weight
         if setup.kept is not None:
             whole = np.ones(data.n_queries) if weight is None else weight
-            weight = whole * setup.kept(data.query_ids)
+            weight = whole * setup.kept(self)
         labels = Labels(
             y=data.y,
             query_ptr=data.query_ptr,

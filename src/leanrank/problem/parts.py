@@ -29,7 +29,7 @@ from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.memory import ROUNDING
-from leanrank.problem.part import Lost, Move, Part, Question, Setup, Share
+from leanrank.problem.part import Kept, Lost, Move, Part, Question, Setup, Share
 from leanrank.problem.product_model import ProductModel
 
 Node: TypeAlias = tuple[int, int]
@@ -77,10 +77,10 @@ class Parts(ABC):
     n_rows: int
     n_features: int
     levels: FloatArray | None
-    kept: Callable[[Any], BoolArray] | None = None
+    kept: Kept | None = None
     ramps: RampColumns | None = None
 
-    def only(self, kept: Callable[[Any], BoolArray]) -> Self:
+    def only(self, kept: Kept) -> Self:
         """Return the same parts, of which only some queries count."""
         some = copy(self)
         some.kept = kept
@@ -103,7 +103,7 @@ class Parts(ABC):
         samples = self.map(_sample, step, self.kept, each=first)
         ramps = find(_stacked(samples), sum(sizes))
         some = copy(self)
-        some.ramps = replace(ramps, gap=np.any(self.map(_gaps), axis=0))
+        some.ramps = replace(ramps, gap=np.any(self.map(gaps), axis=0))
         some.n_features = some.ramps.n_columns
         return some
 
@@ -168,19 +168,20 @@ class LocalParts(Parts):
             part.release(key)
 
 
-def _n_kept(part: Part, kept: Callable[[Any], BoolArray] | None) -> int:
-    return int(_kept_rows(part, kept).sum())
+def _n_kept(part: Part, kept: Kept | None) -> int:
+    return int(kept_rows(part, kept).sum())
 
 
-def _kept_rows(part: Part, kept: Callable[[Any], BoolArray] | None) -> BoolArray:
+def kept_rows(part: Part, kept: Kept | None) -> BoolArray:
+    """Return which documents of a part belong to queries that count."""
     data = part.data
     if kept is None:
         return np.ones(len(data), dtype=bool)
-    return np.repeat(kept(data.query_ids), np.diff(data.query_ptr))
+    return np.repeat(kept(part), np.diff(data.query_ptr))
 
 
-def _sample(part: Part, first: int, step: int, kept: Callable[[Any], BoolArray] | None) -> Matrix:
-    return part.data.X[np.flatnonzero(_kept_rows(part, kept))[first::step]]
+def _sample(part: Part, first: int, step: int, kept: Kept | None) -> Matrix:
+    return part.data.X[np.flatnonzero(kept_rows(part, kept))[first::step]]
 
 
 def _stacked(samples: Sequence[Matrix]) -> Matrix:
@@ -191,7 +192,7 @@ def _stacked(samples: Sequence[Matrix]) -> Matrix:
     return vstack(samples, format="csr")
 
 
-def _gaps(part: Part) -> BoolArray:
+def gaps(part: Part) -> BoolArray:
     """Return which features are missing in some document."""
     X = part.data.X
     if isinstance(X, np.ndarray):

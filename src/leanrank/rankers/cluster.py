@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.partitions import read_partitions
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.spread import Spread, wide_spread_of_parts
-from leanrank.designs.ramps import RampColumns
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
+from leanrank.metrics.cluster import refer_to
+from leanrank.metrics.evaluation import evaluate
+from leanrank.metrics.measures import Measure, parse_measures
 from leanrank.problem.cluster import ClusterParts
-from leanrank.problem.part import Part
+from leanrank.problem.part import Kept, Part
+from leanrank.problem.parts import gaps, kept_rows
 from leanrank.rankers.constraints import check_parameters
-from leanrank.rankers.curves import scores_of_models
 from leanrank.rankers.inputs import check_finite, warn_of_units
 
 
@@ -55,91 +57,140 @@ class ClusterData:
     def __len__(self) -> int:
         return self.X.n_rows
 
+    @property
+    def missing(self) -> BoolArray:
+        """Which features are missing in some document."""
+        return np.any(self.X.map(gaps), axis=0)
+
+    def fingerprint(self) -> str:
+        """Identify the documents by what the parts hold, and in which order."""
+        from leanrank.model.provenance import FINGERPRINT, fingerprint
+
+        texts = self.X.map(_of_data, fingerprint)
+        return FINGERPRINT + hashlib.sha256("".join(texts).encode()).hexdigest()
+
     def spread(self) -> Spread | None:
         """Return the widest and the narrowest feature, if they differ very much."""
         return wide_spread_of_parts(self._apply, len(self), self.feature_names)
 
     def scaled(self, normalizer: Any) -> ClusterData:
-        """Return the same data as a normaliser scales them, which learns from all of them first."""
+        """Return the data as a normaliser scales them, which learns from what counts first."""
         normalizer.fit_parts(self._apply, self.n_features, self.feature_names)
+        return self.transformed(normalizer)
+
+    def transformed(self, normalizer: Any) -> ClusterData:
+        """Return the data as a fitted normaliser scales them."""
         return replace(self, X=self.X.transformed(normalizer.transform))
 
-    def _apply(self, function: Callable[..., Any], *more: Any) -> list[Any]:
-        return self.X.map(_of_features, function, *more)
+    def columns(self, columns: IntArray) -> ClusterData:
+        """Return the data with some of their features only, without names."""
+        some = self.X.transformed(partial(_some_columns, columns), len(columns))
+        return replace(self, X=some, feature_names=None)
 
-    def only(self, kept: Callable[[Any], BoolArray]) -> ClusterData:
+    def _apply(self, function: Callable[..., Any], *more: Any) -> list[Any]:
+        found = self.X.map(_of_features, self.X.kept, function, *more)
+        return [each for each in found if each is not None]
+
+    def grouped(self, groups: IntArray) -> ClusterData:
+        """Return the data with queries in groups; ``groups`` has one number per query."""
+        return replace(self, X=self.X.grouped(groups))
+
+    def only(self, kept: Kept) -> ClusterData:
         """Return the same data, of which only some queries count."""
         return replace(self, X=self.X.only(kept))
 
-    def values(
-        self,
-        coefs: FloatArray,
-        measures: Sequence[str],
-        convention: str,
-        ramps: RampColumns | None = None,
-    ) -> tuple[AnyArray, dict[str, FloatArray]]:
-        """Measure models, of curves if there are ramps, where the documents are.
+    def joined(self, other: ClusterData) -> ClusterData:
+        """Return the queries of both; equal ids stay apart."""
+        return replace(
+            self,
+            X=self.X.joined(other.X),
+            n_queries=self.n_queries + other.n_queries,
+            informative=np.concatenate([self.informative, other.informative]),
+        )
 
-        Returns
-        -------
-        query_ids : array
-        per_query : dict of str to array of shape (models, queries)
-            NaN where a measure is undefined, and for a model that ranks nothing.
+    def measured(
+        self, score: Callable[[Matrix], FloatArray], measures: Sequence[str], convention: Any
+    ) -> Measured:
+        """Measure models where the documents are, on the queries that count.
+
+        Parameters
+        ----------
+        score : callable
+            Returns the scores of documents by several models, one row per model.
+        measures : sequence of str
+            May be empty, to learn only which models rank something.
+        convention : str or Convention
         """
-        found = self.X.map(_part_values, coefs, tuple(measures), convention, ramps, self.X.kept)
-        ranks = np.any([each[1] for each in found], axis=0)
-        joined = {
-            name: np.concatenate([each[2][name] for each in found], axis=1) for name in measures
-        }
-        for values in joined.values():
-            values[~ranks] = np.nan
-        return np.concatenate([each[0] for each in found]), joined
+        parsed = refer_to(parse_measures(measures) if measures else (), self.X.levels)
+        found = self.X.map(_part_values, score, parsed, convention, self.X.kept)
+        finite = np.all([each[1] for each in found], axis=0)
+        differ = np.any([each[2] for each in found], axis=0)
+        joined = np.concatenate([each[3] for each in found], axis=2)  # measure, model, query
+        joined[:, ~finite] = np.nan
+        names = [measure.name for measure in parsed]
+        ids = np.concatenate([each[0] for each in found])
+        return Measured(ids, dict(zip(names, joined, strict=True)), finite, finite & differ)
 
 
-def _of_features(part: Part, function: Callable[..., Any], *more: Any) -> Any:
-    return function(part.data.X, *more)
+class Measured(NamedTuple):
+    """What several models are worth on queries.
 
-
-@dataclass(frozen=True)
-class HashedFold:
-    """The queries of one fold of several, or all others, by a hash of their ids.
-
-    Every worker finds the same without being told which query is where.
-
-    >>> inside = HashedFold(3, 0)(np.arange(6))
-    >>> outside = HashedFold(3, 0, others=True)(np.arange(6))
-    >>> (inside != outside).all()
-    np.True_
+    Attributes
+    ----------
+    query_ids : array
+    values : dict of str to array of shape (models, queries)
+        NaN where a measure is undefined, and for a model whose scores are not finite.
+    finite, ranks : array of bool
+        Which models have finite scores, and also scores that differ within some query.
     """
 
-    n_folds: int
-    fold: int
-    others: bool = False
+    query_ids: AnyArray
+    values: dict[str, FloatArray]
+    finite: BoolArray
+    ranks: BoolArray
 
-    def __call__(self, query_ids: AnyArray) -> BoolArray:
-        """Return which queries are meant."""
-        numbers = [zlib.crc32(str(each).encode()) % self.n_folds for each in query_ids.tolist()]
-        return (np.array(numbers, dtype=np.int64) == self.fold) != self.others
+    def ranked(self) -> dict[str, FloatArray]:
+        """Return the values, NaN for a model that ranks nothing."""
+        return {name: np.where(self.ranks[:, None], v, np.nan) for name, v in self.values.items()}
+
+
+def _of_features(part: Part, kept: Kept | None, function: Callable[..., Any], *more: Any) -> Any:
+    """Apply a function to the features of what counts; None where nothing does."""
+    X = part.data.X
+    if kept is not None:
+        X = X[kept_rows(part, kept)]
+    return function(X, *more) if X.shape[0] else None
+
+
+def _of_data(part: Part, function: Callable[[RankingData], Any]) -> Any:
+    return function(part.data)
+
+
+def _some_columns(columns: IntArray, data: RankingData) -> RankingData:
+    return data.replace(X=data.X[:, columns], feature_names=None)
 
 
 def _part_values(
     part: Part,
-    coefs: FloatArray,
-    measures: tuple[str, ...],
-    convention: str,
-    ramps: RampColumns | None,
-    kept: Any,
-) -> tuple[AnyArray, BoolArray, dict[str, FloatArray]]:
+    score: Callable[[Matrix], FloatArray],
+    measures: tuple[Measure, ...],
+    convention: Any,
+    kept: Kept | None,
+) -> tuple[AnyArray, BoolArray, BoolArray, FloatArray]:
+    """Return query ids, which models' scores are finite and differ, and their values."""
     from leanrank.metrics.judge import Judge, ranks_something
 
     data = part.data
-    chosen = data if kept is None else data.queries[np.flatnonzero(kept(data.query_ids))]
-    judge = Judge(measures, convention)
-    scores = scores_of_models(coefs, ramps, chosen.X)
-    per_query = [judge.per_query(chosen, row) for row in scores]
-    ranks = np.array([ranks_something(row, chosen) for row in scores])
-    values = {name: np.array([each[name] for each in per_query]) for name in measures}
-    return chosen.query_ids, ranks, values
+    chosen = data if kept is None else data.queries[np.flatnonzero(kept(part))]
+    scores = score(chosen.X)
+    values = np.full((len(measures), len(scores), chosen.n_queries), np.nan)
+    finite: BoolArray = np.asarray(np.isfinite(scores).all(axis=1))
+    rules = Judge(convention=convention).rules
+    for at in np.flatnonzero(finite) if chosen.n_queries and measures else ():
+        found = evaluate(chosen, scores[at], measures=measures, convention=rules, n_jobs=1)
+        values[:, at] = [found.per_query[measure.name] for measure in measures]
+    differ = np.array([ranks_something(row, chosen) for row in scores])
+    return chosen.query_ids, finite, differ, values
 
 
 def data_on_cluster(
@@ -187,23 +238,28 @@ def cluster_data(
         raise InputError(f"{name} takes no {what} on Dask, where rows have no numbers: give y, qid")
     columns = {name: given.get(name) for name in ("sample_weight", "offset")}
     columns = {"y": y, "qid": qid, "gain_weight": gain_weight, **columns}
-    partitions = read_partitions(
-        X,
-        columns,
-        query_weight=given.get("query_weight"),
-        check=partial(_check, name, ranker.takes_nan),
+    data = read_cluster(
+        X, columns, name, allow_nan=ranker.takes_nan, query_weight=given.get("query_weight")
     )
-    data = ClusterData(
+    ranker.take_names(data)
+    if not ranker.takes_nan and not any_units:
+        warn_of_units(data)
+    return data, _no_labels(ranker)
+
+
+def read_cluster(
+    X: Any, columns: Mapping[str, Any], name: str, *, allow_nan: bool, query_weight: Any = None
+) -> ClusterData:
+    """Read a collection into parts, for what ``name`` calls in messages."""
+    check = partial(_check, name, allow_nan)
+    partitions = read_partitions(X, columns, query_weight=query_weight, check=check)
+    return ClusterData(
         ClusterParts(partitions),
         partitions.facts[0].names,
         sum(facts.n_queries for facts in partitions.facts),
         np.array([facts.n_informative for facts in partitions.facts]),
         partitions.how,
     )
-    ranker.take_names(data)
-    if not ranker.takes_nan and not any_units:
-        warn_of_units(data)
-    return data, _no_labels(ranker)
 
 
 def _no_labels(ranker: Any) -> Labels:

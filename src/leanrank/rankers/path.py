@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,8 @@ def measure_models(
     names = (measures,) if isinstance(measures, str) else tuple(measures)
     judge = Judge(names, convention)
     if isinstance(data, ClusterData):
-        _, found = data.values(coefs, names, convention, ramps)
+        score = partial(scores_of_models, coefs, ramps)
+        found = data.measured(score, names, convention).ranked()
         return {name: np.array([mean_of(row) for row in rows]) for name, rows in found.items()}
     results = [judge.means(data, row) for row in scores_of_models(coefs, ramps, data.X)]
     return {name: np.array([result[name] for result in results]) for name in names}

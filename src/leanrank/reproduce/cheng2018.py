@@ -248,10 +248,10 @@ def _trials(space: Space, more: Mapping[str, Any], split: Split) -> list[Trial]:
 
 def _chosen(space: Space, trials: list[Trial], part: Part, by: tuple[str, ...]) -> _TestFigures:
     """Fit the model that validation prefers, and measure it on the test part."""
-    train, vali, test = part
+    train, _, test = part
     worth = Judge(by).worth([np.mean([t.values[m] for m in by]) for t in trials])
     best = trials[best_of(worth, [t.n_features for t in trials])]
-    ranker = make_ranker(space, best.parameters, Split(train, vali, CHOOSE_BY, CONVENTION))
+    ranker = make_ranker(space, best.parameters, Judge(CHOOSE_BY, CONVENTION))
     start = time.perf_counter()
     ranker.fit(train)
     seconds = time.perf_counter() - start

@@ -95,7 +95,7 @@ def _run_set(
         split = Split(train, vali, CURVES, CONVENTION, average_ties=False)
 
         def fit(space: Space, trial: Trial) -> tuple[Any, dict[str, float]]:
-            ranker = make_ranker(space, trial.parameters, split).fit(train)
+            ranker = make_ranker(space, trial.parameters, split.judge).fit(train)
             scores = ranker.predict(test)
             found = evaluate(test, scores, measures=list(MEASURES), convention=CONVENTION)
             return ranker, found.means

@@ -33,7 +33,7 @@ from leanrank.reproduce.tsivtsivadze2012_protocol import (
     System,
     run_split,
 )
-from leanrank.selection.refit import stacked
+from leanrank.selection.trials import stacked
 
 TITLE = "Large Scale Co-Regularized Ranking"
 SETS = {"OHSUMED": "letor3", "MQ2008": "letor4"}

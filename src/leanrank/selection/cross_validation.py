@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,14 @@ from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.metrics import parse_measures
 from leanrank.metrics.judge import Judge, mean_of, ranks_something
-from leanrank.rankers.cluster import ClusterData, HashedFold, data_on_cluster
+from leanrank.problem.part import InGroup
+from leanrank.rankers.cluster import ClusterData, data_on_cluster
+from leanrank.rankers.curves import scores_of_models
 from leanrank.rankers.path import alpha_grid
 from leanrank.registry import AlphaPath, Fits, Sizes, Space
+from leanrank.selection.cluster import facts_on_cluster
 from leanrank.selection.cross_validation_result import CrossValidation
-from leanrank.selection.splits import Fold, ranking_data, whole_query_folds
+from leanrank.selection.splits import Fold, QueryKFold, ranking_data, whole_query_folds
 from leanrank.selection.sweeps import sweep_models
 
 RIDGE_ALPHAS = (1e2, 1e-6)
@@ -55,8 +59,7 @@ def cross_validate_path(
     X, y, qid : as for fit
         Or a RankingData. On Dask, folds are fitted one after the other, each on all workers.
     cv : int, splitter or iterable of (train, test) rows, default=5
-        A number means ``QueryKFold``. No query may be split. On Dask a number, and queries
-        are dealt to folds by a hash of their ids.
+        A number means ``QueryKFold``. No query may be split. On Dask a number.
     alphas : iterable of float, optional
         Instead of ``n_alphas`` values from the alpha_max of all data down to ``alpha_min_ratio``
         times it. Where no alpha empties the model, from 100 down to 1e-6.
@@ -128,20 +131,21 @@ def _on_cluster(
     names = [measure.name for measure in parse_measures(measures)]
     sizes: list[list[int]] = []
     ids, values = [], []
+    data = data.grouped(next(QueryKFold(int(cv)).deal(facts_on_cluster(data))))
     for fold in range(cv):
-        train, test = (data.only(HashedFold(cv, fold, others=others)) for others in (True, False))
+        train, test = (data.only(InGroup(fold, others=others)) for others in (True, False))
         if alphas is not None:
             path = ranker.path(train, alphas=alphas)
             sizes.append(path.n_selected.tolist())
-            found = [test.values(path.coefs, names, convention, path.ramps)]
+            models = [(path.coefs, path.ramps)]
         else:
             fitted = [clone(ranker).set_params(**setting).fit(train) for setting in settings]
             sizes.append([len(each.to_model().indices) for each in fitted])
-            found = [
-                test.values(each.coef_[None, :], names, convention, each.ramps_) for each in fitted
-            ]
-        ids.append(found[0][0])
-        values.append({name: np.concatenate([each[1][name] for each in found]) for name in names})
+            models = [(each.coef_[None, :], each.ramps_) for each in fitted]
+        found = [test.measured(partial(scores_of_models, *m), names, convention) for m in models]
+        ids.append(found[0].query_ids)
+        ranked = [each.ranked() for each in found]
+        values.append({name: np.concatenate([each[name] for each in ranked]) for name in names})
     return CrossValidation(
         ranker=clone(ranker),
         parameters=[dict(each) for each in settings],

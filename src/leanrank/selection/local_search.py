@@ -15,21 +15,17 @@ on the validation queries separately (without a validation part: on both halves 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray
-from leanrank.losses.base import Labels
-from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.registry import AlphaPath, Space, get_system
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.trials import Task, run_trial, some_columns
-from leanrank.solvers.least_squares.centred import Centred
+from leanrank.selection.trials import Task, run_trial
 
 CHANCE_ERRORS = 2.0
 """Standard errors to subtract from a gain: the expected maximum of 32 standard normal draws."""
@@ -67,7 +63,7 @@ def improve(
     """
     support = parent.model.indices
     space = refitting(parent)
-    if space is None or not task.parts:
+    if space is None or not task.n_groups:
         return []
     own = run_trial(task, space, {}, columns=support)
     same = next((one for one in own if one.parameters["alpha"] == parent.parameters["alpha"]), None)
@@ -154,27 +150,7 @@ class Sieve:
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
         """For each group the matrix of products of centred features, and those with the labels."""
-        training = self.task.training
-        labels = Labels(
-            kernel_view(training.y),
-            kernel_view(training.query_ptr),
-            None if training.sample_weight is None else kernel_view(training.sample_weight),
-            None if training.query_weight is None else kernel_view(training.query_weight),
-        )
-        whole = Centred.from_plan(training.X, SquaredLoss().prepare(labels))
-        grams, targets = [], []
-        for group, (_, _, rows) in enumerate(self.task.parts):
-            mine = training.queries[self.task.folds == group]  # all on one scale, to be added up
-            part = Centred(
-                some_columns(mine, self.pool).X,
-                kernel_view(mine.query_ptr),
-                whole.root[rows],
-                whole.target[rows],
-            )
-            columns = part.features(np.arange(len(self.pool)))
-            grams.append(columns @ columns.T)
-            targets.append(columns @ part.target)
-        return np.array(grams), np.array(targets)
+        return self.task.products(self.pool)
 
     def best(self, supports: Sequence[IntArray]) -> list[IntArray]:
         """Return the most promising supports; at least one that drops a feature, if any does."""
@@ -183,13 +159,16 @@ class Sieve:
         errors = np.array([self._error(np.searchsorted(self._sorted, s)) for s in supports])
         sizes = np.array([len(s) for s in supports])
         sign = better_sign(self.task.measure)
-        passed: list[tuple[float, int]] = []
+        few: list[list[int]] = []
         for size in np.unique(sizes):  # an error falls with the size, so each size for itself
             mine = np.flatnonzero(sizes == size)
             share = max(1, round(self.n_measured / len(np.unique(sizes))))
-            few = mine[np.argsort(errors[mine], kind="stable")[:share]]
-            valued = sorted((-sign * self._value(supports[at]), int(at)) for at in few)
-            passed += valued[: max(1, self.n_refitted // len(np.unique(sizes)))]
+            few.append(mine[np.argsort(errors[mine], kind="stable")[:share]].tolist())
+        values = self._values([supports[at] for same_size in few for at in same_size])
+        passed: list[tuple[float, int]] = []
+        for same_size in few:
+            valued = sorted((-sign * next(values), at) for at in same_size)
+            passed += valued[: max(1, self.n_refitted // len(few))]
         return [supports[at] for _, at in sorted(passed)]
 
     @cached_property
@@ -218,18 +197,9 @@ class Sieve:
         quadratic = np.einsum("fi,fij,fj->f", left_out, inside, left_out)
         return float(np.sum(quadratic - 2 * np.einsum("fi,fi->f", left_out, targets)))
 
-    def _value(self, support: IntArray) -> float:
-        weights, _ = self._weights(np.searchsorted(self._sorted, support))
-        task = self.task
-        scores = np.empty(len(task.training))
-        for w, (_, mine, rows) in zip(weights[:-1], task.parts, strict=True):
-            scores[rows] = mine.X[:, support] @ w
-        values = task.judge.per_query(task.training, scores)[task.measure]
-        if task.validation is not None:
-            on_validation = task.validation.X[:, support] @ weights[-1]
-            more = task.judge.per_query(task.validation, on_validation)[task.measure]
-            values = np.concatenate([values, more])
-        return mean_of(values)
+    def _values(self, supports: Sequence[IntArray]) -> Iterator[float]:
+        weights = [self._weights(np.searchsorted(self._sorted, s))[0] for s in supports]
+        return map(mean_of, self.task.linear_values(supports, weights))
 
 
 def _training_part(task: Task, one: Candidate) -> Mapping[str, FloatArray]:

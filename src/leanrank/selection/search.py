@@ -18,7 +18,7 @@ from leanrank.selection.candidate import Candidate
 from leanrank.selection.front import pareto_front, within_limits
 from leanrank.selection.journal import Journal, check_trial, pack, read_model, unpack
 from leanrank.selection.local_search import find_pool, improve, refitting
-from leanrank.selection.trials import OutOfTimeError, Task, run_trial
+from leanrank.selection.trials import Made, OutOfTimeError, Task, run_trial
 
 SHARE = 0.6
 """Of the budget, for rankers and their parameters; the rest is for the local search, once every
@@ -154,14 +154,14 @@ class Search:
         except Exception as error:
             entry["problem"] = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
         entry["candidates"] = [_written(one, self.task) for one in found]
-        can_judge = self.task.validation is not None and bool(self.task.parts)
+        can_judge = self.task.validation is not None and self.task.n_groups > 0
         if can_judge and any(not one.training_values for one in found):
             entry["hurried"] = True
         return entry
 
     def _take(self, entry: Mapping[str, Any]) -> None:
         """Add the result of a trial, as read from the journal."""
-        found = [self._read(each) for each in entry["candidates"]]
+        found = self._read(entry["candidates"])
         self.candidates += [one for one in found if one is not None]
         self.n_done += 1
         self.earlier += float(entry["seconds"])
@@ -180,12 +180,19 @@ class Search:
             means = {name: best.score(name) for name in self.task.kept}
             self.history.append({"trial": self.n_done, "seconds": self.earlier, **means})
 
-    def _read(self, entry: Mapping[str, Any]) -> Candidate | None:
-        values = {name: unpack(text) for name, text in entry["values"].items()}
-        model = read_model(entry["model"], "the journal")
-        parameters = entry["parameters"]
-        one = self.task.candidate(entry["algorithm"], parameters, model, values, entry["seconds"])
-        return None if one is None else replace(one, name=entry["name"])
+    def _read(self, entries: Sequence[Mapping[str, Any]]) -> list[Candidate | None]:
+        made = [
+            Made(
+                entry["algorithm"],
+                entry["parameters"],
+                read_model(entry["model"], "the journal"),
+                {name: unpack(text) for name, text in entry["values"].items()},
+                entry["seconds"],
+            )
+            for entry in entries
+        ]
+        judged = zip(self.task.candidates(made), entries, strict=True)
+        return [one and replace(one, name=entry["name"]) for one, entry in judged]
 
     def _next(self) -> tuple[str, str, Any] | None:
         """Return what to do next: rankers first, and the local search with the rest."""

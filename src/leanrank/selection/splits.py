@@ -78,13 +78,16 @@ class QueryKFold(BaseCrossValidator):
             The query of each row; one of the two.
         """
         if isinstance(X, RankingData):
-            grouping, y = Grouping(X.query_ids, X.query_ptr, None), X.y
+            grouping, y, n_rows = Grouping(X.query_ids, X.query_ptr, None), X.y, len(X)
         else:
             n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
             grouping = group_rows(_queries(groups, qid), n_rows)
             y = None if y is None else grouping.take(np.asarray(y))
+        if self.stratify and y is None:
+            raise InputError("folds can be stratified by labels only: give y, or stratify=False")
         sizes = np.diff(grouping.query_ptr)
-        for folds in self._deal(grouping.query_ptr, y):
+        facts = query_facts(np.zeros(n_rows) if y is None else y, grouping.query_ptr)
+        for folds in self.deal(facts):
             fold_of_row = grouping.restore(np.repeat(folds, sizes))
             for fold in range(self.n_splits):
                 inside = fold_of_row == fold
@@ -97,22 +100,19 @@ class QueryKFold(BaseCrossValidator):
         del X, y, groups, qid
         return self.n_splits * self.n_repeats
 
-    def _deal(self, query_ptr: IntArray, y: FloatArray | None) -> Iterator[IntArray]:
+    def deal(self, facts: QueryFacts) -> Iterator[IntArray]:
         """Return the fold of each query, once per repetition."""
-        n_queries = len(query_ptr) - 1
+        n_queries = len(facts.sizes)
         if n_queries < self.n_splits:
             raise InputError(
                 f"{n_queries} queries cannot be cut into n_splits={self.n_splits} folds: ask for "
                 "fewer folds"
             )
-        if self.stratify and y is None:
-            raise InputError("folds can be stratified by labels only: give y, or stratify=False")
         for repeat in range(self.n_repeats):
             rng = np.random.default_rng([self.random_state or 0, repeat])
             order = rng.permutation(n_queries)
             if self.stratify:
-                assert y is not None
-                order = order[np.lexsort([key[order] for key in _strata(query_ptr, y)])]
+                order = order[np.lexsort([key[order] for key in _strata(facts)])]
             # Each round of n_splits neighbours goes to n_splits different folds, in any order.
             n_rounds = -(-n_queries // self.n_splits)
             rounds = np.tile(np.arange(self.n_splits), (n_rounds, 1))
@@ -120,6 +120,14 @@ class QueryKFold(BaseCrossValidator):
             folds = np.empty(n_queries, dtype=np.int64)
             folds[order] = rounds.ravel()[:n_queries]
             yield folds
+
+
+class QueryFacts(NamedTuple):
+    """What folds of queries are dealt by: one entry per query."""
+
+    sizes: IntArray
+    mean_labels: FloatArray
+    informative: BoolArray
 
 
 class Fold(NamedTuple):
@@ -207,16 +215,21 @@ def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> Bool
     return whole
 
 
-def _strata(query_ptr: IntArray, y: FloatArray) -> list[Any]:
-    """Return what queries are sorted by before they are dealt: the last key counts first."""
+def query_facts(y: Any, query_ptr: IntArray) -> QueryFacts:
+    """Return what folds are dealt by."""
     sizes = np.diff(query_ptr)
     labels = np.asarray(y, dtype=np.float64)
     labelled = ~np.isnan(labels)
     query_of = np.repeat(np.arange(len(sizes)), sizes)
     sums = np.bincount(query_of, np.where(labelled, labels, 0.0), len(sizes))
     means = sums / np.maximum(np.bincount(query_of, labelled, len(sizes)), 1)
-    cuts = np.quantile(means, np.arange(1, LABEL_CLASSES) / LABEL_CLASSES)
-    return [sizes, np.searchsorted(cuts, means), informative_queries(labels, query_ptr)]
+    return QueryFacts(sizes, means, informative_queries(labels, query_ptr))
+
+
+def _strata(facts: QueryFacts) -> list[Any]:
+    """Return what queries are sorted by before they are dealt: the last key counts first."""
+    cuts = np.quantile(facts.mean_labels, np.arange(1, LABEL_CLASSES) / LABEL_CLASSES)
+    return [facts.sizes, np.searchsorted(cuts, facts.mean_labels), facts.informative]
 
 
 def _queries(groups: Any, qid: Any) -> Any:

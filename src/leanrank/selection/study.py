@@ -56,7 +56,8 @@ class Study:
     chosen : Candidate
     training, validation : RankingData
         ``Candidate.values`` are about the queries of ``validation``. Without a validation part it
-        is the training data, every query judged by a model that was fitted without it.
+        is the training data, every query judged by a model that was fitted without it. After a
+        search on Dask both are there.
     measures : tuple of str
         All that were measured, the optimised one first.
     feature_names : tuple of str or None
@@ -77,6 +78,8 @@ class Study:
         Why features were normalised, if the data decided.
     not_tried : tuple of str
         Systems that a search had no time for.
+    skipped : dict of str to str
+        Systems that cannot be tried where the data are, and what they need.
     problems : dict of str to str
         Systems that failed, and why.
     interrupted : bool
@@ -100,6 +103,7 @@ class Study:
     normalizer: Any = None
     scale_reason: str = ""
     not_tried: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
 

@@ -15,10 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor
+from leanrank.losses.base import Labels
+from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import Judge, ranks_something
 from leanrank.model import Model, make_provenance
 from leanrank.registry import AlphaPath, Fits, Space
@@ -26,7 +29,8 @@ from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
 from leanrank.selection.splits import QueryKFold, whole_query_folds
 from leanrank.selection.sweeps import fit_model, path_models, takes
-from leanrank.selection.validation import Split, make_ranker
+from leanrank.selection.validation import make_ranker
+from leanrank.solvers.least_squares.centred import Centred
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +81,8 @@ class Task:
     def folds(self) -> IntArray:
         """The group of each training query; -1 for a single query, which cannot be left out."""
         n_queries = self.training.n_queries
-        n_folds = min(self.n_folds or (5 if self.validation is None else 4), n_queries)
+        n_folds = self.n_folds or n_groups(n_queries, validated=self.validation is not None)
+        n_folds = min(n_folds, n_queries)
         groups = np.full(n_queries, -1)
         if n_folds > 1:
             cut = QueryKFold(n_folds, stratify=True)
@@ -101,44 +106,143 @@ class Task:
         return found
 
     @cached_property
-    def split(self) -> Split:
-        """The data as a split, for rankers that stop by validation data and for the judge."""
-        return Split(self.training, self.validation or self.training, self.measure, self.convention)
+    def n_groups(self) -> int:
+        """How many groups of training queries there are."""
+        return int(self.folds.max(initial=-1)) + 1
 
     @property
     def judge(self) -> Judge:
         """The judge of the models; ties are averaged over their orders."""
-        return self.split.judge
+        return Judge(self.measure, self.convention)
 
-    def candidate(
-        self,
-        algorithm: str,
-        parameters: Mapping[str, Any],
-        model: Model,
-        training_values: Mapping[str, FloatArray],
-        seconds: float | None = None,
-    ) -> Candidate | None:
-        """Judge a model; None if it ranks nothing, which a measure may still credit."""
+    def fitting(self, group: int | None = None, columns: IntArray | None = None) -> Any:
+        """Return the training data, without one group, or with some columns only."""
+        data = self.training if group is None else self.parts[group][0]
+        return data if columns is None else some_columns(data, columns)
+
+    def both(self, columns: IntArray) -> Any:
+        """Return some columns of training and validation data together."""
+        assert self.validation is not None
+        return some_columns(stacked(self.training, self.validation), columns)
+
+    def unseen(
+        self, models: Sequence[Sequence[Model | None]]
+    ) -> list[dict[str, FloatArray] | None]:
+        """Measure every training query by the model that was fitted without it.
+
+        ``models`` has one sequence per setting, with a model for each group; without any, nothing
+        is measured. None if a model is missing or has scores that are too large.
+        """
+        return [self._unseen(each) for each in models]
+
+    def _unseen(self, models: Sequence[Model | None]) -> dict[str, FloatArray] | None:
+        if not models:
+            return {}
+        scores = np.empty(len(self.training))
+        for model, (_, mine, rows) in zip(models, self.parts, strict=True):
+            some = None if model is None else _scores(model, mine)
+            if some is None:
+                return None
+            scores[rows] = some
+        return self.judge.per_query(self.training, scores, self.unseen_measures)
+
+    @property
+    def unseen_measures(self) -> tuple[str, ...]:
+        """What is measured on training queries: all if nothing else judges."""
+        return self.measures if self.validation is None else self.kept
+
+    def judged(self, models: Sequence[Model]) -> list[dict[str, FloatArray] | None]:
+        """Measure models on the validation part, where there is one; None if one ranks nothing."""
+        return [self._judged(model) for model in models]
+
+    def _judged(self, model: Model) -> dict[str, FloatArray] | None:
         judged_by = self.validation or self.training
         scores = _scores(model, judged_by)
         if scores is None or not ranks_something(scores, judged_by):
             return None
         if self.validation is None:
-            values, training_values = dict(training_values), {}
-        else:
-            values = self.judge.per_query(self.validation, scores, self.measures)
-        used = model.indices
+            return {}
+        return self.judge.per_query(self.validation, scores, self.measures)
+
+    def products(self, pool: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return for each group the products of centred features, and those with the labels."""
+        training = self.training
+        labels = Labels(
+            kernel_view(training.y),
+            kernel_view(training.query_ptr),
+            None if training.sample_weight is None else kernel_view(training.sample_weight),
+            None if training.query_weight is None else kernel_view(training.query_weight),
+        )
+        whole = Centred.from_plan(training.X, SquaredLoss().prepare(labels))
+        grams, targets = [], []
+        for group, (_, _, rows) in enumerate(self.parts):
+            mine = training.queries[self.folds == group]  # all on one scale, to be added up
+            part = Centred(
+                some_columns(mine, pool).X,
+                kernel_view(mine.query_ptr),
+                whole.root[rows],
+                whole.target[rows],
+            )
+            columns = part.features(np.arange(len(pool)))
+            grams.append(columns @ columns.T)
+            targets.append(columns @ part.target)
+        return np.array(grams), np.array(targets)
+
+    def linear_values(
+        self, supports: Sequence[IntArray], weights: Sequence[FloatArray]
+    ) -> list[FloatArray]:
+        """Measure weights of some features: rows for each group left out, and one for all."""
+        return [self._linear_values(*each) for each in zip(supports, weights, strict=True)]
+
+    def _linear_values(self, support: IntArray, weights: FloatArray) -> FloatArray:
+        scores = np.empty(len(self.training))
+        for w, (_, mine, rows) in zip(weights[:-1], self.parts, strict=True):
+            scores[rows] = mine.X[:, support] @ w
+        values = self.judge.per_query(self.training, scores)[self.measure]
+        if self.validation is None:
+            return values
+        on_validation = self.validation.X[:, support] @ weights[-1]
+        more = self.judge.per_query(self.validation, on_validation)[self.measure]
+        return np.concatenate([values, more])
+
+    def candidates(self, made: Sequence[Made]) -> list[Candidate | None]:
+        """Judge models; None for one that ranks nothing, which a measure may still credit."""
+        judged = self.judged([each.model for each in made])
+        return [self._candidate(*each) for each in zip(made, judged, strict=True)]
+
+    def _candidate(self, made: Made, values: dict[str, FloatArray] | None) -> Candidate | None:
+        if values is None:
+            return None
+        training_values = dict(made.training_values)
+        if self.validation is None:
+            values, training_values = training_values, {}
+        used = made.model.indices
         return Candidate(
-            name=describe(algorithm, parameters),
-            algorithm=algorithm,
-            parameters=dict(parameters),
-            model=model,
+            name=describe(made.algorithm, made.parameters),
+            algorithm=made.algorithm,
+            parameters=dict(made.parameters),
+            model=made.model,
             values=values,
             n_features=len(used),
             cost=float(len(used)) if self.costs is None else self.costs.of(used),
-            training_values=dict(training_values),
-            seconds=seconds,
+            training_values=training_values,
+            seconds=made.seconds,
         )
+
+
+def n_groups(n_queries: int, *, validated: bool) -> int:
+    """Return how many groups of training queries are left out in turn."""
+    return min(4 if validated else 5, n_queries)
+
+
+class Made(NamedTuple):
+    """A model to be judged, and what is known of it on training queries."""
+
+    algorithm: str
+    parameters: Mapping[str, Any]
+    model: Model
+    training_values: Mapping[str, FloatArray]
+    seconds: float | None = None
 
 
 class OutOfTimeError(Exception):
@@ -160,49 +264,52 @@ def run_trial(
     parameters = {**space.fixed, **setting}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the extremes of a grid may not converge
-        whole = fit_models(task, space, parameters, task.training, columns, needed=True)
+        whole = fit_models(task, space, parameters, None, columns, needed=True)
         task.beat(True)
         sweep = space.sweep
         if isinstance(sweep, AlphaPath):  # the same strengths, whatever a group's own would be
             sweep = AlphaPath(alphas=tuple(fitted.parameters["alpha"] for fitted in whole))
         same = Space(space.ranker, space.fixed, space.grid, sweep)
 
-        def without(part: tuple[RankingData, RankingData, BoolArray]) -> list[Fitted]:
+        def without(group: int) -> list[Fitted]:
             task.beat(False)
-            return fit_models(task, same, parameters, part[0], columns)
+            return fit_models(task, same, parameters, group, columns)
 
         try:
-            left_out = make_executor(task.n_jobs).map(without, task.parts)
+            left_out = make_executor(task.n_jobs).map(without, range(task.n_groups))
         except OutOfTimeError:
             task.beat(True)  # raises, unless these are the only models
             left_out = []
     each = (time.perf_counter() - started) / max(1, len(whole))
-    found = []
-    for at, fitted in enumerate(whole):
-        models = [models[at].model if at < len(models) else None for models in left_out]
-        values = _unseen(task, models)
-        if values is None or fitted.model.n_nonzero == 0:
-            continue
-        one = task.candidate(space.ranker, fitted.parameters, fitted.model, values, each)
-        if one is not None:
-            found.append(one)
-    return found
+    by_model = [
+        [models[at].model if at < len(models) else None for models in left_out]
+        for at in range(len(whole))
+    ]
+    made = [
+        Made(space.ranker, fitted.parameters, fitted.model, values, each)
+        for fitted, values in zip(whole, task.unseen(by_model), strict=True)
+        if values is not None and fitted.model.n_nonzero
+    ]
+    return [one for one in task.candidates(made) if one is not None]
 
 
 def fit_models(
     task: Task,
     space: Space,
     parameters: Mapping[str, Any],
-    training: RankingData,
+    group: int | None = None,
     columns: IntArray | None = None,
     *,
     needed: bool = False,
 ) -> list[Fitted]:
-    """Fit the models of one setting; with ``columns`` on these only, as models of all features."""
-    ranker = make_ranker(space, parameters, task.split)
+    """Fit the models of one setting, without a group or to all training queries.
+
+    With ``columns`` on these only, as models of all features.
+    """
+    ranker = make_ranker(space, parameters, task.judge)
     if "callback" in ranker.get_params():
         ranker.set_params(callback=lambda entry: task.beat(needed))
-    data = training if columns is None else some_columns(training, columns)
+    data = task.fitting(group, columns)
     if not isinstance(space.sweep, Fits):
         made = path_models(space.sweep, ranker, data)
     else:
@@ -214,7 +321,7 @@ def fit_models(
     for own, model in made:
         both = {**parameters, **own}
         provenance = make_provenance(algorithm=type(ranker).__name__, parameters=both)
-        fitted.append(Fitted(both, placed(model, columns, training, provenance)))
+        fitted.append(Fitted(both, placed(model, columns, task.training, provenance)))
     return fitted
 
 
@@ -248,6 +355,39 @@ def some_columns(data: RankingData, columns: IntArray) -> RankingData:
     return data.replace(X=data.X[:, columns], feature_names=None)
 
 
+def stacked(*parts: RankingData) -> RankingData:
+    """Put the queries of data sets one after the other; equal identifiers stay apart.
+
+    >>> one = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"])
+    >>> stacked(one, one).n_queries
+    2
+    """
+    if any(part.is_sparse for part in parts):
+        from scipy import sparse
+
+        X: Any = sparse.vstack([sparse.csr_array(part.X) for part in parts], "csr")
+    else:
+        X = np.concatenate([part.X for part in parts])
+
+    def joined(name: str, size: Any) -> Any:
+        each = [getattr(part, name) for part in parts]
+        if all(values is None for values in each):
+            return None
+        empty = 0.0 if name == "offset" else 1.0
+        filled = zip(parts, each, strict=True)
+        return np.concatenate([np.full(size(p), empty) if v is None else v for p, v in filled])
+
+    return RankingData(
+        X,
+        np.concatenate([part.y for part in parts]),
+        group=np.concatenate([np.diff(part.query_ptr) for part in parts]),
+        feature_names=parts[0].feature_names,
+        sample_weight=joined("sample_weight", len),
+        query_weight=joined("query_weight", lambda data: data.n_queries),
+        offset=joined("offset", len),
+    )
+
+
 def placed(
     model: Model, columns: IntArray | None, data: RankingData, provenance: dict[str, Any]
 ) -> Model:
@@ -256,20 +396,6 @@ def placed(
     if columns is not None:
         curves = {int(columns[at]): curve for at, curve in curves.items()}
     return Model(data.n_features, curves, data.feature_names, provenance=provenance)
-
-
-def _unseen(task: Task, models: Sequence[Model | None]) -> dict[str, FloatArray] | None:
-    """Measure every training query by the model that was fitted without it."""
-    if not models:
-        return {}
-    scores = np.empty(len(task.training))
-    for model, (_, mine, rows) in zip(models, task.parts, strict=True):
-        some = None if model is None else _scores(model, mine)
-        if some is None:
-            return None
-        scores[rows] = some
-    measures = task.measures if task.validation is None else task.kept
-    return task.judge.per_query(task.training, scores, measures)
 
 
 def _scores(model: Model, data: RankingData) -> FloatArray | None:

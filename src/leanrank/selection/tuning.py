@@ -9,9 +9,17 @@ from typing import Any
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.spread import scale_wanted
 from leanrank.errors import InputError
-from leanrank.model.provenance import fingerprint
+from leanrank.rankers.cluster import ClusterData
 from leanrank.rankers.validation import as_data
 from leanrank.registry import SYSTEMS, Fits
+from leanrank.selection.cluster import (
+    ClusterTask,
+    fingerprint_of,
+    list_unable,
+    on_dask,
+    read_parts,
+    unable,
+)
 from leanrank.selection.costs import Costs
 from leanrank.selection.front import choose
 from leanrank.selection.journal import Journal
@@ -50,9 +58,12 @@ def tune(
     ----------
     training : RankingData, data frame or (X, y, qid)
         A data frame has its labels and queries in the columns ``label`` and ``qid``; see
-        ``leanrank.data.from_frame`` for other names.
+        ``leanrank.data.from_frame`` for other names. On Dask a DataFrame, (X, y, qid), or a
+        list of delayed RankingData: fits and judgements then happen on the workers, and only
+        systems that fit there are tried.
     validation : RankingData, data frame or (X, y, qid), optional
-        Without it, models are judged by cross-validation over the training queries alone.
+        Without it, models are judged by cross-validation over the training queries alone. On Dask
+        if ``training`` is.
     scale : str, default="auto"
         A normaliser of features, as ``leanrank train --scale`` takes it; "auto" standardises
         features whose spreads differ widely, "none" does not scale. It is fitted without the
@@ -80,7 +91,7 @@ def tune(
         Whether the chosen model is fitted to the training part, or its features are refitted to
         training and validation part together.
     n_jobs : int, optional
-        Threads; with ``trials`` nothing but time depends on it.
+        Threads, or on Dask fits at a time; with ``trials`` nothing but time depends on it.
     progress : callable, optional
         Called with the progress before every trial.
 
@@ -106,18 +117,24 @@ def tune(
     """
     if refit not in REFITS:
         raise InputError(f"refit={refit!r} is not known: choose 'train' or 'both'")
-    unscaled, held_out = as_data(training, "training"), as_data(validation)
-    assert unscaled is not None
+    there = on_dask(training)
+    unscaled, held_out = _read(training, validation, there=there)
     _check(unscaled, held_out, max_features, budget, trials)
+    names = default_systems() if systems is None else list(systems)
+    skipped = unable(names, unscaled) if there else {}
+    if skipped and (systems is not None or len(skipped) == len(names)):
+        raise InputError(f"on Dask these cannot be tried: {list_unable(skipped)}: name others")
+    names = [name for name in names if name not in skipped]
     choice = scale_wanted(unscaled, scale)
-    normalizer = None if choice.kind is None else choice.make().fit(unscaled)
-    training = unscaled if normalizer is None else normalizer.transform(unscaled)
-    validation = held_out
+    normalizer = choice.make()
+    training, validation = unscaled, held_out
+    if normalizer is not None:
+        training = unscaled.scaled(normalizer) if there else normalizer.fit_transform(unscaled)
     if normalizer is not None and held_out is not None:
-        validation = normalizer.transform(held_out)
+        validation = held_out.transformed(normalizer) if there else normalizer.transform(held_out)
     limits: dict[str, Any] = {"max_features": max_features, "max_cost": max_cost}
     kept = tuple(dict.fromkeys([measure, *(min_measure or {})]))
-    task = Task(
+    task = (ClusterTask if there else Task)(
         training=training,
         validation=validation,
         measure=measure,
@@ -129,7 +146,6 @@ def tune(
         unscaled=unscaled,
         scale=choice.kind,
     )
-    names = default_systems() if systems is None else list(systems)
     settings = _settings(task, names, {**limits, "min_measure": dict(min_measure or {})})
     with Journal(journal, settings) as kept_trials:
         search = Search(task, names, kept_trials, budget=budget, trials=trials, **limits)
@@ -153,6 +169,7 @@ def tune(
         normalizer=normalizer,
         scale_reason=choice.reason,
         not_tried=search.not_tried,
+        skipped=skipped,
         problems=search.problems,
         interrupted=search.interrupted,
     )
@@ -181,8 +198,8 @@ def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> 
     return {
         "version of leanrank": __version__,
         "scale": task.scale,
-        "training data": fingerprint(task.unscaled or task.training),
-        "validation data": None if task.validation is None else fingerprint(task.validation),
+        "training data": fingerprint_of(task.unscaled or task.training),
+        "validation data": None if task.validation is None else fingerprint_of(task.validation),
         "measure": task.measure,
         "convention": task.convention,
         "measures": list(task.measures),
@@ -192,9 +209,17 @@ def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> 
     }
 
 
+def _read(training: Any, validation: Any, *, there: bool) -> tuple[Any, Any]:
+    if there:
+        return read_parts(training, validation)
+    if on_dask(validation):
+        raise InputError("validation is on Dask but the training data are not: give both there")
+    return as_data(training, "training"), as_data(validation)
+
+
 def _check(
-    training: RankingData,
-    validation: RankingData | None,
+    training: RankingData | ClusterData,
+    validation: RankingData | ClusterData | None,
     max_features: int | None,
     budget: float | None,
     trials: int | None,

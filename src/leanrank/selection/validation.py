@@ -123,7 +123,7 @@ def fit_best(space: Space, split: Split) -> Chosen:
         trials = list(run_trials(space, split))
     best = best_trial(trials, split, space.ranker)
     searched = time.perf_counter() - started
-    ranker = make_ranker(space, best.parameters, split)
+    ranker = make_ranker(space, best.parameters, split.judge)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
@@ -150,7 +150,7 @@ def run_trials(space: Space, split: Split) -> Iterator[Trial]:
 def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[Trial]:
     """Try one setting of a space: one model, or all that its sweep gives."""
     fixed = {**space.fixed, **setting}
-    ranker = make_ranker(space, fixed, split)
+    ranker = make_ranker(space, fixed, split.judge)
     trials = []
     for model in sweep_models(space.sweep, ranker, split.train, split.validation):
         values = split.judge.means(split.validation, model.scores)
@@ -177,10 +177,9 @@ def best_trial(trials: Iterable[Trial], split: Split, name: str = "the ranker") 
     return listed[best_of(worth, [trial.n_features for trial in listed])]
 
 
-def make_ranker(space: Space, parameters: Mapping[str, Any], split: Split) -> Any:
-    """Make an unfitted ranker, which measures as the split does."""
+def make_ranker(space: Space, parameters: Mapping[str, Any], judge: Judge) -> Any:
+    """Make an unfitted ranker, which measures as a judge does."""
     kind = get_ranker(space.ranker)
     known = kind().get_params()
-    judge = split.judge
     own = {"measure": judge.measures[0], "convention": judge.rules, "n_jobs": 1}
     return kind(**{**{k: v for k, v in own.items() if k in known}, **parameters})
