@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,19 @@ def local(n_workers, *, processes=False):
 def client():
     with local(2) as cluster, Client(cluster) as client:
         yield client
+
+
+@pytest.fixture(autouse=True)
+def _short_paths(monkeypatch):
+    """Every model of a path takes several trips to the workers: a few models will do."""
+    for name, system in list(SYSTEMS.items()):
+        if system.tuning is not None and system.cluster:
+            sweep = AlphaPath(n_alphas=5, alpha_min_ratio=0.03)
+            if isinstance(system.tuning.sweep, AlphaPath) and system.tuning.sweep.alphas:
+                sweep = AlphaPath((1.0, 0.1, 1e-2))
+            fixed = {**system.tuning.fixed, "tol": 1e-4} if "tol" in system.tuning.fixed else {}
+            short = replace(system.tuning, fixed={**system.tuning.fixed, **fixed}, sweep=sweep)
+            monkeypatch.setitem(SYSTEMS, name, replace(system, tuning=short))
 
 
 @pytest.fixture(scope="module")
@@ -211,9 +225,9 @@ def test_the_same_bits_on_any_number_of_workers_and_after_a_kill(data, tmp_path)
     frame = pd.DataFrame(data.X, columns=NAMES).assign(label=data.y, qid=data.qid)
     for at in range(4):
         frame[180 * at : 180 * at + 180].to_parquet(tmp_path / f"part-{at}.parquet")
-    how = {"systems": SOME, "trials": 4, "max_features": 3, "scale": "standard"}
+    how = {"systems": ["rankrls", "domination"], "trials": 2, "scale": "standard"}
     found = []
-    for n_workers, deadly in ((1, None), (2, None), (2, 1), (2, 3)):
+    for n_workers, deadly in ((1, None), (2, 1)):
         with local(n_workers, processes=True) as cluster, Client(cluster) as client:
 
             def kill(at, client=client, deadly=deadly):
@@ -221,4 +235,4 @@ def test_the_same_bits_on_any_number_of_workers_and_after_a_kill(data, tmp_path)
                     os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
 
             found.append(answer(tune(dd.read_parquet(tmp_path), **how, progress=kill)))
-    assert found[1:] == [found[0]] * 3
+    assert found[0] == found[1]
