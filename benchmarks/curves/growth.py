@@ -126,13 +126,17 @@ def _picture(ranker: Any, folder: Any) -> None:
             if name == "missing":
                 adds = float(unit * curve(gap)[0] - values.mean())
                 rows.append({"feature": name, "curve": kind, "x": 3.5, "adds": adds, "gap": True})
-    base = alt.Chart().encode(x="x:Q", y="adds:Q", color="curve:N")
-    lines = base.transform_filter("!datum.gap").mark_line().encode(strokeDash="curve:N")
+    of = alt.Color("curve:N", title=None, legend=alt.Legend(orient="top"))
+    base = alt.Chart().encode(x=alt.X("x:Q", title=None), y="adds:Q", color=of)
+    dash = alt.StrokeDash("curve:N", legend=None)
+    lines = base.transform_filter("!datum.gap").mark_line().encode(strokeDash=dash)
     points = base.transform_filter("datum.gap").mark_point(shape="diamond", filled=True, size=60)
     chart = alt.layer(lines, points, data=alt.InlineData(rows)).properties(width=170, height=150)
     folder.mkdir(parents=True, exist_ok=True)
     for ending in ("svg", "png"):
-        chart.facet("feature:N", columns=5).save(str(folder / f"curves.{ending}"))
+        chart.facet(alt.Facet("feature:N", title=None), columns=3).save(
+            str(folder / f"curves.{ending}")
+        )
 
 
 def _fit_scale(ranker: Any) -> float:
