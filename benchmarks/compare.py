@@ -8,7 +8,7 @@ from __future__ import annotations
 from benchmarks.harness import Options, Table
 from leanrank.data import fetch
 from leanrank.data.public_sets import find_set
-from leanrank.selection.comparison import Parts, compare_systems
+from leanrank.selection.comparison import SetParts, compare_systems
 from leanrank.selection.systems import installed, system_names
 from leanrank.selection.tables import cells, head
 
@@ -20,7 +20,7 @@ def run(options: Options) -> list[Table]:
     sets = {}
     for name in SETS:
         public, there = find_set(name), fetch(name, data_dir=options.data, download=False)
-        splits = [Parts(*there.files(fold), public.n_features, "auto") for fold in folds]
+        splits = [SetParts(*there.files(fold), public.n_features, "auto") for fold in folds]
         sets[name] = (public.convention, splits)
     names = ["domination", "rankrls"] if options.quick else list(filter(installed, system_names()))
     tables = []

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import RankingData
-from leanrank.data._letor_store import Request
+from leanrank.data._letor_store import LetorRequest
 from leanrank.data.letor import load_letor, read_letor
 from leanrank.errors import InputError, ParseError
 from tests.data.reference_letor import parse
@@ -32,7 +32,7 @@ def load(content: bytes, **options):
 
 
 def load_as(content: bytes, n_jobs: int = -1, **fields):
-    return read_letor(io.BytesIO(content), Request(**fields), n_jobs)
+    return read_letor(io.BytesIO(content), LetorRequest(**fields), n_jobs)
 
 
 def random_file(seed: int, n_rows: int, n_features: int = 9, share: float = 0.7) -> bytes:

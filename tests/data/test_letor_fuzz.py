@@ -18,7 +18,7 @@ from leanrank.data import _letor_plain
 from leanrank.data._letor_plain import read_plain
 from leanrank.data._letor_reader import read_rows
 from leanrank.data._letor_source import open_text
-from leanrank.data._letor_store import Request
+from leanrank.data._letor_store import LetorRequest
 from leanrank.data.letor import load_letor
 from leanrank.errors import ParseError
 from leanrank.execution import make_executor
@@ -66,7 +66,7 @@ def test_the_reading_without_compiled_code_gives_the_same_rows_or_none(monkeypat
         options = dict(rng.choice([{}, {"storage": "sparse"}, {"storage": "dense"}]))
         options |= rng.choice([{}, {"zero_based": True}, {"n_features": 45}])
         optional = rng.choice([("label", "qid"), ("label",)])
-        request = Request(**options, optional=optional)
+        request = LetorRequest(**options, optional=optional)
         text = open_text(io.BytesIO(content), request.in_memory)
         plain = read_plain(text, request)
         outcomes[plain is not None] += 1
@@ -100,7 +100,9 @@ def test_a_long_text_is_left_to_the_compiled_reading(monkeypatch):
     monkeypatch.setattr(_letor_plain, "is_compiled", lambda _: False)
     for content in (b"1:1\n" * 3, b"1:1\n1:1\n1:1"):
         text = open_text(io.BytesIO(content), 100)
-        rows = [read_plain(text, Request(optional=("label", "qid"), plain_rows=n)) for n in (2, 3)]
+        rows = [
+            read_plain(text, LetorRequest(optional=("label", "qid"), plain_rows=n)) for n in (2, 3)
+        ]
         assert rows[0] is None
         assert rows[1] is not None
 

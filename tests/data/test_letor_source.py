@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import _letor_source
-from leanrank.data._letor_store import Request
+from leanrank.data._letor_store import LetorRequest
 from leanrank.data.letor import load_letor, read_letor
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
 from tests.data.test_letor import SMALL, load, load_as, random_file, same
@@ -32,7 +32,7 @@ from tests.data.test_letor import SMALL, load, load_as, random_file, same
 @pytest.mark.parametrize("in_memory", [10, 2**20])
 def test_compressed_files_and_streams(tmp_path, suffix, pack, open_, in_memory):
     def load_letor(path):
-        return read_letor(path, Request(in_memory=in_memory))
+        return read_letor(path, LetorRequest(in_memory=in_memory))
 
     packed = pack(SMALL)
     path = tmp_path / f"a.txt.{suffix}"

@@ -11,7 +11,7 @@ import pytest
 from leanrank.data import dump_letor, load_letor, make_ranking
 from leanrank.metrics import compare_values, evaluate
 from leanrank.selection import Split, compare_systems, fit_system
-from leanrank.selection.comparison import MEASURES, ComparedSet, Outcome, Parts, holm, load_parts
+from leanrank.selection.comparison import MEASURES, ComparedSet, Outcome, SetParts, holm, load_parts
 from leanrank.selection.tables import comma_separated, latex, markdown, seconds, to_dict
 
 SYSTEMS = ["rankrls", "bestfeature"]
@@ -31,7 +31,7 @@ def splits(tmp_path_factory):
         ):
             files.append(folder / f"{name}{seed}.txt")
             dump_letor(data.queries[queries], files[-1])
-        parts.append(Parts(*files))
+        parts.append(SetParts(*files))
     return parts
 
 

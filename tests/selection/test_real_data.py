@@ -4,14 +4,14 @@ import pytest
 
 from leanrank.data import fetch
 from leanrank.selection import compare_systems
-from leanrank.selection.comparison import Parts
+from leanrank.selection.comparison import SetParts
 
 
 @pytest.mark.realdata
 def test_ranksvm_comes_near_its_published_figures(data_dir):
     """Tables 7 and 9 of Pahikkala et al. (2010), from the distribution of LETOR 4.0."""
     folds = fetch("MQ2008", data_dir=data_dir, download=False)
-    splits = [Parts(*folds.files(number), n_features=46) for number in range(1, 6)]
+    splits = [SetParts(*folds.files(number), n_features=46) for number in range(1, 6)]
     found = compare_systems(
         {"MQ2008": ("letor4", splits)}, ["ranksvm"], measures=("map", "mean_ndcg")
     )

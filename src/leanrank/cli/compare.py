@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from leanrank.selection.comparison import ComparedSet, Parts
+    from leanrank.selection.comparison import ComparedSet, SetParts
 
 SETS = "MQ2008,OHSUMED"
 WIDE = 98
@@ -125,12 +125,12 @@ def _own_files(
     scale: str | None,
     format: str | None,
     read: list[str] | None,
-) -> dict[str, tuple[str, list[Parts]]]:
+) -> dict[str, tuple[str, list[SetParts]]]:
     from pathlib import Path
 
     from leanrank.cli.datafiles import read_options
     from leanrank.errors import FileError, InputError
-    from leanrank.selection.comparison import Parts
+    from leanrank.selection.comparison import SetParts
 
     if len(files) != 3:
         raise InputError(
@@ -146,17 +146,17 @@ def _own_files(
     if format is not None:
         how["format"] = format
     train, vali, test = map(Path, files)
-    parts = Parts(train, vali, test, scale=scale, options=tuple(sorted(how.items())))
+    parts = SetParts(train, vali, test, scale=scale, options=tuple(sorted(how.items())))
     return {test.name: (convention, [parts])}
 
 
 def _public_sets(
     data: str | None, sets: str, folds: str | None, convention: str | None, scale: str | None
-) -> dict[str, tuple[str, list[Parts]]]:
+) -> dict[str, tuple[str, list[SetParts]]]:
     from leanrank.data import fetch
     from leanrank.data.public_sets import find_set
     from leanrank.errors import InputError
-    from leanrank.selection.comparison import Parts
+    from leanrank.selection.comparison import SetParts
 
     found = {}
     for name in sets.split(","):
@@ -173,7 +173,7 @@ def _public_sets(
         splits = []
         for number in numbers:
             train, vali, test = there.files(number)
-            splits.append(Parts(train, vali, test, public.n_features, scale))
+            splits.append(SetParts(train, vali, test, public.n_features, scale))
         found[public.name] = (convention or public.convention, splits)
     return found
 

@@ -19,7 +19,7 @@ from leanrank._typing import Matrix
 from leanrank.data._letor_parser import LARGEST_INDEX, parse_lines
 from leanrank.data._letor_reader import DENSE_FROM
 from leanrank.data._letor_source import Text
-from leanrank.data._letor_store import Request, Rows, text_array
+from leanrank.data._letor_store import LetorRequest, LetorRows, text_array
 
 _SPACE = b" \t\v\f\r"
 _LABEL = re.compile(rb"[-+.0-9eE]+")
@@ -27,7 +27,7 @@ _FEATURES = re.compile(rb"(?:[0-9]+:(?:[-+.0-9eE]+|NULL|[nN][aA][nN]) )*")
 _DOCUMENT = re.compile(rb"docid[%s]*[=:][%s]*([^%s]*)" % (_SPACE, _SPACE, _SPACE))
 
 
-def read_plain(text: Text, request: Request) -> Rows | None:
+def read_plain(text: Text, request: LetorRequest) -> LetorRows | None:
     """Read documents that are to be scored, or return None to have them read otherwise."""
     if "label" not in request.optional or request.dtype != np.float64 or is_compiled(parse_lines):
         return None
@@ -104,7 +104,7 @@ class _Rows:
         self.indices.extend(indices)
         self.values.extend(map(float, parts[1::2]))
 
-    def arrays(self, request: Request) -> Rows:
+    def arrays(self, request: LetorRequest) -> LetorRows:
         """Return the arrays that the compiled parser would have made."""
         if not self.labels:
             raise ValueError
@@ -119,7 +119,7 @@ class _Rows:
         names = [self.queries[at] for at in heads]
         for name in names:
             name.decode("utf-8")
-        return Rows(
+        return LetorRows(
             _matrix(np.array(self.sizes), indices, values, request.n_features or width, request),
             np.array(self.labels),
             np.array(heads, dtype=np.int64),
@@ -128,7 +128,7 @@ class _Rows:
         )
 
 
-def _matrix(sizes: Any, indices: Any, values: Any, width: int, request: Request) -> Matrix:
+def _matrix(sizes: Any, indices: Any, values: Any, width: int, request: LetorRequest) -> Matrix:
     n_rows = len(sizes)
     dense = np.count_nonzero(values) >= DENSE_FROM * n_rows * width
     if request.storage == "dense" or (request.storage == "auto" and dense):

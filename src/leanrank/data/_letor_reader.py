@@ -18,7 +18,7 @@ from leanrank.data import _letor_parser as parser
 from leanrank.data._letor_complaints import describe, token_stop
 from leanrank.data._letor_numbers import powers_of_ten
 from leanrank.data._letor_source import Lines, Text, cut_lines
-from leanrank.data._letor_store import Layout, Part, Request, Rows, Store
+from leanrank.data._letor_store import LetorLayout, LetorPart, LetorRequest, LetorRows, Store
 from leanrank.errors import ParseError
 from leanrank.execution import Executor
 
@@ -26,7 +26,7 @@ DENSE_FROM = 0.25
 """Share of non-zeros from which ``storage="auto"`` chooses a dense matrix."""
 
 
-def read_rows(text: Text, request: Request, executor: Executor) -> Rows:
+def read_rows(text: Text, request: LetorRequest, executor: Executor) -> LetorRows:
     """Parse the text; raise a ParseError for the first thing in it that is wrong."""
     ranges = cut_lines(text, request.range_bytes)
     n_lines = executor.map(lambda lines: lines.count(b"\n"), ranges)
@@ -46,7 +46,7 @@ def read_rows(text: Text, request: Request, executor: Executor) -> Rows:
     return store.join(parts)
 
 
-def _guess(ranges: list[Lines], request: Request) -> Layout:
+def _guess(ranges: list[Lines], request: LetorRequest) -> LetorLayout:
     """Look at the first lines of some ranges; a small file is looked at in full."""
     step = -(-len(ranges) // request.n_samples) if ranges else 1
     bound = -1 if request.n_features is None else request.n_features
@@ -69,7 +69,7 @@ def _guess(ranges: list[Lines], request: Request) -> Layout:
     return _decide(total, first, request)
 
 
-def _decide(total: IntArray, first_index: int, request: Request) -> Layout:
+def _decide(total: IntArray, first_index: int, request: LetorRequest) -> LetorLayout:
     """Choose the layout from what was counted with indices that start at ``first_index``."""
     width = int(total[parser.WIDTH])
     if request.zero_based == "auto" and total[parser.ZERO_SEEN]:
@@ -81,10 +81,10 @@ def _decide(total: IntArray, first_index: int, request: Request) -> Layout:
     if request.storage == "auto":
         cells = int(total[parser.ROWS]) * width
         dense = int(total[parser.NONZEROS]) >= DENSE_FROM * cells
-    return Layout(dense, width, first_index)
+    return LetorLayout(dense, width, first_index)
 
 
-def _settle(parts: list[Part], layout: Layout, request: Request) -> Layout:
+def _settle(parts: list[LetorPart], layout: LetorLayout, request: LetorRequest) -> LetorLayout:
     """Return the layout that the exact counts ask for, or the one at hand if it will do."""
     if not parts:
         return layout
@@ -116,7 +116,11 @@ def _no_room(
 
 
 def _complain(
-    text: Text, ranges: list[Lines], n_lines: list[int], parts: list[Part], request: Request
+    text: Text,
+    ranges: list[Lines],
+    n_lines: list[int],
+    parts: list[LetorPart],
+    request: LetorRequest,
 ) -> None:
     """Raise the error of the first range that has one."""
     for number, part in enumerate(parts):

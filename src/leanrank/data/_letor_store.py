@@ -18,7 +18,7 @@ _HARD_ROOM = 64
 
 
 @dataclass(frozen=True)
-class Request:
+class LetorRequest:
     """What the caller wants."""
 
     n_features: int | None = None
@@ -40,7 +40,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LetorLayout:
     """How values are stored: known or guessed before parsing, checked after."""
 
     dense: bool
@@ -49,7 +49,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Part:
+class LetorPart:
     """What became of a range, beside the values in their place."""
 
     report: IntArray
@@ -60,7 +60,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Rows:
+class LetorRows:
     """A whole file in the order of its lines, with the row and name of each run of a query."""
 
     X: Matrix
@@ -77,8 +77,8 @@ class Store:
         self,
         ranges: list[Lines],
         n_lines: list[int],
-        layout: Layout,
-        request: Request,
+        layout: LetorLayout,
+        request: LetorRequest,
         executor: Executor,
     ) -> None:
         self.ranges = ranges
@@ -99,7 +99,7 @@ class Store:
             self.values = np.empty(int(self.first_slot[-1]), dtype=request.dtype)
             self.indices = np.empty(int(self.first_slot[-1]), dtype=np.int32)
 
-    def parse(self, number: int) -> Part:
+    def parse(self, number: int) -> LetorPart:
         """Parse one range into its place."""
         lines, layout, request = self.ranges[number], self.layout, self.request
         rows = slice(*self.first_row[number : number + 2])
@@ -147,7 +147,7 @@ class Store:
         # Within a line, what does not follow the grammar comes before names in another encoding.
         if bad is not None and (error is None or b"\n" in lines.buffer[bad : error[1]]):
             error = (parser.NOT_UTF8, bad)
-        return Part(report, heads, names, doc_ids, error)
+        return LetorPart(report, heads, names, doc_ids, error)
 
     def _read_hard(
         self,
@@ -172,7 +172,7 @@ class Store:
                 values[slot] = value
         return None
 
-    def join(self, parts: list[Part]) -> Rows:
+    def join(self, parts: list[LetorPart]) -> LetorRows:
         """Close the gaps that blank lines, comments and zeros left, and give the arrays."""
         n_rows = np.array([part.report[parser.ROWS] for part in parts])
         at_row = np.concatenate(([0], np.cumsum(n_rows)))
@@ -180,7 +180,7 @@ class Store:
         X = self._join_dense(n_rows) if self.layout.dense else self._join_sparse(parts, n_rows)
         _close_gaps(self.y, self.first_row, n_rows)
         heads = [part.query_rows + at for part, at in zip(parts, at_row[:-1], strict=True)]
-        return Rows(
+        return LetorRows(
             X,
             self.y[:total],
             np.concatenate(heads),
@@ -197,7 +197,7 @@ class Store:
             else np.zeros((n_rows.sum(), 0), self.request.dtype)
         )
 
-    def _join_sparse(self, parts: list[Part], n_rows: IntArray) -> Matrix:
+    def _join_sparse(self, parts: list[LetorPart], n_rows: IntArray) -> Matrix:
         from scipy.sparse import csr_array
 
         stored = np.array([part.report[parser.ENTRIES] for part in parts])

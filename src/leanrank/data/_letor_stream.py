@@ -13,7 +13,7 @@ import numpy as np
 from leanrank._files import file_identity
 from leanrank.data._letor_reader import read_rows
 from leanrank.data._letor_source import Text
-from leanrank.data._letor_store import Request, Rows
+from leanrank.data._letor_store import LetorRequest, LetorRows
 from leanrank.data.letor import query_ids
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import open_bytes, read_fully, shown_name
@@ -58,7 +58,7 @@ class TextPart:
         self.path = path
         self.name = shown_name(path)
         self._returns = returns
-        self._request = Request(n_features, zero_based, np.dtype(dtype), storage, optional)
+        self._request = LetorRequest(n_features, zero_based, np.dtype(dtype), storage, optional)
         self._whole_queries = whole_queries
         self._chunk_bytes = chunk_bytes
         self._executor = make_executor(n_jobs)
@@ -118,7 +118,7 @@ class TextPart:
                 return buffer[:cut], buffer[cut:], False
             wanted *= 2  # a query larger than a chunk
 
-    def _parse(self, block: bytes, line: int) -> Rows | None:
+    def _parse(self, block: bytes, line: int) -> LetorRows | None:
         try:
             return read_rows(Text(block, self.name), self._request, self._executor)
         except ParseError as error:
@@ -128,7 +128,7 @@ class TextPart:
                 error.problem, path=error.path, line=line + error.line, column=error.column
             ) from None
 
-    def _as_data(self, rows: Rows, line: int) -> RankingData:
+    def _as_data(self, rows: LetorRows, line: int) -> RankingData:
         names = rows.run_names
         heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
         names = [names[at] for at in heads]

@@ -21,7 +21,7 @@ from leanrank.data.sources import compressed
 from leanrank.errors import InputError, ParseError, check_choice
 
 if TYPE_CHECKING:
-    from leanrank.data._letor_store import Request
+    from leanrank.data._letor_store import LetorRequest
 
 _DTYPES = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64), "float32", "float64")
 
@@ -100,14 +100,14 @@ def load_letor(
     check_choice("storage", storage, ("auto", "dense", "sparse"))
     if dtype not in _DTYPES:
         raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
-    from leanrank.data._letor_store import Request
+    from leanrank.data._letor_store import LetorRequest
 
     width = None if n_features is None else int(n_features)
-    request = Request(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
+    request = LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
     return read_letor(path, request, n_jobs)
 
 
-def read_letor(path: Any, request: Request, n_jobs: int | None = -1) -> RankingData:
+def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
     """Read a text as the request says; see ``load_letor``."""
     from leanrank.data._letor_plain import read_plain
     from leanrank.data._letor_reader import read_rows

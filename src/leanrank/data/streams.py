@@ -58,7 +58,7 @@ class Position:
         return cls(**{name: int(value) for name, value in fields.items()})
 
 
-class Part(Protocol):
+class StreamPart(Protocol):
     """A source that gives chunks of whole queries: a file, or a Python iterable."""
 
     @property
@@ -87,7 +87,7 @@ class RankingStream:
     position after each as well.
     """
 
-    def __init__(self, parts: Iterable[Part]) -> None:
+    def __init__(self, parts: Iterable[StreamPart]) -> None:
         self.parts = list(parts)
         self._changes: tuple[tuple[Callable[[RankingData], RankingData], str], ...] = ()
 
@@ -204,7 +204,7 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
 
 def _file_parts(
     paths: Sequence[Any], format: str | None, options: Mapping[str, Any]
-) -> Iterator[Part]:
+) -> Iterator[StreamPart]:
     returns = Returns()
     for path in paths:
         name = os.fspath(path)

@@ -32,8 +32,7 @@ from leanrank.losses.base import (
     refuse_edges,
     sort_into_cells,
 )
-
-MOST_LEVELS_WITH_TABLE = 64
+from leanrank.losses.importance import MOST_LEVELS_WITH_TABLE
 
 
 @dataclass(frozen=True)

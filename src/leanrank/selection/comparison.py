@@ -32,7 +32,7 @@ SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
-class Parts:
+class SetParts:
     """The files of one split, and how to read them; small enough to send to another process."""
 
     train: Path
@@ -196,7 +196,7 @@ class ComparedSet:
 
 
 def compare_systems(
-    sets: Mapping[str, tuple[str, Sequence[Parts]]],
+    sets: Mapping[str, tuple[str, Sequence[SetParts]]],
     systems: Sequence[str],
     *,
     choose_by: str = "map",
@@ -271,7 +271,7 @@ class _Task:
     name: str
     convention: str
     fold: int
-    parts: Parts
+    parts: SetParts
     system: str
     choose_by: str
     measures: tuple[str, ...]
@@ -334,7 +334,7 @@ def _run(task: _Task) -> Outcome:
 
 
 @lru_cache(maxsize=1)  # systems take turns on one split
-def load_parts(parts: Parts) -> tuple[RankingData, RankingData, RankingData, str]:
+def load_parts(parts: SetParts) -> tuple[RankingData, RankingData, RankingData, str]:
     """Read the three parts, scaled alike if asked; return them and the reason for scaling."""
     from leanrank.data import load
     from leanrank.data.formats import FORMATS

@@ -9,12 +9,10 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
 from leanrank.errors import check_choice
+from leanrank.solvers.boosting._coded_column import TIED
 from leanrank.solvers.boosting.rounds import boosting_weight
 
 REPEATS = ("progress", "always", "never")
-
-TIED = 1e-12
-"""Weighted averages closer than this are equal, and the first weak ranker is taken."""
 
 
 class MeasureRound(NamedTuple):

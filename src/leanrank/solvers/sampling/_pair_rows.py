@@ -10,7 +10,7 @@ from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 
 
-class Rows(NamedTuple):
+class PairRows(NamedTuple):
     """Documents as kernels take them: a dense array, or the three arrays of a CSR one."""
 
     dense: AnyArray
@@ -19,14 +19,14 @@ class Rows(NamedTuple):
     values: AnyArray
 
 
-def as_rows(X: Matrix) -> Rows:
+def as_rows(X: Matrix) -> PairRows:
     """Wrap a matrix; the arrays of the other form are empty."""
     if isinstance(X, np.ndarray):
         none = np.empty(0, dtype=np.int32)
-        return Rows(kernel_view(X), none, none, np.empty(0, dtype=X.dtype))
+        return PairRows(kernel_view(X), none, none, np.empty(0, dtype=X.dtype))
     if not X.has_sorted_indices:
         X = X.sorted_indices()
-    return Rows(
+    return PairRows(
         np.empty((0, 0), dtype=X.dtype),
         kernel_view(X.indptr),
         kernel_view(X.indices),

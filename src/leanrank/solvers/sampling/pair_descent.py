@@ -30,7 +30,7 @@ from leanrank.losses.base import Cells, Labels, sort_into_cells
 from leanrank.losses.importance import importance_tables
 from leanrank.solvers.sampling import _scaled_weights as scaled
 from leanrank.solvers.sampling._pair_rows import (
-    Rows,
+    PairRows,
     add,
     as_rows,
     dot,
@@ -110,7 +110,7 @@ class PairWeights(NamedTuple):
 class PairBlock:
     """Queries that pairs are drawn from."""
 
-    rows: Rows
+    rows: PairRows
     y: FloatArray
     index: PairIndex
     weights: PairWeights
@@ -205,7 +205,7 @@ def check_finite_loss(total: float, steps: int, eta0: float) -> None:
 
 
 def largest_pair(
-    block_rows: Rows, index: PairIndex, width: int, member: FloatArray | None = None
+    block_rows: PairRows, index: PairIndex, width: int, member: FloatArray | None = None
 ) -> float:
     """Return the largest squared norm among a thousand pairs, which sets the size of steps.
 

@@ -20,7 +20,7 @@ from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
 from leanrank.solvers.sampling._pair_rows import (
-    Rows,
+    PairRows,
     add,
     as_rows,
     dot,
@@ -61,7 +61,7 @@ class RetrievalBlock(NamedTuple):
     """Queries, pictures and relevance, prepared for steps."""
 
     triplets: Triplets
-    pictures: Rows
+    pictures: PairRows
     n_pictures: int
     width: int
 
