@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank import load_model, make_ranking
-from leanrank.cli.train_cluster import _files
+from leanrank.cli.cluster import find_files
 
 pytest.importorskip("distributed")
 
@@ -72,7 +72,51 @@ def test_what_cannot_be_is_said_first(parts, run, words, sentence):
 
 
 def test_patterns_are_files_in_order(parts):
-    names = [name.rpartition("/")[2] for name in _files([str(parts / "part-*.parquet")])]
+    names = [name.rpartition("/")[2] for name in find_files([str(parts / "part-*.parquet")])]
     assert names == ["part-0.parquet", "part-1.parquet", "part-2.parquet"]
     with pytest.raises(OSError, match="no file matches 'none-\\*': check the pattern"):
-        _files(["none-*"])
+        find_files(["none-*"])
+
+
+def test_a_search_is_that_of_one_file(parts, run):
+    import json
+
+    model, whole, journal = (str(parts / name) for name in ("m.json", "w.json", "j"))
+    files, one = str(parts / "part-*.parquet"), str(parts / "all.parquet")
+    how = ["--systems", "rankrls", "--trials", "1", "--test", one, "--json"]
+    done = run("tune", files, "--vali", one, "--cluster", "local:1", "-m", model, *how,
+               "--journal", journal)  # fmt: skip
+    assert done.code == 0, done.err
+    assert "Dask dashboard at http://127.0.0.1:" in done.err
+    in_memory = run("tune", one, "--vali", one, "-m", whole, *how)
+    assert in_memory.code == 0
+    assert load_model(model).weights == pytest.approx(load_model(whole).weights, abs=1e-9)
+    found = json.loads(done.out)
+    assert found["data"]["training"] == {"queries": 30, "documents": 1500, "features": 6}
+    assert found["measures"]["test"]["means"] == pytest.approx(
+        json.loads(run("tune", one, "--vali", one, "-m", whole, *how).out)["measures"]["test"][
+            "means"
+        ]
+    )
+    shown = run("tune", files, "--vali", one, "--cluster", "local:1", "-m", model, *how[:-1],
+                "--journal", journal)  # fmt: skip
+    assert "30 queries, 1,500 documents, 6 features in 3 partitions" in " ".join(shown.out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["a.txt", "b.txt"], "2 training files were given: give one, or add --cluster"),
+        (
+            ["a.txt", "--cluster", "local", "--report", "r.html"],
+            "--report needs all data in memory",
+        ),
+        (["part-*", "--cluster", "local:1"], "no file matches 'part-*'"),
+        (["a.txt", "--cluster", "lokal"], "--cluster lokal is not known"),
+    ],
+)
+def test_searches_that_cannot_be(run, tmp_path, monkeypatch, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    done = run("tune", *words, "-m", "m.json")
+    assert done.code == 2
+    assert sentence in done.err

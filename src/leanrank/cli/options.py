@@ -74,3 +74,11 @@ QueryColumn = Annotated[
     str, Option("--qid", metavar="NAME", help="Its column of queries, for SQL and Polars.")
 ]
 DEFAULT_MEASURES = "ndcg@10,map"
+Cluster = Annotated[
+    str | None,
+    Option(
+        metavar="WHERE",
+        help="Fit on Dask, a file being a partition: local, local:N for N processes, or the "
+        "address of a scheduler such as tcp://host:8786, whose workers see the same files.",
+    ),
+]

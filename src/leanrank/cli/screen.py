@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from leanrank.data import RankingData
     from leanrank.metrics import Evaluation
     from leanrank.model import Model
 
@@ -167,14 +166,14 @@ def listed(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
-def sizes(data: RankingData) -> dict[str, int]:
+def sizes(data: Any) -> dict[str, int]:
     """Count what a data set holds, for JSON."""
     return {"queries": data.n_queries, "documents": len(data), "features": data.n_features}
 
 
-def data_summary(data: RankingData) -> str:
+def data_summary(data: Any) -> str:
     """Describe a data set without its class name."""
-    return " ".join(repr(data).removeprefix("RankingData: ").split())
+    return " ".join(repr(data).partition(": ")[2].split())
 
 
 def empty_table() -> Table:

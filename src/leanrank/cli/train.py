@@ -110,14 +110,7 @@ def train(
             "hash:BITS for a table of fixed size.",
         ),
     ] = None,
-    cluster: Annotated[
-        str | None,
-        Option(
-            metavar="WHERE",
-            help="Fit on Dask, a file being a partition: local, local:N for N processes, or the "
-            "address of a scheduler such as tcp://host:8786, whose workers see the same files.",
-        ),
-    ] = None,
+    cluster: options.Cluster = None,
     allow_empty: Annotated[
         bool, Option("--allow-empty", help="Write a model even if it uses no feature.")
     ] = False,

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import time
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leanrank.cli.train import Request
-    from leanrank.data import RankingData
-
-HERE = "127.0.0.1:0"
-"""Where a local cluster shows its pages: to this machine only."""
 
 
 def train_on_cluster(request: Request, where: str) -> None:
     """Fit files on a cluster and write the model."""
     from leanrank.cli import screen
+    from leanrank.cli.cluster import connect, delayed_files, find_files
     from leanrank.cli.datafiles import read_data
-    from leanrank.cli.entry import say as print_line
     from leanrank.cli.train import (
         check_measures,
         make_ranker,
@@ -49,16 +42,13 @@ def train_on_cluster(request: Request, where: str) -> None:
     for option in ("checkpoint", "every", "features"):
         if getattr(request, option) is not None:
             raise InputError(f"--{option} is for streams: add --stream, or leave it out")
-    files = _files(request.files)
+    files = find_files(request.files)
     ranker = make_ranker(name, request.parameters, seed=request.seed, jobs=request.jobs)
     set_monotone(ranker, request.monotone)
     check_measures(request.measures, request.convention)
-    with screen.progress() as say, _client(where, say) as client:
-        import dask
-
-        print_line(f"Dask dashboard at {client.dashboard_link}")
+    with screen.progress() as say, connect(where, say) as client:
         say(f"Reading {len(files)} file{'s' * (len(files) != 1)} on {where}")
-        parts = [dask.delayed(_read)(file, request.format, request.read) for file in files]
+        parts = delayed_files(files, request.format, request.read)
         data = data_on_cluster(ranker, parts, any_units=True)
         curves = getattr(ranker, "curves", None) is not None
         choice = scale_wanted(data, request.scale, curves=curves)
@@ -108,63 +98,3 @@ def train_on_cluster(request: Request, where: str) -> None:
         "scaled": choice.reason,
     }
     print_summary(request.model, shown, fitted, columns)
-
-
-def _files(patterns: Sequence[str]) -> list[str]:
-    """Return the files that names and patterns stand for, in order."""
-    from leanrank.errors import FileError
-
-    found: list[str] = []
-    for pattern in patterns:
-        matching = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]
-        if not matching:
-            raise FileError(f"no file matches {pattern!r}: check the pattern, and quote it")
-        found += matching
-    return found
-
-
-def _read(file: str, format: str | None, given: Sequence[str]) -> RankingData:
-    from leanrank.cli.datafiles import read_data
-
-    return read_data(file, format, given)
-
-
-@contextlib.contextmanager
-def _client(where: str, say: Any) -> Iterator[Any]:
-    """Connect to a scheduler, or start processes on this machine that end with the command."""
-    from leanrank.errors import ClusterError, InputError, MissingDependencyError
-
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise MissingDependencyError("distributed", "dask", "--cluster") from error
-    kind, _, count = where.partition(":")
-    if kind == "local" and (not count or (count.isdecimal() and int(count) > 0)):
-        from leanrank.execution import available_cores
-
-        n_workers = int(count) if count else available_cores()
-        say(f"Starting {n_workers} worker{'s' * (n_workers != 1)}")
-        with (
-            LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address=HERE,
-                worker_dashboard_address=HERE,
-                silence_logs=50,
-            ) as cluster,
-            Client(cluster) as client,
-        ):
-            yield client
-        return
-    if "://" not in where:
-        raise InputError(
-            f"--cluster {where} is not known: use local, local:N or an address such as "
-            "tcp://host:8786"
-        )
-    try:
-        client = Client(where, timeout=10)
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"no Dask scheduler answers at {where}: {error}") from error
-    with client:
-        yield client

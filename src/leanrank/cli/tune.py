@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -18,7 +20,14 @@ if TYPE_CHECKING:
 
 
 def tune(
-    data: Annotated[str, Argument(metavar="TRAIN", help="Training data.")],
+    data: Annotated[
+        list[str],
+        Argument(
+            metavar="TRAIN",
+            help="Training data; several files or a pattern such as 'part-*.parquet' with "
+            "--cluster.",
+        ),
+    ],
     model: Annotated[
         str, Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
     ],
@@ -71,6 +80,7 @@ def tune(
     scale: options.Scale = "auto",
     format: options.Format = None,
     read: options.Read = None,
+    cluster: options.Cluster = None,
     jobs: Annotated[int, Option("--jobs", "-j", help="Threads; trials do not depend on it.")] = -1,
     json: options.Json = False,
 ) -> None:
@@ -78,19 +88,25 @@ def tune(
 
     For example: leanrank tune train.txt --vali vali.txt --max-features 10 --budget 60s -m m.json
     """
-    from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+    from leanrank.cli.datafiles import check_folder, stdin_once
     from leanrank.cli.train import check_measures, check_report
     from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
     from leanrank.data.spread import check_scale
     from leanrank.errors import InputError
 
-    stdin_once(data, vali, test)
+    stdin_once(*data, vali, test)
     check_folder(model, json, "model", "the model a file")
     for path in (journal, report):
         if path is not None:
             check_folder(path)
+    if report is not None and cluster is not None:
+        raise InputError("--report needs all data in memory: leave --cluster out")
     if report is not None:
         check_report()
+    if len(data) > 1 and cluster is None:
+        raise InputError(
+            f"{len(data)} training files were given: give one, or add --cluster to read them all"
+        )
     if max_cost is not None and costs is None:
         raise InputError("--max-cost needs to know what features cost: give --costs FILE")
     wanted = _wanted(min_ndcg, min_measure or [])
@@ -99,14 +115,11 @@ def tune(
     check_measures(",".join(measures), convention)
     check_scale(scale)
     names = _systems(systems)
-    with progress_bar(seconds, trials) as told:
+    with progress_bar(seconds, trials) as told, _place(cluster, format, read, told) as place:
         from leanrank.selection.tuning import tune as search
 
         told("Reading data")
-        raw = {"training": read_data(data, format, read)}
-        width = raw["training"].n_features
-        if vali is not None:
-            raw["validation"] = read_data(vali, format, read, n_features=width)
+        raw = place.read_parts(data, vali)
         table = _costs(costs, raw["training"])
         study = search(
             raw["training"],
@@ -130,8 +143,8 @@ def tune(
         )
         told("Measuring")
         if test is not None:
-            raw["test"] = read_data(test, format, read, n_features=width)
-        final, columns = _finished(study, raw, refit)
+            raw["test"] = place.read(test, raw["training"].n_features)
+        final, columns = _finished(study, raw, refit, place)
         final.save(model)
         if report is not None:
             from leanrank.report import with_bands, write_report
@@ -198,18 +211,31 @@ def _costs(path: str | None, training: RankingData) -> Costs | None:
     return Costs.read(path, training.feature_names, n_features=training.n_features)
 
 
+@contextlib.contextmanager
+def _place(
+    cluster: str | None, format: str | None, given: Sequence[str] | None, told: Any
+) -> Iterator[Any]:
+    """Return where data are read and models are measured."""
+    from leanrank.cli.cluster import Memory, OnCluster, connect
+
+    if cluster is None:
+        yield Memory(format, given)
+        return
+    with connect(cluster, told):
+        yield OnCluster(format, given)
+
+
 def _finished(
-    study: Study, raw: dict[str, RankingData], refit: str
+    study: Study, raw: dict[str, Any], refit: str, place: Any
 ) -> tuple[Model, dict[str, Evaluation]]:
     """Return the chosen model with its origin, and measure it as the report does."""
-    from leanrank.cli.train import described, with_measures
-    from leanrank.metrics import evaluate
+    from leanrank.cli.train import with_measures
     from leanrank.metrics.judge import Judge
 
-    final = described(study.model, raw["training"])
+    final = place.described(study.model, raw["training"])
     rules = Judge(study.measure, study.convention).rules
     columns = {
-        name: evaluate(part, final.predict(part), measures=study.measures, convention=rules)
+        name: place.evaluate(final, part, study.measures, rules)
         for name, part in raw.items()
         if name != "validation" or refit != "both"  # the model was fitted to it
     }

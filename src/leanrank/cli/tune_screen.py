@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from leanrank.data import RankingData
     from leanrank.model import Model
     from leanrank.selection.search import Progress
     from leanrank.selection.study import Study
@@ -20,7 +19,7 @@ MOST_ROWS = 20
 
 
 def print_result(
-    study: Study, final: Model, columns: dict[str, Any], path: str, raw: dict[str, RankingData]
+    study: Study, final: Model, columns: dict[str, Any], path: str, raw: dict[str, Any]
 ) -> None:
     """Print the chosen model and the front as JSON."""
     from leanrank.cli.screen import print_json, sizes
@@ -35,6 +34,7 @@ def print_result(
             "scale": None if study.normalizer is None else study.normalizer.kind,
             "leanness": _leanness(study),
             "not_tried": list(study.not_tried),
+            "skipped": dict(study.skipped),
             "problems": dict(study.problems),
             "interrupted": study.interrupted,
             "weights": final.weights,
@@ -77,7 +77,7 @@ def print_summary(
     path: str,
     journal: str | None,
     report: str | None,
-    raw: dict[str, RankingData],
+    raw: dict[str, Any],
 ) -> None:
     """Print the front and the chosen model for people."""
     from leanrank.cli import screen
@@ -89,6 +89,10 @@ def print_summary(
         facts["scaled"] = f"{study.normalizer.kind}, because {study.scale_reason}"
     if study.not_tried:
         facts["not tried"] = ", ".join(study.not_tried)
+    if study.skipped:
+        from leanrank.selection.cluster import list_unable
+
+        facts["left out"] = list_unable(study.skipped)
     for name, problem in study.problems.items():
         facts[f"{name} failed"] = problem
     facts["chosen"] = study.chosen.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,11 @@ def evaluate_on_cluster(
     tasks = [
         client.submit(_measure, rows, measures, choices, pure=False) for rows in partitions.rows
     ]
-    found: list[Evaluation] = client.gather(tasks)
+    return join_evaluations(measures, client.gather(tasks))
+
+
+def join_evaluations(measures: tuple[Measure, ...], found: Sequence[Evaluation]) -> Evaluation:
+    """Return the evaluation of all queries from those of parts of them."""
     values = np.concatenate([[each.per_query[m.name] for m in measures] for each in found], axis=1)
     ids = np.concatenate([each.query_ids for each in found])
     return summarise(measures, values, ids, found[0].convention, found[0].settings)

@@ -14,13 +14,14 @@ from sklearn.base import clone
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.partitions import read_partitions
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, counted
 from leanrank.data.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.metrics.cluster import refer_to
-from leanrank.metrics.evaluation import evaluate
+from leanrank.metrics.cluster import join_evaluations, refer_to
+from leanrank.metrics.evaluation import Evaluation, evaluate
 from leanrank.metrics.measures import Measure, parse_measures
+from leanrank.model import Model
 from leanrank.problem.cluster import ClusterParts
 from leanrank.problem.part import Kept, Part
 from leanrank.problem.parts import gaps, kept_rows
@@ -56,6 +57,18 @@ class ClusterData:
 
     def __len__(self) -> int:
         return self.X.n_rows
+
+    def __repr__(self) -> str:
+        return (
+            f"ClusterData: {counted(self.n_queries, 'query', 'queries')}, "
+            f"{counted(len(self), 'document')}, {counted(self.n_features, 'feature')} in "
+            f"{counted(self.X.n_parts, 'partition')}"
+        )
+
+    def evaluate(self, model: Model, measures: Sequence[str], convention: Any) -> Evaluation:
+        """Measure the scores of a model, which brings its own normaliser, on all queries."""
+        parsed = refer_to(parse_measures(measures), self.X.levels)
+        return join_evaluations(parsed, self.X.map(_evaluated, model, parsed, convention))
 
     @property
     def missing(self) -> BoolArray:
@@ -160,6 +173,14 @@ def _of_features(part: Part, kept: Kept | None, function: Callable[..., Any], *m
     if kept is not None:
         X = X[kept_rows(part, kept)]
     return function(X, *more) if X.shape[0] else None
+
+
+def _evaluated(
+    part: Part, model: Model, measures: tuple[Measure, ...], convention: Any
+) -> Evaluation:
+    data = part.data
+    scores = model.predict(data)
+    return evaluate(data, scores, measures=measures, convention=convention, n_jobs=1)
 
 
 def _of_data(part: Part, function: Callable[[RankingData], Any]) -> Any:

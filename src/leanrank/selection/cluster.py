@@ -32,7 +32,9 @@ IN_MEMORY = "all documents in memory"
 
 
 def on_dask(given: Any) -> bool:
-    """Tell whether data for a search are Dask collections."""
+    """Tell whether data for a search are on Dask."""
+    if isinstance(given, ClusterData):
+        return True
     return is_dask(given) or (
         isinstance(given, (tuple, list)) and len(given) == 3 and is_dask(given[0])
     )
@@ -49,7 +51,12 @@ def _facts(part: Part) -> QueryFacts:
 
 
 def read_parts(training: Any, validation: Any) -> tuple[ClusterData, ClusterData | None]:
-    """Read what a search is given on Dask; training queries know their group."""
+    """Read what a search is given on Dask; training queries know their group.
+
+    What was read here before stays as it is.
+    """
+    if isinstance(training, ClusterData):
+        return training, validation
     held_out = None
     if validation is not None:
         if not on_dask(validation):
@@ -57,8 +64,8 @@ def read_parts(training: Any, validation: Any) -> tuple[ClusterData, ClusterData
                 f"the training data are on Dask but validation is {type(validation).__name__}: "
                 "give a Dask collection, such as [dask.delayed(validation)]"
             )
-        held_out = _read(validation, "validation")
-    data = _read(training, "training")
+        held_out = read_part(validation, "validation")
+    data = read_part(training, "training")
     n_folds = n_groups(data.n_queries, validated=validation is not None)
     groups = np.full(data.n_queries, -1)
     if n_folds > 1:
@@ -66,7 +73,8 @@ def read_parts(training: Any, validation: Any) -> tuple[ClusterData, ClusterData
     return data.grouped(groups), held_out
 
 
-def _read(given: Any, name: str) -> ClusterData:
+def read_part(given: Any, name: str) -> ClusterData:
+    """Read a Dask collection with labels and queries; messages call it ``name``."""
     columns: dict[str, Any] = {}
     X = given
     if not is_dask(given):
