@@ -349,7 +349,7 @@ for _system in (
             Space(
                 "lcra",
                 {"epochs": 3, "n_steps": 20_000, **_SEEDED},  # a step draws eleven pairs
-                {"alpha": decades(-3, 0, 1)},  # all documents have labels: mu has no effect
+                {"alpha": decades(-3, 0, 1), "mu": (1e-3, 1e-2, 1e-1)},
             )
         ),
         streams=True,
