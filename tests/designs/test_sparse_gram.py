@@ -52,29 +52,6 @@ def test_the_same_bits_for_any_number_of_threads(workers):
     np.testing.assert_array_equal(first, many.hessian(many.design.take(features), u))
 
 
-def test_a_sample_of_rows_gives_the_hessian_of_the_sample():
-    densities = np.array([0.9, 0.4, 0.2, 0.05, 0.01])
-    (dense, sparse), u = problems([3000, 2500], densities, np.float64)
-    features = np.arange(5)
-    for problem in (dense, sparse):
-        assert problem._sample(50).plan is not problem.plan
-    expected = dense.hessian(dense.design.take(features), u, exact=True, thin=50)
-    found = sparse.hessian(sparse.design.take(features), u, thin=50)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    full = sparse.hessian(sparse.design.take(features), u)
-    assert np.abs(found - full).max() > 1e-6
-
-
-def test_a_sample_of_most_rows_is_not_taken():
-    (_, sparse), u = problems([90], np.array([0.5, 0.1]), np.float64)
-    assert sparse._sample(30) is sparse._all
-    features = np.arange(2)
-    np.testing.assert_array_equal(
-        sparse.hessian(sparse.design.take(features), u, thin=30),
-        sparse.hessian(sparse.design.take(features), u),
-    )
-
-
 def test_rows_of_little_weight_enter_the_diagonal_only():
     (_, sparse), u = problems([5000], np.array([0.9, 0.5, 0.1, 0.02]), np.float64)
     sparse.limits = Limits(long_list=10)

@@ -24,39 +24,6 @@ def column_starts(indices: AnyArray, indptr: AnyArray, features: IntArray, row: 
 
 
 @kernel
-def sampled_rows(
-    data: AnyArray, indices: AnyArray, indptr: AnyArray, place: IntArray, wanted: FloatArray,
-    begin: int, end: int,
-) -> tuple[IntArray, AnyArray, AnyArray]:  # fmt: skip
-    """Pick a block's entries from a few rows of X, places ascending; the others come out empty.
-
-    ``place`` is that of each column of X in the block, or −1.
-    """
-    most = 0
-    for i in range(begin, end):
-        if wanted[i] > 0.0:
-            most += indptr[i + 1] - indptr[i]
-    row_ptr = np.zeros(end - begin + 1, dtype=np.int64)
-    places = np.empty(most + 1, dtype=np.int32)
-    values = np.empty(most + 1, dtype=data.dtype)
-    count = 0
-    for i in range(begin, end):
-        first = count
-        if wanted[i] > 0.0:
-            for at in range(indptr[i], indptr[i + 1]):
-                p = place[indices[at]]
-                if p >= 0:
-                    k = count
-                    while k > first and places[k - 1] > p:
-                        places[k], values[k] = places[k - 1], values[k - 1]
-                        k -= 1
-                    places[k], values[k] = p, data[at]
-                    count += 1
-        row_ptr[i - begin + 1] = count
-    return row_ptr, places, values
-
-
-@kernel
 def tail_rows(
     data: AnyArray, indices: AnyArray, starts: IntArray, ends: IntArray, first: int, begin: int,
     end: int,
@@ -156,47 +123,65 @@ def mirrored(lower: FloatArray, low_rank: FloatArray, place: IntArray) -> FloatA
 
 
 @kernel
-def weigh_columns(
-    data: AnyArray, indices: AnyArray, bands: IntArray, place_and_cell: IntArray,
-    row_weights: FloatArray, ends: IntArray, values: AnyArray, rows: IntArray, sums: AnyArray,
-    extra: FloatArray, begin: int, end: int,
+def count_entries(
+    indices: AnyArray, indptr: AnyArray, features: IntArray, counted: AnyArray, out: IntArray,
+    begin: int, end: int,
 ) -> None:  # fmt: skip
-    """Fill some columns of A, their sums over cells, and the squares and sums of what is left out.
+    """Fill how many entries some columns have in the rows that count."""
+    for k in range(begin, end):
+        total = 0
+        for at in range(indptr[features[k]], indptr[features[k] + 1]):
+            total += counted[indices[at]]
+        out[k] = total
 
-    ``bands`` says where each column enters each band of rows; a band's rows fit a cache. For each
-    row of X, ``place_and_cell`` has its number among the rows that count, negative if it does not,
-    and its cell; ``row_weights`` has the root of its curvature, the curvature if it is left out,
-    and its one or two atoms. ``ends`` comes with the columns' starts.
+
+@kernel
+def weigh_columns(
+    data: AnyArray, indices: AnyArray, bands: IntArray, place: AnyArray, weight: AnyArray,
+    cell: AnyArray, ratios: AnyArray, ends: IntArray, values: AnyArray, rows: IntArray,
+    sums: AnyArray, squares: FloatArray, extra: FloatArray, begin: int, end: int,
+) -> None:  # fmt: skip
+    """Fill some columns of A, their squares and sums over cells, and those of what is left out.
+
+    ``bands`` says where each column enters each band of rows; a band's rows fit a cache. ``place``
+    is the number of each row of X among those that count, −1 if it does not; ``weight`` the root of
+    its curvature, or the curvature if it is left out. The rows that count have a ``cell``, and
+    ``ratios`` of their one or two atoms to their weight. ``ends`` comes with the columns' starts.
     """
     n_cells, n_atoms = sums.shape[0], sums.shape[1]
-    first, second = np.empty(n_cells), np.empty(n_cells)
+    first, second = np.zeros(n_cells), np.zeros(n_cells)
     for b in range(len(bands) - 1):
         for k in range(begin, end):
             if bands[b, k] == bands[b + 1, k]:
                 continue
-            first[:] = 0.0
-            second[:] = 0.0
-            squares = 0.0
-            plain = 0.0
+            left_squares = left_sum = 0.0
             to = ends[k]
             for at in range(bands[b, k], bands[b + 1, k]):
                 i = indices[at]
                 x = np.float64(data[at])
-                place = place_and_cell[i, 0]
+                p, w = place[i], weight[i]
                 # written always, kept if it counts: a branch would be mispredicted all the time
-                values[to] = x * row_weights[i, 0]
-                rows[to] = place
-                to += place >= 0
-                weighted = row_weights[i, 1] * x
-                plain += weighted
-                squares += weighted * x
-                c = place_and_cell[i, 1]
-                first[c] += row_weights[i, 2] * x
-                second[c] += row_weights[i, 3] * x
+                values[to] = x * w
+                rows[to] = p
+                to += p >= 0
+                left = 0.0 if p >= 0 else w * x
+                left_sum += left
+                left_squares += left * x
+            extra[0, k] += left_squares
+            extra[1, k] += left_sum
+            total = 0.0
+            for at in range(ends[k], to):
+                p = rows[at]
+                v = np.float64(values[at])
+                total += v * v
+                first[cell[p]] += ratios[p, 0] * v
+                if n_atoms > 1:
+                    second[cell[p]] += ratios[p, 1] * v
+            squares[k] += total
             ends[k] = to
-            extra[0, k] += squares
-            extra[1, k] += plain
             for c in range(n_cells):
                 sums[c, 0, k] += first[c]
+                first[c] = 0.0
                 if n_atoms > 1:
                     sums[c, 1, k] += second[c]
+                    second[c] = 0.0

@@ -41,8 +41,6 @@ class Curvature:
         Rows of smaller weight enter the diagonal only, where a block can profit from it.
     exact : bool
         Whether to work in float64 even if X is float32.
-    thinned : bool
-        Whether a sample of the rows represents all.
     """
 
     diag: FloatArray
@@ -50,19 +48,20 @@ class Curvature:
     cell: IntArray
     cut: float
     exact: bool
-    thinned: bool
 
 
 class WeightedColumns(NamedTuple):
     """Columns times the root of a curvature, compressed to the rows that count.
 
-    Column j is ``values[starts[j]:ends[j]]`` at ``rows[starts[j]:ends[j]]``.
+    Column j is ``values[starts[j]:ends[j]]`` at ``rows[starts[j]:ends[j]]``; ``squares`` are their
+    sums of squares.
     """
 
     values: AnyArray
     rows: AnyArray
     starts: IntArray
     ends: IntArray
+    squares: FloatArray
     n_rows: int
 
 
@@ -123,7 +122,10 @@ class Block(ABC):
         return None
 
     def weighed(
-        self, curvature: Curvature, left_out: BoolArray, n_cells: int
+        self,
+        curvature: Curvature,
+        left_out: BoolArray,
+        n_cells: int,
     ) -> tuple[WeightedColumns, FloatArray, FloatArray]:
         """Weigh the columns by the root of the curvature; sum over cells, and what is left out."""
         raise NotImplementedError(f"{type(self).__name__} does not weigh columns")

@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._mapped import empty_beside, is_mapped
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs import _sparse_gram
 from leanrank.designs import products as _products
 from leanrank.designs.base import (
@@ -220,14 +220,7 @@ class SparseBlock(Block):
         """Add rows in float64; anchors would fill them in and are left out."""
         data, indices = self.design.data, self.design.indices
         starts, ends = (self._starts(row) for row in rows)
-        if curvature.thinned:
-            n_head = 0
-            tail = _sparse_gram.sampled_rows(
-                *self.design.rows, self._place_of_column, curvature.diag, *rows
-            )
-        else:
-            n_head = self.n_head
-            tail = self._tail(rows, starts, ends)
+        n_head, tail = self.n_head, self._tail(rows, starts, ends)
         buffer = np.empty((self.design.rows_of_head, n_head))
         nexts = starts.copy()
         for low, high in row_blocks(rows[1] - rows[0], self.design.rows_of_head):
@@ -251,49 +244,57 @@ class SparseBlock(Block):
             gram[:n_head, :n_head] += head.T @ head
 
     def weighed(
-        self, curvature: Curvature, left_out: BoolArray, n_cells: int
+        self,
+        curvature: Curvature,
+        left_out: BoolArray,
+        n_cells: int,
     ) -> tuple[WeightedColumns, FloatArray, FloatArray]:
         """Weigh the columns by the root of the curvature; sum over cells, and what is left out."""
-        design, n = self.design, self.n_features
-        place_and_cell = np.empty((self.n_rows, 2), dtype=np.int32)
-        place_and_cell[:, 0] = np.where(left_out, -1, np.cumsum(~left_out) - 1)
-        place_and_cell[:, 1] = curvature.cell
-        n_atoms = curvature.atoms.shape[1]
-        row_weights = np.zeros((self.n_rows, 4), dtype=design.data.dtype)
-        row_weights[:, 0] = np.sqrt(np.maximum(curvature.diag, 0.0))
-        row_weights[left_out, 1] = curvature.diag[left_out]
-        row_weights[:, 2 : 2 + n_atoms] = curvature.atoms
-        row_weights[left_out, 2:] = 0.0
-        sizes = design.column_sizes[self.features].astype(np.int64)
-        starts = np.concatenate(([0], np.cumsum(sizes + 1)[:-1])).astype(np.int64)
-        ends = starts.copy()
-        values, rows = self._weighed_entries
-        sums, extra = np.zeros((n_cells, n_atoms, n)), np.zeros((2, n))
+        design, n, dtype = self.design, self.n_features, self.design.data.dtype
+        counts = ~left_out
+        place = np.cumsum(counts, dtype=np.int32)
+        place -= 1
+        place[left_out] = -1
+        weight = np.sqrt(curvature.diag, out=curvature.diag.copy(), where=counts).astype(dtype)
+        counted = np.flatnonzero(counts)
+        cell = curvature.cell[counted].astype(np.int32)
+        roots = weight[counted, None].astype(np.float64)
+        ratios = curvature.atoms[counted] / np.where(roots > 0.0, roots, np.inf)
+        blocks = design.column_blocks(design.column_sizes[self.features], coarse=2)
+        sizes = np.empty(n, dtype=np.int64)
+        self.executor.map(
+            lambda at: _sparse_gram.count_entries(
+                design.indices, design.indptr, self.features, counts, sizes, *at
+            ),
+            blocks,
+        )
+        starts = np.concatenate(([0], np.cumsum(sizes + 1)))  # and a place to write in vain
+        ends = starts[:-1].copy()
+        values = empty_beside(design.data, (int(starts[-1]),))
+        rows = empty_beside(design.data, (int(starts[-1]),), np.int32)
+        sums, extra = np.zeros((n_cells, curvature.atoms.shape[1], n)), np.zeros((2, n))
+        squares = np.zeros(n)
         self.executor.map(
             lambda at: _sparse_gram.weigh_columns(
                 design.data,
                 design.indices,
                 self.band_starts,
-                place_and_cell,
-                row_weights,
+                place,
+                weight,
+                cell,
+                ratios,
                 ends,
                 values,
                 rows,
                 sums,
+                squares,
                 extra,
                 *at,
             ),
-            design.column_blocks(sizes, coarse=8),
+            blocks,
         )
-        count = self.n_rows - int(np.count_nonzero(left_out))
-        return WeightedColumns(values, rows, starts, ends, count), sums, extra
-
-    @cached_property
-    def _weighed_entries(self) -> tuple[AnyArray, IntArray]:
-        """Room for the weighed columns; the next Hessian of the block takes it over."""
-        stored = int(self.design.column_sizes[self.features].sum()) + self.n_features
-        values = empty_beside(self.design.data, (stored,))
-        return values, empty_beside(self.design.data, (stored,), np.int32)
+        columns = WeightedColumns(values, rows, starts[:-1], ends, squares, len(counted))
+        return columns, sums, extra
 
     def _starts(self, row: int) -> IntArray:
         starts: IntArray = _sparse_gram.column_starts(
@@ -314,12 +315,6 @@ class SparseBlock(Block):
         if self.design.most_kept is None or self._kept <= self.design.most_kept:
             self._tails[rows] = tail
         return tail
-
-    @cached_property
-    def _place_of_column(self) -> AnyArray:
-        place = np.full(self.design.n_features, -1, dtype=np.int32)
-        place[self.features] = self.place
-        return place
 
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Mirror the lower triangle and put the features back into their order."""

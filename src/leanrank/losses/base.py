@@ -20,7 +20,6 @@ fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀD
 product    the score Hessian times a vector; by default from two gradients
 products   the same for the columns of a matrix at once, where there is no curvature and fold
 gram       the same from both sides, for a dense matrix; beside products, if a plan ``suits_gram``
-thin       a plan with a sample of the documents, for approximate Hessians
 pair_slope the loss of one pair and its slope, compiled, for solvers that draw pairs
 ========== ===================================================================================
 """
@@ -242,11 +241,6 @@ class Loss(Part, ABC, Generic[P]):
     ) -> FloatArray:
         """Return some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only."""
         raise NotImplementedError
-
-    def thin(self, plan: P, most: int) -> P:
-        """Return a plan with about ``most`` documents per cell, with the weight of all."""
-        del most
-        return plan
 
     def term_mass(self, plan: P) -> FloatArray:
         """Return the total factor of each query's terms, a bound for bounds on curvature."""

@@ -15,7 +15,7 @@ cancel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -154,17 +154,6 @@ class DominationLoss(Loss[DominationPlan]):
     def dual(self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         """Return the dual value at q = a·p + (1 − a)·e_i, which is feasible when |Xᵀ a g| ≤ λ."""
         return float(kernels.dual(*_arrays(plan), r0, r1, u, a, _offset(plan)))
-
-    def thin(self, plan: DominationPlan, most: int) -> DominationPlan:
-        """Keep about ``most`` documents per cell, evenly spaced, with the weight of all."""
-        sizes = np.diff(plan.row_ptr)
-        stride = np.maximum(1, sizes // most)
-        rank = np.arange(plan.n_rows) - np.repeat(plan.row_ptr[:-1], sizes)
-        kept = rank % np.repeat(stride, sizes) == 0
-        weight = np.repeat(sizes / np.maximum(1, -(-sizes // stride)), sizes) * kept
-        factor = np.empty(plan.n_rows)
-        factor[plan.rows] = weight
-        return replace(plan, mass=plan.mass * factor, gain=plan.gain * factor)
 
     def term_mass(self, plan: DominationPlan) -> FloatArray:
         """Return the total factor of each query's terms, whose curvature is at most a variance."""

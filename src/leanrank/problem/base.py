@@ -111,8 +111,7 @@ class Problem(ABC):
         dropped : float
             Share of the curvature, in the rows that have least, that may enter the diagonal only.
         thin : int, optional
-            Use a sample: about this many documents of each larger cell, or queries with that many,
-            if they show every column.
+            Use a sample: queries with about this many documents, if they show every column.
         """
 
     @abstractmethod

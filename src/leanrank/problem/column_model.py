@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leanrank._jit import kernel
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import FloatArray
 from leanrank.designs.base import WeightedColumns
 from leanrank.penalties.base import Columns, Penalty
 from leanrank.problem.base import QuadraticModel
@@ -31,28 +30,26 @@ class ColumnModel(QuadraticModel):
     """
 
     columns: Columns
-    accuracy: float = 1e-2
+    accuracy: float
     max_sweeps: int = 60
 
     @classmethod
     def build(
-        cls, weighed: WeightedColumns, left: FloatArray, right: FloatArray, extra: FloatArray
+        cls,
+        weighed: WeightedColumns,
+        left: FloatArray,
+        right: FloatArray,
+        extra: FloatArray,
+        accuracy: float,
     ) -> ColumnModel:
         """Make the model of AᵀA − LᵀR − RᵀL + diag(extra), factors of shape (terms, features)."""
-        squares: FloatArray = _squares(weighed.values, weighed.starts, weighed.ends)
-        diagonal = squares - 2.0 * np.sum(left * right, axis=0) + extra
+        diagonal = weighed.squares - 2.0 * np.sum(left * right, axis=0) + extra
         by_feature = np.ascontiguousarray(left.T), np.ascontiguousarray(right.T)
-        return cls(Columns(*weighed, *by_feature, extra, diagonal))
+        values, rows, starts, ends, _, n_rows = weighed
+        return cls(
+            Columns(values, rows, starts, ends, n_rows, *by_feature, extra, diagonal), accuracy
+        )
 
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s)."""
         return penalty.sweep_columns(self.columns, c, w, self.accuracy, self.max_sweeps)
-
-
-@kernel
-def _squares(values: AnyArray, starts: IntArray, ends: IntArray) -> FloatArray:
-    out = np.zeros(len(starts))
-    for j in range(len(starts)):
-        for at in range(starts[j], ends[j]):
-            out[j] += np.float64(values[at]) * values[at]
-    return out

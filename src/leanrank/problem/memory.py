@@ -96,21 +96,17 @@ class _Point:
 
 @dataclass(frozen=True)
 class _Sample:
-    """The documents of a Hessian.
+    """The queries of a Hessian.
 
     Attributes
     ----------
-    plan : Plan
-        With some documents of each cell, or all of them.
     ranges : list of pairs
-        Ranges of queries.
     share : float
         Their share of the loss.
     seen : array of bool, optional
-        The columns whose spread these documents show; None for all.
+        The columns whose spread their documents show; None for all.
     """
 
-    plan: Any
     ranges: list[tuple[int, int]]
     share: float = 1.0
     seen: BoolArray | None = None
@@ -151,7 +147,8 @@ class MemoryProblem(Problem):
         self._features: IntArray | None = None  # of the block
         self._step: tuple[FloatArray, FloatArray] | None = None
         self._known: tuple[FloatArray, FloatArray] | None = None  # a score gradient, and Xᵀ of it
-        self._all = _Sample(self.plan, self.ranges)
+        self._partly: tuple[FloatArray, FloatArray, BoolArray] | None = None  # the same of some
+        self._all = _Sample(self.ranges)
         self._samples: dict[int, _Sample] = {}
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
@@ -183,11 +180,11 @@ class MemoryProblem(Problem):
         if skip is not None and self._known is not None and design.skips_columns:
             before, c = self._known
             reach = design.column_norms * float(np.linalg.norm(g - before))
-            needed = np.flatnonzero(~skip(c, reach))
-            sizes = design.column_sizes
+            needed, sizes = ~skip(c, reach), design.column_sizes
             if sizes[needed].sum() <= self.limits.worth_skipping * sizes.sum():
                 c = c.copy()
-                c[needed] = design.rmatvec(g, needed)
+                c[needed] = design.rmatvec(g, np.flatnonzero(needed))
+                self._partly = g, c.copy(), needed
                 return c
         return self._whole_gradient(g).copy()
 
@@ -203,7 +200,22 @@ class MemoryProblem(Problem):
             return self._whole_gradient(g).copy()
         if self._block.reads_all:
             return self._whole_gradient(g)[self._features]
+        if self.design.skips_columns:  # where each column is added up on its own
+            for known in (self._partly, self._known):
+                if known is not None and known[0] is g:
+                    return self._completed(g, *known[1:])
         return self._block.rmatvec(g)
+
+    def _completed(
+        self, g: FloatArray, c: FloatArray, exact: BoolArray | None = None
+    ) -> FloatArray:
+        """Pick the working set's entries from Xᵀg, of which those not ``exact`` are computed."""
+        assert self._features is not None
+        out = c[self._features]
+        if exact is not None:
+            missing = ~exact[self._features]
+            out[missing] = self.design.rmatvec(g, self._features[missing])
+        return out
 
     def dual(self, a: float) -> float:
         """Return the dual value at the feasible point that a·g defines."""
@@ -358,30 +370,28 @@ class MemoryProblem(Problem):
     ) -> QuadraticModel:
         """Model the loss as a quadratic in the weights of the working set.
 
-        By columns where that is cheaper, by the Hessian if it fits memory, else by products. A
-        model by columns holds until the next one, which may take over its memory.
+        By columns where that is cheaper, by the Hessian if it fits memory, else by products.
         """
         block, u = self.block, self.point.u
         if self.by_columns(block) and penalty.offers("sweep_columns"):
-            return self._column_model(block, u, dropped, thin)
+            return self._column_model(block, u, dropped)
         formed = self.loss.offers("curvature") or self.loss.offers("products")
         if formed and block.n_features <= self.largest_gram:
             hessian = self.hessian(block, u, dropped=dropped, thin=thin)
             return GramModel(hessian, sampled=self._sample(thin) is not self._all)
         return ProductModel(partial(self.product, block, u))
 
-    def _column_model(
-        self, block: Block, u: FloatArray, dropped: float, thin: int | None
-    ) -> ColumnModel:
-        sample = self._sample(thin, whole_queries=False)
-        plan = sample.plan
-        curvature, aux = self._curvature(sample, u, False, dropped)
+    def _column_model(self, block: Block, u: FloatArray, dropped: float) -> ColumnModel:
+        plan = self.plan
+        curvature, aux = self._curvature(self.ranges, u, False, dropped)
         left_out = curvature.diag < max(curvature.cut, np.finfo(np.float64).tiny)
         columns, sums, extra = block.weighed(curvature, left_out, len(aux))
         left, right = self.loss.fold(plan, 0, len(plan.query_ptr) - 1, aux, sums)
         total = float(curvature.diag[left_out].sum())
         variance = extra[0] - (extra[1] ** 2 / total if total > 0.0 else 0.0)
-        return ColumnModel.build(columns, left, right, np.maximum(variance, 0.0))
+        # what is left of the model's fall goes with the square of the last moves
+        accuracy = float(np.sqrt(dropped))
+        return ColumnModel.build(columns, left, right, np.maximum(variance, 0.0), accuracy)
 
     def hessian(
         self,
@@ -406,8 +416,7 @@ class MemoryProblem(Problem):
             diagonal only. The outer products of most documents of a long list take most of the
             time and hardly change a step.
         thin : int, optional
-            Use a sample: about this many documents of each larger cell, if the loss can, or whole
-            queries with that many.
+            Use a sample: queries with about this many documents.
         """
         sample = self._sample(thin)
         if not self.loss.offers("curvature"):
@@ -415,10 +424,10 @@ class MemoryProblem(Problem):
                 self.loss, self.plan, sample.ranges, block, u, self.executor, exact, self.limits
             )
             return hessian / sample.share
-        plan = sample.plan
+        plan = self.plan
         if not block.sparse or plan.n_rows < self.limits.long_list * (len(plan.query_ptr) - 1):
             dropped = 0.0
-        curvature, aux = self._curvature(sample, u, exact, dropped)
+        curvature, aux = self._curvature(sample.ranges, u, exact, dropped)
         queries = [(0, len(plan.query_ptr) - 1)] if sample.seen is None else sample.ranges
         pieces = [piece for r in queries for piece in self._pieces(plan, block, r)]
         parts = self.executor.map(
@@ -441,18 +450,15 @@ class MemoryProblem(Problem):
         return hessian / sample.share
 
     def _curvature(
-        self, sample: _Sample, u: FloatArray, exact: bool, dropped: float
+        self, ranges: list[tuple[int, int]], u: FloatArray, exact: bool, dropped: float
     ) -> tuple[Curvature, FloatArray]:
-        loss, plan = self.loss, sample.plan
+        loss, plan = self.loss, self.plan
         diag = np.zeros(plan.n_rows)
         atoms = np.zeros((plan.n_rows, loss.n_atoms))
         aux = np.zeros((int(plan.cell_ptr[-1]), loss.n_aux))
-        self.executor.map(
-            lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), sample.ranges
-        )
+        self.executor.map(lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), ranges)
         cut = _products.small_weights(diag, dropped) if dropped > 0 else 0.0
-        thinned = plan is not self.plan
-        return Curvature(diag, atoms, plan.cell, cut, exact, thinned), aux
+        return Curvature(diag, atoms, plan.cell, cut, exact), aux
 
     def _pieces(self, plan: Plan, block: Block, queries: tuple[int, int]) -> list[_Piece]:
         """Cut queries into ranges with not too many cells, and their rows into blocks."""
@@ -499,8 +505,8 @@ class MemoryProblem(Problem):
         product: FloatArray = left.T @ right
         return product
 
-    def _sample(self, thin: int | None, *, whole_queries: bool = True) -> _Sample:
-        """Choose the documents of a Hessian; all of them unless a sample shows every column.
+    def _sample(self, thin: int | None) -> _Sample:
+        """Choose the queries of a Hessian; all of them unless a sample shows every column.
 
         A column of which some queries have less than half of their share of its squares would be
         taken for one with next to no curvature.
@@ -513,18 +519,14 @@ class MemoryProblem(Problem):
         if sample.seen is None:
             return sample
         seen = sample.seen if self._features is None else sample.seen[self._features]
-        return sample if whole_queries and seen.all() else self._all
+        return sample if seen.all() else self._all
 
     def _draw(self, thin: int) -> _Sample:
-        """Take some documents of each cell, or else the first queries of every range.
+        """Take the first queries of every range.
 
         A sample of more than half of the documents saves nothing.
         """
         plan, design, ptr = self.plan, self.design, self.plan.query_ptr
-        if self.loss.offers("thin"):
-            kept = np.minimum(np.bincount(plan.cell), thin).sum()
-            if 2 * kept < plan.n_rows:
-                return _Sample(self.loss.thin(plan, thin), self.ranges)
         part = min(thin / max(1, plan.n_rows), 1.0)
         ranges = [(a, a + max(1, round(part * (b - a)))) for a, b in self.ranges]
         n_rows = sum(int(ptr[b] - ptr[a]) for a, b in ranges)
@@ -536,7 +538,7 @@ class MemoryProblem(Problem):
         if squares[0] is None:
             return self._all
         seen = 2 * plan.n_rows * add_up(squares) >= n_rows * design.column_norms**2
-        return _Sample(plan, ranges, share, seen)
+        return _Sample(ranges, share, seen)
 
 
 def _lanes(pieces: list[_Piece], n_features: int, cells: int) -> list[list[_Piece]]:
