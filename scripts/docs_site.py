@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from leanrank.registry import CAPABILITIES, SYSTEMS, System, classes, ranker_names
+from leanrank.registry import CAPABILITIES, SYSTEMS, System, classes, ranker_names, shown
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -71,7 +71,7 @@ def system(name: str) -> str:
         "compared as": ", ".join(compared_as),
         "published": one.paper,
     } | {
-        title: _yes(any(getattr(other, able) for other in same))
+        title: next(filter(None, (shown(other, able) for other in same)), "")
         for able, title in CAPABILITIES.items()
     }
     return " · ".join(f"**{key}** {value}" for key, value in facts.items() if value)
@@ -85,8 +85,8 @@ def parameters(ranker: str) -> str:
     rows = []
     for parameter in describe(getattr(rankers, ranker)):
         default = parameter["default"]
-        shown = "" if default is inspect.Parameter.empty else f"`{default!r}`"
-        rows.append((f"`{parameter['name']}`", shown, parameter["meaning"]))
+        text = "" if default is inspect.Parameter.empty else f"`{default!r}`"
+        rows.append((f"`{parameter['name']}`", text, parameter["meaning"]))
     more = f"In full, with all methods: [`{ranker}`]({_reference(ranker)})."
     return table(("parameter", "default", "meaning"), rows) + f"\n\n{more}"
 
@@ -98,7 +98,7 @@ def systems(which: str) -> str:
             f"[`{name}`]({one.name}.md)",
             one.title,
             one.paper,
-            *(_yes(getattr(one, able)) for able in CAPABILITIES),
+            *(shown(one, able) for able in CAPABILITIES),
         )
         for name, one in reversed(classes().items())
     ]
@@ -107,10 +107,6 @@ def systems(which: str) -> str:
 
 def _reference(ranker: str) -> str:
     return f"../reference/rankers.md#leanrank.rankers.{ranker}"
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else ""
 
 
 # Tables of measured figures
@@ -283,7 +279,7 @@ def decision(which: str) -> str:
         rows = [
             [
                 *cells(name),
-                *(_yes(name in has and getattr(has[name], able)) for able in CAPABILITIES),
+                *(shown(has[name], able) if name in has else "" for able in CAPABILITIES),
             ]
             for name in order
         ]

@@ -24,8 +24,7 @@ def test_entries_are_true_of_the_classes(system):
         assert system.tuning is None
         return
     assert system.streams == hasattr(kind(), "partial_fit")
-    curves = system.space.fixed.get("curves")
-    assert system.cluster == (kind.fits_on_cluster and curves is None)
+    assert system.cluster == kind.fits_on_cluster
     assert kind is rankers.get_ranker(system.space.ranker)
     alone = isinstance(system.space.sweep, Fits)
     assert system.has_path != alone

@@ -133,6 +133,18 @@ class System:
 CAPABILITIES = {"sparse_path": "sparse path", "streams": "streams", "cluster": "cluster"}
 """What a system may be able to do: the attributes that say so, and their titles in tables."""
 
+
+def shown(system: System, able: str) -> str:
+    """Describe one of the ``CAPABILITIES`` of a system in a table; empty if it lacks it.
+
+    >>> shown(SYSTEMS["domination"], "cluster"), shown(SYSTEMS["spd"], "cluster")
+    ('yes', 'as a stream')
+    """
+    if able == "cluster" and system.streams:
+        return "as a stream"  # partitions come to the learner one after the other
+    return "yes" if getattr(system, able) else ""
+
+
 SYSTEMS: dict[str, System] = {}
 """All systems by name."""
 

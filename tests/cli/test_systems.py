@@ -20,6 +20,7 @@ def test_every_system_is_listed(run):
     for name in FITTED:
         able = sum(getattr(SYSTEMS[name], able) for able in CAPABILITIES)
         assert rows[name].count("yes") == able
+        assert (rows[name][-3:] == ["as", "a", "stream"]) == SYSTEMS[name].streams
     listed = json.loads(run("systems", "--json").out)["systems"]
     assert [entry["name"] for entry in listed] == FITTED
 

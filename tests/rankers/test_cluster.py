@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -303,6 +305,11 @@ def test_bad_input_names_the_partition(client):
     refused("all 2 partitions are empty", *(cut(frame[:0], 0)[c] for c in (FEATURES, "label")))
     refused("no query has documents at two levels", X, y * 0, qid)
     refused("takes no group on Dask", X, y, group=[480])
+    array = da.from_array(frame[FEATURES].to_numpy(), chunks=(120, 8))
+    labels, ids = (da.from_array(frame[c].to_numpy(), chunks=120) for c in ("label", "qid"))
+    refused("qid has 2 dimensions: give one value per document", array, labels, ids[:, None])
+    refused("y has 2 dimensions: give one value per document", X, table[["label"]], qid)
+    refused("partition 0: X has one dimension: give documents × feat", array[:, 0], labels, ids)
     refused("query_weight must be a mapping", X, y, qid, query_weight=qid)
     with pytest.raises(InputError, match="RankBoost needs all documents in memory"):
         fit(RankBoost(), table)
@@ -330,6 +337,67 @@ def test_partitions_with_other_columns_than_promised(client):
     ]
     with pytest.raises(InputError, match="partition 1: column 0 is 'x7' where other partitions"):
         DominationRanker().fit(named, *others)
+
+
+def test_a_single_delayed_object_is_one_partition(client):
+    data, frame = made(24)
+    given = (dask.delayed(frame[c]) for c in (FEATURES, "label", "qid"))
+    ranker = DominationRanker(alpha=0.01).fit(*given)
+    np.testing.assert_allclose(
+        ranker.coef_, DominationRanker(alpha=0.01).fit(data).coef_, atol=1e-6
+    )
+    scores = ranker.predict(dask.delayed(frame[FEATURES])).compute()
+    np.testing.assert_array_equal(scores, ranker.predict(frame[FEATURES]))
+
+
+def test_scores_of_another_width_are_refused_at_once(client):
+    data, frame = made(25)
+    ranker = DominationRanker(alpha=0.01).fit(data)
+    boosted = RankBoost(n_rounds=2).fit(data)
+    array = da.from_array(frame[FEATURES].to_numpy(), chunks=(100, 4))
+    for given in (array[:, :2], cut(frame, 100)[FEATURES[:2]]):
+        for each in (ranker, boosted):
+            with pytest.raises(InputError, match=f"X has 2 features, but {type(each).__name__} is"):
+                each.predict(given)
+    with pytest.raises(InputError, match="X has one dimension"):
+        ranker.predict(array[:, 0])
+
+
+QUIET = """
+import dask, dask.array as da, numpy as np
+from leanrank import DominationRanker, make_ranking
+data = make_ranking(n_queries=20, n_features=4, random_state=0)
+X = np.array(data.X)
+given = [da.from_array(np.asarray(v), chunks=(250, 4)[: v.ndim]) for v in (X, data.y, data.qid)]
+ranker = DominationRanker(alpha=0.01).fit(*given)
+X[3, 2] = np.nan
+try:
+    DominationRanker().fit(da.from_array(X, chunks=(250, 4)), *given[1:])
+except ValueError as error:
+    print(error)
+kept = da.from_array(X, chunks=(250, 4)).persist()
+"""
+
+
+def test_nothing_but_one_sentence_is_printed():
+    """Neither the log of a failed task, nor that of a cluster which ends with the process."""
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "partition 0: Input X contains NaN in feature 'f3'" in done.stdout
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("no Dask client is active: started a cluster")
+
+
+def test_a_partition_that_cannot_be_read_has_a_remedy(client):
+    def broken():
+        raise OSError("disk gone")
+
+    _, frame = made(26)
+    parts = [dask.delayed(frame[:240]), dask.delayed(broken)()]
+    table = dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
+    with pytest.raises(InputError, match=r"partition 1 .*\(OSError: disk gone\): compute it by"):
+        fit(DominationRanker(), table)
 
 
 def test_killed_workers_leave_the_same_bits(tmp_path):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typer import Argument, Context
 
 from leanrank.cli import options
-from leanrank.registry import CAPABILITIES, SYSTEMS, System, ranker_names
+from leanrank.registry import CAPABILITIES, SYSTEMS, System, ranker_names, shown
 
 _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
 
@@ -45,7 +45,7 @@ def _list_all(as_json: bool) -> None:
     for column in ("name", "system", *CAPABILITIES.values()):
         table.add_column(column, overflow="fold")
     for system in _fitted().values():
-        has = ("yes" if getattr(system, able) else "" for able in CAPABILITIES)
+        has = (shown(system, able) for able in CAPABILITIES)
         table.add_row(system.name, system.title, *has)
     console = screen()
     console.print(table)
@@ -73,10 +73,7 @@ def _explain(name: str, as_json: bool) -> None:
                 "class": f"leanrank.{system.ranker}",
                 "train with": f"leanrank train DATA -a {system.space.ranker}{settings} -m FILE",
             }
-            | {
-                title: "yes" if getattr(system, able) else "no"
-                for able, title in CAPABILITIES.items()
-            }
+            | {title: shown(system, able) or "no" for able, title in CAPABILITIES.items()}
         )
     )
     table = empty_table()

@@ -35,7 +35,7 @@ def is_dask(value: Any) -> bool:
     (False, False)
     """
     if isinstance(value, (list, tuple)):
-        return len(value) > 0 and all(_is_lazy(each) for each in value)
+        return len(value) > 0 and all(is_lazy(each) for each in value)
     module = type(value).__module__.partition(".")[0]
     return module in ("dask", "dask_expr") and hasattr(value, "__dask_graph__")
 
@@ -46,7 +46,8 @@ def refuse_dask(X: Any, who: str) -> None:
         raise InputError(f"{who} needs all documents in memory: give X.compute() if they fit")
 
 
-def _is_lazy(value: Any) -> bool:
+def is_lazy(value: Any) -> bool:
+    """Tell whether a value is a delayed object or a future."""
     module, name = type(value).__module__.partition(".")[0], type(value).__name__
     return module in ("dask", "distributed") and name.startswith(("Delayed", "Future"))
 
@@ -64,7 +65,12 @@ def current_client() -> Any:
     # Threads of this process: kernels run without the GIL, and documents are not copied. Only this
     # machine can reach the pages about it.
     here = "127.0.0.1:0"
-    cluster = LocalCluster(processes=False, dashboard_address=here, worker_dashboard_address=here)
+    cluster = LocalCluster(
+        processes=False,
+        dashboard_address=here,
+        worker_dashboard_address=here,
+        silence_logs=logging.CRITICAL,  # what fails is raised, and it ends with this process
+    )
     client = Client(cluster)
     threads = sum(client.nthreads().values())
     log.warning(
@@ -132,6 +138,7 @@ def read_partitions(
     *,
     query_weight: Any = None,
     check: Callable[[RankingData], None] | None = None,
+    scores: bool = False,
 ) -> Partitions:
     """Read a collection into partitions of whole queries.
 
@@ -145,15 +152,19 @@ def read_partitions(
         From query id to weight.
     check : callable, optional
         Called with each partition, where it is, to reject what cannot be used.
+    scores : bool
+        Whether X is one score per document, which is taken for one feature.
     """
     if query_weight is not None and not isinstance(query_weight, Mapping):
         raise InputError(
             "query_weight must be a mapping from query id to weight where X is on a cluster"
         )
     client = current_client()
+    X = [X] if is_lazy(X) else X
+    columns = {name: [each] if is_lazy(each) else each for name, each in columns.items()}
     pieces = _aligned(X, columns)
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-    checks = (names, query_weight, check)
+    checks = (names, query_weight, check, scores)
     homes = _homes(client, len(pieces["X"]))
     tasks = []
     for at in range(len(pieces["X"])):
@@ -181,9 +192,14 @@ def _gathered(client: Any, futures: list[Any]) -> list[Any]:
             if isinstance(error, InputError):
                 raise error
             raise InputError(
-                f"partition {at} could not be read ({type(error).__name__}: {error})"
+                f"partition {at} could not be read ({type(error).__name__}: {error}): compute it "
+                "by itself to see where it fails"
             ) from error
-    return list(client.gather(futures))
+    found = list(client.gather(futures))
+    for each in found:
+        if isinstance(each, _Refused):
+            raise InputError(each.why)
+    return found
 
 
 def partition_list(value: Any) -> list[Any]:
@@ -206,6 +222,11 @@ def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
             raise InputError(
                 f"X is on Dask but {name} is {type(value).__name__}: give {name} as a Dask "
                 "collection with the partitions of X"
+            )
+        if getattr(value, "ndim", 1) != 1:
+            raise InputError(
+                f"{name} has {value.ndim} dimensions: give one value per document, such as one "
+                "column of it"
             )
         if hasattr(value, "rechunk") and hasattr(X, "chunks") and _known(X) and _known(value):
             if len(value) != len(X):
@@ -249,12 +270,18 @@ def _compute(client: Any, task: Any, home: str) -> Any:
 
 def _read(
     at: int, checks: tuple[Any, ...], X: Any, y: Any = None, qid: Any = None, **columns: Any
-) -> Rows:
+) -> Rows | _Refused:
     """Check one partition and group it by query."""
     try:
         return _rows(checks, X, y, qid, **columns)
     except ValueError as error:
-        raise InputError(f"partition {at}: {error}") from None
+        return _Refused(f"partition {at}: {error}")
+
+
+class _Refused(NamedTuple):
+    """Why a partition cannot be used. Dask logs what a task raises; this is raised elsewhere."""
+
+    why: str
 
 
 def _rows(
@@ -265,14 +292,14 @@ def _rows(
     gain_weight: Any = None,
     **columns: Any,
 ) -> Rows:
-    names, query_weight, check = checks
+    names, query_weight, check, scores = checks
     if isinstance(X, RankingData):
         data = X
     else:
         own = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
         if names is not None and own is not None and own != names:
             raise InputError(_misnamed(own, names))
-        matrix = _numbers(X)
+        matrix = _numbers(X, scores)
         qid = None if qid is None else _query_ids(qid, matrix.shape[0])
         weights = None
         if query_weight is not None:
@@ -302,10 +329,12 @@ def _misnamed(own: tuple[str, ...], names: tuple[str, ...]) -> str:
     return f"column {at} is {own[at]!r} where other partitions have {expected}"
 
 
-def _numbers(X: Any) -> Any:
+def _numbers(X: Any, scores: bool) -> Any:
     """Return a partition of a data frame or an array as a matrix."""
-    if getattr(X, "ndim", 2) == 1:  # scores, as one feature
-        return np.asarray(X, dtype=np.float64)[:, None]
+    if scores:
+        return np.asarray(X, dtype=np.float64).reshape(-1, 1)
+    if getattr(X, "ndim", 2) == 1:
+        raise InputError("X has one dimension: give documents × features, such as X[:, None]")
     if not hasattr(X, "dtypes"):
         return X
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
@@ -330,7 +359,9 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or value != value
 
 
-def _facts(rows: Rows) -> Facts:
+def _facts(rows: Rows | _Refused) -> Facts | _Refused:
+    if isinstance(rows, _Refused):
+        return rows
     data = rows.data
     levels: FloatArray | None = data.levels
     ids = data.query_ids

@@ -21,7 +21,7 @@ def evaluate_on_cluster(
     """Measure each partition of whole queries, and put the values of all queries together."""
     if choices.pop("group") is not None or choices.pop("doc_ids") is not None:
         raise InputError("evaluate takes y, scores and qid on Dask: leave group and doc_ids out")
-    partitions = read_partitions(scores, {"y": y, "qid": qid})
+    partitions = read_partitions(scores, {"y": y, "qid": qid}, scores=True)
     measures = refer_to(measures, partitions.levels)
     client = partitions.client
     tasks = [

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.partitions import read_partitions
+from leanrank.data.partitions import is_lazy, read_partitions
 from leanrank.data.ranking_data import RankingData, counted
 from leanrank.data.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
@@ -348,19 +348,36 @@ class _Stream:
 
 def lazy_predict(ranker: Any, X: Any) -> Any:
     """Return the scores of a collection as one, computed when they are asked for."""
+    width = _known_width(X)
+    if width not in (None, ranker.n_features_in_):
+        raise InputError(
+            f"X has {width} features, but {type(ranker).__name__} is expecting "
+            f"{ranker.n_features_in_} features as input"
+        )
     twin = copy(ranker)
     for name in ("history_", "state_", "callback"):
         if hasattr(twin, name):
             setattr(twin, name, None)
-    if isinstance(X, (list, tuple)):
+    if is_lazy(X) or isinstance(X, (list, tuple)):
         from dask import delayed
 
-        return [delayed(_scores)(each, twin) for each in X]
+        one = delayed(_scores)
+        return one(X, twin) if is_lazy(X) else [one(each, twin) for each in X]
     if hasattr(X, "map_partitions"):
         return X.map_partitions(_scores, twin, meta=("score", np.float64))
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     return X.map_blocks(_scores, twin, drop_axis=1, dtype=np.float64)
+
+
+def _known_width(X: Any) -> int | None:
+    """Return the number of features of a collection that knows it."""
+    if is_lazy(X) or isinstance(X, (list, tuple)):
+        return None
+    if getattr(X, "ndim", 2) == 1:
+        raise InputError("X has one dimension: give documents × features, such as X[:, None]")
+    width = X.shape[1]
+    return None if np.isnan(width) else int(width)
 
 
 def _scores(X: Any, ranker: Any) -> Any:
