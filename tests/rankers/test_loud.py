@@ -27,6 +27,7 @@ from leanrank import (
 from leanrank.data.normalize import GlobalStandardScaler
 from leanrank.errors import DataWarning, InputError
 from leanrank.rankers import RANKERS, get_ranker
+from leanrank.rankers.base import LONGEST_LIST
 from leanrank.rankers.constraints import PARAMETERS
 
 
@@ -89,6 +90,27 @@ def test_a_search_that_does_not_route_qid(data):
     search = GridSearchCV(RankRLS(), {"alpha": [0.1]}, cv=2, refit=False)
     with pytest.warns(DataWarning, match="set_config"):
         search.fit(data.X, data.y, qid=data.qid)
+
+
+def test_many_documents_without_queries():
+    made = make_ranking(n_queries=130, n_features=4, random_state=1)
+    X, y = made.X, made.y
+    message = f"fit got no qid, so all {len(made):,} documents count as one query: give qid"
+    assert len(made) > LONGEST_LIST
+    with pytest.warns(DataWarning, match=message) as caught:
+        RankRLS().fit(X, y)
+    assert caught[0].filename == __file__
+    assert len(str(caught[0].message)) <= 300
+    with pytest.warns(DataWarning, match="fit got no qid"):
+        GridSearchCV(RankRLS(), {"alpha": [1.0]}, cv=2).fit(np.vstack([X, X]), np.hstack([y, y]))
+    sizes = np.diff(made.query_ptr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RankRLS().fit(X[:LONGEST_LIST], y[:LONGEST_LIST])
+        RankRLS().fit(X, y, np.zeros(len(made)))  # one list, and it is said
+        RankRLS().fit(X, y, group=sizes)
+        RankRLS().fit(made)
+        SPD(n_steps=10).partial_fit(X, y)
 
 
 def test_an_empty_model_names_the_strength_that_empties_it(data):

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
 """Parameters on which no weight depends; a model file does not mention them."""
 
+LONGEST_LIST = 1_251
+"""Documents of one query from which on a missing ``qid`` is worth a word: the longest list of the
+public sets, in MSLR-WEB30K."""
+
 
 class BaseRanker(BaseEstimator):
     """A ranking function that follows scikit-learn's conventions.
@@ -230,6 +234,13 @@ class BaseRanker(BaseEstimator):
             check_finite(data.X, self.n_features_in_, names, allow_nan=self.takes_nan)
         else:
             data = self._validated(X, y, qid, parts, needs_y=not explicit)
+            unnamed = qid is None and parts.get("group") is None and first is None
+            if unnamed and not explicit and len(data) > LONGEST_LIST and data.n_queries == 1:
+                warn(
+                    f"fit got no qid, so all {len(data):,} documents count as one query: give qid "
+                    "(if they are one, the same value for all); scikit-learn's searches pass it on "
+                    "after sklearn.set_config(enable_metadata_routing=True)"
+                )
         if np.isnan(data.y).any() and not explicit:
             row = _first_row(np.isnan(data.y), data)
             raise InputError(
