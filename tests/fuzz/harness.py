@@ -163,7 +163,7 @@ def _in_child(
         if now - since > 10 * limit or _processor_seconds(child) - used > limit:
             os.kill(child, signal.SIGKILL)
             hung = True
-        time.sleep(0.02)
+        time.sleep(0.1)
         late = time.monotonic() - now
         if late > 1.0:  # this process was stopped, and so was the child
             since += late

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 from pathlib import Path
 
@@ -22,6 +23,18 @@ def test_some_inputs(name: str) -> None:
     assert not result.findings, result.findings[0]
     assert result.inputs == FEW.get(name, 200)
     assert result.refused
+
+
+def test_what_security_names_exists() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "SECURITY.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"`([^`]+)`", page))
+    assert set(TARGETS) <= words
+    places = [word.partition("::") for word in words if word.startswith("tests/")]
+    assert len(places) > 20
+    for path, _, name in places:
+        assert (root / path).exists(), path
+        assert not name or f"def {name}(" in (root / path).read_text(encoding="utf-8"), name
 
 
 def broken(rng: random.Random, folder: Path) -> None:
