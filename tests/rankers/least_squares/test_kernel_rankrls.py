@@ -126,7 +126,7 @@ def test_what_is_refused(data):
     with pytest.raises(InputError, match="expecting 5 features"):
         fitted.predict(RankingData(X[:, :3], y, qid))
     with pytest.raises(InputError, match="too large"):
-        KernelRankRLS().fit(np.ones((8_193, 1)), np.arange(8_193))
+        KernelRankRLS().fit(np.ones((8_193, 1)), np.arange(8_193), np.zeros(8_193))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
