@@ -52,6 +52,7 @@ def without(*path):
     [
         ("9007199254740993", "a whole number that a double cannot hold: the nearest is 90"),
         ("1e-400", "the number '1e-400' is too small for a double"),
+        ("9" * 5_000, "the number '9+…' is too large for a double"),
         ("-0.0000e-999", r"curves\[0\] is zero"),
     ],
 )

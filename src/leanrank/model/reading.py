@@ -212,7 +212,7 @@ def _parse(content: bytes, source: str) -> Any:
             f"{source}: byte {error.start + 1} is not UTF-8 text: a model is a JSON document"
         ) from error
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_float=_float)
+        return json.loads(text, object_pairs_hook=_object, parse_float=_float, parse_int=_int)
     except json.JSONDecodeError as error:
         raise ModelError(
             f"{source}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})"
@@ -228,6 +228,13 @@ def _float(text: str) -> float:
     if number == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
         raise ValueError(f"the number {shorten(text)} is too small for a double")
     return number
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:  # Python reads some thousand digits
+        raise ValueError(f"the number {shorten(text)} is too large for a double") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
