@@ -184,7 +184,7 @@ def test_weights_as_exact_as_a_direct_solution(data, alpha, options):
 
 def test_one_query_is_chosen_for_by_training(data):
     with pytest.warns(DataWarning, match="training error"):
-        ranker = GreedyRankRLS(3, alpha=0.01).fit(data.X, data.y)
+        ranker = GreedyRankRLS(3, alpha=0.01).fit(data.X, data.y, np.zeros(len(data)))
     correlation = [abs(np.corrcoef(data.X[:, i], data.y)[0, 1]) for i in range(12)]
     assert ranker.selected_[0] == int(np.argmax(correlation))
 
