@@ -255,9 +255,10 @@ def test_sorting_codes_counts_rising_pairs(n):
 @pytest.mark.parametrize("n_levels", [3, 64, 65, 1000])
 def test_ideal_order_by_counting_and_by_sorting(n_levels):
     codes = np.random.default_rng(1).integers(0, n_levels, 40)
-    ideal = np.empty(64, dtype=np.int64)
-    ideal_codes(codes, n_levels, 40, ideal, np.empty(64, dtype=np.int64))
+    ideal, spare = np.empty((2, 64), dtype=np.int64)
+    keys, spare_keys = np.empty((2, 64))
+    ideal_codes(codes, n_levels, 40, ideal, keys, spare_keys, spare)
     assert ideal[:40].tolist() == sorted(codes.tolist(), reverse=True)
     ideal[:] = -1
-    ideal_codes(codes, n_levels, 7, ideal, np.empty(64, dtype=np.int64))
+    ideal_codes(codes, n_levels, 7, ideal, keys, spare_keys, spare)
     assert ideal[:7].tolist() == sorted(codes.tolist(), reverse=True)[:7]

@@ -28,7 +28,7 @@ from leanrank.losses._domination_levels import (
 @kernel
 def evaluate(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray, r0: int, r1: int, u: FloatArray, g: FloatArray,
+    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, g: FloatArray,
 ) -> float:  # fmt: skip
     value = 0.0
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
@@ -84,7 +84,7 @@ def evaluate(
 @kernel
 def curvature(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray, r0: int, r1: int, u: FloatArray, diag: FloatArray,
+    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, diag: FloatArray,
     atoms: FloatArray, aux: FloatArray,
 ) -> None:  # fmt: skip
     E, Z, A, D = _scratch(cell_ptr, r0, r1)
@@ -129,7 +129,7 @@ def curvature(
 @kernel
 def product(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray, r0: int, r1: int, u: FloatArray, d: FloatArray,
+    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, d: FloatArray,
     out: FloatArray,
 ) -> None:  # fmt: skip
     """Fill the product of the score Hessian with a vector d."""
@@ -176,8 +176,8 @@ def product(
 
 @kernel
 def fold(
-    cell_ptr: IntArray, level: IntArray, margin: FloatArray, r0: int, r1: int, aux: FloatArray,
-    sums: FloatArray,
+    cell_ptr: IntArray, level: IntArray, margin: FloatArray | None, r0: int, r1: int,
+    aux: FloatArray, sums: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     base = cell_ptr[r0]
     n = sums.shape[2]
@@ -192,7 +192,7 @@ def fold(
             if Z == -math.inf:
                 continue
             centre = right[c - base]
-            if margin.shape[0] == 0:
+            if margin is None:
                 new = math.exp(aux[c - 1, 0] - Z)
                 previous = right[c - 1 - base]
                 for j in range(n):
@@ -212,7 +212,7 @@ def fold(
 @kernel
 def dual(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray, r0: int, r1: int, u: FloatArray, a: float,
+    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, a: float,
     offset: FloatArray,
 ) -> float:  # fmt: skip
     value = 0.0
@@ -252,7 +252,7 @@ def dual(
         for k in range(1, n_levels):
             if Z[k] == -math.inf:
                 continue
-            if margin.shape[0] == 0:
+            if margin is None:
                 new = math.exp(E[k - 1] - Z[k])
                 centre += new * (mean[k - 1] - centre)
                 s += new * (shift[k - 1] - s)

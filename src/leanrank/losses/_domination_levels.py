@@ -13,12 +13,13 @@ from leanrank._typing import FloatArray, IntArray
 
 @kernel
 def below(
-    E: FloatArray, Z: FloatArray, n_levels: int, level: IntArray, margin: FloatArray, first: int,
+    E: FloatArray, Z: FloatArray, n_levels: int, level: IntArray, margin: FloatArray | None,
+    first: int,
 ) -> None:  # fmt: skip
     """Fill Z_k, the log mass of the levels below k, margins included."""
     Z[0] = -math.inf
     for k in range(1, n_levels):
-        if margin.shape[0] == 0:
+        if margin is None:
             Z[k] = log_add(Z[k - 1], E[k - 1])
         else:
             Z[k] = -math.inf
@@ -29,11 +30,11 @@ def below(
 @kernel
 def from_above(
     E: FloatArray, Z: FloatArray, A: FloatArray, D: FloatArray, n_levels: int, level: IntArray,
-    margin: FloatArray, first: int,
+    margin: FloatArray | None, first: int,
 ) -> None:  # fmt: skip
     """Fill D_l = Σ_{k>l} A_k × (share of level l in the mass below k)."""
     D[n_levels - 1] = 0.0
-    if margin.shape[0] == 0:
+    if margin is None:
         # per unit of mass, relative to Z_{l+1}, so that no factor exceeds one
         carried = 0.0
         for j in range(n_levels - 2, -1, -1):
@@ -53,13 +54,13 @@ def from_above(
 @kernel
 def mean_below(
     E: FloatArray, Z: FloatArray, mean: FloatArray, before: float, k: int, level: IntArray,
-    margin: FloatArray, first: int,
+    margin: FloatArray | None, first: int,
 ) -> float:  # fmt: skip
     """Average the levels' means under the softmax of those below k.
 
     ``before`` is the average of level k − 1.
     """
-    if margin.shape[0] == 0:
+    if margin is None:
         return before + math.exp(E[k - 1] - Z[k]) * (mean[k - 1] - before)
     total = 0.0
     for j in range(k):

@@ -253,7 +253,7 @@ class Loss(Part, ABC, Generic[P]):
         """
         raise NotImplementedError
 
-    def compiled(self, plan: P) -> tuple[Any, tuple[AnyArray, ...]]:
+    def compiled(self, plan: P) -> tuple[Any, tuple[AnyArray | None, ...]]:
         """Return the compiled ``evaluate`` and its leading arguments, for loops inside kernels."""
         raise NotImplementedError
 

@@ -51,8 +51,8 @@ class DominationPlan(Plan):
         Factor c_i of the term in which a document dominates: scale × weight × gain weight.
     level : array of int64
         Which level of the whole data set each cell is; the index into ``margin``.
-    margin : array of shape (levels, levels)
-        Δ(k, l) by which level k should beat level l; shape (0, 0) for none.
+    margin : array of shape (levels, levels), optional
+        Δ(k, l) by which level k should beat level l.
     """
 
     rows: IntArray
@@ -60,7 +60,7 @@ class DominationPlan(Plan):
     mass: FloatArray
     gain: FloatArray
     level: IntArray
-    margin: FloatArray
+    margin: FloatArray | None
 
 
 class DominationLoss(Loss[DominationPlan]):
@@ -161,13 +161,13 @@ class DominationLoss(Loss[DominationPlan]):
         query_of = np.repeat(np.arange(n_queries), np.diff(plan.query_ptr))
         return _totals(query_of, plan.gain, n_queries)
 
-    def compiled(self, plan: DominationPlan) -> tuple[Any, tuple[AnyArray, ...]]:
+    def compiled(self, plan: DominationPlan) -> tuple[Any, tuple[AnyArray | None, ...]]:
         """Return the compiled ``evaluate`` and its leading arguments."""
         return kernels.evaluate, _arrays(plan)
 
-    def _table(self, n_levels: int) -> FloatArray:
+    def _table(self, n_levels: int) -> FloatArray | None:
         if self.margin is None:
-            return np.zeros((0, 0))
+            return None
         table = np.ascontiguousarray(self.margin, dtype=np.float64)
         if n_levels > MOST_LEVELS_WITH_TABLE:
             raise InputError(
@@ -182,7 +182,7 @@ class DominationLoss(Loss[DominationPlan]):
         return table
 
 
-def _arrays(plan: DominationPlan) -> tuple[AnyArray, ...]:
+def _arrays(plan: DominationPlan) -> tuple[AnyArray | None, ...]:
     return (
         plan.cell_ptr,
         plan.row_ptr,

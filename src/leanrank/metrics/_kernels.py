@@ -51,7 +51,7 @@ ONE_LEVEL, INFORMATIVE, CARRIED_BY_TIES = range(3)
 FEW_LEVELS = 64
 
 PAIRS = (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
-RARE = (ERR, AUC, DOMINATION_ERROR, *PAIRS)
+RARE = (MEAN_NDCG, ERR, AUC, DOMINATION_ERROR, *PAIRS)
 """Measures that are compiled only once one of them is asked for."""
 
 
@@ -75,7 +75,7 @@ def measure_queries(
     query_ptr: IntArray,
     scores: FloatArray,
     codes: IntArray,
-    breaker: IntArray,
+    breaker: IntArray | None,
     ties: int,
     pool_ptr: IntArray,
     pool_codes: IntArray,
@@ -92,7 +92,8 @@ def measure_queries(
 
     ``codes`` number the label levels from low to high. The ideal list and the number of relevant
     documents are those of the pool, which is larger than the list when a run misses documents.
-    ``rare`` is None if no measure is one of ``RARE``, which then are not compiled.
+    ``rare`` is None if no measure is one of ``RARE``, and ``breaker`` if documents of equal scores
+    stay as they are: neither is compiled then.
     """
     longest = FEW_LEVELS
     for q in range(first, last):
@@ -101,7 +102,9 @@ def measure_queries(
     order, spare_order = np.empty(longest, np.int64), np.empty(longest, np.int64)
     ranked, ideal = np.empty(longest, np.int64), np.empty(longest, np.int64)
     tie_starts = np.empty(longest + 1, np.int64)
-    singles = np.arange(longest + 1)
+    singles = np.empty(longest + 1, np.int64)
+    for i in range(longest + 1):
+        singles[i] = i
     wants_pairs = False
     for m in range(len(table)):
         wants_pairs |= table[m, KIND] in PAIRS
@@ -117,10 +120,12 @@ def measure_queries(
             order[i] = i
         sort_descending(keys, order, n, spare_keys, spare_order)
         n_ties = find_ties(keys, n, tie_starts)
-        if ties != TIES_INPUT and ties != TIES_AVERAGE and n_ties < n:
-            order_ties(
-                ties, n_ties, tie_starts, order, own, breaker[lo:hi], keys, spare_keys, spare_order
-            )
+        if breaker is not None:  # noqa: SIM102  (only a test of its own is seen when compiling)
+            if n_ties < n:
+                order_ties(
+                    ties, n_ties, tie_starts, order, own, breaker[lo:hi], keys, spare_keys,
+                    spare_order,
+                )  # fmt: skip
         for i in range(n):
             ranked[i] = own[order[i]]
         if ties == TIES_INPUT:
@@ -134,7 +139,7 @@ def measure_queries(
             highest = max(highest, pool[i])
         any_gain = highest >= 0 and gains[highest] > 0.0
         if depth > 0 and any_gain:
-            ideal_codes(pool, len(gains), depth, ideal, spare_order)
+            ideal_codes(pool, len(gains), depth, ideal, keys, spare_keys, spare_order)
         relevant, counted = 0, -1  # relevant documents of the pool, by which threshold
 
         for m in range(len(table)):
@@ -142,14 +147,17 @@ def measure_queries(
             too_short = n < cut and table[m, SHORT_IS_ZERO]
             # of a query without a relevant document, or not defined
             value = numbers[m, EMPTY_VALUE] if kind < AUC else math.nan
-            if kind in (NDCG, MEAN_NDCG, DCG):
+            if kind in (NDCG, DCG):
                 if any_gain:
                     value = 0.0
-                    if n > 0 and (kind == MEAN_NDCG or not too_short):
-                        value = _by_gain(
-                            kind, cut, ranked, groups, n_groups, ideal, len(pool), gains, discounts
-                        )
-            elif kind < AUC and kind != ERR:
+                    if n > 0 and not too_short:
+                        value = dcg(ranked, groups, n_groups, cut, gains, discounts)
+                        if kind == NDCG:
+                            best = 0.0
+                            for i in range(min(cut, len(pool))):
+                                best += gains[ideal[i]] * discounts[i]
+                            value /= best
+            elif kind < AUC and kind not in (ERR, MEAN_NDCG):
                 if counted != lowest:
                     relevant, counted = _count_relevant(pool, lowest), lowest
                 if relevant > 0:
@@ -160,7 +168,13 @@ def measure_queries(
                             kind, cut, lowest, relevant, most, ranked, groups, n_groups
                         )
             if rare is not None:
-                if kind == ERR and highest >= 0 and stops[highest] > 0.0:
+                if kind == MEAN_NDCG and any_gain:
+                    value = 0.0
+                    if n > 0:
+                        value = mean_ndcg(
+                            ranked, groups, n_groups, ideal, len(pool), gains, discounts
+                        )
+                elif kind == ERR and highest >= 0 and stops[highest] > 0.0:
                     scale = numbers[m, STOP_SCALE]
                     value = err(ranked, groups, n_groups, cut, stops, scale, keys)
                 elif kind == AUC:
@@ -172,30 +186,6 @@ def measure_queries(
         if rare is not None:  # noqa: SIM102  (only a test of its own is seen when compiling)
             if wants_pairs:
                 count_pairs(ranked, n, tie_starts, n_ties, spare_order, table, q, values)
-
-
-@kernel
-def _by_gain(
-    kind: int,
-    cut: int,
-    ranked: IntArray,
-    groups: IntArray,
-    n_groups: int,
-    ideal: IntArray,
-    n_pool: int,
-    gains: FloatArray,
-    discounts: FloatArray,
-) -> float:
-    """Measure a list by the gains of its labels."""
-    if kind == MEAN_NDCG:
-        return mean_ndcg(ranked, groups, n_groups, ideal, n_pool, gains, discounts)
-    value = dcg(ranked, groups, n_groups, cut, gains, discounts)
-    if kind == DCG:
-        return value
-    best = 0.0
-    for i in range(min(cut, n_pool)):
-        best += gains[ideal[i]] * discounts[i]
-    return value / best
 
 
 @kernel

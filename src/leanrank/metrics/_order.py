@@ -201,17 +201,25 @@ def order_ties(
 
 @kernel
 def ideal_codes(
-    codes: IntArray, n_levels: int, depth: int, ideal: IntArray, spare: IntArray
+    codes: IntArray,
+    n_levels: int,
+    depth: int,
+    ideal: IntArray,
+    keys: FloatArray,
+    spare_keys: FloatArray,
+    spare: IntArray,
 ) -> None:
     """Write the ``depth`` highest codes, from high to low: by counting unless levels are many.
 
-    ``spare`` holds at least 64 numbers and one per document.
+    ``spare`` holds at least 64 numbers and one per document; ``keys`` are overwritten.
     """
     n = len(codes)
     if n_levels > 64 and n_levels > n:
         for i in range(n):
-            ideal[i] = codes[i]
-        sort_codes(ideal, n, spare)
+            keys[i] = codes[i]
+        sort_descending(keys, ideal, n, spare_keys, spare)
+        for i in range(n):
+            ideal[i] = int(keys[i])
         return
     for level in range(n_levels):
         spare[level] = 0

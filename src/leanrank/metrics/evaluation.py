@@ -268,7 +268,7 @@ def measure_lists(
     if n_queries:
         longest = max(int(np.diff(query_ptr).max()), int(np.diff(pool_ptr).max()))
     scores = for_kernel(scores)
-    breaker = codes  # unused, but of the right type
+    breaker = codes if convention.ties == "pessimistic" else None
     if convention.ties == "docid":
         assert doc_ids is not None
         with np.errstate(over="ignore"):
