@@ -396,6 +396,7 @@ for _system in (
     ),
     System(
         "topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",
+        cluster=True,
     ),
 ):  # fmt: skip
     register(_system)

@@ -315,7 +315,7 @@ def test_bad_input_names_the_partition(client):
         fit(RankBoost(), table)
     with pytest.raises(InputError, match="needs all documents in memory: use solver='newton'"):
         fit(DominationRanker(solver="bound-cd"), table)
-    with pytest.raises(InputError, match="TopicRanker needs all documents in memory: give X"):
+    with pytest.raises(InputError, match="X is on Dask but Y is ndarray"):
         TopicRanker(DominationRanker()).fit(da.zeros((480, 2)), np.eye(480)[:, :2])
     with pytest.raises(InputError, match="'ftrl' needs all documents in memory"):
         fit(LinearRanker(solver="ftrl"), table)

@@ -63,8 +63,8 @@ def train_on_cluster(request: Request, where: str) -> None:
         def show(entry: dict[str, Any]) -> None:
             speed = entry["iteration"] * len(data) / (time.perf_counter() - started)
             say(
-                f"iteration {entry['iteration']}, objective {entry['objective']:.6g}, "
-                f"gap {entry['gap']:.1e}, {speed:,.0f} documents/s"
+                f"iteration {entry['iteration']}, gap {entry['gap']:.1e}, "
+                f"objective {entry['objective']:.6g}, {speed:,.0f} documents/s"
             )
 
         ranker.set_params(callback=show).fit(data)

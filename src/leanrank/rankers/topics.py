@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, Matrix
+from leanrank.data.partitions import is_dask
 from leanrank.data.ranking_data import column_values
-from leanrank.designs.base import make_design
+from leanrank.designs.base import Design, make_design
 from leanrank.errors import InputError, warn
-from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
+from leanrank.execution import Executor, SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.problem.base import Problem
 from leanrank.rankers.inputs import refuse_idle, validated_matrix
@@ -94,8 +96,10 @@ class TopicRanker(BaseEstimator):
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (documents, features)
+            On Dask an Array, a DataFrame or a list of delayed matrices: the workers share the
+            topics, and each holds all documents.
         Y : array or SciPy sparse matrix of shape (documents, topics)
-            0/1 or graded.
+            0/1 or graded; with the partitions of X where X is on Dask.
         validation : (X, Y), optional
             Other documents of the same topics, on which alpha is chosen.
         """
@@ -103,20 +107,18 @@ class TopicRanker(BaseEstimator):
 
         if not isinstance(self.ranker, BaseLinearRanker):
             raise InputError(f"ranker={self.ranker!r} is not a linear ranker of leanrank: give one")
-        matrix = validated_matrix(self, X, reset=True)
-        labels = _label_columns(Y, matrix.shape[0])
-        for topic in range(labels.shape[1]):
-            y = _column(labels, topic)
-            if y.min() == y.max():
-                raise InputError(f"topic {topic} has all documents at one level: leave it out")
         self._refuse_idle(validated=validation is not None)
-        held_out = None if validation is None else self._held_out(validation, labels.shape[1])
-        if isinstance(self.ranker, LinearRanker):
-            fits = self._fit_paths(self.ranker, matrix, labels, held_out)
+        if is_dask(X):
+            from leanrank.rankers.topics_cluster import fit_on_cluster
+
+            fits = fit_on_cluster(self, X, Y, validation)
         else:
-            fits = make_executor(self.n_jobs).map(
-                lambda t: self._fit_plain(matrix, labels, held_out, t), range(labels.shape[1])
-            )
+            matrix = validated_matrix(self, X, reset=True)
+            labels = check_topics(Y, matrix.shape[0])
+            held_out = None
+            if validation is not None:
+                held_out = check_held_out(self, validation, labels.shape[1])
+            fits = self._fit_all(matrix, labels, held_out)
         self.coef_ = vstack([f.coef for f in fits], format="csr")
         self.alphas_ = np.array([f.alpha for f in fits])
         self.dual_gaps_ = np.array([f.gap for f in fits])
@@ -159,107 +161,22 @@ class TopicRanker(BaseEstimator):
         elif self.alphas is not None:
             refuse_idle(self, grid, "alphas")
 
-    def _held_out(self, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
-        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise InputError("validation must be a pair (X, Y)")
-        matrix = validated_matrix(self, validation[0], reset=False)
-        labels = _label_columns(validation[1], matrix.shape[0])
-        if labels.shape[1] != n_topics:
-            raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
-        return matrix, labels
+    def _fit_all(
+        self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
+    ) -> list[TopicFit]:
+        n_topics = Y.shape[1]
+        outer = make_executor(self.n_jobs if n_topics > 1 else None)
+        inner = SerialExecutor() if n_topics > 1 else make_executor(self.n_jobs)
+        shared = Collection(X, Y, inner)
+        if isinstance(self.ranker, LinearRanker):
+            shared.prepare()  # once, before threads ask for it
 
-    def _fit_plain(
-        self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None, topic: int
-    ) -> _Fit:
-        """Fit a ranker that has no path."""
-        ranker: Any = clone(self.ranker)
-        options = {}
-        if held_out is not None and ranker.takes_validation:
-            options["validation"] = (held_out[0], _column(held_out[1], topic), None)
-        ranker.fit(X, _column(Y, topic), **options)
-        return _Fit(_as_row(ranker.coef_), np.nan, np.nan, np.nan)
+        def each_topic(function: Callable[..., Any], *more: Any) -> list[Any]:
+            topics = range(n_topics)
+            return outer.map(lambda t: function(self, shared, held_out, *more, t), topics)
 
-    def _fit_paths(
-        self,
-        ranker: LinearRanker,
-        X: Matrix,
-        Y: Matrix,
-        held_out: tuple[Matrix, Matrix] | None,
-    ) -> list[_Fit]:
-        """Fit one problem per topic over a design that all share."""
-        topics = range(Y.shape[1])
-        outer = make_executor(self.n_jobs if len(topics) > 1 else None)
-        inner = SerialExecutor() if len(topics) > 1 else make_executor(self.n_jobs)
         with single_threaded_blas():
-            design = make_design(X, inner)
-
-            def problem(topic: int) -> Problem:  # made when needed: each is large
-                y = _column(Y, topic)
-                ends = np.array([0, len(y)], dtype=np.int64)
-                labels = Labels(y=y, query_ptr=ends, normalize=ranker.normalize)
-                return ranker.make_problem(design, labels, inner)
-
-            def top(topic: int) -> float:
-                return ranker.first_entry(problem(topic))[0]
-
-            grid = None
-            if held_out is None:
-                grid = np.array([ranker.alpha])
-            elif self.alphas is not None:
-                grid = descending(self.alphas)
-            elif not self.per_topic:
-                grid = alpha_grid(max(outer.map(top, topics)), self.n_alphas, self.alpha_min_ratio)
-
-            paths = outer.map(lambda t: self._path(ranker, problem(t), grid, held_out, t), topics)
-        _warn_if_short(paths, ranker.tol)
-        return [path[0] for path in paths] if held_out is None else self._chosen(paths)
-
-    def _path(
-        self,
-        ranker: LinearRanker,
-        problem: Problem,
-        grid: FloatArray | None,
-        held_out: tuple[Matrix, Matrix] | None,
-        topic: int,
-    ) -> list[_Fit]:
-        from leanrank.metrics import evaluate
-        from leanrank.metrics.judge import better_sign
-
-        if grid is None:  # a topic that no feature tells apart has an empty model at any alpha
-            top = ranker.first_entry(problem)[0] or 1.0
-            grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
-        w: FloatArray | None = None
-        fits = []
-        for alpha in grid:
-            solution = ranker.solve(problem, float(alpha), None if w is None else w.copy())
-            w = solution.w
-            quality = -np.inf
-            if held_out is not None and w.any():  # an empty model is never chosen
-                support = np.flatnonzero(w)
-                scores = np.asarray(held_out[0][:, support] @ w[support])
-                y = _column(held_out[1], topic)
-                found = evaluate(y, scores, measures=[self.measure], n_jobs=1)
-                quality = better_sign(self.measure) * next(iter(found.means.values()))
-            fits.append(_Fit(_as_row(w), float(alpha), solution.gap, quality, solution.converged))
-        return fits
-
-    def _chosen(self, paths: list[list[_Fit]]) -> list[_Fit]:
-        """Choose by quality on validation data; a topic without any gets the best of the others."""
-        quality = np.array([[fit.quality for fit in path] for path in paths])
-        known = np.isfinite(quality).any(axis=1)
-        if not known.any():
-            raise InputError(
-                f"{self.measure} cannot choose an alpha: no topic has a model with features and "
-                "validation documents on which the measure is defined"
-            )
-        worst = np.min(quality, axis=1, initial=np.inf, where=np.isfinite(quality))
-        filled = np.where(np.isfinite(quality), quality, worst[:, None])  # empty models count least
-        shared = int(np.argmax(filled[known].mean(axis=0)))
-        best = np.full(len(paths), shared)
-        if self.per_topic:
-            own = np.argmax(np.where(np.isfinite(quality), quality, -np.inf), axis=1)
-            best[known] = own[known]
-        return [path[int(at)] for path, at in zip(paths, best, strict=True)]
+            return fit_topics(self, each_topic, validated=held_out is not None)
 
 
 @dataclass(frozen=True)
@@ -288,8 +205,132 @@ class TopicEvaluation:
         return {name: int(np.isnan(v).sum()) for name, v in self.per_topic.items()}
 
 
+def fit_topics(
+    topics: TopicRanker, each_topic: Callable[..., list[Any]], *, validated: bool
+) -> list[TopicFit]:
+    """Fit all topics and choose an alpha for each.
+
+    ``each_topic(function, *more)`` returns ``function(topics, shared, held_out, *more, topic)``
+    of every topic.
+    """
+    ranker = topics.ranker
+    if not isinstance(ranker, LinearRanker):
+        return each_topic(fit_plain)
+    grid = None
+    if not validated:
+        grid = np.array([ranker.alpha])
+    elif topics.alphas is not None:
+        grid = descending(topics.alphas)
+    elif not topics.per_topic:
+        grid = alpha_grid(max(each_topic(top_of_topic)), topics.n_alphas, topics.alpha_min_ratio)
+    paths = each_topic(path_of_topic, grid)
+    _warn_if_short(paths, ranker.tol)
+    return _chosen(topics, paths) if validated else [path[0] for path in paths]
+
+
+def _chosen(topics: TopicRanker, paths: list[list[TopicFit]]) -> list[TopicFit]:
+    """Choose by quality on validation data; a topic without any gets the best of the others."""
+    quality = np.array([[fit.quality for fit in path] for path in paths])
+    known = np.isfinite(quality).any(axis=1)
+    if not known.any():
+        raise InputError(
+            f"{topics.measure} cannot choose an alpha: no topic has a model with features and "
+            "validation documents on which the measure is defined"
+        )
+    worst = np.min(quality, axis=1, initial=np.inf, where=np.isfinite(quality))
+    filled = np.where(np.isfinite(quality), quality, worst[:, None])  # empty models count least
+    shared = int(np.argmax(filled[known].mean(axis=0)))
+    best = np.full(len(paths), shared)
+    if topics.per_topic:
+        own = np.argmax(np.where(np.isfinite(quality), quality, -np.inf), axis=1)
+        best[known] = own[known]
+    return [path[int(at)] for path, at in zip(paths, best, strict=True)]
+
+
+class Collection:
+    """Documents that all topics share, with the labels of each topic."""
+
+    def __init__(self, X: Matrix, Y: Matrix, executor: Executor | None = None) -> None:
+        self.X = X
+        self.Y = Y
+        self.executor = executor or SerialExecutor()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel without the design: another place makes it again."""
+        return Collection, (self.X, self.Y)
+
+    @cached_property
+    def design(self) -> Design:
+        """X as products need it, shared by all topics."""
+        return make_design(self.X, self.executor)
+
+    def prepare(self) -> None:
+        """Make the design."""
+        self.design  # noqa: B018
+
+    def problem(self, ranker: LinearRanker, topic: int) -> Problem:
+        """Return the problem of a topic; made when needed, since each is large."""
+        y = _column(self.Y, topic)
+        ends = np.array([0, len(y)], dtype=np.int64)
+        labels = Labels(y=y, query_ptr=ends, normalize=ranker.normalize)
+        return ranker.make_problem(self.design, labels, self.executor)
+
+
+def fit_plain(
+    topics: TopicRanker, shared: Collection, held_out: tuple[Matrix, Matrix] | None, topic: int
+) -> TopicFit:
+    """Fit a ranker that has no path to one topic."""
+    ranker: Any = clone(topics.ranker)
+    options = {}
+    if held_out is not None and ranker.takes_validation:
+        options["validation"] = (held_out[0], _column(held_out[1], topic), None)
+    ranker.fit(shared.X, _column(shared.Y, topic), **options)
+    return TopicFit(_as_row(ranker.coef_), np.nan, np.nan, np.nan)
+
+
+def top_of_topic(topics: TopicRanker, shared: Collection, held_out: Any, topic: int) -> float:
+    """Return the alpha_max of one topic."""
+    del held_out
+    ranker: Any = topics.ranker
+    return float(ranker.first_entry(shared.problem(ranker, topic))[0])
+
+
+def path_of_topic(
+    topics: TopicRanker,
+    shared: Collection,
+    held_out: tuple[Matrix, Matrix] | None,
+    grid: FloatArray | None,
+    topic: int,
+) -> list[TopicFit]:
+    """Fit one topic along a path of alphas, and measure each model."""
+    from leanrank.metrics import evaluate
+    from leanrank.metrics.judge import better_sign
+
+    ranker: Any = topics.ranker
+    problem = shared.problem(ranker, topic)
+    if grid is None:  # a topic that no feature tells apart has an empty model at any alpha
+        top = ranker.first_entry(problem)[0] or 1.0
+        grid = alpha_grid(top, topics.n_alphas, topics.alpha_min_ratio)
+    w: FloatArray | None = None
+    fits = []
+    for alpha in grid:
+        solution = ranker.solve(problem, float(alpha), None if w is None else w.copy())
+        w = solution.w
+        quality = -np.inf
+        if held_out is not None and w.any():  # an empty model is never chosen
+            support = np.flatnonzero(w)
+            scores = np.asarray(held_out[0][:, support] @ w[support])
+            y = _column(held_out[1], topic)
+            found = evaluate(y, scores, measures=[topics.measure], n_jobs=1)
+            quality = better_sign(topics.measure) * next(iter(found.means.values()))
+        fits.append(TopicFit(_as_row(w), float(alpha), solution.gap, quality, solution.converged))
+    return fits
+
+
 @dataclass(frozen=True)
-class _Fit:
+class TopicFit:
+    """A model of one topic, and its measure on validation data."""
+
     coef: Any  # one sparse row: whole paths of wide models are kept
     alpha: float
     gap: float
@@ -297,7 +338,7 @@ class _Fit:
     converged: bool = True
 
 
-def _warn_if_short(paths: list[list[_Fit]], tol: float) -> None:
+def _warn_if_short(paths: list[list[TopicFit]], tol: float) -> None:
     short = sum(not fit.converged for path in paths for fit in path)
     if short:
         warn(
@@ -311,6 +352,27 @@ def _as_row(w: FloatArray) -> Any:
     from scipy.sparse import csr_array
 
     return csr_array(w[None, :])
+
+
+def check_held_out(topics: TopicRanker, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
+    """Check validation data of topics."""
+    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+        raise InputError("validation must be a pair (X, Y)")
+    matrix = validated_matrix(topics, validation[0], reset=False)
+    labels = _label_columns(validation[1], matrix.shape[0])
+    if labels.shape[1] != n_topics:
+        raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
+    return matrix, labels
+
+
+def check_topics(Y: Any, n_rows: int) -> Matrix:
+    """Check the labels of topics to learn from."""
+    labels = _label_columns(Y, n_rows)
+    for topic in range(labels.shape[1]):
+        y = _column(labels, topic)
+        if y.min() == y.max():
+            raise InputError(f"topic {topic} has all documents at one level: leave it out")
+    return labels
 
 
 def _label_columns(Y: Any, n_rows: int) -> Matrix:
