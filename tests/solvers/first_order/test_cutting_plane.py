@@ -14,6 +14,7 @@ from leanrank.losses.domination import DominationLoss
 from leanrank.losses.hinge import HingeLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.penalties.groups import GroupPenalty
 from leanrank.solvers.first_order.cutting_plane import IDLE_ROUNDS, solve_cutting_plane
 from leanrank.solvers.newton.solver import solve_newton
 from tests.solvers.newton.test_solver import replaced
@@ -191,6 +192,9 @@ def test_what_it_cannot_do_is_refused():
     for penalty in (ElasticNet.build(0.0, 0.0, 6), ElasticNet.build(1, 0.0, 6, [0, 1, 1, 1, 1, 1])):
         with pytest.raises(InputError, match="above 0"):
             solve_cutting_plane(problem, penalty)
+    groups = GroupPenalty.build(0.1, 1.0, 6, [0, 0, 0, 1, 1, 1])
+    with pytest.raises(InputError, match="needs coordinate_table of the penalty 'groups'"):
+        solve_cutting_plane(problem, groups)
     with pytest.raises(InputError, match="variant='slow'"):
         solve_cutting_plane(problem, ElasticNet.build(0.1, 0.0, 6), variant="slow")
 

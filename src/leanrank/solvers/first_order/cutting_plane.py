@@ -61,8 +61,9 @@ def solve_cutting_plane(
     ----------
     problem : Problem
         Its loss needs a value and a (sub)gradient only.
-    penalty : ElasticNet
-        Without an ℓ1 part or signs, and with a ridge for every feature that may enter.
+    penalty : Penalty
+        With a table of coordinates, as an elastic net has; without an ℓ1 part or signs, and with a
+        ridge for every feature that may enter.
     w : array, optional
         Point of the first plane.
     tol : float
@@ -74,6 +75,7 @@ def solve_cutting_plane(
     """
     check_choice("variant", variant, VARIANTS)
     require(problem.loss, "cutting-plane", "evaluate")
+    require(penalty, "cutting-plane", "coordinate_table")
     spread = _spread(penalty)
     start = np.zeros(problem.n_features) if w is None else w * (spread > 0)
     best = _tangent(problem, penalty, start)
@@ -187,7 +189,7 @@ class _Planes:
 
 def _spread(penalty: Any) -> FloatArray:
     """Return 1/ridge for each feature, 0 for those that are left out."""
-    above, below, ridge = penalty.above, penalty.below, penalty.ridge
+    above, below, ridge = penalty.coordinate_table()
     entering = ~penalty.excluded
     if np.any(above[entering] > 0) or np.any(below[entering] > 0):
         raise InputError(
@@ -206,7 +208,8 @@ def _spread(penalty: Any) -> FloatArray:
 def _lowest_towards(problem: Problem, penalty: Any, best: _Tangent, target: FloatArray) -> _Tangent:
     """Search the line from the best point, where the problem is, to a target."""
     step = target - best.w
-    pull, bend = float(penalty.ridge @ (best.w * step)), float(penalty.ridge @ (step * step))
+    _, _, ridge = penalty.coordinate_table()
+    pull, bend = float(ridge @ (best.w * step)), float(ridge @ (step * step))
 
     def probe(t: float) -> tuple[float, float]:
         problem.try_step(step, t)
