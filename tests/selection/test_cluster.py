@@ -200,7 +200,8 @@ def test_systems_that_need_memory_are_listed(client, data):
     assert list(study.skipped) == wanted
     assert {"rankboost", "greedyrankrls", "spd"} <= set(wanted)
     assert not {*study.not_tried, *study.problems} & set(wanted)
-    with pytest.raises(InputError, match=r"rankboost, spd \(need all documents in memory\): name"):
+    assert study.skipped["spd"] == "documents one after the other, in this process"
+    with pytest.raises(InputError, match=r"rankboost \(need all documents in memory\); spd \(need"):
         tune(cut(data, 30), systems=["rankboost", "domination", "spd"], trials=1)
     X = np.array(data.X)
     X[3, 2] = np.nan

@@ -28,6 +28,7 @@ from leanrank.selection.splits import QueryFacts, QueryKFold, query_facts
 from leanrank.selection.trials import Task, n_groups
 
 IN_MEMORY = "all documents in memory"
+IN_ORDER = "documents one after the other, in this process"
 """What systems need that do not fit on a cluster."""
 
 
@@ -105,7 +106,7 @@ def unable(systems: Sequence[str], data: ClusterData) -> dict[str, str]:
         system = SYSTEMS[name]
         space = system.tuning or system.space
         if not system.cluster:
-            found[name] = IN_MEMORY
+            found[name] = IN_ORDER if system.streams else IN_MEMORY
         elif gaps and (space is None or "curves" not in space.fixed):
             found[name] = "features without missing values"
     return found
