@@ -71,7 +71,7 @@ def _contestants(X: Any, y: Any) -> dict[str, tuple[Fit, Callable[[Any, float], 
     plain = np.abs(columns.T @ signs).max() / (2 * n)  # without an intercept
 
     def ours(ranker: Any) -> Fit:
-        top = ranker().alpha_max(X, y)
+        top = ranker(l1_ratio=1.0).alpha_max(X, y)
         return lambda ratio, tol: ranker(alpha=ratio * top, l1_ratio=1.0, tol=tol).fit(X, y)
 
     def skglm(ratio: float, tol: float) -> Any:
