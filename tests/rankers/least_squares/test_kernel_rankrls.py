@@ -144,3 +144,13 @@ def test_entries_that_are_stored_twice_count_as_their_sum(data, kernel):
 def test_parameters_of_other_kernels_are_refused(data):
     with pytest.raises(InputError, match="degree has no effect"):
         KernelRankRLS(kernel="rbf", degree=2).fit(*data)
+
+
+def test_labels_that_vanish_score_zero_and_scores_that_overflow_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 3)), rng.integers(0, 3, 12).astype(float)
+    vanished = KernelRankRLS(alpha=1e150).fit(X, 1e-300 * y)
+    assert vanished.predict(X).tolist() == [0.0] * 12
+    large = KernelRankRLS(kernel="poly", degree=3).fit(X, y)
+    with pytest.raises(InputError, match="the score of row 1 is too large for a number"):
+        large.predict([[1.0, 1.0, 1.0], [1e150, 1.0, 1.0]])

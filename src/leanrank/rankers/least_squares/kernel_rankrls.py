@@ -92,11 +92,17 @@ class KernelRankRLS(LeaveQueryOut):
         """Score documents, in the order given; a higher score ranks first."""
         check_is_fitted(self, "dual_coef_")
         matrix = self.checked_features(X)
-        if self.kernel == "precomputed":
-            return np.asarray(matrix @ self.dual_coef_, dtype=np.float64)
         used = np.flatnonzero(self.dual_coef_)
-        similar = self._similarities(matrix, self.X_fit_[used])
-        scores: FloatArray = similar @ self.dual_coef_[used]
+        if self.kernel == "precomputed":
+            scores = np.asarray(matrix @ self.dual_coef_, dtype=np.float64)
+        elif not len(used):  # labels that vanish beside alpha
+            scores = np.zeros(matrix.shape[0])
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = self._similarities(matrix, self.X_fit_[used]) @ self.dual_coef_[used]
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores))[0])
+            raise InputError(f"the score of row {row} is too large for a number")
         return scores
 
     def _data_and_labels(
