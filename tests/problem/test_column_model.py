@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, random_array
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
+from leanrank.penalties.base import Columns
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.gram_model import GramModel
@@ -77,3 +78,14 @@ def test_newton_by_columns_reaches_the_same_optimum(l1_ratio, signs):
         solution = solve_newton(fresh, penalty, tol=1e-9)
         assert solution.converged
         np.testing.assert_allclose(solution.w, with_matrix.w, atol=1e-4)
+
+
+@pytest.mark.parametrize(("c", "step"), [(0.3, -5.0), (-0.3, -5.0), (1.5, 0.0), (-1.5, 0.0)])
+def test_a_weight_without_curvature_returns_to_zero_where_the_penalty_outweighs_the_slope(c, step):
+    columns = Columns(
+        np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(1, np.int64),
+        np.zeros(1, np.int64), 0, *np.zeros((2, 1, 1)), *np.zeros((2, 1)),
+    )  # fmt: skip
+    model = ColumnModel(columns, accuracy=0.1)
+    found = model.minimise(ElasticNet.build(1.0, 1.0, 1), np.array([c]), np.array([5.0]))
+    assert found.tolist() == [step]

@@ -106,7 +106,7 @@ def sweep_columns(
         largest = 0.0
         for j in range(n):
             h = curve[j] + ridge[j]
-            if h <= 0.0 or not (everything or active[j]):
+            if not (everything or active[j]):
                 continue
             slope = c[j] + extra[j] * (x[j] - w[j])
             slope += column_dot(values, rows, starts[j], ends[j], z)
@@ -114,7 +114,9 @@ def sweep_columns(
                 slope -= left[j, t] * on_right[t] + right[j, t] * on_left[t]
             pull = curve[j] * x[j] - slope
             new = 0.0
-            if pull > above[j]:
+            if h <= 0.0:  # a straight line: zero is best unless it leads away from it
+                new = 0.0 if -below[j] <= pull <= above[j] else x[j]
+            elif pull > above[j]:
                 new = (pull - above[j]) / h
             elif pull < -below[j]:
                 new = (pull + below[j]) / h
@@ -127,7 +129,7 @@ def sweep_columns(
                 for t in range(n_terms):
                     on_left[t] += change * left[j, t]
                     on_right[t] += change * right[j, t]
-                largest = max(largest, abs(change) * np.sqrt(h))
+                largest = max(largest, abs(change) * np.sqrt(max(h, 0.0)))
         if target < 0.0:
             target = accuracy * largest
         if largest <= target and everything:
