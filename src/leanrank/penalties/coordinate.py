@@ -53,12 +53,12 @@ def _coordinate(
 ) -> float:
     """Minimise over one weight; return the size of the move in the Hessian's metric."""
     h = hessian[j, j] + ridge[j]
-    if h <= 0.0:
-        return 0.0
     old = x[j]
     pull = hessian[j, j] * old - slope[j]
     new = 0.0
-    if pull > above[j]:
+    if h <= 0.0:  # a straight line: zero is best unless it leads away from it
+        new = 0.0 if -below[j] <= pull <= above[j] else old
+    elif pull > above[j]:
         new = (pull - above[j]) / h
     elif pull < -below[j]:
         new = (pull + below[j]) / h
@@ -69,7 +69,7 @@ def _coordinate(
     row = hessian[j]
     for i in range(len(x)):
         slope[i] += row[i] * change
-    return abs(change) * np.sqrt(h)
+    return abs(change) * np.sqrt(max(h, 0.0))
 
 
 @kernel

@@ -312,8 +312,9 @@ def _sweep_gram(
     for sweep in range(n_sweeps):
         largest = 0.0
         for g in range(len(nu)):
-            if not (everything or active[g]) or curve[g] + ridge[g] <= 0.0:
+            if not (everything or active[g]):
                 continue
+            bend = curve[g] + ridge[g]
             squares = 0.0
             for k in range(starts[g], starts[g + 1]):
                 j = order[k]
@@ -325,7 +326,9 @@ def _sweep_gram(
                     new[j] = pull + below[j]
                 squares += new[j] * new[j]
             length = np.sqrt(squares)
-            left = (1.0 - nu[g] / length) / (curve[g] + ridge[g]) if length > nu[g] else 0.0
+            if bend <= 0.0 and length > nu[g]:
+                continue  # a straight line that leads away from zero
+            left = (1.0 - nu[g] / length) / bend if length > nu[g] else 0.0
             active[g] = left > 0.0
             moved = 0.0
             for k in range(starts[g], starts[g + 1]):
@@ -337,7 +340,7 @@ def _sweep_gram(
                     row = hessian[j]
                     for i in range(len(x)):
                         slope[i] += row[i] * change
-            largest = max(largest, np.sqrt(moved * (curve[g] + ridge[g])))
+            largest = max(largest, np.sqrt(moved * max(bend, 0.0)))
         if target < 0.0:
             target = accuracy * largest
         if largest <= target and everything:

@@ -144,6 +144,17 @@ def test_warm_start_begins_where_the_last_fit_ended(data):
     assert not np.array_equal(narrow.coef_, kept) or np.all(kept >= 0)
 
 
+@pytest.mark.parametrize("settings", [{}, {"penalty": "groups", "groups": [0, 1, 1, 2, 2, 2]}])
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_a_warm_start_lets_go_of_features_that_have_become_empty(kind, settings):
+    data = make_ranking(n_queries=40, n_features=6, n_informative=6, random_state=0)
+    warm = DominationRanker(alpha=0.01, warm_start=True, **settings).fit(data)
+    assert warm.coef_[0] != 0.0
+    warm.fit(kind(data.X * [0, 1, 1, 1, 1, 1]), data.y, data.qid)
+    assert warm.coef_[0] == 0.0
+    assert warm.dual_gap_ <= 1e-6
+
+
 def test_without_warm_start_a_second_fit_repeats_the_first(data):
     ranker = DominationRanker(0.02).fit(data)
     first, n_iter = ranker.coef_, ranker.n_iter_
