@@ -68,7 +68,7 @@ def train_on_cluster(request: Request, where: str) -> None:
             )
 
         ranker.set_params(callback=show).fit(data)
-        sizes = {"queries": data.n_queries, "documents": len(data), "features": data.n_features}
+        sizes = screen.sizes(data)
         fitted = as_model(ranker, normalizer)
         fitted = fitted.replace(provenance={**fitted.provenance, "data": sizes})
         refuse_empty(fitted, request)

@@ -101,7 +101,7 @@ class Parts(ABC):
         step = sample_step(sum(sizes))
         first = [int(-start % step) for start in np.cumsum([0, *sizes[:-1]])]
         samples = self.map(_sample, step, self.kept, each=first)
-        ramps = find(_stacked(samples), sum(sizes))
+        ramps = find(stacked(samples), sum(sizes))
         some = copy(self)
         some.ramps = replace(ramps, gap=np.any(self.map(gaps), axis=0))
         some.n_features = some.ramps.n_columns
@@ -184,12 +184,13 @@ def _sample(part: Part, first: int, step: int, kept: Kept | None) -> Matrix:
     return part.data.X[np.flatnonzero(kept_rows(part, kept))[first::step]]
 
 
-def _stacked(samples: Sequence[Matrix]) -> Matrix:
-    if isinstance(samples[0], np.ndarray):
-        return np.concatenate(samples)
+def stacked(parts: Sequence[Matrix]) -> Matrix:
+    """Put the rows of matrices one below the other."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
     from scipy.sparse import vstack
 
-    return vstack(samples, format="csr")
+    return vstack(parts, format="csr")
 
 
 def gaps(part: Part) -> BoolArray:

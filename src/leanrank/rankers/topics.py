@@ -169,7 +169,7 @@ class TopicRanker(BaseEstimator):
         inner = SerialExecutor() if n_topics > 1 else make_executor(self.n_jobs)
         shared = Collection(X, Y, inner)
         if isinstance(self.ranker, LinearRanker):
-            shared.prepare()  # once, before threads ask for it
+            _ = shared.design  # made once, before threads ask for it
 
         def each_topic(function: Callable[..., Any], *more: Any) -> list[Any]:
             topics = range(n_topics)
@@ -264,10 +264,6 @@ class Collection:
         """X as products need it, shared by all topics."""
         return make_design(self.X, self.executor)
 
-    def prepare(self) -> None:
-        """Make the design."""
-        self.design  # noqa: B018
-
     def problem(self, ranker: LinearRanker, topic: int) -> Problem:
         """Return the problem of a topic; made when needed, since each is large."""
         y = _column(self.Y, topic)
@@ -356,13 +352,19 @@ def _as_row(w: FloatArray) -> Any:
 
 def check_held_out(topics: TopicRanker, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
     """Check validation data of topics."""
-    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-        raise InputError("validation must be a pair (X, Y)")
-    matrix = validated_matrix(topics, validation[0], reset=False)
-    labels = _label_columns(validation[1], matrix.shape[0])
+    X, Y = check_pair(validation)
+    matrix = validated_matrix(topics, X, reset=False)
+    labels = _label_columns(Y, matrix.shape[0])
     if labels.shape[1] != n_topics:
         raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
     return matrix, labels
+
+
+def check_pair(validation: Any) -> tuple[Any, Any]:
+    """Return X and Y of validation data."""
+    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+        raise InputError("validation must be a pair (X, Y)")
+    return validation[0], validation[1]
 
 
 def check_topics(Y: Any, n_rows: int) -> Matrix:

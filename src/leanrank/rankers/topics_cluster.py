@@ -1,12 +1,13 @@
 """Topics on a Dask cluster: every worker holds all documents, and the workers share the topics.
 
-A topic is fitted by the code of :mod:`leanrank.rankers.topics`, one task each, so that weights have
+A topic is fitted by the code of ``leanrank.rankers.topics``, one task each, so that weights have
 the bits of the same documents in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +18,14 @@ from leanrank.data.partitions import current_client, is_dask, is_lazy, partition
 from leanrank.data.ranking_data import counted
 from leanrank.errors import ClusterError, InputError
 from leanrank.execution import single_threaded_blas
+from leanrank.problem.parts import stacked
 from leanrank.rankers.inputs import validated_matrix
 from leanrank.rankers.topics import (
     Collection,
     TopicFit,
     TopicRanker,
     check_held_out,
+    check_pair,
     check_topics,
     fit_topics,
 )
@@ -32,18 +35,17 @@ def fit_on_cluster(topics: TopicRanker, X: Any, Y: Any, validation: Any) -> list
     """Fit all topics; ``topics`` learns the number and the names of the features."""
     client = current_client()
     blank = clone(topics)
-    shared = _collected(client, _gather_training, blank, (X, Y), "Y")
+    shared = _collected(client, partial(_training, blank), (X, Y), "Y")
     facts = _checked(client.submit(_facts, shared, pure=False))
     held_out = None
     if validation is not None:
-        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise InputError("validation must be a pair (X, Y)")
-        if not is_dask(validation[0]):
+        given = check_pair(validation)
+        if not is_dask(given[0]):
             raise InputError("X is on Dask but validation is not: give both there")
         known = clone(topics)
         _take(known, facts)
-        gather = _Gather(known, facts.n_topics)
-        held_out = _collected(client, gather, None, validation, "the Y of validation")
+        gather = partial(_validation, known, facts.n_topics)
+        held_out = _collected(client, gather, given, "the Y of validation")
         _checked(client.submit(_status, held_out, pure=False))
     _take(topics, facts)
 
@@ -65,7 +67,7 @@ def _take(topics: TopicRanker, facts: _Facts) -> None:
         del topics.feature_names_in_
 
 
-def _collected(client: Any, gather: Any, blank: Any, given: Any, name: str) -> Any:
+def _collected(client: Any, gather: Any, given: Any, name: str) -> Any:
     """Return a future of all documents and labels, in one place."""
     from dask import delayed
 
@@ -81,8 +83,7 @@ def _collected(client: Any, gather: Any, blank: Any, given: Any, name: str) -> A
             f"{name} has {counted(len(pieces[1]), 'partition')} but X has {len(pieces[0])}: take "
             "both from one collection, or repartition one of them"
         )
-    own = () if blank is None else (blank,)
-    return client.compute(delayed(gather, pure=False)(*own, *pieces))
+    return client.compute(delayed(gather, pure=False)(*pieces))
 
 
 def _checked(task: Any) -> Any:
@@ -110,27 +111,20 @@ class _Facts(NamedTuple):
     names: AnyArray | None
 
 
-def _gather_training(blank: TopicRanker, X: list[Any], Y: list[Any]) -> Any:
+def _training(blank: TopicRanker, X: list[Any], Y: list[Any]) -> Any:
     try:
-        matrix = validated_matrix(blank, _stacked(X), reset=True)
-        shared = Collection(matrix, check_topics(_stacked(Y), matrix.shape[0]))
+        matrix = validated_matrix(blank, _all_rows(X), reset=True)
+        shared = Collection(matrix, check_topics(_all_rows(Y), matrix.shape[0]))
     except ValueError as error:
         return InputError(str(error))
     return shared, getattr(blank, "feature_names_in_", None)
 
 
-class _Gather:
-    """Check validation data of topics."""
-
-    def __init__(self, blank: TopicRanker, n_topics: int) -> None:
-        self.blank = blank
-        self.n_topics = n_topics
-
-    def __call__(self, X: list[Any], Y: list[Any]) -> Any:
-        try:
-            return check_held_out(self.blank, (_stacked(X), _stacked(Y)), self.n_topics)
-        except ValueError as error:
-            return InputError(str(error))
+def _validation(known: TopicRanker, n_topics: int, X: list[Any], Y: list[Any]) -> Any:
+    try:
+        return check_held_out(known, (_all_rows(X), _all_rows(Y)), n_topics)
+    except ValueError as error:
+        return InputError(str(error))
 
 
 def _facts(shared: Any) -> Any:
@@ -159,14 +153,10 @@ def _of_topic(
         return error
 
 
-def _stacked(parts: list[Any]) -> Any:
+def _all_rows(parts: list[Any]) -> Any:
     """Put partitions one below the other."""
     if hasattr(parts[0], "columns"):
         import pandas
 
         return pandas.concat(parts)
-    if hasattr(parts[0], "tocsr"):
-        from scipy.sparse import vstack
-
-        return vstack(parts, format="csr")
-    return np.concatenate([np.asarray(part) for part in parts])
+    return stacked([part if hasattr(part, "tocsr") else np.asarray(part) for part in parts])
