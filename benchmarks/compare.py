@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from benchmarks.harness import Options, Table
 from leanrank.data import fetch
-from leanrank.data.public_sets import find_set
+from leanrank.data.sets.public_sets import find_set
 from leanrank.selection.comparison import SetParts, compare_systems
 from leanrank.selection.systems import installed, system_names
 from leanrank.selection.tables import cells, head

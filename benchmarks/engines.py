@@ -18,8 +18,8 @@ from tests.model.verify.test_recorded import documents, recorded
 from benchmarks.harness import Options, Table, race
 from leanrank import RankBoost, RankSVM
 from leanrank.data import load_letor, load_sample
-from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError
 from leanrank.model import Model
 from leanrank.model.export import TARGETS, export_model

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-FOLDER = Path(__file__).resolve().parent.parent / "src" / "leanrank" / "data" / "sample_set"
+FOLDER = Path(__file__).resolve().parent.parent / "src/leanrank/data/sets/sample_set"
 SPLIT = {"train": 120, "vali": 40, "test": 40}
 LEVEL_SHARES = (0.54, 0.25, 0.12, 0.06, 0.03)
 NOISE = 0.8

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from leanrank._jit import private_folder
-from leanrank.data import _scaling
+from leanrank.data.scaling import arithmetic
 
 MODULE = """
 from leanrank._jit import kernel
@@ -180,7 +180,7 @@ for name in sys.argv[1:]:
 
 
 def test_scoring_a_saved_model_needs_no_compiled_code(tmp_path: Path) -> None:
-    from leanrank.data.normalize import NORMALIZERS, make_normalizer
+    from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
     from leanrank.model import Model
 
     X = np.random.default_rng(0).normal(size=(200, 3))
@@ -213,8 +213,8 @@ assert compile_seconds() == 0, compile_seconds()
 
 def test_predicting_from_files_compiles_nothing(tmp_path: Path) -> None:
     from leanrank.data import dump
-    from leanrank.data.normalize import make_normalizer
     from leanrank.data.ranking_data import RankingData
+    from leanrank.data.scaling.normalizers import make_normalizer
     from leanrank.model import Model
 
     X = np.round(np.random.default_rng(0).normal(size=(60, 3)), 3)
@@ -256,7 +256,7 @@ def test_numpy_and_the_kernels_scale_to_the_same_bits(how: str, dtype: type) -> 
         X[3:10, 0] = 5.0
         X[100:103, 0] = np.finfo(dtype).max * np.array([-1, 1, 0.5])
         X = X.astype(dtype)
-        plain = _scaling.by_query(how, X, ptr, None)
-        compiled = _scaling.by_query(how, X, ptr, 2, most_in_numpy=0)
+        plain = arithmetic.by_query(how, X, ptr, None)
+        compiled = arithmetic.by_query(how, X, ptr, 2, most_in_numpy=0)
         assert plain.dtype == dtype
         np.testing.assert_array_equal(plain, compiled)

@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.harness import Kept, Options, Table
 from leanrank.data import GlobalStandardScaler, fetch
-from leanrank.data.public_sets import find_set
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.sets.public_sets import find_set
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.metrics import compare_values, evaluate

@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.harness import Kept, Options, Table
 from benchmarks.tune.trees import CONVENTIONS, SEARCH, WIDTHS
 from leanrank import RankingData, dump_letor, load_letor, load_model
-from leanrank.data.spread import scale_wanted
+from leanrank.data.scaling.spread import scale_wanted
 from leanrank.metrics import compare_values
 from leanrank.metrics.judge import Judge
 from leanrank.selection import Split, fit_system

@@ -106,7 +106,7 @@ def test_a_normaliser_travels_with_the_model(run, files, kind):
     assert model.normalizer["kind"] == kind
     assert json.loads(ran.out)["normalizer"]["kind"] == kind
 
-    from leanrank.data.normalize import make_normalizer
+    from leanrank.data.scaling.normalizers import make_normalizer
 
     train, vali = load_letor("train.txt"), load_letor("vali.txt")
     scaler = make_normalizer(kind)
@@ -202,7 +202,7 @@ def test_patience_stops_by_the_validation_data(run, files, scale):
     assert ran.code == 0, ran.err
     train, held_out = load_letor("train.txt"), load_letor("vali.txt", n_features=6)
     if scale:
-        from leanrank.data.normalize import make_normalizer
+        from leanrank.data.scaling.normalizers import make_normalizer
 
         normalizer = make_normalizer("standard")
         train, held_out = normalizer.fit_transform(train), normalizer.transform(held_out)

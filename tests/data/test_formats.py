@@ -10,8 +10,7 @@ pytest.importorskip("pyarrow")
 from leanrank.data import dump, load, make_ranking
 from leanrank.data.formats import FORMATS
 from leanrank.errors import FileError, InputError, MissingDependencyError, ParseError
-
-from .test_frames import full, same
+from tests.data.tables.test_frames import full, same
 
 NAMES = ["a.txt", "a.letor", "a.svm", "a.dat.gz", "a.txt.xz", "a.svmlight.bz2"]
 TABLES = ["a.parquet", "a.csv", "a.csv.gz", "a.arrow", "a.feather", "A.CSV"]
@@ -102,7 +101,7 @@ def test_damaged_tables(tmp_path):
 def test_without_arrow_the_extra_is_named(tmp_path, monkeypatch, name):
     dump(make_ranking(3), tmp_path / name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for module in ("leanrank.data._arrow", "leanrank.data.store"):
+    for module in ("leanrank.data.tables.arrow", "leanrank.data.store.mapped_file"):
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.delattr(module, raising=False)
     with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[frames\]'"):

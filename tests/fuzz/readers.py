@@ -70,7 +70,7 @@ def _warm(suffix: str) -> None:
 
 
 def _warm_letor() -> None:
-    from tests.data.test_letor_fuzz import OPTIONS, SEEDS, agree
+    from tests.data.letor.test_fuzz import OPTIONS, SEEDS, agree
 
     for content in SEEDS:
         for options in OPTIONS:
@@ -80,7 +80,7 @@ def _warm_letor() -> None:
 @target("letor", share=2.0, prepare=_warm_letor)
 def letor(rng: random.Random, folder: Path) -> None:
     """LETOR text is read as the slow reading reads it, or refused at the same place."""
-    from tests.data.test_letor_fuzz import OPTIONS, SEEDS, agree, mutate
+    from tests.data.letor.test_fuzz import OPTIONS, SEEDS, agree, mutate
 
     content = mutate(bytearray(rng.choice(SEEDS)), rng)
     if not agree(content, rng.choice(OPTIONS)):

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from leanrank import RankBoost, make_ranking
 from leanrank.data import RankingData
-from leanrank.data.normalize import make_normalizer
+from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Line, Model, Ramps, Steps, load_model, save_model
 from leanrank.model.curves import sum_of_weak_rankers

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from leanrank import DominationRanker, KernelRankRLS, RankBoost, make_ranking
 from leanrank.data import RankingData
-from leanrank.data.normalize import make_normalizer
+from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Line, Model, Ramps, Steps
 from tests.model import boosted

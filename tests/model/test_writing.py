@@ -29,7 +29,7 @@ def test_a_ranker(data, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pipeline_becomes_one_model(data, tmp_path, kind):
-    from leanrank.data.normalize import make_normalizer
+    from leanrank.data.scaling.normalizers import make_normalizer
 
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = Pipeline([("scale", make_normalizer(kind)), ("rank", RankRLS(alpha=0.1))])
@@ -46,7 +46,7 @@ def test_a_pipeline_becomes_one_model(data, tmp_path, kind):
 
 def test_a_pipeline_keeps_the_names_of_a_frame(data, tmp_path):
     pandas = pytest.importorskip("pandas")
-    from leanrank.data.normalize import make_normalizer
+    from leanrank.data.scaling.normalizers import make_normalizer
 
     frame = pandas.DataFrame(data.X, columns=list("abcde"))
     with sklearn.config_context(enable_metadata_routing=True):
@@ -97,7 +97,7 @@ def test_steps_that_do_nothing_are_passed_over(data, tmp_path):
 
 
 def test_two_normalisers_are_one_too_many(data, tmp_path):
-    from leanrank.data.normalize import make_normalizer
+    from leanrank.data.scaling.normalizers import make_normalizer
 
     one, two = (make_normalizer("standard").fit(data.X) for _ in range(2))
     ranker = RankRLS().fit(data.X, data.y, qid=data.qid)
@@ -133,7 +133,7 @@ def test_standard_output(capsys):
 class TestNormalisersInFiles:
     @pytest.fixture
     def document(self, data):
-        from leanrank.data.normalize import make_normalizer
+        from leanrank.data.scaling.normalizers import make_normalizer
 
         spec = make_normalizer("standard").fit(data.X).to_dict()
         return Model.from_coef(np.ones(5), normalizer=spec).to_dict()

@@ -292,7 +292,7 @@ def test_pipelines_with_and_without_routing():
 
 
 def test_a_pipeline_that_scales_within_queries():
-    from leanrank.data.normalize import QueryMinMaxScaler
+    from leanrank.data.scaling.normalizers import QueryMinMaxScaler
 
     X, y, qid = example()
     scaled = QueryMinMaxScaler().fit_transform(X, qid=qid)

@@ -26,8 +26,8 @@ from leanrank import (
     TopicRanker,
     make_ranking,
 )
-from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import ClusterError, DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers.cluster import data_on_cluster

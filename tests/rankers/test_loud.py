@@ -24,7 +24,7 @@ from leanrank import (
     SparseRank,
     make_ranking,
 )
-from leanrank.data.normalize import GlobalStandardScaler
+from leanrank.data.scaling.normalizers import GlobalStandardScaler
 from leanrank.errors import DataWarning, InputError
 from leanrank.rankers import RANKERS, get_ranker
 from leanrank.rankers.base import LONGEST_LIST

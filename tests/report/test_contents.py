@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leanrank import DominationRanker, RankRLS, make_ranking
-from leanrank.data.normalize import make_normalizer
+from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import FileError, InputError, MissingDependencyError
 from leanrank.metrics import evaluate
 from leanrank.model import Model

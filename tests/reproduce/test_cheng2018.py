@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import dump_letor, make_ranking
-from leanrank.data.public_sets import fetch
+from leanrank.data.sets.public_sets import fetch
 from leanrank.errors import FileError
 from leanrank.execution import make_executor
 from leanrank.metrics import evaluate

@@ -64,7 +64,7 @@ def compare(
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder
     from leanrank.cli.train import check_measures
-    from leanrank.data.spread import check_scale
+    from leanrank.data.scaling.spread import check_scale
     from leanrank.errors import InputError
 
     written = {"csv": csv, "markdown": markdown, "latex": latex}
@@ -154,7 +154,7 @@ def _public_sets(
     data: str | None, sets: str, folds: str | None, convention: str | None, scale: str | None
 ) -> dict[str, tuple[str, list[SetParts]]]:
     from leanrank.data import fetch
-    from leanrank.data.public_sets import find_set
+    from leanrank.data.sets.public_sets import find_set
     from leanrank.errors import InputError
     from leanrank.selection.comparison import SetParts
 

@@ -38,7 +38,7 @@ def demo(
         raise FileError(f"{out}: cannot be made a directory ({error.strerror})") from error
     path = str(folder / "model.json")
     with progress() as say:
-        from leanrank.data.sample import load_sample
+        from leanrank.data.sets.sample import load_sample
 
         say("Reading the sample set")
         train, vali, test = load_sample()
@@ -63,7 +63,7 @@ def _fit(train: RankingData, vali: RankingData) -> Model:
     import numpy as np
 
     from leanrank.cli.train import fit_model
-    from leanrank.data.normalize import GlobalStandardScaler
+    from leanrank.data.scaling.normalizers import GlobalStandardScaler
     from leanrank.metrics import evaluate
     from leanrank.rankers import DominationRanker
 
@@ -138,7 +138,7 @@ def _print(
     parts: tuple[RankingData, ...],
 ) -> None:
     from leanrank.cli import screen
-    from leanrank.data.sample import sample_weights
+    from leanrank.data.sets.sample import sample_weights
 
     console = screen.screen()
     train, vali, test = parts

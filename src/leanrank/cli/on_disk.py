@@ -25,7 +25,7 @@ def store_beside(
     from leanrank.cli.datafiles import check_folder, read_options
     from leanrank.data import RankingData, write_store
     from leanrank.data.formats import format_name
-    from leanrank.data.store import store_notes
+    from leanrank.data.store.mapped_file import store_notes
     from leanrank.errors import InputError
 
     if source == "-":
@@ -55,7 +55,7 @@ def _identity(source: str, format: str | None, given: Sequence[str] | None) -> d
     """Describe the files of a source and how they are read, so that a change is noticed."""
     from leanrank._files import file_identity
     from leanrank.data.formats import check_exists
-    from leanrank.data.parquet import part_files
+    from leanrank.data.tables.parquet import part_files
 
     check_exists(source)
     path = Path(source)

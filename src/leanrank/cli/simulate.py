@@ -136,7 +136,7 @@ def _listed(option: str, text: str, choices: tuple[str, ...]) -> list[str]:
 
 
 def _normalizer(scale: str) -> Any:
-    from leanrank.data.normalize import NORMALIZERS, make_normalizer
+    from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
 
     return None if scale == "none" else make_normalizer(scale, (*NORMALIZERS, "none"))
 

@@ -198,7 +198,7 @@ def _train_in_memory(request: Request) -> None:
     file, vali, model = request.files[0], request.vali, request.model
     how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
     with screen.progress() as say:
-        from leanrank.data.spread import check_scale, scale_wanted
+        from leanrank.data.scaling.spread import check_scale, scale_wanted
         from leanrank.metrics import evaluate
 
         algorithm = request.algorithm or "domination"

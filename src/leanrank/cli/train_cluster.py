@@ -23,7 +23,7 @@ def train_on_cluster(request: Request, where: str) -> None:
         set_monotone,
         with_measures,
     )
-    from leanrank.data.spread import check_scale, scale_wanted
+    from leanrank.data.scaling.spread import check_scale, scale_wanted
     from leanrank.errors import InputError
     from leanrank.metrics import evaluate
     from leanrank.model.writing import as_model

@@ -100,8 +100,8 @@ def _make_ranker(request: Request) -> tuple[Any, int]:
 
 def _normalizer(scale: str | None) -> Any:
     """Return a normaliser that needs no other query; "auto" would need all data."""
-    from leanrank.data.normalize import make_normalizer
-    from leanrank.data.spread import check_scale
+    from leanrank.data.scaling.normalizers import make_normalizer
+    from leanrank.data.scaling.spread import check_scale
     from leanrank.errors import InputError
 
     check_scale(scale)

@@ -91,7 +91,7 @@ def tune(
     from leanrank.cli.datafiles import check_folder, stdin_once
     from leanrank.cli.train import check_measures, check_report
     from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
-    from leanrank.data.spread import check_scale
+    from leanrank.data.scaling.spread import check_scale
     from leanrank.errors import InputError
 
     stdin_once(*data, vali, test)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from leanrank._files import atomic_write
-from leanrank.data._table_files import SUFFIXES
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import PACKED, compressed
+from leanrank.data.tables.files import SUFFIXES
 from leanrank.data.text_lines import parse_number, text_lines
 from leanrank.errors import FileError, InputError, ParseError, check_choice
 
@@ -58,15 +58,15 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     if sizes_file is not None:
         options["optional"] = {*options.get("optional", ()), "qid"}
     if kind == "letor":
-        from leanrank.data.letor import load_letor
+        from leanrank.data.letor.files import load_letor
 
         data = load_letor(path, **options)
     elif kind == "parquet":
-        from leanrank.data.parquet import load_parquet
+        from leanrank.data.tables.parquet import load_parquet
 
         data = load_parquet(path, **options)
     elif kind == "arrow" and not set(options) - {"optional", "n_jobs"}:
-        from leanrank.data.store import map_store
+        from leanrank.data.store.mapped_file import map_store
 
         mapped = map_store(path)
         data = _load_table(path, kind, **options) if mapped is None else mapped
@@ -93,17 +93,17 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
     """
     kind = format_name(path, format)
     if kind == "letor":
-        from leanrank.data.letor import dump_letor
+        from leanrank.data.letor.files import dump_letor
 
         dump_letor(data, path)
     elif kind == "parquet":
-        from leanrank.data.parquet import dump_parquet
+        from leanrank.data.tables.parquet import dump_parquet
 
         dump_parquet(data, path)
     elif kind == "csv":
         _dump_csv(data, path)
     else:
-        from leanrank.data.store import write_store
+        from leanrank.data.store.mapped_file import write_store
 
         write_store(data, path)
 
@@ -137,9 +137,9 @@ def _load_table(
     n_jobs: int | None = None,
     **roles: str | None,
 ) -> RankingData:
-    from leanrank.data._arrow import column_roles
-    from leanrank.data._table_files import read_table, reading
-    from leanrank.data.frames import from_table
+    from leanrank.data.tables.arrow import column_roles
+    from leanrank.data.tables.files import read_table, reading
+    from leanrank.data.tables.frames import from_table
 
     names = column_roles(roles, ("features", "header", "n_jobs", "optional"))
     with reading(path, kind.upper() if kind == "csv" else kind.title()):
@@ -191,7 +191,7 @@ def _regrouped(data: RankingData, file: str) -> RankingData:
 
 
 def _dump_csv(data: RankingData, path: Any) -> None:
-    from leanrank.data.frames import to_frame
+    from leanrank.data.tables.frames import to_frame
 
     if data.is_sparse:
         raise InputError(

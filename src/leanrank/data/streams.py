@@ -211,11 +211,11 @@ def _file_parts(
         kind = format_name(name, format)
         check_exists(name)
         if kind == "letor":
-            from leanrank.data._letor_stream import TextPart
+            from leanrank.data.letor.stream import TextPart
 
             yield TextPart(name, returns, **options)
         elif kind == "parquet":
-            from leanrank.data._parquet_stream import parquet_parts
+            from leanrank.data.tables.parquet_stream import parquet_parts
 
             yield from parquet_parts(name, returns, **options)
         else:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.dask.partitions import is_dask
 from leanrank.data.grouping import one_dimensional
-from leanrank.data.partitions import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import Executor, make_executor, query_ranges, row_blocks

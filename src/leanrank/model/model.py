@@ -46,8 +46,8 @@ class Model:
     feature_names : tuple of str, optional
         One distinct name per feature. With names on both sides, data are aligned by name.
     normalizer : dict, optional
-        What a normaliser of ``leanrank.data.normalize`` gives as ``to_dict()``; it is applied to
-        the features before the curves.
+        ``to_dict()`` of a normaliser of ``leanrank.data``; it is applied to the features before the
+        curves.
     provenance : dict, optional
         How the model was made; see ``leanrank.model.make_provenance``.
 
@@ -405,7 +405,7 @@ class Model:
     def _normalizer(self) -> Any:
         if self.normalizer is None:
             return None
-        from leanrank.data.normalize import normalizer_from_dict
+        from leanrank.data.scaling.normalizers import normalizer_from_dict
 
         return normalizer_from_dict(self.normalizer)
 

@@ -19,7 +19,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
     ----------
     estimator : object
         A ranker with ``to_model()``; a scikit-learn ``Pipeline`` that ends in one, with at most one
-        normaliser of ``leanrank.data.normalize`` before it; or a model.
+        normaliser of ``leanrank.data.scaling.normalizers`` before it; or a model.
     path : path
         The file; ``"-"`` is standard output.
 
@@ -91,7 +91,7 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
     active = [(name, step) for name, step in steps if step is not None and step != "passthrough"]
     if not active or not hasattr(active[-1][1], "to_model"):
         raise InputError("the pipeline cannot be saved as a model: its last step must be a ranker")
-    from leanrank.data.normalize import as_normalizer
+    from leanrank.data.scaling.normalizers import as_normalizer
 
     model: Model = active[-1][1].to_model()
     before = active[:-1]
@@ -103,8 +103,7 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
         odd = name if normalizer is None else before[1][0]
         raise InputError(
             f"the pipeline cannot be saved as a model because of its step {odd!r}: only one "
-            "normaliser of leanrank.data.normalize, StandardScaler or MaxAbsScaler may stand "
-            "before the ranker"
+            "normaliser of leanrank.data, StandardScaler or MaxAbsScaler may come before the ranker"
         )
     if model.normalizer is not None:
         raise InputError("the ranker's model has a normaliser of its own beside the pipeline's")

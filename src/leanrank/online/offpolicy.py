@@ -38,7 +38,7 @@ import numpy as np
 from scipy.stats import norm
 
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.clicks import ClickLog
+from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.grouping import one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice, warn

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.data.clicks import ClickLog
+from leanrank.data.clicks.click_log import ClickLog
 from leanrank.errors import InputError, check_choice, warn
 from leanrank.execution import make_executor, row_blocks
 from leanrank.online import kernels

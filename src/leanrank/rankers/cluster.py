@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.partitions import is_lazy, read_partitions
+from leanrank.data.dask.partitions import is_lazy, read_partitions
 from leanrank.data.ranking_data import RankingData, counted
-from leanrank.data.spread import Spread, wide_spread_of_parts
+from leanrank.data.scaling.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.metrics.cluster import join_evaluations, refer_to

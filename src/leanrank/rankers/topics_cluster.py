@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import AnyArray
-from leanrank.data.partitions import current_client, is_dask, is_lazy, partition_list
+from leanrank.data.dask.partitions import current_client, is_dask, is_lazy, partition_list
 from leanrank.data.ranking_data import counted
 from leanrank.errors import ClusterError, InputError
 from leanrank.execution import single_threaded_blas

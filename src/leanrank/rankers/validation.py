@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.data.partitions import is_dask
+from leanrank.data.dask.partitions import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.rankers.cluster import ClusterData, held_out_on_cluster
@@ -23,7 +23,7 @@ def as_data(given: Any, name: str = "validation") -> RankingData | None:
     if given is None or isinstance(given, RankingData):
         return given
     if hasattr(given, "__arrow_c_stream__"):
-        from leanrank.data.frames import from_frame
+        from leanrank.data.tables.frames import from_frame
 
         return from_frame(given)
     return RankingData(*_parts(given, name))

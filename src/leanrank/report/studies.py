@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.normalize import normalizer_from_dict
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import normalizer_from_dict
 from leanrank.errors import InputError
 from leanrank.model.model import Model
 from leanrank.rankers.path import Path

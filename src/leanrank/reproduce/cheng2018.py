@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
-from leanrank.data.public_sets import data_directory, fetch
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.sets.public_sets import data_directory, fetch
 from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import Executor, make_executor
 from leanrank.metrics import evaluate

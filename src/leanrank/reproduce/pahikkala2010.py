@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.data.public_sets import RankingFolds, data_directory, fetch
+from leanrank.data.sets.public_sets import RankingFolds, data_directory, fetch
 from leanrank.errors import DataWarning, FileError
 from leanrank.execution import make_executor
 from leanrank.metrics import evaluate

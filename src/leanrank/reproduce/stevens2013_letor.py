@@ -17,8 +17,8 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
-from leanrank.data.public_sets import SETS, RankingFolds, fetch
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.sets.public_sets import SETS, RankingFolds, fetch
 from leanrank.errors import DataWarning, FileError
 from leanrank.metrics import evaluate
 from leanrank.rankers.boosting.adarank import AdaRank

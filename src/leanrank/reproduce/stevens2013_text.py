@@ -18,8 +18,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from leanrank._typing import FloatArray
-from leanrank.data.public_sets import fetch
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.sets.public_sets import fetch
 from leanrank.errors import FileError
 from leanrank.execution import make_executor
 from leanrank.metrics.judge import Judge, best_of

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.data.normalize import QueryMinMaxScaler
-from leanrank.data.public_sets import RankingFolds, data_directory, fetch
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import QueryMinMaxScaler
+from leanrank.data.sets.public_sets import RankingFolds, data_directory, fetch
 from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import make_executor
 from leanrank.reproduce.report import ComparedTable, Plot, Report, beside

@@ -41,9 +41,9 @@ import numpy as np
 
 from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.normalize import QueryMinMaxScaler
-from leanrank.data.public_sets import fetch
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import QueryMinMaxScaler
+from leanrank.data.sets.public_sets import fetch
 from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import Executor, make_executor
 from leanrank.online.learners.ranker import OnlineRanker

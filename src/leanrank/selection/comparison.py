@@ -20,7 +20,7 @@ import numpy as np
 from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.spread import scale_wanted
+from leanrank.data.scaling.spread import scale_wanted
 from leanrank.errors import DataWarning, LeanrankError
 from leanrank.metrics import compare_values, evaluate
 from leanrank.metrics.judge import Judge, best_of, mean_of

@@ -17,8 +17,8 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss

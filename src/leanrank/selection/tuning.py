@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.spread import scale_wanted
+from leanrank.data.scaling.spread import scale_wanted
 from leanrank.errors import InputError
 from leanrank.rankers.cluster import ClusterData
 from leanrank.rankers.validation import as_data

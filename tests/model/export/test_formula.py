@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrank.data.normalize import NORMALIZERS, make_normalizer
+from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
 from leanrank.errors import ModelError
 from leanrank.model import Model
 from leanrank.model.curves import Scale, _largest_not_above

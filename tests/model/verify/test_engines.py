@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from leanrank.data import load_sample
-from leanrank.data.normalize import make_normalizer
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError
 from leanrank.model import Line, Model, Ramps
 from leanrank.model.export.registry import TARGETS

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leanrank._files import atomic_write
-from leanrank.data.clicks import ClickLog, read_clicks
+from leanrank.data.clicks.click_log import ClickLog, read_clicks
 from leanrank.data.logs.records import SUFFIXES, Place, at, brief, identifier, json_records, sources
 from leanrank.data.logs.records import timestamp as moment
 from leanrank.data.ranking_data import counted

@@ -119,7 +119,7 @@ class Formula:
         used = np.asarray(X, dtype=np.float64)
         if self.scaler is None or not self.terms:
             return used
-        from leanrank.data.normalize import normalizer_from_dict
+        from leanrank.data.scaling.normalizers import normalizer_from_dict
 
         normalizer = normalizer_from_dict({"kind": self.scaler, **dict(self.scaler_options)})
         scaled: FloatArray = normalizer.transform(np.nan_to_num(used, nan=0.0), qid=qid)

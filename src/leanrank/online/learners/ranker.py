@@ -13,7 +13,7 @@ from leanrank._files import atomic_write
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank._version import __version__
-from leanrank.data.clicks import ClickLog
+from leanrank.data.clicks.click_log import ClickLog
 from leanrank.errors import FileError, InputError, check_choice
 from leanrank.losses import pair_loss
 from leanrank.model.model import Model

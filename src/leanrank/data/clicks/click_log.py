@@ -1,0 +1,397 @@
+"""Click logs: which documents were shown where, which were clicked, and what that says.
+
+A click is a comparison, not a judgement: users prefer what they click to what they saw and passed
+over (``click_preferences``). They see the top of a list more often than the rest, which can be
+weighed out (``leanrank.data.clicks.propensities``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leanrank._jit import kernel_view
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from leanrank.data.clicks import kernels as kernels
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.tables.columns import (
+    Ids,
+    as_numbers,
+    number_ids,
+    read_columns,
+    read_file,
+    take_rows,
+)
+from leanrank.errors import InputError, check_choice
+
+RULES = ("skip-above", "skip-next")
+LAST_POSITION = 1_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class ClickLog:
+    """Shown lists and their clicks, joined with the features of the documents.
+
+    Attributes
+    ----------
+    data : RankingData
+        The features of every document that was shown, without labels.
+    row : array of int64
+        The row in ``data`` of each document shown, list by list from the top down.
+    position : array of int64
+        Where it stood, counted from 1.
+    clicked : array of bool
+    list_ptr : array of int64
+        List l is ``row[list_ptr[l]:list_ptr[l + 1]]``.
+    n_without_clicks : int
+        Lists in which nothing was clicked. They say nothing about preferences and are passed over
+        there; how often a position is clicked is counted with them.
+    propensity : array, optional
+        The probability with which each document was put where it stood, given those above it.
+    """
+
+    data: RankingData
+    row: IntArray
+    position: IntArray
+    clicked: BoolArray
+    list_ptr: IntArray
+    n_without_clicks: int
+    propensity: FloatArray | None = None
+
+    @property
+    def X(self) -> Matrix:  # noqa: N802
+        """The features of the shown documents, for ``fit``."""
+        return self.data.X
+
+    @property
+    def qid(self) -> AnyArray:
+        """Their queries, for ``fit``."""
+        return self.data.qid
+
+    @property
+    def n_lists(self) -> int:
+        """How many lists were shown."""
+        return len(self.list_ptr) - 1
+
+    @property
+    def lists_per_query(self) -> IntArray:
+        """How often each query of ``data`` was asked: a ``query_weight`` by popularity."""
+        query_of_row = np.searchsorted(self.data.query_ptr, self.row, side="right") - 1
+        return np.bincount(query_of_row[self.list_ptr[:-1]], minlength=self.data.n_queries)
+
+    def __repr__(self) -> str:
+        return (
+            f"ClickLog: {self.n_lists:,} lists ({self.n_without_clicks:,} without clicks), "
+            f"{int(self.clicked.sum()):,} clicks on {len(self.row):,} documents shown; "
+            f"{self.data.n_queries:,} queries, {len(self.data):,} distinct documents, "
+            f"{self.data.n_features:,} features"
+        )
+
+
+class Preferences(NamedTuple):
+    """Edges between rows: ``winner`` was preferred to ``loser``, ``weight`` times.
+
+    A plain tuple of three arrays, as ``fit(X, preferences=...)`` takes it.
+    """
+
+    winner: IntArray
+    loser: IntArray
+    weight: AnyArray
+
+
+def read_clicks(
+    log: Any,
+    features: Any = None,
+    *,
+    session: str = "session",
+    query: str = "query",
+    document: str = "document",
+    position: str = "position",
+    clicked: str = "clicked",
+    propensity: str | None = None,
+    keep_unshown: bool = False,
+) -> ClickLog:
+    """Read a click log and join it with the features of its documents.
+
+    Parameters
+    ----------
+    log : mapping of columns, data frame, Arrow table, or path of a .csv, .parquet or .arrow file
+        One row per document shown, in any order. A session may hold several queries; one session
+        and query is one list.
+    features : the same, or a RankingData with doc_ids, or a LETOR file with document ids
+        One row per query and document, in columns of the same names as in the log; every other
+        column is a feature. Identifiers are compared as text. None: the features are the other
+        columns of the log, taken where a document is first shown.
+    session, query, document, position, clicked : str
+        The names of the columns. Positions count from 1 and may have gaps; clicked is 0 or 1, or a
+        truth value.
+    propensity : str, optional
+        The column of the probability with which the system that served the list put this document
+        at this position, given the documents above it: 1 if it does not randomise. With it a log
+        says how another ranker would do (``leanrank.online.evaluate_policy``).
+    keep_unshown : bool, default=False
+        Keep the documents of ``features`` that no list shows.
+
+    Returns
+    -------
+    ClickLog
+
+    Examples
+    --------
+    >>> log = {
+    ...     "session": [1, 1, 1, 2, 2, 2],
+    ...     "query": ["jazz"] * 6,
+    ...     "document": ["a", "b", "c", "b", "a", "c"],
+    ...     "position": [1, 2, 3, 1, 2, 3],
+    ...     "clicked": [0, 1, 0, 0, 0, 0],
+    ... }
+    >>> features = {"query": ["jazz"] * 3, "document": ["a", "b", "c"], "bm25": [1.0, 2.0, 0.5]}
+    >>> clicks = read_clicks(log, features)
+    >>> clicks
+    ClickLog: 2 lists (1 without clicks), 1 clicks on 6 documents shown; 1 queries, 3 distinct
+    documents, 1 features
+    >>> click_preferences(clicks)
+    Preferences(winner=array([1, 1]), loser=array([0, 2]), weight=array([1., 1.]))
+    """
+    names = {
+        "session": session,
+        "query": query,
+        "document": document,
+        "position": position,
+        "clicked": clicked,
+    }
+    if propensity is not None:
+        names["propensity"] = propensity
+    where = os.fspath(log) if isinstance(log, (str, os.PathLike)) else "the click log"
+    if features is None and where != "the click log":
+        log = read_file(Path(log))
+    columns = read_columns(log, names, where)
+    queries = number_ids(columns["query"], query)
+    documents = number_ids(columns["document"], document)
+    sessions = number_ids(columns["session"], session)
+    if len(queries.codes) == 0:
+        raise InputError(f"{where} has no rows: give at least one list with a click")
+    places = _positions(columns["position"], position, where)
+    clicks = _clicks(columns["clicked"], clicked, where)
+    chance = None if propensity is None else _propensities(columns["propensity"], propensity, where)
+    if features is None:
+        _, first = np.unique(
+            queries.codes * len(documents.values) + documents.codes, return_index=True
+        )
+        own = set(names.values()) - {query, document}
+        features = take_rows(log, np.sort(first), lambda name: name not in own)
+    known = _feature_data(features, query, document)
+    found = _find(queries, documents, known, where)
+    order, list_ptr = _lists(sessions, queries, places, where)
+    if order is not None:
+        found, places, clicks = found[order], places[order], clicks[order]
+        chance = None if chance is None else chance[order]
+    twice = int(kernels.find_repeated(list_ptr, found, len(known)))
+    if twice >= 0:
+        at = twice if order is None else int(order[twice])
+        raise InputError(
+            f"{where} shows document {documents.values[documents.codes[at]]!r} twice in session "
+            f"{sessions.values[sessions.codes[at]]!r} (row {at}, counted from 0): a list shows a "
+            "document once"
+        )
+    with_clicks = np.logical_or.reduceat(clicks, list_ptr[:-1])
+    data, row = (known, found) if keep_unshown else only_shown(known, found)
+    return ClickLog(data, row, places, clicks, list_ptr, int((~with_clicks).sum()), chance)
+
+
+def click_preferences(clicks: ClickLog, rules: Sequence[str] = RULES) -> Preferences:
+    """Turn clicks into preferences between documents (Joachims 2002).
+
+    Parameters
+    ----------
+    clicks : ClickLog
+    rules : sequence of {"skip-above", "skip-next"}
+        "skip-above": a clicked document is preferred to each one above it that was not clicked.
+        "skip-next": and to the one right below it, if that was not clicked.
+
+    Returns
+    -------
+    Preferences
+        Rows of ``clicks.data``; the weight is how often a preference was expressed. Opposite
+        preferences of different users are both kept.
+
+    Examples
+    --------
+    >>> from leanrank.data import make_clicks, make_ranking
+    >>> documents = make_ranking(n_queries=20, docs_per_query=10, random_state=0)
+    >>> clicks = make_clicks(documents, n_sessions=500, random_state=0)
+    >>> winner, loser, weight = click_preferences(clicks)
+    >>> bool(np.all(clicks.qid[winner] == clicks.qid[loser]))
+    True
+    """
+    chosen = (rules,) if isinstance(rules, str) else tuple(rules)
+    for rule in chosen:
+        check_choice("rules", rule, RULES)
+    flags = "skip-above" in chosen, "skip-next" in chosen
+    lists, clicked = kernel_view(clicks.list_ptr), kernel_view(clicks.clicked)
+    n_edges = int(kernels.count_edges(lists, clicked, *flags))
+    if n_edges == 0:
+        raise InputError(
+            f"the {clicks.n_lists:,} lists of the click log express no preference: no click stands "
+            "below or right above a document that was not clicked"
+        )
+    keys = np.empty(n_edges, dtype=np.int64)
+    kernels.write_edges(lists, kernel_view(clicks.row), clicked, *flags, len(clicks.data), keys)
+    keys, counts = np.unique(keys, return_counts=True)
+    winner, loser = np.divmod(keys, len(clicks.data))
+    return Preferences(winner, loser, counts.astype(np.float64))
+
+
+def _feature_data(features: Any, query: str, document: str) -> RankingData:
+    """Make a data set of the feature table, with its document ids."""
+    if isinstance(features, RankingData):
+        data = features
+    elif isinstance(features, Mapping):
+        data = _from_mapping(features, query, document)
+    elif isinstance(features, (str, os.PathLike)):
+        from leanrank.data.formats import FORMATS, load
+
+        if os.fspath(features).lower().endswith(FORMATS["letor"]):
+            data = load(features)
+        else:
+            data = load(features, label=None, qid=query, doc_id=document)
+    else:
+        from leanrank.data.tables.frames import from_frame
+
+        data = from_frame(features, label=None, qid=query, doc_id=document)
+    if data.doc_ids is None:
+        raise InputError(
+            "the features have no document ids: give RankingData its doc_ids, or a table with the "
+            f"columns {query!r} and {document!r}"
+        )
+    return data
+
+
+def _from_mapping(features: Mapping[str, Any], query: str, document: str) -> RankingData:
+    keys = read_columns(features, {"query": query, "document": document}, "the feature table")
+    names = [name for name in features if name not in (query, document)]
+    columns = read_columns(features, {n: n for n in names}, "the feature table") if names else {}
+    if not columns:
+        raise InputError("the feature table has no features beside the query and the document")
+    X = np.column_stack([as_numbers(columns[name], name).astype(np.float64) for name in names])
+    return RankingData(
+        X, qid=keys["query"], doc_ids=keys["document"].astype(str), feature_names=map(str, names)
+    )
+
+
+def _positions(column: Any, name: str, where: str) -> IntArray:
+    values = as_numbers(column, name)
+    with np.errstate(invalid="ignore"):  # NaN is found in the next line
+        places = values.astype(np.int64)
+    wrong = (places != values) | (places < 1) | (places > LAST_POSITION)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{where} has position {values[row]!s} in row {row} (counted from 0): positions are "
+            f"whole numbers that count from 1 at the top, up to {LAST_POSITION:,}"
+        )
+    return places
+
+
+def _clicks(column: Any, name: str, where: str) -> BoolArray:
+    values = as_numbers(column, name)
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{where} has {name}={values[row]!s} in row {row} (counted from 0): give 1 for a "
+            "document that was clicked and 0 for one that was not"
+        )
+    return values.astype(bool)
+
+
+def _propensities(column: Any, name: str, where: str) -> FloatArray:
+    values = as_numbers(column, name).astype(np.float64)
+    wrong = ~((values > 0) & (values <= 1))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{where} has {name}={values[row]!s} in row {row} (counted from 0): a propensity is "
+            "above 0 and at most 1"
+        )
+    return values
+
+
+def _find(queries: Ids, documents: Ids, known: RankingData, where: str) -> IntArray:
+    """Find each shown document's row among the features."""
+    assert known.doc_ids is not None
+    listed = number_ids(known.doc_ids, "document")
+    query_of_code = queries.codes_in(known.query_ids.tolist())
+    document_of_code = documents.codes_in(listed.values)
+    query_of_row = np.repeat(np.arange(known.n_queries), np.diff(known.query_ptr))
+    order = np.lexsort((listed.codes, query_of_row))
+    by_query = listed.codes[order]
+    repeated = (by_query[1:] == by_query[:-1]) & (query_of_row[1:] == query_of_row[:-1])
+    if repeated.any():
+        at = int(order[np.flatnonzero(repeated)[0]])
+        raise InputError(
+            f"the features hold document {known.doc_ids[at]!s} of query {known.qid[at]!s} twice: "
+            "give one row per query and document"
+        )
+    query = query_of_code[queries.codes]
+    absent = np.flatnonzero(query < 0)
+    missing = int(absent[0]) if len(absent) else -1
+    found = np.empty(len(query), dtype=np.int64)
+    if missing < 0:
+        document = document_of_code[documents.codes]
+        ptr = kernel_view(known.query_ptr)
+        missing = int(kernels.find_rows(query, document, ptr, by_query, found))
+    if missing >= 0:
+        raise InputError(
+            f"{where} shows document {documents.values[documents.codes[missing]]!r} for query "
+            f"{queries.values[queries.codes[missing]]!r} in row {missing} (counted from 0), which "
+            "has no features: add it to the feature table, or drop its list from the log"
+        )
+    return order[found]
+
+
+def _lists(
+    sessions: Ids, queries: Ids, places: IntArray, where: str
+) -> tuple[IntArray | None, IntArray]:
+    """Sort the rows by list and position; None for an order that is right already."""
+    key = sessions.codes * len(queries.values) + queries.codes
+    order = None
+    after = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (places[1:] > places[:-1]))
+    if not after.all():
+        # one sort of one number is twice as quick as two; a number of 64 bits holds both
+        top = int(places.max()) + 1
+        order = np.argsort(key * top + places, kind="stable")
+        key, places = key[order], places[order]
+        same = (key[1:] == key[:-1]) & (places[1:] == places[:-1])
+        if same.any():
+            at = int(np.flatnonzero(same)[0])
+            first, second = sorted((int(order[at]), int(order[at + 1])))
+            raise InputError(
+                f"{where} has position {places[at]} twice in session "
+                f"{sessions.values[sessions.codes[first]]!r} for query "
+                f"{queries.values[queries.codes[first]]!r} (rows {first} and {second}, counted "
+                "from 0): each position of a list shows one document"
+            )
+    starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+    return order, np.append(starts, len(key)).astype(np.int64)
+
+
+def only_shown(known: RankingData, found: IntArray) -> tuple[RankingData, IntArray]:
+    """Drop the documents that no list shows: nothing is known about them."""
+    shown = np.zeros(len(known), dtype=bool)
+    shown[found] = True
+    if shown.all():
+        return known.replace(y=None, sample_weight=None, query_weight=None, offset=None), found
+    assert known.doc_ids is not None
+    data = RankingData(
+        known.X[shown],
+        qid=known.qid[shown],
+        doc_ids=known.doc_ids[shown],
+        feature_names=known.feature_names,
+    )
+    return data, (np.cumsum(shown) - 1)[found]

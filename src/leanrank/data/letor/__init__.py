@@ -1,0 +1,1 @@
+"""LETOR/SVMlight text: read in parallel, read in chunks, written."""

@@ -1,0 +1,231 @@
+"""LETOR/SVMlight text files: one document per line, as the public ranking sets are published.
+
+A line is ``LABEL qid:QUERY INDEX:VALUE INDEX:VALUE ... #COMMENT``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank._files import atomic_write
+from leanrank._numbers import check_whole
+from leanrank._typing import AnyArray
+from leanrank.data._checks import check_optional
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.sources import compressed
+from leanrank.errors import InputError, ParseError, check_choice
+
+if TYPE_CHECKING:
+    from leanrank.data.letor.rows import LetorRequest
+
+_DTYPES = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64), "float32", "float64")
+
+
+def load_letor(
+    path: str | os.PathLike[str] | IO[bytes],
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = False,
+    dtype: Any = np.float64,
+    storage: str = "auto",
+    optional: Collection[str] = (),
+    n_jobs: int | None = -1,
+) -> RankingData:
+    r"""Read a LETOR (SVMlight with queries) text file.
+
+    Parameters
+    ----------
+    path : str, path or binary file object
+        A file, ``"-"`` for standard input, or an open stream. Compression with gzip, xz or bzip2 is
+        recognised; compressed and streamed text beyond 32 MiB passes through a temporary file.
+    n_features : int, optional
+        The number of features; an index beyond is an error. By default the largest index decides.
+    zero_based : bool or "auto"
+        Whether the first feature has index 0 or, as in the LETOR sets, 1. ``"auto"`` takes the
+        indices as zero-based exactly when some line has an index 0.
+    dtype : float64 or float32
+        Type of X. Values are correctly rounded to it; labels are float64 always.
+    storage : "auto", "dense" or "sparse"
+        ``"auto"`` is dense when at least a quarter of the matrix is not zero.
+    optional : collection of {"label", "qid"}
+        What lines may lack. Without labels, ``y`` is NaN; without ``qid:``, all are one query.
+    n_jobs : int
+        Threads; -1 is every core. The result does not depend on it.
+
+    Returns
+    -------
+    RankingData
+        The documents of a query are gathered when they are not together in the file;
+        ``data.restore`` returns to the order of the file.
+
+    Raises
+    ------
+    ParseError
+        With file, line and column of the first thing that is wrong.
+    FileError
+        When there is no such file, or it cannot be read.
+
+    Notes
+    -----
+    - Labels and values are finite decimal numbers, read to the last bit. A value ``nan`` or
+      ``NULL`` is missing and becomes NaN. Features that a line does not list are zero; indices
+      ascend within a line. A sparse X does not store zeros.
+    - A query is any word without blanks or ``#``. Queries become integers when all of them are
+      written as integers are (``7``, not ``07``) and fit 64 bits; otherwise all are text.
+    - A comment goes from the first ``#`` to the end of the line. It names the document when it is
+      ``docid = NAME`` or ``docid:NAME``, whatever follows, or a single word. Documents without a
+      name get an empty one, and ``doc_ids`` is None when no line names any.
+    - Blank lines and lines with nothing but a comment are passed over; Windows line ends, a byte
+      order mark and a missing last line break are accepted. Names are UTF-8.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = b"2 qid:WT04-17 1:0.5 3:1 #docid = G21\n0 qid:WT04-17 2:.25\n"
+    >>> data = load_letor(io.BytesIO(text))
+    >>> data.X.tolist(), data.y.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, 0.0])
+    >>> data.query_ids.tolist(), data.doc_ids.tolist()
+    (['WT04-17'], ['G21', ''])
+    """
+    if n_features is not None:
+        check_whole("n_features", n_features)
+    if not (isinstance(zero_based, bool) or zero_based == "auto"):
+        raise InputError(f"zero_based={zero_based!r} is not one of True, False and 'auto'")
+    check_choice("storage", storage, ("auto", "dense", "sparse"))
+    if dtype not in _DTYPES:
+        raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
+    from leanrank.data.letor.rows import LetorRequest
+
+    width = None if n_features is None else int(n_features)
+    request = LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
+    return read_letor(path, request, n_jobs)
+
+
+def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
+    """Read a text as the request says; see ``load_letor``."""
+    from leanrank.data.letor.plain import read_plain
+    from leanrank.data.letor.reader import read_rows
+    from leanrank.data.letor.source import open_text
+    from leanrank.execution import make_executor
+
+    text = open_text(path, request.in_memory)
+    rows = read_plain(text, request) or read_rows(text, request, make_executor(n_jobs))
+    if b"" in rows.run_names and any(rows.run_names):
+        raise ParseError(
+            "some lines have 'qid:' and some do not: give it to all or none", path=text.name
+        )
+    query_ids, query_ptr, order = _gather(rows.run_rows, rows.run_names, len(rows.y))
+
+    def grouped(values: Any) -> Any:
+        return values if order is None or values is None else values[order]
+
+    return RankingData.of_fields(
+        X=grouped(rows.X),
+        y=grouped(rows.y),
+        query_ids=query_ids,
+        query_ptr=query_ptr,
+        order=order,
+        doc_ids=grouped(rows.doc_ids),
+    )
+
+
+def dump_letor(
+    data: RankingData, path: str | os.PathLike[str], *, zero_based: bool = False
+) -> None:
+    """Write a LETOR text file; it appears under its name only when it is complete.
+
+    Documents are written in the order in which they were loaded. Numbers are short decimals that
+    read back to the same bits (in the type of X), zeros are left out, document ids become
+    ``#docid = NAME``. Weights, offsets and feature names have no place in the format.
+
+    Parameters
+    ----------
+    data : RankingData
+        What to write; labels and values must be finite.
+    path : str or path
+        Compressed when it ends in ``.gz``, ``.xz`` or ``.bz2``; ``"-"`` is standard output.
+    zero_based : bool
+        Whether the first feature gets index 0 instead of 1.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> data = RankingData([[0.1, 0.0], [0.0, 2.0]], [1, 0], ["a", "a"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     dump_letor(data, file)
+    ...     print(file.read_text())
+    1 qid:a 1:0.1
+    0 qid:a 2:2
+    """
+    wrong = np.flatnonzero(~np.isfinite(data.y))
+    if len(wrong):
+        raise InputError(
+            f"the label of document {wrong[0]} is {data.y[wrong[0]]}: a LETOR file needs finite "
+            "labels"
+        )
+    if not np.isfinite(data.X.data if data.is_sparse else data.X).all():
+        raise InputError("X holds NaN or infinity: a LETOR file needs finite values")
+    queries = [_encode(str(name), "query", " \t\n#\0") for name in data.query_ids.tolist()]
+    if len(set(queries)) < len(queries):
+        raise InputError("two queries have the same name as text: give them distinct ones")
+    documents = None
+    if data.doc_ids is not None:
+        documents = [
+            b"" if name is None or name == "" else _encode(str(name), "document", " \t\n\r\v\f\0")
+            for name in data.doc_ids.tolist()
+        ]
+    from leanrank.data.letor.writer import lines_of
+
+    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
+        for block in lines_of(data, queries, documents, 0 if zero_based else 1):
+            out.write(block)
+
+
+def _gather(
+    run_rows: AnyArray, run_names: list[bytes], n_rows: int
+) -> tuple[AnyArray, AnyArray, AnyArray | None]:
+    """Number the queries in order of first appearance, from the runs of rows that share a name."""
+    numbers: dict[bytes, int] = {}
+    runs = np.fromiter(
+        (numbers.setdefault(name, len(numbers)) for name in run_names), np.int64, len(run_names)
+    )
+    lengths = np.diff(np.append(run_rows, n_rows))
+    sizes = np.bincount(runs, lengths, minlength=len(numbers)).astype(np.int64)
+    query_ptr = np.concatenate(([0], np.cumsum(sizes)))
+    order = None
+    if np.any(np.diff(runs) < 0):
+        order = np.argsort(np.repeat(runs, lengths), kind="stable")
+    return query_ids(list(numbers)), query_ptr, order
+
+
+def query_ids(names: list[bytes]) -> AnyArray:
+    """Return query names as whole numbers if all are, else as text; no names are one query, 0."""
+    if names == [b""]:
+        return np.zeros(1, dtype=np.int64)
+    whole = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+    if all(whole.fullmatch(name) for name in names):
+        ids = [int(name) for name in names]
+        if min(ids) >= -(2**63) and max(ids) < 2**63:
+            return np.array(ids, dtype=np.int64)
+    from leanrank.data.letor.rows import text_array
+
+    return text_array([name.decode("utf-8") for name in names])
+
+
+def _encode(name: str, kind: str, forbidden: str) -> bytes:
+    if not name or name.endswith("\r") or any(character in name for character in forbidden):
+        raise InputError(
+            f"the {kind} identifier {name!r} cannot stand in a LETOR file: it must be a word "
+            f"without blanks{' or #' if '#' in forbidden else ''}"
+        )
+    try:
+        return name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"the {kind} identifier {name!r} cannot be written as UTF-8") from None

@@ -1,0 +1,400 @@
+"""The compiled parser of LETOR lines: one function that reads a range of whole lines.
+
+The text it is given ends with a line break, so it looks for that byte and never for the end. It
+stops at the first thing that is wrong and says what and where; the sentence is made elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import AnyArray
+from leanrank.data.letor.numbers import (
+    EXACT,
+    HARD,
+    NOT_A_NUMBER,
+    ROUNDED,
+    TENS,
+    read_decimal,
+    round_to_single,
+)
+
+MEASURE, DENSE, SPARSE = 0, 1, 2
+"""What becomes of the values: counted only, put in dense rows, or listed with their indices."""
+
+# Fields of the report; the entries are those listed, the place is that of the error.
+ROWS, ENTRIES, NONZEROS, WIDTH, ZERO_SEEN, N_HARD, ERROR, PLACE, N_FIELDS = range(9)
+
+(
+    FINE,
+    BAD_LABEL,
+    NO_QID,
+    EMPTY_QID,
+    BAD_ENTRY,
+    ZERO_INDEX,
+    LARGE_INDEX,
+    INDEX_BEYOND,
+    REPEATED_INDEX,
+    INDEX_ORDER,
+    BAD_VALUE,
+    OVERFLOW,
+    NUL_BYTE,
+    NOT_UTF8,
+    CHANGED,
+) = range(15)
+
+NOWHERE = 2**62  # the slot of a value that is read but not kept
+LARGEST_INDEX = 2_147_483_646  # so that indices and the number of features fit 32 bits
+
+# Columns of the spans: where the query's name (-1 when it is the name of the row before) and the
+# document's (-1 when there is none) start and stop.
+QUERY, QUERY_STOP, DOCUMENT, DOCUMENT_STOP = range(4)
+
+LABEL_NEEDED, QUERY_NEEDED = 1, 2
+"""What every line must have; without the bit, lines may lack it."""
+
+_DOCID, _QID, _NULL = tuple(b"docid"), tuple(b"qid:"), tuple(b"NULL")
+
+
+@kernel
+def parse_lines(
+    text: AnyArray,
+    start: int,
+    stop: int,
+    mode: int,
+    needs: int,
+    first_index: int,
+    any_base: bool,
+    width: int,
+    n_features: int,
+    single: bool,
+    powers: AnyArray,
+    labels: AnyArray,
+    values: AnyArray,
+    indices: AnyArray,
+    row_stops: AnyArray,
+    spans: AnyArray,
+    hard: AnyArray,
+    report: AnyArray,
+) -> None:
+    """Read the lines of ``text[start:stop]`` into arrays that begin with the range's first row.
+
+    A document without a label gets NaN, and one without a query an empty name.
+
+    Indices start at ``first_index``, 0 or 1; with ``any_base`` an index 0 is reported, not refused.
+    Those beyond ``n_features`` are refused, unless it is negative. A dense row has ``width``
+    values, and what lies beyond is only counted. ``single`` rounds values to float32.
+
+    ``labels``, ``values``, ``indices``, ``row_stops`` and ``spans`` are filled, unless the mode is
+    MEASURE; SPARSE leaves positive zeros out. Numbers that Python has to read are noted in ``hard``
+    with their place and their slot in the values, -1 - row for a label; when they do not all fit,
+    their number in ``report`` says so.
+    """
+    row = 0
+    stored = 0
+    n_nonzero = 0
+    widest = 0
+    n_hard = 0
+    error = FINE
+    place = start
+    query = -1
+    query_stop = -1
+    at = start
+    while at < stop:
+        at = _skip_blanks(text, at)
+        if text[at] == 13 and text[at + 1] == 10:
+            at += 1
+        if text[at] == 10:
+            at += 1
+            continue
+        if text[at] == 35:
+            at, nul = _skip_comment(text, at)
+            if nul >= 0:
+                error, place = NUL_BYTE, nul
+                break
+            continue
+
+        place = at
+        if mode != MEASURE and row == len(labels):
+            error = CHANGED  # more lines than were counted: somebody writes to the file
+            break
+        at, value, how, error = _read_label(text, at, needs, powers)
+        if error != FINE:
+            break
+        if mode != MEASURE:
+            labels[row] = value
+        if how == HARD:
+            if n_hard < len(hard):
+                hard[n_hard, 0] = place
+                hard[n_hard, 1] = -1 - row
+            n_hard += 1
+        place = _skip_blanks(text, at)
+        begin, at, error = _read_query(text, place, needs)
+        if error != FINE:
+            place = at if error == NUL_BYTE else place
+            break
+        if mode != MEASURE:
+            same = query >= 0 and _are_equal(text, begin, at, query, query_stop)
+            spans[row, QUERY] = -1 if same else begin
+            spans[row, QUERY_STOP] = at
+            query, query_stop = begin, at
+
+        previous = -1
+        row_start = row * width
+        while True:
+            at = _skip_blanks(text, at)
+            if text[at] == 13 and text[at + 1] == 10:
+                at += 1
+            if text[at] == 10 or text[at] == 35:
+                break
+            place = at
+            index: Any = 0
+            while True:
+                digit = np.int64(text[at]) - 48
+                if digit < 0 or digit > 9:
+                    break
+                if index <= LARGEST_INDEX:
+                    index = index * 10 + digit
+                at += 1
+            if at == place or text[at] != 58:
+                error = BAD_ENTRY
+                break
+            if index <= previous:
+                error = REPEATED_INDEX if index == previous else INDEX_ORDER
+                break
+            if index > LARGEST_INDEX:
+                error = LARGE_INDEX
+                break
+            if index == 0 and first_index == 1:
+                report[ZERO_SEEN] = 1
+                if not any_base:
+                    error = ZERO_INDEX
+                    break
+            previous = index
+            column = index - first_index
+            if n_features >= 0 and column >= n_features:
+                error = INDEX_BEYOND
+                break
+            at += 1
+            place = at
+            # Short plain decimals are read here: nearly all values are, and a call costs as much.
+            negative = text[at] == 45
+            if negative:
+                at += 1
+            begin = at
+            w: Any = 0
+            while True:
+                digit = np.int64(text[at]) - 48
+                if digit < 0 or digit > 9:
+                    break
+                w = w * 10 + digit
+                at += 1
+            n_digits = at - begin
+            places = 0
+            if text[at] == 46:
+                at += 1
+                begin = at
+                while True:
+                    digit = np.int64(text[at]) - 48
+                    if digit < 0 or digit > 9:
+                        break
+                    w = w * 10 + digit
+                    at += 1
+                places = at - begin
+                n_digits += places
+            if 1 <= n_digits <= 15 and (text[at] == 32 or text[at] == 10):
+                how = EXACT if places == 0 else ROUNDED
+                value = float(w) if places == 0 else float(w) / TENS[places]
+                if negative:
+                    value = -value
+            else:
+                at, value, how = _read_value(text, place, powers)
+                if how == NOT_A_NUMBER:
+                    error = BAD_VALUE
+                    break
+            if single and how != EXACT:
+                value, how = round_to_single(value, how)
+            if how == HARD or value != 0:
+                n_nonzero += 1
+            slot = NOWHERE
+            if mode == DENSE:
+                if 0 <= column < width:
+                    slot = row_start + column
+                    values[slot] = value
+            elif mode == SPARSE and (how == HARD or value != 0 or np.signbit(value)):
+                if stored == len(values):
+                    error = CHANGED
+                    break
+                slot = stored
+                values[slot] = value
+                indices[slot] = column
+                stored += 1
+            if how == HARD:
+                if n_hard < len(hard):
+                    hard[n_hard, 0] = place
+                    hard[n_hard, 1] = slot
+                n_hard += 1
+        if error != FINE:
+            break
+        widest = max(widest, previous - first_index + 1)
+
+        document = -1
+        document_stop = -1
+        if text[at] == 35:
+            if mode != MEASURE:
+                document, document_stop = _find_document(text, at + 1)
+            at, nul = _skip_comment(text, at)
+            if nul >= 0:
+                error, place = NUL_BYTE, nul
+                break
+        else:
+            at += 1
+        if mode != MEASURE:
+            spans[row, DOCUMENT] = document
+            spans[row, DOCUMENT_STOP] = document_stop
+            row_stops[row] = stored
+        row += 1
+    report[ROWS] = row
+    report[ENTRIES] = stored
+    report[NONZEROS] = n_nonzero
+    report[WIDTH] = widest
+    report[N_HARD] = n_hard
+    report[ERROR] = error
+    report[PLACE] = place
+
+
+@kernel
+def _read_label(
+    text: AnyArray, start: int, needs: int, powers: AnyArray
+) -> tuple[int, float, int, int]:
+    """Read the label at the start of a line: its end, its value, how it was read, an error."""
+    at, value, how = read_decimal(text, start, powers)
+    ends = _ends_token(text[at]) or (text[at] == 13 and text[at + 1] == 10)
+    if how != NOT_A_NUMBER and ends:
+        return at, value, how, FINE
+    absent = _begins_with(text, start, _QID) or (how != NOT_A_NUMBER and text[at] == 58)
+    if absent and not needs & LABEL_NEEDED:
+        return start, np.nan, EXACT, FINE
+    return at, value, how, BAD_LABEL
+
+
+@kernel
+def _read_query(text: AnyArray, start: int, needs: int) -> tuple[int, int, int]:
+    """Find the query's name after ``qid:``: where it begins and ends, and an error."""
+    if not _begins_with(text, start, _QID):
+        return start, start, NO_QID if needs & QUERY_NEEDED else FINE
+    at = start + 4
+    while text[at] != 0 and not _ends_token(text[at]):
+        if text[at] == 13 and text[at + 1] == 10:
+            break
+        at += 1
+    if text[at] == 0:
+        return start, at, NUL_BYTE
+    return start + 4, at, EMPTY_QID if at == start + 4 else FINE
+
+
+@kernel
+def _read_value(text: AnyArray, start: int, powers: AnyArray) -> tuple[int, float, int]:
+    """Read any value of a feature: its end, the number (NaN if missing), how it was read."""
+    at, value, how = read_decimal(text, start, powers)
+    if how == NOT_A_NUMBER and _is_missing(text, start):
+        at, value, how = start + (4 if text[start + 1] == _NULL[1] else 3), np.nan, EXACT
+    if text[at] == 13 and text[at + 1] == 10:
+        at += 1
+    return at, value, how if _ends_token(text[at]) else NOT_A_NUMBER
+
+
+@kernel
+def _is_missing(text: AnyArray, at: int) -> bool:
+    """Return whether ``NULL``, as in LETOR 3.0, or ``nan`` in any case stands here."""
+    if text[at] | 32 == 110 and text[at + 1] | 32 == 97:
+        return bool(text[at + 2] | 32 == 110)
+    return bool(_begins_with(text, at, _NULL))
+
+
+@kernel
+def _begins_with(text: AnyArray, at: int, word: Any) -> bool:
+    for i in range(len(word)):  # noqa: SIM110
+        if text[at + i] != word[i]:
+            return False
+    return True
+
+
+@kernel
+def _are_equal(text: AnyArray, begin: int, end: int, other: int, other_end: int) -> bool:
+    if end - begin != other_end - other:
+        return False
+    for i in range(end - begin):  # noqa: SIM110
+        if text[begin + i] != text[other + i]:
+            return False
+    return True
+
+
+@kernel
+def _skip_blanks(text: AnyArray, at: int) -> int:
+    while text[at] == 32 or text[at] == 9:
+        at += 1
+    return at
+
+
+@kernel
+def copy_tokens(text: AnyArray, starts: AnyArray, stops: AnyArray, out: AnyArray) -> bool:
+    """Copy ASCII tokens into rows of UCS-4 characters; tell whether all were ASCII."""
+    for i in range(len(starts)):
+        if starts[i] >= 0:
+            for j in range(stops[i] - starts[i]):
+                byte = text[starts[i] + j]
+                if byte > 127:
+                    return False
+                out[i, j] = byte
+    return True
+
+
+@kernel
+def _ends_token(byte: int) -> bool:
+    return byte == 32 or byte == 10 or byte == 9 or byte == 35
+
+
+@kernel
+def _skip_comment(text: AnyArray, at: int) -> tuple[int, int]:
+    """Return the start of the next line, and the place of a NUL byte on the way or -1."""
+    nul = -1
+    while text[at] != 10:
+        if text[at] == 0 and nul < 0:
+            nul = at
+        at += 1
+    return at + 1, nul
+
+
+@kernel
+def _find_document(text: AnyArray, at: int) -> tuple[int, int]:
+    """Find the document's name in a comment: ``docid = NAME``, ``docid:NAME``, or one word."""
+    at = _skip_space(text, at)
+    begin = at
+    if _begins_with(text, at, _DOCID):
+        mark = _skip_space(text, at + 5)
+        if text[mark] == 61 or text[mark] == 58:
+            begin = _skip_space(text, mark + 1)
+            at = begin
+            while text[at] != 10 and not _is_space(text[at]):
+                at += 1
+            return (begin, at) if at > begin else (-1, -1)
+    while text[at] != 10 and not _is_space(text[at]):
+        at += 1
+    alone = at > begin and text[_skip_space(text, at)] == 10
+    return (begin, at) if alone else (-1, -1)
+
+
+@kernel
+def _skip_space(text: AnyArray, at: int) -> int:
+    while text[at] != 10 and _is_space(text[at]):
+        at += 1
+    return at
+
+
+@kernel
+def _is_space(byte: int) -> bool:
+    return byte == 32 or (9 <= byte <= 13)

@@ -1,0 +1,144 @@
+"""From the text of a LETOR file to arrays: ranges of lines, parsed in parallel into one place.
+
+Counting line breaks (and colons) first gives room for the rows (and entries) of every range, so
+that each range is parsed straight into the final arrays: the text is read twice, the values are
+written once. Whether X is dense, how wide it is and where indices start is guessed from samples;
+the parse itself finds the exact answer, and in the rare case of a wrong guess runs once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, IntArray
+from leanrank.data.letor import parser as parser
+from leanrank.data.letor.messages import describe, token_stop
+from leanrank.data.letor.numbers import powers_of_ten
+from leanrank.data.letor.rows import LetorLayout, LetorPart, LetorRequest, LetorRows, Store
+from leanrank.data.letor.source import Lines, Text, cut_lines
+from leanrank.errors import ParseError
+from leanrank.execution import Executor
+
+DENSE_FROM = 0.25
+"""Share of non-zeros from which ``storage="auto"`` chooses a dense matrix."""
+
+
+def read_rows(text: Text, request: LetorRequest, executor: Executor) -> LetorRows:
+    """Parse the text; raise a ParseError for the first thing in it that is wrong."""
+    ranges = cut_lines(text, request.range_bytes)
+    n_lines = executor.map(lambda lines: lines.count(b"\n"), ranges)
+    layout = _guess(ranges, request)
+    while True:
+        store = Store(ranges, n_lines, layout, request, executor)
+        parts = executor.map(store.parse, range(len(ranges)))
+        settled = _settle(parts, layout, request)
+        if settled == layout:
+            break
+        layout = settled
+    _complain(text, ranges, n_lines, parts, request)
+    if not sum(int(part.report[parser.ROWS]) for part in parts):
+        raise ParseError(
+            "no document: expected lines such as '2 qid:1 1:0.5 2:3 #docid = A7'", path=text.name
+        )
+    return store.join(parts)
+
+
+def _guess(ranges: list[Lines], request: LetorRequest) -> LetorLayout:
+    """Look at the first lines of some ranges; a small file is looked at in full."""
+    step = -(-len(ranges) // request.n_samples) if ranges else 1
+    bound = -1 if request.n_features is None else request.n_features
+    first = 0 if request.zero_based is True else 1
+    none = _no_room(request.dtype)
+    total = np.zeros(parser.N_FIELDS, dtype=np.int64)
+    for lines in ranges[::step]:
+        stop = lines.stop
+        if len(ranges) > 1 and stop - lines.start > request.sample_bytes:
+            stop = lines.buffer.find(b"\n", lines.start + request.sample_bytes) + 1
+        report = np.zeros(parser.N_FIELDS, dtype=np.int64)
+        parser.parse_lines(
+            lines.array, lines.start, stop, parser.MEASURE, request.needs, first,
+            request.zero_based == "auto", 0, bound, request.dtype == np.float32, powers_of_ten(),
+            *none, report,
+        )  # fmt: skip
+        widest = max(total[parser.WIDTH], report[parser.WIDTH])
+        total += report
+        total[parser.WIDTH] = widest
+    return _decide(total, first, request)
+
+
+def _decide(total: IntArray, first_index: int, request: LetorRequest) -> LetorLayout:
+    """Choose the layout from what was counted with indices that start at ``first_index``."""
+    width = int(total[parser.WIDTH])
+    if request.zero_based == "auto" and total[parser.ZERO_SEEN]:
+        width += first_index
+        first_index = 0
+    if request.n_features is not None:
+        width = request.n_features
+    dense = request.storage == "dense"
+    if request.storage == "auto":
+        cells = int(total[parser.ROWS]) * width
+        dense = int(total[parser.NONZEROS]) >= DENSE_FROM * cells
+    return LetorLayout(dense, width, first_index)
+
+
+def _settle(parts: list[LetorPart], layout: LetorLayout, request: LetorRequest) -> LetorLayout:
+    """Return the layout that the exact counts ask for, or the one at hand if it will do."""
+    if not parts:
+        return layout
+    reports = np.array([part.report for part in parts])
+    total = reports.sum(axis=0)
+    total[parser.WIDTH] = reports[:, parser.WIDTH].max()
+    exact = _decide(total, layout.first_index, request)
+    failed = any(part.error is not None for part in parts)
+    if failed:
+        # The counts stop at the error; only another start of the indices could move it.
+        return layout if exact.first_index == layout.first_index else exact
+    if not exact.dense and not layout.dense:
+        return replace(layout, first_index=exact.first_index)
+    return exact
+
+
+def _no_room(
+    dtype: Any,
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]:
+    """Return empty arrays for a parse that only counts."""
+    return (
+        np.empty(0),
+        np.empty(0, dtype=dtype),
+        np.empty(0, dtype=np.int32),
+        np.empty(0, dtype=np.int64),
+        np.empty((0, 4), dtype=np.int64),
+        np.empty((0, 2), dtype=np.int64),
+    )
+
+
+def _complain(
+    text: Text,
+    ranges: list[Lines],
+    n_lines: list[int],
+    parts: list[LetorPart],
+    request: LetorRequest,
+) -> None:
+    """Raise the error of the first range that has one."""
+    for number, part in enumerate(parts):
+        if part.error is None:
+            continue
+        code, place = part.error
+        lines = ranges[number]
+        before = lines.buffer[lines.start : place]
+        line_start = lines.start + before.rfind(b"\n") + 1
+        line = lines.buffer[line_start : lines.buffer.find(b"\n", place)]
+        column = place - line_start
+        if code not in (parser.NUL_BYTE, parser.NOT_UTF8):
+            nul = line.find(b"\0", column, token_stop(line, column))
+            if nul >= 0:
+                code, column = parser.NUL_BYTE, nul
+        raise ParseError(
+            describe(code, line, column, request.n_features, np.dtype(request.dtype).name),
+            path=text.name,
+            line=sum(n_lines[:number]) + before.count(b"\n") + 1,
+            column=column + 1,
+        )

@@ -1,0 +1,1 @@
+"""Bringing features to comparable ranges."""

@@ -1,0 +1,451 @@
+"""Scaling features to comparable ranges, within each query or over the whole set.
+
+Every normaliser is a scikit-learn transformer that takes ``qid``, and travels with a model as a
+small dictionary: ``normalizer_from_dict`` gives back what ``to_dict`` wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import RankingData, group_rows
+from leanrank.data.scaling import arithmetic
+from leanrank.data.scaling.arithmetic import Apply
+from leanrank.errors import InputError
+
+
+class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """What all normalisers have in common.
+
+    X may be an array, a sparse matrix, a data frame or a RankingData; the answer is an array or a
+    sparse matrix in the order of X's rows, or a RankingData. float32 stays float32.
+    """
+
+    kind: ClassVar[str]
+    per_query: ClassVar[bool] = False  # whether a document is scaled by those of its query
+    _learned: ClassVar[tuple[str, ...]] = ()  # the fitted attributes, without the underscore
+    _takes_sparse: ClassVar[bool] = False
+    _takes_missing: ClassVar[bool] = True  # NaN stays NaN
+
+    # scikit-learn passes qid on from a pipeline once metadata routing is enabled.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def fit(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+        """Learn what is needed of the training data.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or RankingData
+            Documents with their features.
+        y : None
+            Not used.
+        qid : array-like, optional
+            The query of each document; None: all are one query.
+        """
+        matrix = self._checked(X, reset=True)
+        if qid is not None:
+            group_rows(qid, matrix.shape[0])
+        self._learn(lambda function, *more: [function(matrix, *more)])
+        return self
+
+    def fit_parts(self, apply: Apply, n_features: int, names: Sequence[str] | None = None) -> Any:
+        """Learn from a matrix in several parts, which have been checked.
+
+        Parameters
+        ----------
+        apply : callable
+            ``apply(function, *more)`` returns ``function(X, *more)`` of each part's X.
+        n_features : int
+        names : sequence of str, optional
+            Of the features.
+        """
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._learn(apply)
+        return self
+
+    def transform(self, X: Any, qid: Any = None) -> Any:
+        """Scale the documents.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or RankingData
+            Documents with their features.
+        qid : array-like, optional
+            The query of each document, in any order; None: all are one query. A RankingData brings
+            its own.
+        """
+        self._check_fitted()
+        matrix = self._checked(X, reset=False)
+        if isinstance(X, RankingData):
+            if qid is not None:
+                raise InputError("qid was given beside a RankingData, which has its own queries")
+            return X.with_fields(X=self._scaled(matrix, X.query_ptr))
+        grouping = group_rows(qid, matrix.shape[0])
+        scaled = self._scaled(grouping.take(matrix), grouping.query_ptr)
+        if grouping.order is None:
+            return scaled
+        if isinstance(scaled, np.ndarray):
+            return grouping.restore(scaled)
+        return scaled[np.argsort(grouping.order)]
+
+    def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+        """Do both; see ``fit`` and ``transform``."""
+        return self.fit(X, y, qid=qid).transform(X, qid=qid)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the normaliser as data, from which ``normalizer_from_dict`` rebuilds it."""
+        self._check_fitted()
+        learned = {name: getattr(self, f"{name}_").tolist() for name in self._learned}
+        return {"kind": self.kind, **learned}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Any:
+        """Rebuild a normaliser from what ``to_dict`` gave beside its kind."""
+        _expect_keys(cls.kind, fields, cls._learned)
+        self = cls()
+        given = {name: fields[name] for name in cls._learned}
+        for name, values in _number_lists(cls.kind, given).items():
+            setattr(self, f"{name}_", values)
+            self.n_features_in_ = len(values)
+        self._check_learned()
+        return self
+
+    def _check_learned(self) -> None:
+        """Reject fitted attributes that no data could give."""
+
+    def _learn(self, apply: Apply) -> None:
+        """Set the fitted attributes."""
+
+    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
+        raise NotImplementedError
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
+    def _checked(self, X: Any, *, reset: bool) -> Matrix:
+        if not self._takes_sparse:
+            _refuse_sparse(X.X if isinstance(X, RankingData) else X, self.kind)
+        settings = {
+            "accept_sparse": "csr",
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+            "ensure_all_finite": "allow-nan" if self._takes_missing else True,
+        }
+        try:
+            return self._validated(X, reset, settings)
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            raise InputError(
+                f"X contains NaN, and {self.kind!r} cannot scale missing values: fill them in, or "
+                "scale with 'standard' or 'minmax', which keep them"
+            ) from error
+
+    def _validated(self, X: Any, reset: bool, settings: dict[str, Any]) -> Matrix:
+        if not isinstance(X, RankingData) and (reset or hasattr(self, "n_features_in_")):
+            return validate_data(self, X, reset=reset, **settings)
+        matrix = check_array(X.X if isinstance(X, RankingData) else X, estimator=self, **settings)
+        if reset:
+            self.n_features_in_ = X.n_features
+            if X.feature_names is not None:
+                self.feature_names_in_ = np.array(X.feature_names, dtype=object)
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        elif matrix.shape[1] != getattr(self, "n_features_in_", matrix.shape[1]):
+            raise InputError(
+                f"the data have {matrix.shape[1]} features but {type(self).__name__} was fitted on "
+                f"{self.n_features_in_}"
+            )
+        return matrix
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        tags.input_tags.allow_nan = self._takes_missing
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _QueryNormalizer(Normalizer):
+    """Learns nothing: a query's own documents say how it is scaled."""
+
+    per_query = True
+    _takes_missing = False
+
+    def __init__(self, *, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
+        return arithmetic.by_query(self.kind.removeprefix("query-"), X, query_ptr, self.n_jobs)
+
+    def _check_fitted(self) -> None:
+        pass
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class QueryMinMaxScaler(_QueryNormalizer):
+    """Scale every feature to [0, 1] within each query, as the LETOR sets are published.
+
+    A feature becomes (x − min) / (max − min) over the documents of the query, and 0 where it is the
+    same for all of them.
+
+    A sparse X stays sparse, its unstored zeros taking part. That is possible unless a feature has
+    both negative values and unstored zeros within a query; then there is an error.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Number of threads.
+
+    Examples
+    --------
+    >>> X = [[1.0, 5.0], [3.0, 5.0], [10.0, 0.0], [20.0, 1.0]]
+    >>> QueryMinMaxScaler().fit_transform(X, qid=["a", "a", "b", "b"]).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
+    """
+
+    kind = "query-minmax"
+    _takes_sparse = True
+
+    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
+        if isinstance(X, np.ndarray):
+            return super()._scaled(X, query_ptr)
+        return arithmetic.minmax_sparse(X, query_ptr)
+
+
+class QueryStandardScaler(_QueryNormalizer):
+    """Scale every feature to mean 0 and standard deviation 1 within each query.
+
+    The deviation is over the documents of the query (divided by their number); a feature that is
+    the same for all of them becomes 0. X must be dense, since the zeros of a sparse one would move.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Number of threads.
+
+    Examples
+    --------
+    >>> QueryStandardScaler().fit_transform([[1.0], [3.0], [7.0]], qid=[1, 1, 2]).tolist()
+    [[-1.0], [1.0], [0.0]]
+    """
+
+    kind = "query-standard"
+
+
+class QueryRankScaler(_QueryNormalizer):
+    """Replace every feature by its rank within the query, scaled to [0, 1].
+
+    The smallest value becomes 0 and the largest 1; equal values share the mean of their ranks, so a
+    feature that is the same for all documents of a query becomes 0.5. X must be dense.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Number of threads.
+
+    Examples
+    --------
+    >>> QueryRankScaler().fit_transform([[7.0], [1.0], [900.0]]).tolist()
+    [[0.5], [0.0], [1.0]]
+    """
+
+    kind = "query-rank"
+
+
+class GlobalStandardScaler(Normalizer):
+    """Scale every feature to mean 0 and standard deviation 1 over the training data.
+
+    A feature that is the same in all documents keeps scale 1. A sparse X is scaled but not centred,
+    so that it stays sparse: the mean counts as 0. Rankers see no difference, because they compare
+    documents of one query. A sparse X becomes dense if the scaler was fitted on a dense one.
+
+    Attributes
+    ----------
+    mean_, scale_ : array of float64
+        A feature becomes (x − mean) / scale.
+
+    Examples
+    --------
+    >>> scaler = GlobalStandardScaler().fit([[1.0], [3.0]])
+    >>> scaler.transform([[5.0]]).tolist(), scaler.to_dict()
+    ([[3.0]], {'kind': 'standard', 'mean': [2.0], 'scale': [1.0]})
+    """
+
+    kind = "standard"
+    _learned = ("mean", "scale")
+    _takes_sparse = True
+    mean_: FloatArray
+    scale_: FloatArray
+
+    def _check_learned(self) -> None:
+        if not (self.scale_ > 0).all():
+            raise InputError("the 'standard' normaliser has a scale that is not positive")
+
+    def _learn(self, apply: Apply) -> None:
+        self.mean_, self.scale_ = arithmetic.mean_and_deviation(apply)
+
+    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
+        if isinstance(X, np.ndarray):
+            return arithmetic.shift_and_divide(X, self.mean_, self.scale_)
+        if self.mean_.any():
+            return arithmetic.shift_and_divide(X.toarray(), self.mean_, self.scale_)
+        return arithmetic.divide_entries(X, self.scale_)
+
+
+class GlobalMinMaxScaler(Normalizer):
+    """Scale every feature to [0, 1] over the training data.
+
+    A feature becomes (x − min) / (max − min), and x − min if it is the same in all training
+    documents. A sparse X stays sparse if the least value of every feature is 0; otherwise there is
+    an error.
+
+    Attributes
+    ----------
+    min_, max_ : array of float64
+        The least and the greatest value of each feature.
+
+    Examples
+    --------
+    >>> scaler = GlobalMinMaxScaler().fit([[1.0], [3.0]])
+    >>> scaler.transform([[2.0], [5.0]]).tolist(), scaler.to_dict()
+    ([[0.5], [2.0]], {'kind': 'minmax', 'min': [1.0], 'max': [3.0]})
+    """
+
+    kind = "minmax"
+    _learned = ("min", "max")
+    _takes_sparse = True
+    min_: FloatArray
+    max_: FloatArray
+
+    def _check_learned(self) -> None:
+        if not (self.min_ <= self.max_).all():
+            raise InputError("the 'minmax' normaliser has a min that is above its max")
+
+    def _learn(self, apply: Apply) -> None:
+        self.min_, self.max_ = (np.nan_to_num(ends) for ends in arithmetic.ranges_of_parts(apply))
+
+    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
+        span = np.where(self.max_ > self.min_, self.max_ - self.min_, 1.0)
+        if isinstance(X, np.ndarray):
+            return arithmetic.shift_and_divide(X, self.min_, span)
+        moved = np.flatnonzero(self.min_)
+        if len(moved):
+            raise InputError(
+                f"the least value of feature f{moved[0] + 1} is {self.min_[moved[0]]:g}, so min–max"
+                " scaling would fill a sparse X: make it dense with X.toarray() first"
+            )
+        return arithmetic.divide_entries(X, span)
+
+
+def as_normalizer(step: Any) -> Any:
+    """Return a normaliser that does what a fitted scaler of scikit-learn does, or None.
+
+    ``StandardScaler`` and ``MaxAbsScaler`` are known; a normaliser is returned as it is.
+    """
+    if isinstance(step, Normalizer):
+        return step
+    if not isinstance(step, (StandardScaler, MaxAbsScaler)):
+        return None
+    check_is_fitted(step)
+    centred = isinstance(step, StandardScaler) and step.with_mean
+    scaled = isinstance(step, MaxAbsScaler) or step.with_std
+    scaler = GlobalStandardScaler()
+    scaler.mean_ = np.array(step.mean_ if centred else np.zeros(step.n_features_in_), dtype=float)
+    scaler.scale_ = np.array(step.scale_ if scaled else np.ones(step.n_features_in_), dtype=float)
+    scaler.n_features_in_ = step.n_features_in_
+    return scaler
+
+
+NORMALIZERS: dict[str, type[Normalizer]] = {
+    scaler.kind: scaler
+    for scaler in (
+        QueryMinMaxScaler,
+        QueryStandardScaler,
+        QueryRankScaler,
+        GlobalStandardScaler,
+        GlobalMinMaxScaler,
+    )
+}
+"""The normalisers by the name that they have in a model file and on the command line."""
+
+
+def make_normalizer(kind: Any, choices: Iterable[str] = tuple(NORMALIZERS)) -> Any:
+    """Return a new normaliser of a kind; a message about an unknown one lists ``choices``.
+
+    >>> make_normalizer("query-rank")
+    QueryRankScaler()
+    """
+    if not isinstance(kind, str) or kind not in NORMALIZERS:
+        raise InputError(f"there is no normaliser {kind!r}: choose from {', '.join(choices)}")
+    return NORMALIZERS[kind]()
+
+
+def normalizer_from_dict(spec: Mapping[str, Any]) -> Any:
+    """Rebuild a normaliser from what its ``to_dict`` gave; anything unexpected is an error.
+
+    >>> normalizer_from_dict({"kind": "minmax", "min": [0], "max": [4]}).transform([[3.0]]).tolist()
+    [[0.75]]
+    """
+    if not isinstance(spec, Mapping) or "kind" not in spec:
+        raise InputError("a normaliser must be an object with a 'kind'")
+    fresh = make_normalizer(spec["kind"])
+    return fresh.from_fields({key: value for key, value in spec.items() if key != "kind"})
+
+
+def _expect_keys(kind: str, fields: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in fields:
+            raise InputError(f"the {kind!r} normaliser lacks {name!r}")
+    extra = sorted(map(str, set(fields) - set(names)))
+    if extra:
+        raise InputError(f"the {kind!r} normaliser has an unknown entry {extra[0]!r}")
+
+
+def _number_lists(kind: str, fields: Mapping[str, Any]) -> dict[str, FloatArray]:
+    arrays = {}
+    for name, values in fields.items():
+        if not isinstance(values, list) or not all(type(v) in (int, float) for v in values):
+            raise InputError(f"{name!r} of the {kind!r} normaliser must be a list of numbers")
+        try:
+            array = np.array(values, dtype=np.float64)
+        except OverflowError:
+            array = np.array([np.inf])
+        if not np.isfinite(array).all():
+            raise InputError(
+                f"{name!r} of the {kind!r} normaliser holds a value that is not finite"
+            )
+        arrays[name] = array
+    lengths = {len(array) for array in arrays.values()}
+    if len(lengths) > 1 or 0 in lengths:
+        raise InputError(
+            f"{' and '.join(fields)} of the {kind!r} normaliser differ in length or are empty"
+        )
+    return arrays
+
+
+def _refuse_sparse(X: Any, kind: str) -> None:
+    if hasattr(X, "tocsr"):
+        raise InputError(
+            f"the {kind!r} normaliser would fill a sparse X with values: make it dense with "
+            "X.toarray() first, or use 'query-minmax'"
+        )

@@ -1,0 +1,196 @@
+"""How much the features of a data set differ in spread, and whether to scale them for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import feature_name
+from leanrank.data.scaling.arithmetic import Apply, ranges_of_parts
+from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
+from leanrank.errors import InputError
+from leanrank.execution import row_blocks
+
+SPREAD_FACTOR = 100.0
+"""Features whose spreads differ by more are worth a warning, and scaled by ``scale="auto"``."""
+
+ENOUGH_VALUES = 10
+"""A feature with fewer values other than zero says too little about its spread."""
+
+
+class Spread(NamedTuple):
+    """How many times the spread of one feature exceeds that of another.
+
+    ``str`` describes it in words.
+    """
+
+    ratio: float
+    widest: str
+    narrowest: str
+
+    def __str__(self) -> str:
+        times = f"{self.ratio:,.0f}" if self.ratio < 1e6 else f"{self.ratio:.1e}"
+        return f"the spread of {self.widest} is {times} times that of {self.narrowest}"
+
+
+class ScaleChoice(NamedTuple):
+    """The kind of normaliser to use, or None; and why, if the data decided."""
+
+    kind: str | None
+    reason: str = ""
+
+    def make(self) -> Any:
+        """Return a new normaliser of this kind, or None."""
+        return None if self.kind is None else make_normalizer(self.kind)
+
+
+def scale_wanted(data: Any, scale: str | None = "auto", *, curves: bool = False) -> ScaleChoice:
+    """Return how to scale data, for an option such as ``scale="auto"``.
+
+    Parameters
+    ----------
+    data : RankingData or ClusterData
+        The training data.
+    scale : str or None
+        "auto" standardises if ``wide_spread`` finds something. "none" and None do not scale.
+        Otherwise the kind of a normaliser.
+    curves : bool
+        Whether a ranker with curves gets the data. It needs no scaling: "auto" leaves them as they
+        are, and a normaliser that treats all queries alike is rejected.
+
+    Returns
+    -------
+    ScaleChoice
+        ``choice.make()`` is the normaliser, ``choice.reason`` what "auto" found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leanrank.data import RankingData
+    >>> X = np.random.default_rng(0).normal(size=(50, 2)) * [1.0, 5000.0]
+    >>> scale_wanted(RankingData(X, feature_names=["bm25", "length"]))
+    ScaleChoice(kind='standard', reason="the spread of 'length' is 5,323 times that of 'bm25'")
+    >>> scale_wanted(RankingData(X[:, :1])), scale_wanted(RankingData(X), "query-rank").make()
+    (ScaleChoice(kind=None, reason=''), QueryRankScaler())
+    """
+    check_scale(scale)
+    if curves and scale == "auto":
+        return ScaleChoice(None, "no, curves need no scaling")
+    if curves and scale not in (None, "none") and not make_normalizer(scale).per_query:
+        raise InputError(
+            f"scale={scale!r} has no effect on curves, which are cut at quantiles of each feature: "
+            "leave it out, or choose a normaliser per query"
+        )
+    if scale == "auto":
+        found = spread_of(data)
+        return ScaleChoice(None) if found is None else ScaleChoice("standard", str(found))
+    return ScaleChoice(None if scale == "none" else scale)
+
+
+def spread_of(data: Any) -> Spread | None:
+    """Return how much the features of data differ in spread, in memory or wherever they are."""
+    if hasattr(data, "spread"):
+        found: Spread | None = data.spread()
+        return found
+    return wide_spread(data.X, data.feature_names)
+
+
+def check_scale(scale: str | None) -> None:
+    """Reject a misspelt ``scale`` before the work.
+
+    >>> check_scale("standrad")
+    Traceback (most recent call last):
+    leanrank.errors.InputError: there is no normaliser 'standrad': choose from auto, none, ...
+    """
+    if scale not in (None, "auto", "none"):
+        make_normalizer(scale, ("auto", "none", *NORMALIZERS))
+
+
+def wide_spread(
+    X: Matrix, names: Sequence[str] | None = None, factor: float = SPREAD_FACTOR
+) -> Spread | None:
+    """Return the widest and the narrowest feature, if they differ by more than ``factor``.
+
+    Both the standard deviations and the ranges must differ that much: a rare feature has a small
+    deviation whatever its unit, and a feature with an outlier a large range. Features that are
+    constant or have fewer than ten values other than zero do not count.
+    """
+    return wide_spread_of_parts(
+        lambda function, *more: [function(X, *more)], X.shape[0], names, factor
+    )
+
+
+def wide_spread_of_parts(
+    apply: Apply,
+    n_rows: int,
+    names: Sequence[str] | None = None,
+    factor: float = SPREAD_FACTOR,
+) -> Spread | None:
+    """Return the same of features in several places.
+
+    ``apply(function, *more)`` returns ``function(X, *more)`` of each part's X.
+    """
+    if n_rows < ENOUGH_VALUES:
+        return None
+    low, high = ranges_of_parts(apply)
+    with np.errstate(over="ignore", invalid="ignore"):
+        ranges = high - low
+    if _ratio(ranges[ranges > 0]) <= factor:  # as in most data
+        return None
+    enough = np.sum(apply(n_values), axis=0) >= ENOUGH_VALUES
+    counted = np.flatnonzero((ranges > 0) & enough)
+    spreads = ranges[counted]
+    if np.isfinite(spreads).all():  # otherwise the numbers are too large to be squared
+        if _ratio(spreads) <= factor:
+            return None
+        sums, squares, n = np.sum(apply(scaled_sums, low, ranges), axis=0)
+        with np.errstate(invalid="ignore"):  # a column of missing values has none
+            deviations = np.sqrt(np.maximum(squares / n - (sums / n) ** 2, 0.0))
+        spreads = spreads * deviations[counted]
+    if _ratio(spreads) <= factor:
+        return None
+    widest, narrowest = (int(counted[at]) for at in (np.argmax(spreads), np.argmin(spreads)))
+    return Spread(_ratio(spreads), _label(widest, names), _label(narrowest, names))
+
+
+def _ratio(spreads: FloatArray) -> float:
+    with np.errstate(over="ignore"):
+        return float(spreads.max() / spreads.min()) if len(spreads) else 1.0
+
+
+def n_values(X: Matrix) -> IntArray:
+    """Count the values of each column that are neither zero nor missing."""
+    if isinstance(X, np.ndarray):
+        blocks = row_blocks(X.shape[0])
+        return np.sum([((X[a:b] != 0) & ~np.isnan(X[a:b])).sum(axis=0) for a, b in blocks], axis=0)
+    return np.bincount(X.indices[(X.data != 0) & ~np.isnan(X.data)], minlength=X.shape[1])
+
+
+def scaled_sums(X: Matrix, low: FloatArray, ranges: FloatArray) -> FloatArray:
+    """Return Σz, Σz² and the number of values of each column once it is scaled to [0, 1]."""
+    span = np.where(ranges > 0, ranges, 1.0)
+    if isinstance(X, np.ndarray):
+        parts = []
+        for a, b in row_blocks(X.shape[0]):
+            z = (X[a:b] - low) / span
+            parts.append([np.nansum(z, 0), np.nansum(z**2, 0), (~np.isnan(z)).sum(0)])
+        total: FloatArray = np.sum(parts, axis=0)
+        return total
+    there = ~np.isnan(X.data)
+    at, width = X.indices[there], X.shape[1]
+    z, zero = (X.data[there] - low[at]) / span[at], -low / span
+    unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
+    return np.array(
+        [
+            np.bincount(at, z, width) + unstored * zero,
+            np.bincount(at, z**2, width) + unstored * zero**2,
+            unstored + np.bincount(at, minlength=width),
+        ]
+    )
+
+
+def _label(feature: int, names: Sequence[str] | None) -> str:
+    return repr(feature_name(feature, names))

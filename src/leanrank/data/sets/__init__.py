@@ -1,0 +1,1 @@
+"""Data sets one can have: the sample, public ones, made-up ones."""

@@ -1,0 +1,1 @@
+"""The file that is mapped into memory instead of read."""

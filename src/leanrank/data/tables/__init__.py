@@ -1,0 +1,1 @@
+"""Tables: data frames, Arrow, Parquet and CSV."""

@@ -1,0 +1,156 @@
+"""Data frames and Arrow tables, in and out, whatever library they come from.
+
+Everything passes through the Arrow PyCapsule interface, which pandas, polars, pyarrow, DuckDB and
+others speak: nothing here asks which library a table belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
+
+from leanrank.data._checks import check_optional
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError, MissingDependencyError
+from leanrank.execution import make_executor, row_blocks
+
+
+def from_frame(
+    frame: Any,
+    *,
+    label: str | None = "label",
+    qid: str | None = "qid",
+    doc_id: str | None = None,
+    weight: str | None = None,
+    query_weight: str | None = None,
+    offset: str | None = None,
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = None,
+) -> RankingData:
+    """Make a ranking data set from a data frame or an Arrow table.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatchReader, ...
+        Anything with the Arrow PyCapsule interface.
+    label, qid : str or None
+        The columns of the labels and of the queries; None if there is none. A label without a value
+        means that the document is not labelled.
+    doc_id, weight, query_weight, offset : str, optional
+        The columns of these parts of ``RankingData``. A text column named ``doc_id`` is
+        taken for what it says; a weight must be named, since it could be a feature's name.
+    features : list of str, optional
+        The feature columns; by default all others, in their order. X is float32 if all of them
+        are, and float64 otherwise. An empty value is missing, NaN in X.
+    optional : collection of {"label", "qid"}
+        Columns that the table may lack.
+    n_jobs : int, optional
+        Number of threads.
+
+    Returns
+    -------
+    RankingData
+
+    Notes
+    -----
+    A table may also hold sparse features, in two list columns ``indices`` (counted from 0) and
+    ``values``, as ``to_frame`` writes them. The number of features is then noted in the table's
+    metadata; in a table without notes it is the largest index plus one.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> table = pyarrow.table(
+    ...     {"qid": ["a", "a"], "bm25": [1.5, 0.5], "clicks": [3, 4], "grade": [1, 0]}
+    ... )
+    >>> data = from_frame(table, label="grade")
+    >>> data.feature_names, data.X.tolist()
+    (('bm25', 'clicks'), [[1.5, 3.0], [0.5, 4.0]])
+    """
+    roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
+    roles |= {"query_weight": query_weight, "offset": offset}
+    return from_table(as_table(frame), "the table", roles, features, optional, n_jobs)
+
+
+def from_table(
+    table: Any,
+    where: str,
+    roles: dict[str, str | None],
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = None,
+) -> RankingData:
+    """Make a ranking data set from an Arrow table that messages call ``where``."""
+    from leanrank.data.tables import arrow
+
+    layout = arrow.find_layout(table.schema, roles, features, where, check_optional(optional))
+    needed = table.select(layout.needed)
+    blocks = row_blocks(needed.num_rows) or [(0, 0)]
+
+    def read(at: int) -> Any:
+        start, stop = blocks[at]
+        return needed.slice(start, stop - start)
+
+    sizes = [stop - start for start, stop in blocks]
+    return arrow.build(layout, sizes, read, make_executor(n_jobs), where)
+
+
+def to_frame(
+    data: RankingData, backend: Literal["pyarrow", "pandas", "polars"] | str = "pyarrow"
+) -> Any:
+    """Return a ranking data set as a data frame.
+
+    Parameters
+    ----------
+    data : RankingData
+        Its rows are given query by query.
+    backend : {"pyarrow", "pandas", "polars"}, default="pyarrow"
+        The library of the data frame, or any other that narwhals knows.
+
+    Returns
+    -------
+    DataFrame or Table
+        Columns ``label``, ``qid``, those of ``doc_id``, ``weight``, ``query_weight`` and ``offset``
+        that the data have, then one per feature, named ``f1``, ``f2``, ... if the features have no
+        names. Sparse features are two list columns, ``indices`` and ``values``.
+
+    Examples
+    --------
+    >>> data = RankingData([[1.0, 2.0]], [3], qid=["a"])
+    >>> to_frame(data).to_pylist()
+    [{'label': 3.0, 'qid': 'a', 'f1': 1.0, 'f2': 2.0}]
+    """
+    from leanrank.data.tables import arrow
+
+    table = arrow.table_rows(data, arrow.table_schema(data), 0, len(data))
+    if backend == "pyarrow":
+        return table
+    try:
+        import narwhals
+    except ImportError as error:
+        raise MissingDependencyError("narwhals", "frames", f"a data frame of {backend}") from error
+    try:
+        return narwhals.from_arrow(table, backend=backend).to_native()
+    except ImportError as error:
+        raise InputError(
+            f"a data frame of {backend} was asked for but that package is not installed: install "
+            "it, or use backend='pyarrow'"
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"backend={backend!r} is not known: choose 'pyarrow', 'pandas' or 'polars'"
+        ) from error
+
+
+def as_table(frame: Any) -> Any:
+    """Return an Arrow table of any object with the Arrow PyCapsule interface."""
+    from leanrank.data.tables.arrow import pa
+
+    if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
+        remedy = " (collect it first)" if hasattr(frame, "collect") else ""
+        raise InputError(
+            f"{type(frame).__name__} is not a table that Arrow can read{remedy}: give a DataFrame "
+            "of pandas 2.2 or polars 1.0 or later, or a pyarrow Table; for arrays use RankingData"
+        )
+    return pa.table(frame)

@@ -1,0 +1,126 @@
+"""Numbers are read to the last bit, by whichever of the ways."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from leanrank.data.letor.files import load_letor
+from leanrank.data.letor.numbers import (
+    HARD,
+    HIGHEST_POWER,
+    LOWEST_POWER,
+    ROUNDED,
+    powers_of_ten,
+    read_hard,
+    scale_decimal,
+)
+from tests.data.letor.reference import _value
+
+
+def read(tokens: list[str], dtype=np.float64) -> np.ndarray:
+    text = "".join(f"0 qid:1 1:{token}\n" for token in tokens).encode()
+    return load_letor(io.BytesIO(text), dtype=dtype, storage="dense", n_features=1).X[:, 0]
+
+
+def random_tokens(n: int) -> list[str]:
+    rng = np.random.default_rng(0)
+    tokens = []
+    for bits in rng.integers(0, 0x7FEFFFFFFFFFFFFF, n):
+        value = float(np.int64(bits).view(np.float64))
+        tokens += [repr(value), f"{value:.16e}", f"{value:.20e}"]
+        tokens.append(f"{rng.integers(10 ** rng.integers(1, 19))}e{rng.integers(-300, 280)}")
+        tokens.append(f"{rng.random():.{rng.integers(1, 25)}f}")
+        tokens.append(f"-{rng.integers(1000)}.{rng.integers(10**9):09d}")
+    return tokens
+
+
+def around_half_way(n: int) -> list[str]:
+    """Give exact decimals of the middle between two doubles, and of points just beside it."""
+    rng = np.random.default_rng(1)
+    tokens = []
+    with localcontext() as context:
+        context.prec = 900
+        for exponent in rng.integers(-200, 200, n):
+            value = float(rng.random() * 10.0**exponent)
+            middle = (Decimal(value) + Decimal(float(np.nextafter(value, np.inf)))) / 2
+            tokens += [f"{middle:e}", f"{middle:.30e}", f"{middle:.17e}"]
+            tokens.append(f"{middle:e}".replace("e", "0001e"))
+    return tokens
+
+
+def test_doubles_are_what_python_reads():
+    tokens = random_tokens(3000) + around_half_way(500)
+    expected = np.array([float(token) for token in tokens])
+    assert read(tokens).tobytes() == expected.tobytes()
+
+
+def test_singles_are_rounded_once():
+    rng = np.random.default_rng(2)
+    singles = rng.integers(0, 0x7F7FFFFF, 300, dtype=np.int32).view(np.float32)
+    tokens = [str(value) for value in singles]
+    for value in singles:
+        middle = (float(value) + float(np.nextafter(value, np.float32(0)))) / 2
+        exact = f"{Decimal(middle):e}"
+        digits = exact.split("e")[0]
+        above = exact.replace(digits, (digits if "." in digits else digits + ".") + "0" * 30 + "1")
+        tokens += [repr(middle), exact, above]
+    tokens += [
+        f"{rng.random() * 10.0 ** rng.integers(-47, 38):.{rng.integers(1, 20)}e}"
+        for _ in range(500)
+    ]
+    expected = np.array([_value(token, np.float32) for token in tokens])
+    assert read(tokens, np.float32).tobytes() == expected.tobytes()
+
+
+def test_every_power_of_ten():
+    powers = powers_of_ten()
+    n_hard = 0
+    for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
+        for w in (1, 7, 9007199254740993, 999999999999999999, 123456789012345678):
+            value, how = scale_decimal(w, q, powers)
+            assert how in (ROUNDED, HARD)
+            n_hard += how == HARD
+            if how == ROUNDED:
+                assert value == float(f"{w}e{q}")
+    assert n_hard < 250  # those near the ends of the range
+
+
+@pytest.mark.parametrize(
+    ("token", "value"),
+    [
+        ("0", 0.0),
+        ("-0", -0.0),
+        ("-.0e5", -0.0),
+        ("0e999999999999", 0.0),
+        ("1e-999999999999", 0.0),
+        ("00000000000000000000000000000000000001", 1.0),
+        ("0." + "0" * 400 + "1e401", 1.0),
+        ("1" + "0" * 400 + "e-400", 1.0),
+        ("+5.", 5.0),
+        (".5E+1", 5.0),
+        ("4.9e-324", 5e-324),
+        ("2.4703282292062327e-324", 0.0),
+        ("2.4703282292062328e-324", 5e-324),
+        ("1.7976931348623157e308", 1.7976931348623157e308),
+        ("9007199254740993", 9007199254740992.0),
+        ("9007199254740992.999999999999999999999999", 9007199254740992.0),
+        ("9007199254740993.000000000000000000000001", 9007199254740994.0),
+    ],
+)
+def test_corner_cases(token, value):
+    assert read([token]).tobytes() == np.array([value]).tobytes()
+
+
+def test_singles_at_the_end_of_their_range():
+    largest = float(np.finfo(np.float32).max)
+    middle = 2**128 - 2**103  # between the largest and what would come next
+    assert read_hard(str(middle), single=True) == np.inf
+    assert read_hard(f"-{middle}", single=True) == -np.inf
+    assert read_hard(f"{middle - 1}", single=True) == largest
+    assert read_hard(f"{middle - 1}.9999", single=True) == largest
+    assert read_hard("3.4028235677973366e38", single=True) == largest
+    assert read_hard("-1.00000005960464477539062500001", single=True) == -1.0000001192092896
