@@ -14,7 +14,7 @@ from leanrank.errors import InputError
 
 def as_matrix(X: Any) -> Matrix:
     """Make X a C-contiguous array or a canonical CSR array, float32 or float64."""
-    from leanrank.data.dask.partitions import refuse_dask
+    from leanrank.data.dask.collections import refuse_dask
 
     refuse_dask(X, "RankingData")
     if hasattr(X, "tocsr"):

@@ -21,6 +21,7 @@ from uuid import uuid4
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
+from leanrank.data.matrices import stacked
 from leanrank.designs.ramps import RampColumns, sample_step
 from leanrank.errors import NoLevelsError
 from leanrank.execution import row_blocks
@@ -182,15 +183,6 @@ def kept_rows(part: Part, kept: Kept | None) -> BoolArray:
 
 def _sample(part: Part, first: int, step: int, kept: Kept | None) -> Matrix:
     return part.data.X[np.flatnonzero(kept_rows(part, kept))[first::step]]
-
-
-def stacked(parts: Sequence[Matrix]) -> Matrix:
-    """Put the rows of matrices one below the other."""
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    from scipy.sparse import vstack
-
-    return vstack(parts, format="csr")
 
 
 def gaps(part: Part) -> BoolArray:

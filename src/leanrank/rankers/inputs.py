@@ -14,7 +14,7 @@ from leanrank._numbers import check_number as check_number
 from leanrank._numbers import check_whole as check_whole
 from leanrank._numbers import is_number, is_whole
 from leanrank._typing import FloatArray, Matrix
-from leanrank.data.dask.partitions import refuse_dask
+from leanrank.data.dask.collections import refuse_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.scaling.spread import spread_of
 from leanrank.errors import InputError, suggest, warn

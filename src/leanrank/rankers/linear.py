@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray
-from leanrank.data.dask.partitions import is_dask
+from leanrank.data.dask.collections import is_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import weighted_sums

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, Matrix
-from leanrank.data.dask.partitions import is_dask
+from leanrank.data.dask.collections import is_dask
 from leanrank.data.ranking_data import column_values
 from leanrank.designs.base import Design, make_design
 from leanrank.errors import InputError, warn

@@ -10,15 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import AnyArray
-from leanrank.data.dask.partitions import current_client, is_dask, is_lazy, partition_list
+from leanrank.data.dask.collections import current_client, is_dask, is_lazy, partition_list
+from leanrank.data.matrices import stacked
 from leanrank.data.ranking_data import counted
 from leanrank.errors import ClusterError, InputError
 from leanrank.execution import single_threaded_blas
-from leanrank.problem.parts import stacked
 from leanrank.rankers.inputs import validated_matrix
 from leanrank.rankers.topics import (
     Collection,
@@ -159,4 +158,4 @@ def _all_rows(parts: list[Any]) -> Any:
         import pandas
 
         return pandas.concat(parts)
-    return stacked([part if hasattr(part, "tocsr") else np.asarray(part) for part in parts])
+    return stacked(parts)

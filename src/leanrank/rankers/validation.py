@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.data.dask.partitions import is_dask
+from leanrank.data.dask.collections import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.rankers.cluster import ClusterData, held_out_on_cluster

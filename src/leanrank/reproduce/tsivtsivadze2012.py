@@ -33,7 +33,7 @@ from leanrank.reproduce.tsivtsivadze2012_protocol import (
     System,
     run_split,
 )
-from leanrank.selection.trials import stacked
+from leanrank.selection.trials import joined_sets
 
 TITLE = "Large Scale Co-Regularized Ranking"
 SETS = {"OHSUMED": "letor3", "MQ2008": "letor4"}
@@ -118,7 +118,7 @@ def run(
 
 def whole_set(folds: RankingFolds) -> RankingData:
     """Put the test parts of the folds together, which are all queries; scale within each."""
-    whole = stacked(*(folds.fold(number)[2] for number in range(1, folds.n_folds + 1)))
+    whole = joined_sets(*(folds.fold(number)[2] for number in range(1, folds.n_folds + 1)))
     dense = whole.X.toarray() if whole.is_sparse else whole.X
     scaled: RankingData = QueryMinMaxScaler().fit_transform(whole.replace(X=dense))
     return scaled

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.data.dask.partitions import is_dask
+from leanrank.data.dask.collections import is_dask
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError, NoLevelsError
 from leanrank.losses.squared import SquaredLoss

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._numbers import is_whole
 from leanrank._typing import FloatArray
-from leanrank.data.dask.partitions import is_dask
+from leanrank.data.dask.collections import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import make_executor

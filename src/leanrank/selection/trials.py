@@ -17,6 +17,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.matrices import stacked
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.execution import make_executor
@@ -123,7 +124,7 @@ class Task:
     def both(self, columns: IntArray) -> Any:
         """Return some columns of training and validation data together."""
         assert self.validation is not None
-        return some_columns(stacked(self.training, self.validation), columns)
+        return some_columns(joined_sets(self.training, self.validation), columns)
 
     def unseen(
         self, models: Sequence[Sequence[Model | None]]
@@ -355,19 +356,13 @@ def some_columns(data: RankingData, columns: IntArray) -> RankingData:
     return data.replace(X=data.X[:, columns], feature_names=None)
 
 
-def stacked(*parts: RankingData) -> RankingData:
+def joined_sets(*parts: RankingData) -> RankingData:
     """Put the queries of data sets one after the other; equal identifiers stay apart.
 
     >>> one = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"])
-    >>> stacked(one, one).n_queries
+    >>> joined_sets(one, one).n_queries
     2
     """
-    if any(part.is_sparse for part in parts):
-        from scipy import sparse
-
-        X: Any = sparse.vstack([sparse.csr_array(part.X) for part in parts], "csr")
-    else:
-        X = np.concatenate([part.X for part in parts])
 
     def joined(name: str, size: Any) -> Any:
         each = [getattr(part, name) for part in parts]
@@ -378,7 +373,7 @@ def stacked(*parts: RankingData) -> RankingData:
         return np.concatenate([np.full(size(p), empty) if v is None else v for p, v in filled])
 
     return RankingData(
-        X,
+        stacked([part.X for part in parts]),
         np.concatenate([part.y for part in parts]),
         group=np.concatenate([np.diff(part.query_ptr) for part in parts]),
         feature_names=parts[0].feature_names,

@@ -13,94 +13,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import getitem
+from typing import Any
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.grouping import one_dimensional
+from leanrank.data.dask.collections import current_client, is_dask, is_lazy, partition_list
+from leanrank.data.dask.rows import (
+    Facts,
+    facts_of,
+    merge_rows,
+    misnamed,
+    query_sizes,
+    read_rows,
+    split_rows,
+)
 from leanrank.data.ranking_data import RankingData, counted
-from leanrank.errors import InputError, MissingDependencyError
+from leanrank.errors import InputError
 
 log = logging.getLogger("leanrank.dask")
-
-MOST_LEVELS = 1_024
-"""Distinct labels of a partition beyond which nobody asks for them."""
-
-
-def is_dask(value: Any) -> bool:
-    """Tell whether a value is a Dask collection, or a list of delayed objects or futures.
-
-    >>> is_dask([[1.0, 2.0]]), is_dask(None)
-    (False, False)
-    """
-    if isinstance(value, (list, tuple)):
-        return len(value) > 0 and all(is_lazy(each) for each in value)
-    module = type(value).__module__.partition(".")[0]
-    return module in ("dask", "dask_expr") and hasattr(value, "__dask_graph__")
-
-
-def refuse_dask(X: Any, who: str) -> None:
-    """Reject documents on Dask where all are needed in memory, instead of loading them silently."""
-    if is_dask(X):
-        raise InputError(f"{who} needs all documents in memory: give X.compute() if they fit")
-
-
-def is_lazy(value: Any) -> bool:
-    """Tell whether a value is a delayed object or a future."""
-    module, name = type(value).__module__.partition(".")[0], type(value).__name__
-    return module in ("dask", "distributed") and name.startswith(("Delayed", "Future"))
-
-
-def current_client() -> Any:
-    """Return the active Dask client; without one, start a cluster in this process and say so."""
-    try:
-        from distributed import Client, LocalCluster, get_client
-    except ImportError as error:
-        raise MissingDependencyError("distributed", "dask", "fitting on Dask") from error
-    try:
-        return get_client()
-    except ValueError:
-        pass
-    # Threads of this process: kernels run without the GIL, and documents are not copied. Only this
-    # machine can reach the pages about it.
-    here = "127.0.0.1:0"
-    cluster = LocalCluster(
-        processes=False,
-        dashboard_address=here,
-        worker_dashboard_address=here,
-        silence_logs=logging.CRITICAL,  # what fails is raised, and it ends with this process
-    )
-    client = Client(cluster)
-    threads = sum(client.nthreads().values())
-    log.warning(
-        "no Dask client is active: started a cluster of %s in this process, dashboard %s; make a "
-        "Client before the fit to use another",
-        counted(threads, "thread"),
-        f"http://127.0.0.1:{cluster.scheduler.http_server.port}/status",
-    )
-    return client
-
-
-class Rows(NamedTuple):
-    """A partition of documents, grouped by query."""
-
-    data: RankingData
-    gain_weight: FloatArray | None
-
-
-class Facts(NamedTuple):
-    """What is known of a partition elsewhere: nothing that grows with its documents."""
-
-    n_rows: int
-    n_features: int
-    names: tuple[str, ...] | None
-    n_queries: int
-    n_informative: int
-    levels: FloatArray | None
-    text_qid: bool
-    lowest: Any
-    highest: Any
 
 
 @dataclass(frozen=True)
@@ -159,6 +91,8 @@ def read_partitions(
         raise InputError(
             "query_weight must be a mapping from query id to weight where X is on a cluster"
         )
+    from dask import delayed
+
     client = current_client()
     X = [X] if is_lazy(X) else X
     columns = {name: [each] if is_lazy(each) else each for name, each in columns.items()}
@@ -169,9 +103,9 @@ def read_partitions(
     tasks = []
     for at in range(len(pieces["X"])):
         given = {name: values[at] for name, values in pieces.items()}
-        tasks.append(_delayed(_read)(at, checks, **given))
+        tasks.append(delayed(read_rows, pure=False)(at, checks, **given))
     rows = [_compute(client, task, homes[at]) for at, task in enumerate(tasks)]
-    facts = _gathered(client, [client.submit(_facts, each, pure=False) for each in rows])
+    facts = _gathered(client, [client.submit(facts_of, each, pure=False) for each in rows])
     _agree(facts)
     filled = [at for at, each in enumerate(facts) if each.n_rows]
     if not filled:
@@ -197,19 +131,9 @@ def _gathered(client: Any, futures: list[Any]) -> list[Any]:
             ) from error
     found = list(client.gather(futures))
     for each in found:
-        if isinstance(each, _Refused):
-            raise InputError(each.why)
+        if isinstance(each, InputError):
+            raise each
     return found
-
-
-def partition_list(value: Any) -> list[Any]:
-    """Return the partitions of a collection as delayed objects or futures."""
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    if getattr(value, "ndim", 1) == 2 and hasattr(value, "numblocks") and value.numblocks[1] > 1:
-        value = value.rechunk({1: -1})
-    # Optimised, columns of one file may be cut into different partitions, and are read twice.
-    return list(np.ravel(np.array(value.to_delayed(optimize_graph=False), dtype=object)))
 
 
 def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -245,12 +169,6 @@ def _known(array: Any) -> bool:
     return not any(np.isnan(size) for size in array.chunks[0])
 
 
-def _delayed(function: Any) -> Any:
-    from dask import delayed
-
-    return delayed(function, pure=False)
-
-
 def _homes(client: Any, n_parts: int) -> list[str]:
     """Share consecutive partitions among the workers, in proportion to their threads."""
     threads = client.nthreads()
@@ -265,121 +183,6 @@ def _compute(client: Any, task: Any, home: str) -> Any:
     return client.compute(task, **placed)
 
 
-# where the rows are
-
-
-def _read(
-    at: int, checks: tuple[Any, ...], X: Any, y: Any = None, qid: Any = None, **columns: Any
-) -> Rows | _Refused:
-    """Check one partition and group it by query."""
-    try:
-        return _rows(checks, X, y, qid, **columns)
-    except ValueError as error:
-        return _Refused(f"partition {at}: {error}")
-
-
-class _Refused(NamedTuple):
-    """Why a partition cannot be used. Dask logs what a task raises; this is raised elsewhere."""
-
-    why: str
-
-
-def _rows(
-    checks: tuple[Any, ...],
-    X: Any,
-    y: Any,
-    qid: Any,
-    gain_weight: Any = None,
-    **columns: Any,
-) -> Rows:
-    names, query_weight, check, scores = checks
-    if isinstance(X, RankingData):
-        data = X
-    else:
-        own = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-        if names is not None and own is not None and own != names:
-            raise InputError(_misnamed(own, names))
-        matrix = _numbers(X, scores)
-        qid = None if qid is None else _query_ids(qid, matrix.shape[0])
-        weights = None
-        if query_weight is not None:
-            ids = np.zeros(1) if qid is None else qid
-            weights = {each: query_weight.get(each, 1.0) for each in set(np.ravel(ids).tolist())}
-        labels = None if y is None else np.asarray(y)
-        data = RankingData(
-            matrix, labels, qid, feature_names=own or names, query_weight=weights, **columns
-        )
-    if check is not None:
-        check(data)
-    gains = None
-    if gain_weight is not None:
-        gains = np.asarray(one_dimensional(gain_weight, "gain_weight", len(data)), np.float64)
-        if not (np.isfinite(gains) & (gains >= 0)).all():
-            raise InputError("gain_weight must be finite and not negative")
-        gains = gains if data.order is None else gains[data.order]
-    return Rows(data.with_fields(order=None), gains)
-
-
-def _misnamed(own: tuple[str, ...], names: tuple[str, ...]) -> str:
-    missing = [name for name in names if name not in own]
-    if missing:
-        return f"the column {missing[0]!r} is missing: give all partitions the same columns"
-    at = next(j for j, name in enumerate(own) if j >= len(names) or name != names[j])
-    expected = repr(names[at]) if at < len(names) else "no column"
-    return f"column {at} is {own[at]!r} where other partitions have {expected}"
-
-
-def _numbers(X: Any, scores: bool) -> Any:
-    """Return a partition of a data frame or an array as a matrix."""
-    if scores:
-        return np.asarray(X, dtype=np.float64).reshape(-1, 1)
-    if getattr(X, "ndim", 2) == 1:
-        raise InputError("X has one dimension: give documents × features, such as X[:, None]")
-    if not hasattr(X, "dtypes"):
-        return X
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") not in "biuf":
-            raise InputError(f"the column {name!r} holds {dtype} values: features are numbers")
-    if any(not isinstance(dtype, np.dtype) for dtype in X.dtypes):  # those that may be missing
-        return X.to_numpy(dtype=np.float64, na_value=np.nan)
-    return X.to_numpy()
-
-
-def _query_ids(qid: Any, n_rows: int) -> AnyArray:
-    ids = one_dimensional(np.asarray(qid), "qid", n_rows)
-    listed = ids.tolist() if ids.dtype.kind in "fO" else []
-    row = next((at for at, each in enumerate(listed) if _is_missing(each)), None)
-    if row is not None:
-        raise InputError(f"the qid of document {row} is missing: every document needs its query")
-    return ids
-
-
-def _is_missing(value: Any) -> bool:
-    """Tell None, NaN and pandas.NA, which equals nothing and is no truth."""
-    return value is None or type(value).__name__ == "NAType" or value != value
-
-
-def _facts(rows: Rows | _Refused) -> Facts | _Refused:
-    if isinstance(rows, _Refused):
-        return rows
-    data = rows.data
-    levels: FloatArray | None = data.levels
-    ids = data.query_ids
-    text = ids.dtype.kind not in "biuf"
-    found = not text and len(ids) > 0
-    return Facts(
-        len(data),
-        data.n_features,
-        data.feature_names,
-        data.n_queries,
-        int(data.informative.sum()),
-        levels if len(data.levels) <= MOST_LEVELS else None,
-        text,
-        ids.min() if found else None,
-        ids.max() if found else None,
-    )
-
-
 def _agree(facts: Sequence[Facts]) -> None:
     """Reject partitions that differ in their columns."""
     filled = [at for at, each in enumerate(facts) if each.n_rows]
@@ -391,7 +194,7 @@ def _agree(facts: Sequence[Facts]) -> None:
                 f"{first.n_features}: give all partitions the same columns"
             )
         if here.names != first.names and None not in (here.names, first.names):
-            raise InputError(f"partition {at}: {_misnamed(here.names, first.names)}")  # type: ignore[arg-type]
+            raise InputError(f"partition {at}: {misnamed(here.names, first.names)}")  # type: ignore[arg-type]
         if here.text_qid != first.text_qid:
             kinds = ["text" if each.text_qid else "numbers" for each in (here, first)]
             raise InputError(
@@ -400,14 +203,11 @@ def _agree(facts: Sequence[Facts]) -> None:
             )
 
 
-# queries across partitions
-
-
 def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
     """Bring each query into one partition."""
     if _apart(facts):
         return _said(Partitions(client, rows, facts, _as_they_are(len(rows))))
-    listed = client.gather([client.submit(_queries, each, pure=False) for each in rows])
+    listed = client.gather([client.submit(query_sizes, each, pure=False) for each in rows])
     homes, how = _assign([ids for ids, _ in listed], [sizes for _, sizes in listed])
     if all((home == at).all() for at, home in enumerate(homes)):
         return _said(Partitions(client, rows, facts, how))
@@ -416,15 +216,15 @@ def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
         if len(home) and (home == at).all():
             arriving[at].append(rows[at])
             continue
-        pieces = client.submit(_split, rows[at], home, pure=False)
+        pieces = client.submit(split_rows, rows[at], home, pure=False)
         for goal in np.unique(home).tolist():
-            arriving[goal].append(client.submit(_piece, pieces, goal, pure=False))
+            arriving[goal].append(client.submit(getitem, pieces, goal, pure=False))
     merged = [
-        client.submit(_merge, pieces, pure=False) if len(pieces) > 1 else pieces[0]
+        client.submit(merge_rows, pieces, pure=False) if len(pieces) > 1 else pieces[0]
         for pieces in arriving
         if pieces
     ]
-    facts = client.gather([client.submit(_facts, each, pure=False) for each in merged])
+    facts = client.gather([client.submit(facts_of, each, pure=False) for each in merged])
     return _said(Partitions(client, merged, facts, how))
 
 
@@ -475,58 +275,3 @@ def _assign(ids: list[AnyArray], sizes: list[IntArray]) -> tuple[list[IntArray],
             f"shuffled by query into {counted(n_parts, 'partition')}"
         )
     return [np.array([home[each] for each in here.tolist()], np.int64) for here in ids], whole
-
-
-def _queries(rows: Rows) -> tuple[AnyArray, IntArray]:
-    return rows.data.query_ids, np.diff(rows.data.query_ptr)
-
-
-def _split(rows: Rows, home: IntArray) -> dict[int, Rows]:
-    """Cut a partition by where its queries go."""
-    query_of = np.repeat(np.arange(rows.data.n_queries), np.diff(rows.data.query_ptr))
-    out = {}
-    for goal in np.unique(home).tolist():
-        chosen = home == goal
-        gains = None if rows.gain_weight is None else rows.gain_weight[chosen[query_of]]
-        out[goal] = Rows(rows.data.queries[chosen], gains)
-    return out
-
-
-def _piece(pieces: dict[int, Rows], goal: int) -> Rows:
-    return pieces[goal]
-
-
-def _merge(pieces: list[Rows]) -> Rows:
-    """Join pieces in the order of their partitions; the rows of a query come together."""
-    parts = [piece.data for piece in pieces]
-    first = parts[0]
-    if first.is_sparse:
-        from scipy.sparse import vstack
-
-        X: Any = vstack([part.X for part in parts], format="csr")
-    else:
-        X = np.concatenate([part.X for part in parts])
-
-    def joined(values: list[Any]) -> Any:
-        return None if values[0] is None else np.concatenate(values)
-
-    weight = None
-    if first.query_weight is not None:
-        weight = {
-            each: value
-            for part in parts
-            for each, value in zip(part.query_ids.tolist(), part.query_weight, strict=True)  # type: ignore[arg-type]
-        }
-    data = RankingData(
-        X,
-        joined([part.y for part in parts]),
-        joined([part.qid for part in parts]),
-        feature_names=first.feature_names,
-        sample_weight=joined([part.sample_weight for part in parts]),
-        query_weight=weight,
-        offset=joined([part.offset for part in parts]),
-    )
-    gains = joined([piece.gain_weight for piece in pieces])
-    if gains is not None and data.order is not None:
-        gains = gains[data.order]
-    return Rows(data.with_fields(order=None), gains)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.data.matrices import stacked
 from leanrank.errors import InputError, check_choice
 from leanrank.execution import row_blocks
 
@@ -189,10 +190,8 @@ def _draw_features(
     recipe: Recipe, rng: np.random.Generator, n_rows: int, out: AnyArray | None
 ) -> Matrix:
     if recipe.by_entry:
-        from scipy.sparse import vstack
-
         parts = [_draw_entries(recipe, rng, b - a) for a, b in row_blocks(n_rows, _ROWS_PER_DRAW)]
-        entries = parts[0] if len(parts) == 1 else vstack(parts, format="csr")
+        entries = stacked(parts)
         if recipe.sparse:
             return entries
         return entries.toarray(out=out)

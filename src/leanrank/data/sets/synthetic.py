@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray
+from leanrank.data.matrices import stacked
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sets.recipe import Recipe, block_sizes, draw_block, make_recipe
 from leanrank.execution import make_executor
@@ -205,9 +206,7 @@ def _queries(recipe: Recipe, first: int, last: int, n_jobs: int | None) -> Ranki
 
     parts = make_executor(n_jobs).map(draw, blocks)
     if X is None:
-        from scipy.sparse import vstack
-
-        X = parts[0][0] if len(parts) == 1 else vstack([part for part, _ in parts], format="csr")
+        X = stacked([part for part, _ in parts])
     return RankingData(
         X,
         np.concatenate([y for _, y in parts]),

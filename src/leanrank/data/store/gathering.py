@@ -16,6 +16,7 @@ import numpy as np
 from leanrank._mapped import Spool, scratch
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.grouping import group_rows
+from leanrank.data.matrices import csr
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
@@ -270,17 +271,6 @@ class _Room:
         ptr = np.concatenate(([0], np.cumsum(self.lengths[low:high])))
         values, indices = (np.array(a[begin:end]) for a in (self.values, self.indices))
         return csr(values, indices, ptr, self.n_features)
-
-
-def csr(values: AnyArray, indices: AnyArray, ptr: IntArray, n_features: int) -> Matrix:
-    """Return a CSR array of rows that are known to be sound; 32-bit numbers where they do."""
-    from scipy.sparse import csr_array
-
-    index = np.int32 if len(values) < 2**31 else np.int64
-    parts = values, indices.astype(index, copy=False), ptr.astype(index, copy=False)
-    matrix = csr_array(parts, shape=(len(ptr) - 1, n_features), copy=False)
-    matrix.has_canonical_format = True
-    return matrix
 
 
 def _runs(sorted_numbers: IntArray) -> list[tuple[int, tuple[int, int]]]:

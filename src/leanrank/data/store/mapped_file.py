@@ -20,8 +20,9 @@ from leanrank._files import atomic_write, not_written
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data._checks import as_labels, one_per_query, one_per_row
 from leanrank.data.grouping import Grouping, group_rows
+from leanrank.data.matrices import csr
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.store.gathering import Gathered, Gatherer, csr
+from leanrank.data.store.gathering import Gathered, Gatherer
 from leanrank.data.tables import arrow
 from leanrank.data.tables.files import reading
 from leanrank.errors import FileError, InputError

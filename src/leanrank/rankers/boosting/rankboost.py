@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import Callback, FloatArray
-from leanrank.data.dask.partitions import is_dask
+from leanrank.data.dask.collections import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import warn
 from leanrank.execution import make_executor

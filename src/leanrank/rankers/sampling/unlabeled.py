@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import BoolArray
+from leanrank.data.matrices import stacked
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 
@@ -66,9 +67,8 @@ def join_unlabeled(
     if len(labels) != n_rows + n_more:
         raise InputError(f"y has {len(labels) - n_more} labels but X has {n_rows} documents")
     queries = np.concatenate((np.asarray(qid), np.asarray(more_qid)))
-    joined = RankingData(
-        _stacked(X, more), labels, queries, feature_names=names, sample_weight=weight
-    )
+    X = stacked([X, more])
+    joined = RankingData(X, labels, queries, feature_names=names, sample_weight=weight)
     return joined, {k: v for k, v in options.items() if k != "sample_weight"}
 
 
@@ -85,11 +85,3 @@ def _shape(X: Any) -> tuple[int, int]:
     if len(shape) != 2:
         raise InputError("documents must be a table: one row per document, one column per feature")
     return int(shape[0]), int(shape[1])
-
-
-def _stacked(X: Any, more: Any) -> Any:
-    from scipy.sparse import issparse, vstack
-
-    if issparse(X) or issparse(more):
-        return vstack([X, more], format="csr")
-    return np.vstack([np.asarray(X), np.asarray(more)])

@@ -1,0 +1,80 @@
+"""What is a Dask collection, and which cluster it is computed on.
+
+Dask is loaded when a Dask object is given, and not before.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from leanrank.data.ranking_data import counted
+from leanrank.errors import InputError, MissingDependencyError
+
+log = logging.getLogger("leanrank.dask")
+
+
+def is_dask(value: Any) -> bool:
+    """Tell whether a value is a Dask collection, or a list of delayed objects or futures.
+
+    >>> is_dask([[1.0, 2.0]]), is_dask(None)
+    (False, False)
+    """
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(is_lazy(each) for each in value)
+    module = type(value).__module__.partition(".")[0]
+    return module in ("dask", "dask_expr") and hasattr(value, "__dask_graph__")
+
+
+def refuse_dask(X: Any, who: str) -> None:
+    """Reject documents on Dask where all are needed in memory, instead of loading them silently."""
+    if is_dask(X):
+        raise InputError(f"{who} needs all documents in memory: give X.compute() if they fit")
+
+
+def is_lazy(value: Any) -> bool:
+    """Tell whether a value is a delayed object or a future."""
+    module, name = type(value).__module__.partition(".")[0], type(value).__name__
+    return module in ("dask", "distributed") and name.startswith(("Delayed", "Future"))
+
+
+def current_client() -> Any:
+    """Return the active Dask client; without one, start a cluster in this process and say so."""
+    try:
+        from distributed import Client, LocalCluster, get_client
+    except ImportError as error:
+        raise MissingDependencyError("distributed", "dask", "fitting on Dask") from error
+    try:
+        return get_client()
+    except ValueError:
+        pass
+    # Threads of this process: kernels run without the GIL, and documents are not copied. Only this
+    # machine can reach the pages about it.
+    here = "127.0.0.1:0"
+    cluster = LocalCluster(
+        processes=False,
+        dashboard_address=here,
+        worker_dashboard_address=here,
+        silence_logs=logging.CRITICAL,  # what fails is raised, and it ends with this process
+    )
+    client = Client(cluster)
+    threads = sum(client.nthreads().values())
+    log.warning(
+        "no Dask client is active: started a cluster of %s in this process, dashboard %s; make a "
+        "Client before the fit to use another",
+        counted(threads, "thread"),
+        f"http://127.0.0.1:{cluster.scheduler.http_server.port}/status",
+    )
+    return client
+
+
+def partition_list(value: Any) -> list[Any]:
+    """Return the partitions of a collection as delayed objects or futures."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if getattr(value, "ndim", 1) == 2 and hasattr(value, "numblocks") and value.numblocks[1] > 1:
+        value = value.rechunk({1: -1})
+    # Optimised, columns of one file may be cut into different partitions, and are read twice.
+    return list(np.ravel(np.array(value.to_delayed(optimize_graph=False), dtype=object)))

@@ -1,0 +1,37 @@
+"""Dense and sparse matrices alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, IntArray, Matrix
+
+
+def stacked(given: Sequence[Any]) -> Matrix:
+    """Return matrices one below the other: dense if all are, and otherwise in CSR form.
+
+    >>> stacked([[[1.0, 1.0]], [[0.0, 2.0]]]).tolist()
+    [[1.0, 1.0], [0.0, 2.0]]
+    """
+    parts = [part if hasattr(part, "tocsr") else np.asarray(part) for part in given]
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    from scipy.sparse import vstack
+
+    return vstack(parts, format="csr")
+
+
+def csr(values: AnyArray, indices: AnyArray, ptr: IntArray, n_features: int) -> Matrix:
+    """Return a CSR array of rows that are known to be sound, with 32-bit indices if they fit."""
+    from scipy.sparse import csr_array
+
+    index = np.int32 if len(values) < 2**31 else np.int64
+    parts = values, indices.astype(index, copy=False), ptr.astype(index, copy=False)
+    matrix = csr_array(parts, shape=(len(ptr) - 1, n_features), copy=False)
+    matrix.has_canonical_format = True
+    return matrix
