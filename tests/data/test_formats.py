@@ -101,7 +101,8 @@ def test_damaged_tables(tmp_path):
 def test_without_arrow_the_extra_is_named(tmp_path, monkeypatch, name):
     dump(make_ranking(3), tmp_path / name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for module in ("leanrank.data.tables.arrow", "leanrank.data.store.mapped_file"):
+    for module in ("tables.imports", "tables.layout", "tables.arrow", "store.mapped_file"):
+        module = f"leanrank.data.{module}"
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.delattr(module, raising=False)
     with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[frames\]'"):

@@ -137,9 +137,9 @@ def _load_table(
     n_jobs: int | None = None,
     **roles: str | None,
 ) -> RankingData:
-    from leanrank.data.tables.arrow import column_roles
     from leanrank.data.tables.files import read_table, reading
     from leanrank.data.tables.frames import from_table
+    from leanrank.data.tables.layout import column_roles
 
     names = column_roles(roles, ("features", "header", "n_jobs", "optional"))
     with reading(path, kind.upper() if kind == "csv" else kind.title()):

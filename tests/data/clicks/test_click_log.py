@@ -218,7 +218,7 @@ def test_files_that_are_no_tables(tmp_path):
 
 
 def test_ids_are_numbered_alike_whatever_they_are():
-    from leanrank.data.tables.columns import number_ids
+    from leanrank.data.clicks.columns import number_ids
 
     rng = np.random.default_rng(0)
     whole = rng.integers(-(10**12), 10**12, size=4000)[rng.integers(0, 3000, size=9000)]

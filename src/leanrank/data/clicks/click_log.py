@@ -17,9 +17,8 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.clicks import kernels as kernels
-from leanrank.data.ranking_data import RankingData
-from leanrank.data.tables.columns import (
+from leanrank.data.clicks import kernels
+from leanrank.data.clicks.columns import (
     Ids,
     as_numbers,
     number_ids,
@@ -27,6 +26,7 @@ from leanrank.data.tables.columns import (
     read_file,
     take_rows,
 )
+from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice
 
 RULES = ("skip-above", "skip-next")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leanrank.data.letor import parser as parser
+from leanrank.data.letor import parser
 from leanrank.data.sources import quoted
 
 _LINE = "'LABEL qid:QUERY INDEX:VALUE ...'"

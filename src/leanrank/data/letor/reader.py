@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
-from leanrank.data.letor import parser as parser
+from leanrank.data.letor import parser
 from leanrank.data.letor.messages import describe, token_stop
 from leanrank.data.letor.numbers import powers_of_ten
 from leanrank.data.letor.rows import LetorLayout, LetorPart, LetorRequest, LetorRows, Store

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.letor import parser as parser
+from leanrank.data.letor import parser
 from leanrank.data.letor.numbers import powers_of_ten, read_hard
 from leanrank.data.letor.source import Lines
 from leanrank.errors import InputError

@@ -23,12 +23,19 @@ from leanrank.data.grouping import Grouping, group_rows
 from leanrank.data.matrices import csr
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.store.gathering import Gathered, Gatherer
-from leanrank.data.tables import arrow
+from leanrank.data.tables.arrow import identifiers
 from leanrank.data.tables.files import reading
+from leanrank.data.tables.imports import pa
+from leanrank.data.tables.layout import (
+    FEATURES,
+    INDICES,
+    SIDE,
+    VALUES,
+    column_roles,
+    find_layout,
+)
 from leanrank.errors import FileError, InputError
 from leanrank.execution import row_blocks
-
-pa = arrow.pa
 
 _VALUES_PER_CHECK = 1 << 20
 _LARGE = 64 << 20  # bytes of features that are not read when a file is opened
@@ -220,8 +227,8 @@ class _Window:
 
 
 def _mapped(batch: Any, window: _Window, where: str) -> RankingData:
-    roles = arrow.column_roles({}, ())
-    layout = arrow.find_layout(batch.schema, roles, None, where, ("label", "qid"))
+    roles = column_roles({}, ())
+    layout = find_layout(batch.schema, roles, None, where, ("label", "qid"))
     n_rows, columns = batch.num_rows, layout.columns
     known = {"label", "qid"} <= set(columns) and (layout.packed or layout.sparse)
     if n_rows == 0 or not known:
@@ -262,7 +269,7 @@ def _mapped(batch: Any, window: _Window, where: str) -> RankingData:
 def _matrix(batch: Any, layout: Any, window: _Window, where: str) -> Matrix:
     n_rows = batch.num_rows
     if layout.packed:
-        column, width = batch.column(arrow.FEATURES), layout.n_features
+        column, width = batch.column(FEATURES), layout.n_features
         if column.buffers()[0] is not None or column.offset:
             raise _OtherLayoutError
         if column.type.value_type not in (pa.float32(), pa.float64()):
@@ -270,7 +277,7 @@ def _matrix(batch: Any, layout: Any, window: _Window, where: str) -> Matrix:
         X = window.flat(column.values, layout.dtype, n_rows * width).reshape(n_rows, width)
         _check_values(X.reshape(-1), where)
         return X
-    parts = [_list_parts(batch.column(name), window) for name in (arrow.INDICES, arrow.VALUES)]
+    parts = [_list_parts(batch.column(name), window) for name in (INDICES, VALUES)]
     (indices, ptr), (values, other) = parts
     if not np.array_equal(ptr, other):
         raise InputError(f"{where}: indices and values differ in length: the file is damaged")
@@ -329,7 +336,7 @@ def _queries(column: Any, window: _Window) -> tuple[AnyArray, IntArray]:
         if heads.min() < 0 or heads.max() >= len(column.dictionary):
             raise InputError("a query has no name: the file is damaged")
         named = pa.chunked_array([column.dictionary.take(pa.array(heads))])
-        return arrow.identifiers(named, "qid", "the file"), starts
+        return identifiers(named, "qid", "the file"), starts
     return heads, starts
 
 
@@ -352,12 +359,12 @@ def _record_batch(data: RankingData | Gathered, made_from: Any, query_sizes: Int
     if isinstance(X, np.ndarray):
         kind = pa.list_(pa.field("item", number, False), n_features)
         values = pa.Array.from_buffers(number, X.size, [None, _buffer(X)])
-        arrays[arrow.FEATURES] = pa.Array.from_buffers(kind, n_rows, [None], children=[values])
+        arrays[FEATURES] = pa.Array.from_buffers(kind, n_rows, [None], children=[values])
     else:
         ptr = X.indptr if X.indptr[0] == 0 else X.indptr - X.indptr[0]
         listed = pa.list_ if ptr.dtype == np.int32 else pa.large_list
         begin, end = int(X.indptr[0]), int(X.indptr[-1])
-        for name, entries in ((arrow.INDICES, X.indices), (arrow.VALUES, X.data)):
+        for name, entries in ((INDICES, X.indices), (VALUES, X.data)):
             item = pa.from_numpy_dtype(entries.dtype)
             child = pa.Array.from_buffers(item, end - begin, [None, _buffer(entries[begin:end])])
             kind = listed(pa.field("item", item, False))
@@ -376,7 +383,7 @@ def _record_batch(data: RankingData | Gathered, made_from: Any, query_sizes: Int
     ):
         if numbers is not None:
             arrays[role] = _floats(numbers)
-    roles = [name for name in arrays if name in arrow.SIDE]
+    roles = [name for name in arrays if name in SIDE]
     notes = {"version": 2, "columns": roles, "n_features": n_features, "names": names}
     if made_from is not None:
         notes["made_from"] = made_from

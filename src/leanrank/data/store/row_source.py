@@ -97,11 +97,12 @@ def _tables(
     chunk_bytes: int = CHUNK_BYTES,
     **columns: str | None,
 ) -> RowSource:
-    from leanrank.data.tables import arrow
+    from leanrank.data.tables.arrow import build_runs
+    from leanrank.data.tables.layout import column_roles, find_layout
     from leanrank.data.tables.parquet import agree, part_files
 
     del n_jobs
-    roles = arrow.column_roles(columns, ("features", "header", "n_jobs", "optional"))
+    roles = column_roles(columns, ("features", "header", "n_jobs", "optional"))
     missing = check_optional(optional)
     files = part_files(Path(name)) if kind == "parquet" else [Path(name)]
     shown = kind.upper() if kind == "csv" else kind.title()
@@ -109,7 +110,7 @@ def _tables(
     for file in files:
         with reading(file, shown):
             schema = _schema(file, kind, header)
-            found = arrow.find_layout(schema, roles, features, str(file), missing)
+            found = find_layout(schema, roles, features, str(file), missing)
             layout = found if layout is None else agree(layout, found, files[0], file)
     assert layout is not None
     wanted = layout
@@ -123,7 +124,7 @@ def _tables(
                     table = next(batches, None)
                     if table is None:
                         break
-                    data = arrow.build_runs(wanted, table, str(file), row)
+                    data = build_runs(wanted, table, str(file), row)
                 row += table.num_rows
                 yield data if header else data.replace(feature_names=None)
 
@@ -132,7 +133,7 @@ def _tables(
 
 
 def _schema(file: Path, kind: str, header: bool) -> Any:
-    from leanrank.data.tables.arrow import pa, pq
+    from leanrank.data.tables.imports import pa, pq
 
     if kind == "parquet":
         return pq.read_metadata(file).schema.to_arrow_schema()
@@ -145,7 +146,7 @@ def _schema(file: Path, kind: str, header: bool) -> Any:
 
 def _batches(file: Path, kind: str, layout: Any, header: bool, chunk_bytes: int) -> Iterator[Any]:
     """Return the needed columns of a file, some rows at a time."""
-    from leanrank.data.tables.arrow import pa, pq
+    from leanrank.data.tables.imports import pa, pq
 
     needed = layout.needed
     if kind == "parquet":

@@ -2,134 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
+from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import RankingData, feature_name
-from leanrank.errors import InputError, MissingDependencyError, suggest
+from leanrank.data.tables.imports import pa, pc
+from leanrank.data.tables.layout import (
+    FEATURES,
+    INDICES,
+    MOST_FEATURES,
+    VALUES,
+    Layout,
+    is_number,
+    weights_per_row,
+)
+from leanrank.errors import InputError
 from leanrank.execution import Executor, make_executor
 
-try:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise MissingDependencyError("pyarrow", "frames", "reading and writing tables") from error
-
-__all__ = ["build", "fill_rows", "find_layout", "identifiers", "pa", "pq", "table_rows"]
-
-INDICES, VALUES = "indices", "values"
-"""The two list columns that hold a document's features when the data are sparse."""
-
-FEATURES = "features"
-"""The list column that holds them when the data are dense and on disk: see ``store``."""
-
-MOST_FEATURES = 2**31 - 1
-"""So many features have numbers that fit 32 bits."""
-
-_KEY = b"leanrank"
-_VERSIONS = (1, 2)  # one column per feature, or lists; one column of them
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it
-SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
-
-
-def column_roles(given: Mapping[str, str | None], more: Sequence[str]) -> dict[str, str | None]:
-    """Return the column of each role, by default those named label and qid.
-
-    ``more`` are options that a message about an unknown one names as well.
-    """
-    for name in given:
-        if name not in SIDE:
-            raise InputError(f"a table is not read with {name!r}: {suggest(name, [*SIDE, *more])}")
-    return {"label": "label", "qid": "qid", **given}
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Which column of a table is what."""
-
-    columns: dict[str, str]  # role → column
-    features: tuple[str, ...]
-    feature_names: tuple[str, ...] | None
-    n_features: int | None  # when in lists, and known
-    sparse: bool
-    dtype: np.dtype[Any]
-    packed: bool = False  # whether one column of lists of equal length holds all features
-
-    @property
-    def needed(self) -> list[str]:
-        """All columns that must be read."""
-        return [*dict.fromkeys(self.columns.values()), *self.features]
-
-
-def find_layout(
-    schema: pa.Schema,
-    roles: dict[str, str | None],
-    features: Sequence[str] | None,
-    where: str = "the table",
-    optional: Collection[str] = (),
-) -> Layout:
-    """Decide which column is what, from the caller's names and what leanrank wrote beside them."""
-    notes = _notes(schema, where)
-    present = set(schema.names)
-    if len(present) != len(schema.names):
-        twice = next(name for name in schema.names if schema.names.count(name) > 1)
-        raise InputError(f"{where} has two columns named {twice!r}: names must be distinct")
-    given = {
-        role: str(name)
-        for role, name in roles.items()
-        if name is not None and (str(name) in present or role not in optional)
-    }
-    for role in notes.get("columns", ()):
-        given.setdefault(role, role)
-    if "doc_id" in present and not _is_number(schema.field("doc_id").type):
-        given.setdefault("doc_id", "doc_id")
-    for role, name in given.items():
-        if name not in present:
-            remedy = ", or None if there is none" if role in ("label", "qid") else ""
-            raise InputError(
-                f"{where} has no column {name!r} for {role}: name the right one with {role}="
-                f"{remedy} (columns: {_listed(schema.names)})"
-            )
-    unused = [n for n in schema.names if n not in given.values() and n not in _row_names(schema)]
-    if features is None and _holds_lists(schema):
-        return Layout(
-            given,
-            (INDICES, VALUES),
-            None if notes.get("names") is None else tuple(notes["names"]),
-            notes.get("n_features"),
-            True,
-            _common_dtype([schema.field(VALUES).type.value_type]),
-        )
-    if features is None and _holds_vectors(schema):
-        kind = schema.field(FEATURES).type
-        names = None if notes.get("names") is None else tuple(notes["names"])
-        if names is not None and len(names) != kind.list_size:
-            raise InputError(f"{where} has notes under 'leanrank' that are damaged: write it again")
-        dtype = _common_dtype([kind.value_type])
-        return Layout(given, (FEATURES,), names, kind.list_size, False, dtype, packed=True)
-    if isinstance(features, str):
-        raise InputError(f"features={features!r} is one name: give a list of column names")
-    chosen = tuple(unused if features is None else features)
-    for name in chosen:
-        if name not in present:
-            raise InputError(
-                f"{where} has no feature column {name!r} (columns: {_listed(schema.names)})"
-            )
-        if not _is_number(schema.field(name).type):
-            raise InputError(
-                f"column {name!r} of {where} holds {schema.field(name).type}, not numbers: drop "
-                "it, say what it is (label=, qid=, doc_id=, weight=), or list the columns to use "
-                "with features="
-            )
-    named = features is not None or notes.get("named", True)
-    types = [schema.field(name).type for name in chosen]
-    return Layout(given, chosen, chosen if named else None, None, False, _common_dtype(types))
 
 
 def build(
@@ -164,13 +58,12 @@ def build(
             _refuse_nulls(column, FEATURES, row0, where)
             parts = [chunk.flatten() for chunk in column.chunks]
             flat = pa.chunked_array(parts, column.type.value_type)
-            chunks = _numbers(flat, FEATURES, row0, where)
+            chunks = _numbers(flat)
             rows.reshape(-1)[:] = np.concatenate(chunks) if chunks else []
             shown = layout.feature_names or tuple(map(feature_name, range(width)))
             _refuse_infinity(rows, shown, row0, where)
             return table.select(side), None
-        names = zip(layout.features, table.select(list(layout.features)).columns, strict=True)
-        columns = [_numbers(column, name, row0, where) for name, column in names]
+        columns = [_numbers(column) for column in table.select(list(layout.features)).columns]
         fill_rows(rows, columns)
         _refuse_infinity(rows, layout.features, row0, where)
         return table.select(side), None
@@ -218,41 +111,13 @@ def run_starts(ids: AnyArray) -> IntArray:
     return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1)).astype(np.int64)
 
 
-def table_schema(data: RankingData) -> pa.Schema:
-    """Return the columns of a set as a table, with notes from which it can be rebuilt."""
-    fields = [pa.field("label", pa.float64(), False)]
-    fields.append(pa.field("qid", _id_type(data.query_ids), False))
-    if data.doc_ids is not None:
-        fields.append(pa.field("doc_id", pa.string(), False))
-    for role, values in _weights_of(data).items():
-        if values is not None:
-            fields.append(pa.field(role, pa.float64(), False))
-    notes: dict[str, Any] = {"version": _VERSIONS[0], "columns": [field.name for field in fields]}
-    number = pa.from_numpy_dtype(data.X.dtype)
-    if data.is_sparse:
-        fields.append(pa.field(INDICES, pa.list_(pa.field("item", pa.int32(), False)), False))
-        fields.append(pa.field(VALUES, pa.list_(pa.field("item", number, False)), False))
-        notes |= {"n_features": data.n_features, "names": data.feature_names}
-    else:
-        names = data.feature_names or tuple(map(feature_name, range(data.n_features)))
-        clash = next((name for name in names if name in notes["columns"]), None)
-        if clash is not None:
-            raise InputError(
-                f"a feature is named {clash!r}, which is the name of another column of the table: "
-                "rename it with data.replace(feature_names=...)"
-            )
-        fields += [pa.field(name, number, False) for name in names]
-        notes["named"] = data.feature_names is not None
-    return pa.schema(fields, metadata={_KEY: json.dumps(notes).encode()})
-
-
 def table_rows(data: RankingData, schema: pa.Schema, start: int, stop: int) -> pa.Table:
     """Return rows of a set as a table of that schema."""
     rows = slice(start, stop)
     columns: list[Any] = [data.y[rows], data.qid[rows]]
     if data.doc_ids is not None:
         columns.append([str(name) for name in data.doc_ids[rows].tolist()])
-    columns += [values[rows] for values in _weights_of(data).values() if values is not None]
+    columns += [values[rows] for values in weights_per_row(data).values()]
     if data.is_sparse:
         part = data.X[rows]
         ptr = part.indptr.astype(np.int32)
@@ -295,72 +160,7 @@ def fill_rows(
             strip[:, j] = column[at : at + _ROWS_PER_FILL]
 
 
-def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
-    raw = (schema.metadata or {}).get(_KEY)
-    if raw is None:
-        return {}
-    try:
-        notes = json.loads(raw)
-        version = notes["version"]
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{where} has notes under 'leanrank' that cannot be read") from None
-    if version not in _VERSIONS:
-        raise InputError(
-            f"{where} was written in table version {version!r} but this leanrank reads up to "
-            f"version {_VERSIONS[-1]}: use a newer leanrank"
-        )
-    n_features, names = notes.get("n_features"), notes.get("names")
-    columns = notes.get("columns", [])
-    if not (
-        isinstance(columns, list)
-        and (n_features is None or (type(n_features) is int and 0 <= n_features <= MOST_FEATURES))
-        and (names is None or (isinstance(names, list) and len(names) == n_features))
-    ):
-        raise InputError(f"{where} has notes under 'leanrank' that are damaged: write it again")
-    # Columns may have been dropped or renamed since: a note is only as good as what it names.
-    kept = [role for role in columns if role in SIDE and role in schema.names]
-    return {**notes, "columns": kept}
-
-
-def _row_names(schema: pa.Schema) -> set[str]:
-    """Name the columns that are a data frame's row labels and not data."""
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
-    return {name for name in index if isinstance(name, str)}
-
-
-def _holds_lists(schema: pa.Schema) -> bool:
-    return all(
-        name in schema.names
-        and (
-            pa.types.is_list(schema.field(name).type)
-            or pa.types.is_large_list(schema.field(name).type)
-        )
-        and _is_number(schema.field(name).type.value_type)
-        for name in (INDICES, VALUES)
-    )
-
-
-def _holds_vectors(schema: pa.Schema) -> bool:
-    kind = schema.field(FEATURES).type if FEATURES in schema.names else pa.null()
-    return pa.types.is_fixed_size_list(kind) and _is_number(kind.value_type)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_floating(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)  # an empty column: reported where its first row is
-    )
-
-
-def _common_dtype(types: Sequence[pa.DataType]) -> np.dtype[Any]:
-    single = bool(types) and all(kind == pa.float32() for kind in types)
-    return np.dtype(np.float32 if single else np.float64)
-
-
-def _numbers(column: pa.ChunkedArray, name: str, row0: int, where: str) -> list[AnyArray]:
+def _numbers(column: pa.ChunkedArray) -> list[AnyArray]:
     """Return the chunks of a column as NumPy arrays, without copying where Arrow can."""
     if column.null_count or pa.types.is_decimal(column.type):
         column = column.cast(pa.float64()).fill_null(float("nan"))
@@ -393,11 +193,11 @@ def _side_numbers(
 ) -> AnyArray | None:
     if column is None:
         return None
-    if not _is_number(column.type):
+    if not is_number(column.type):
         raise InputError(f"the {role} column of {where} holds {column.type}, not numbers")
     if not nulls_are_nan:
         _refuse_nulls(column, role, 0, where)
-    chunks = [chunk.astype(np.float64) for chunk in _numbers(column, role, 0, where)]
+    chunks = [chunk.astype(np.float64) for chunk in _numbers(column)]
     return np.concatenate(chunks) if chunks else np.empty(0)
 
 
@@ -425,8 +225,6 @@ def _texts(column: pa.ChunkedArray | None) -> AnyArray | None:
 
 
 def _one_per_query(weights: AnyArray, qid: AnyArray | None) -> AnyArray:
-    from leanrank.data.ranking_data import group_rows
-
     grouping = group_rows(qid, len(weights))
     grouped = grouping.take(weights)
     filled = grouping.query_ptr[:-1]
@@ -442,7 +240,7 @@ def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[An
         column = table.column(name)
         _refuse_nulls(column, name, row0, where)
         flat = pa.chunked_array([c.flatten() for c in column.chunks], column.type.value_type)
-        chunks = _numbers(flat, name, row0, where)
+        chunks = _numbers(flat)
         lengths = [c.value_lengths().to_numpy(zero_copy_only=False) for c in column.chunks]
         parts[name] = (
             np.concatenate(chunks) if chunks else np.empty(0),
@@ -482,25 +280,3 @@ def _stack(parts: list[Any], n_rows: int, layout: Layout, where: str) -> Any:
     if not matrix.has_canonical_format:
         raise InputError(f"{INDICES} of {where} holds a feature twice in one row: give it once")
     return matrix
-
-
-def _weights_of(data: RankingData) -> dict[str, AnyArray | None]:
-    per_query = data.query_weight
-    return {
-        "weight": data.sample_weight,
-        "query_weight": None
-        if per_query is None
-        else np.repeat(per_query, np.diff(data.query_ptr)),
-        "offset": data.offset,
-    }
-
-
-def _id_type(query_ids: AnyArray) -> pa.DataType:
-    if query_ids.dtype.kind in "iu":
-        return pa.from_numpy_dtype(query_ids.dtype)
-    return pa.infer_type(query_ids.tolist()) if len(query_ids) else pa.string()
-
-
-def _listed(names: Sequence[str], most: int = 20) -> str:
-    shown = ", ".join(map(repr, names[:most]))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

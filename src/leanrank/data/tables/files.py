@@ -20,7 +20,7 @@ SUFFIXES = {
 @contextmanager
 def reading(file: str | os.PathLike[str], kind: str = "Parquet") -> Iterator[None]:
     """Turn whatever Arrow says of a bad file into one sentence."""
-    from leanrank.data.tables.arrow import pa
+    from leanrank.data.tables.imports import pa
 
     try:
         yield
@@ -58,7 +58,7 @@ def read_table(
         Whether the first line of a CSV file holds the names of the columns. Without, the columns
         are named by their number from 1.
     """
-    from leanrank.data.tables.arrow import pa, pq
+    from leanrank.data.tables.imports import pa, pq
 
     with reading(path, kind.upper() if kind == "csv" else kind.title()):
         if kind == "csv":

@@ -82,9 +82,10 @@ def from_table(
     n_jobs: int | None = None,
 ) -> RankingData:
     """Make a ranking data set from an Arrow table that messages call ``where``."""
-    from leanrank.data.tables import arrow
+    from leanrank.data.tables.arrow import build
+    from leanrank.data.tables.layout import find_layout
 
-    layout = arrow.find_layout(table.schema, roles, features, where, check_optional(optional))
+    layout = find_layout(table.schema, roles, features, where, check_optional(optional))
     needed = table.select(layout.needed)
     blocks = row_blocks(needed.num_rows) or [(0, 0)]
 
@@ -93,7 +94,7 @@ def from_table(
         return needed.slice(start, stop - start)
 
     sizes = [stop - start for start, stop in blocks]
-    return arrow.build(layout, sizes, read, make_executor(n_jobs), where)
+    return build(layout, sizes, read, make_executor(n_jobs), where)
 
 
 def to_frame(
@@ -121,9 +122,10 @@ def to_frame(
     >>> to_frame(data).to_pylist()
     [{'label': 3.0, 'qid': 'a', 'f1': 1.0, 'f2': 2.0}]
     """
-    from leanrank.data.tables import arrow
+    from leanrank.data.tables.arrow import table_rows
+    from leanrank.data.tables.layout import table_schema
 
-    table = arrow.table_rows(data, arrow.table_schema(data), 0, len(data))
+    table = table_rows(data, table_schema(data), 0, len(data))
     if backend == "pyarrow":
         return table
     try:
@@ -145,7 +147,7 @@ def to_frame(
 
 def as_table(frame: Any) -> Any:
     """Return an Arrow table of any object with the Arrow PyCapsule interface."""
-    from leanrank.data.tables.arrow import pa
+    from leanrank.data.tables.imports import pa
 
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
         remedy = " (collect it first)" if hasattr(frame, "collect") else ""

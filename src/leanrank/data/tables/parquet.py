@@ -15,7 +15,7 @@ from leanrank.errors import FileError, InputError, check_choice
 from leanrank.execution import make_executor, row_blocks
 
 if TYPE_CHECKING:
-    from leanrank.data.tables.arrow import Layout
+    from leanrank.data.tables.layout import Layout
 
 _MOST_ROWS_PER_GROUP = 1 << 17
 
@@ -57,10 +57,11 @@ def load_parquet(
     ...     load_parquet(f"{folder}/small.parquet").feature_names
     ('bm25',)
     """
-    from leanrank.data.tables import arrow
+    from leanrank.data.tables.arrow import build
+    from leanrank.data.tables.imports import pq
+    from leanrank.data.tables.layout import column_roles, find_layout
 
-    pq = arrow.pq
-    roles = arrow.column_roles(columns, ("features", "n_jobs", "optional"))
+    roles = column_roles(columns, ("features", "n_jobs", "optional"))
     files = part_files(Path(path))
     layout: Layout | None = None
     groups: list[tuple[Path, Any, int]] = []
@@ -69,7 +70,7 @@ def load_parquet(
         for file in files:
             metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
-            found = arrow.find_layout(schema, roles, features, str(file), optional)
+            found = find_layout(schema, roles, features, str(file), optional)
             layout = found if layout is None else agree(layout, found, files[0], file)
             for group in range(metadata.num_row_groups):
                 groups.append((file, metadata, group))
@@ -85,7 +86,7 @@ def load_parquet(
 
         if not groups:
             sizes, read = [0], lambda at: pq.read_table(files[0], columns=needed)
-        return arrow.build(layout, sizes, read, make_executor(n_jobs), str(path))
+        return build(layout, sizes, read, make_executor(n_jobs), str(path))
 
 
 def dump_parquet(
@@ -114,18 +115,20 @@ def dump_parquet(
         Values in a row group, of at least 1,024 rows. By default about 16 MB: enough groups to
         share out, and few enough to read fast.
     """
-    from leanrank.data.tables import arrow
+    from leanrank.data.tables.arrow import table_rows
+    from leanrank.data.tables.imports import pa, pq
+    from leanrank.data.tables.layout import table_schema
 
     check_choice("compression", compression, ("lz4", "zstd", "snappy", "none"))
     parts = iter([data] if isinstance(data, RankingData) else data)
     first = next(parts, None)
     if first is None:
         raise InputError("there is no data to write: the iterable of parts is empty")
-    schema = arrow.table_schema(first)
+    schema = table_schema(first)
     with (
         atomic_write(path, "wb") as stream,
-        arrow.pq.ParquetWriter(
-            arrow.pa.PythonFile(stream, mode="w"),
+        pq.ParquetWriter(
+            pa.PythonFile(stream, mode="w"),
             schema,
             compression=compression,
             write_statistics=False,
@@ -134,14 +137,14 @@ def dump_parquet(
         ) as writer,
     ):
         for part in chain([first], parts):
-            if arrow.table_schema(part) != schema:
+            if table_schema(part) != schema:
                 raise InputError(
                     "the parts of the data differ in features, storage or extra columns: they must "
                     "be alike to be written to one file"
                 )
             rows = _rows_per_group(part, cells_per_group)
             for start, stop in row_blocks(len(part), rows):
-                table = arrow.table_rows(part, schema, start, stop)
+                table = table_rows(part, schema, start, stop)
                 writer.write_table(table, row_group_size=rows)
 
 

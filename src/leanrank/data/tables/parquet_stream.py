@@ -12,16 +12,15 @@ from leanrank._files import file_identity
 from leanrank._typing import IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import CHUNK_BYTES
-from leanrank.data.tables import arrow
+from leanrank.data.tables.arrow import build_runs, identifiers, run_starts
 from leanrank.data.tables.files import reading
+from leanrank.data.tables.imports import pa, pq
+from leanrank.data.tables.layout import Layout, column_roles, find_layout
 from leanrank.data.tables.parquet import agree, part_files
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.data.streams import Returns
-    from leanrank.data.tables.arrow import Layout
-
-pa, pq = arrow.pa, arrow.pq
 
 
 def parquet_parts(
@@ -34,7 +33,7 @@ def parquet_parts(
     **columns: str | None,
 ) -> Iterator[ParquetPart]:
     """Return a part for each file of a directory, or for the one file."""
-    roles = arrow.column_roles(columns, ("features", "chunk_bytes", "n_jobs"))
+    roles = column_roles(columns, ("features", "chunk_bytes", "n_jobs"))
     if roles["qid"] is None:
         raise InputError("qid=None makes one query of everything: a stream needs a query column")
     first: ParquetPart | None = None
@@ -63,7 +62,7 @@ class ParquetPart:
         with reading(file):
             metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
-            self.layout: Layout = arrow.find_layout(schema, roles, features, str(file))
+            self.layout: Layout = find_layout(schema, roles, features, str(file))
         groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
         sizes = [group.num_rows for group in groups]
         self._first_rows = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
@@ -131,9 +130,9 @@ class ParquetPart:
     def _run_starts(self, table: Any) -> IntArray:
         """Find the rows where a query begins."""
         name = self.layout.columns["qid"]
-        return arrow.run_starts(arrow.identifiers(table.column(name), name, str(self.file)))
+        return run_starts(identifiers(table.column(name), name, str(self.file)))
 
     def _as_data(self, table: Any, row: int) -> RankingData:
-        data = arrow.build_runs(self.layout, table, str(self.file), row)
+        data = build_runs(self.layout, table, str(self.file), row)
         self._returns.check(data.query_ids.tolist(), f"{self.file}, after row {row:,}")
         return data

@@ -155,7 +155,7 @@ def _number_texts(values: AnyArray) -> Ids:
 
 
 def _number_arrow(column: Any, name: str) -> Ids:
-    from leanrank.data.tables.arrow import pa
+    from leanrank.data.tables.imports import pa
 
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
