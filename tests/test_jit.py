@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import shutil
 import stat
@@ -12,8 +13,10 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
+from numba.core import event
 
 from leanrank._jit import private_folder
 from leanrank.data.scaling import arithmetic
@@ -198,6 +201,32 @@ def test_scoring_a_saved_model_needs_no_compiled_code(tmp_path: Path) -> None:
     )
     assert ran.stderr == ""
     assert ran.stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_garbage_collection_pauses_while_compiling(wanted: bool) -> None:
+    seen = []
+
+    class Passes(event.Listener):
+        def on_start(self, event: event.Event) -> None:
+            seen.append(gc.isenabled())
+
+        def on_end(self, event: event.Event) -> None:
+            pass
+
+    before = gc.isenabled()
+    (gc.enable if wanted else gc.disable)()
+    try:
+        with event.install_listener("numba:run_pass", Passes()):
+            assert numba.njit(lambda x: x + 1.0)(2.0) == 3.0
+        with pytest.raises(numba.TypingError):
+            numba.njit(lambda x: x.nothing)(2.0)
+        after = gc.isenabled()
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert seen
+    assert not any(seen)
+    assert after is wanted
 
 
 PREDICT = """
