@@ -5,6 +5,7 @@ Whatever goes wrong is one sentence on standard error; ``--debug`` shows the tra
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -22,6 +23,8 @@ _shown: set[str] = set()
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit code."""
+    # Imports make many objects that stay; by default Python searches them for garbage every 700.
+    gc.set_threshold(10_000, 10, 10)
     arguments, debug = _take_debug(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows another
