@@ -61,7 +61,7 @@ def _read_and_measure() -> RankingData:
         dump_letor(sample, path)
         data = load_letor(path, n_features=sample.n_features, storage="dense")
         load_letor(path, storage="sparse")
-    for measure in ("ndcg@10", "auc"):  # what is common, and the rest
+    for measure in ("auc", "ndcg@10"):  # the first is never measured without compiled code
         evaluate(data, data.X[:, 0], measures=measure)
     return data
 

@@ -129,7 +129,7 @@ def measure_queries(
         for i in range(n):
             ranked[i] = own[order[i]]
         if ties == TIES_INPUT:
-            state[q] = _tie_state(ranked, n, tie_starts)
+            state[q] = tie_state(ranked, n, tie_starts)
         if ties == TIES_AVERAGE:
             groups, n_groups = tie_starts, n_ties
         else:
@@ -201,13 +201,13 @@ def _by_relevance(
 ) -> float:
     """Measure a list by which of its documents are relevant."""
     if kind == AP:
-        return _precision_sum(ranked, groups, n_groups, cut, lowest) / reachable
+        return precision_sum(ranked, groups, n_groups, cut, lowest) / reachable
     if kind == MRR:
-        return _reciprocal_rank(ranked, groups, n_groups, cut, lowest)
+        return reciprocal_rank(ranked, groups, n_groups, cut, lowest)
     if kind == PRECISION:
-        return _hits(ranked, groups, n_groups, cut, lowest) / cut
+        return n_hits(ranked, groups, n_groups, cut, lowest) / cut
     if kind == RECALL:
-        return _hits(ranked, groups, n_groups, cut, lowest) / relevant
+        return n_hits(ranked, groups, n_groups, cut, lowest) / relevant
     return _rank_of_relevant(ranked, groups, n_groups, lowest, kind)
 
 
@@ -230,7 +230,7 @@ def _ideal_depth(table: IntArray) -> int:
 
 
 @kernel
-def _tie_state(ranked: IntArray, n: int, starts: IntArray) -> int:
+def tie_state(ranked: IntArray, n: int, starts: IntArray) -> int:
     """Return whether at least half of the documents, of several levels, share the highest score."""
     several = False
     for i in range(1, n):
@@ -246,7 +246,7 @@ def _tie_state(ranked: IntArray, n: int, starts: IntArray) -> int:
 
 
 @kernel
-def _precision_sum(
+def precision_sum(
     ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int
 ) -> float:
     """Sum the precision at the ranks of the relevant documents to rank ``cut``."""
@@ -277,9 +277,10 @@ def _precision_sum(
 
 
 @kernel
-def _reciprocal_rank(
+def reciprocal_rank(
     ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int
 ) -> float:
+    """Expected reciprocal rank of the first relevant document to rank ``cut``, or 0."""
     for g in range(n_groups):
         a, end = starts[g], starts[g + 1]
         if a >= cut:
@@ -301,7 +302,7 @@ def _reciprocal_rank(
 
 
 @kernel
-def _hits(ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int) -> float:
+def n_hits(ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int) -> float:
     """Count the relevant documents to rank ``cut``."""
     total = 0.0
     for g in range(n_groups):

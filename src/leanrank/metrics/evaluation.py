@@ -250,10 +250,12 @@ def measure_lists(
     """
     from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, RARE, measure_queries
     from leanrank.metrics._order import TIE_CODES
+    from leanrank.metrics._plain import is_plain, measure_plainly
 
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
     executor = make_executor(n_jobs)
-    codes, levels = _encode(everything, executor)
+    plain = is_plain({measure.kind for measure in measures}, convention.ties, len(everything))
+    codes, levels = _encode(everything, executor, plain)
     codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
     query_ptr = for_kernel(query_ptr)
     pool_ptr = query_ptr if pool_ptr is None else for_kernel(pool_ptr)
@@ -279,14 +281,21 @@ def measure_lists(
     state = np.zeros(n_queries, dtype=np.int8)
 
     rare = 1 if np.isin(table[:, 0], RARE).any() else None
+    ties = TIE_CODES[convention.ties]
 
     def run(part: tuple[int, int]) -> None:
         measure_queries(
-            *part, query_ptr, scores, codes, breaker, TIE_CODES[convention.ties], pool_ptr,
-            pool_codes, gains, stops, discounts, table, figures, values, state, rare,
+            *part, query_ptr, scores, codes, breaker, ties, pool_ptr, pool_codes, gains, stops,
+            discounts, table, figures, values, state, rare,
         )  # fmt: skip
 
-    executor.map(run, query_ranges(query_ptr))
+    if plain:
+        measure_plainly(
+            query_ptr, scores, codes, ties, pool_ptr, pool_codes, gains, discounts, table, figures,
+            values, state,
+        )  # fmt: skip
+    else:
+        executor.map(run, query_ranges(query_ptr))
 
     if convention.ties == "input" and any(measure.sees_tie_order for measure in measures):
         carried = int(np.count_nonzero(state == CARRIED_BY_TIES))
@@ -297,9 +306,10 @@ def measure_lists(
     return summarise(measures, values, query_ids, convention.name, settings)
 
 
-def _encode(labels: AnyArray, executor: Executor) -> tuple[IntArray, FloatArray]:
+def _encode(labels: AnyArray, executor: Executor, plain: bool) -> tuple[IntArray, FloatArray]:
     """Number the label levels from low to high; small whole labels are their own numbers."""
     from leanrank.metrics._kernels import FEW_LEVELS, encode_labels
+    from leanrank.metrics._plain import encode_plainly
 
     if len(labels) == 0:
         return np.empty(0, dtype=np.int64), np.empty(0)
@@ -310,8 +320,9 @@ def _encode(labels: AnyArray, executor: Executor) -> tuple[IntArray, FloatArray]
     else:
         labels = for_kernel(labels)
         codes = np.empty(len(labels), dtype=np.int64)
+        encode = encode_plainly if plain else encode_labels
         counts = executor.map(
-            lambda rows: encode_labels(labels[slice(*rows)], codes[slice(*rows)]),
+            lambda rows: encode(labels[slice(*rows)], codes[slice(*rows)]),
             row_blocks(len(labels), _LABELS_PER_BLOCK),
         )
         if min(counts) > 0:
