@@ -71,7 +71,9 @@ def _measure(data: RankingData, repeat: int) -> tuple[dict[str, Timing], int]:
 
     contestants = {
         "evaluation": lambda: problem.evaluate(problem.scores(weights())),
-        "Hessian product": lambda: problem.product(block, problem.scores(weights()), weights()),
+        "Hessian product": lambda: problem.hessians.product(
+            block, problem.scores(weights()), weights()
+        ),
         "fit": lambda: ranker.fit(data),
     }
     times = {

@@ -191,7 +191,7 @@ def test_columns_that_are_not_copied_give_the_same_bits(dtype):
     anchor = np.repeat(ptr[:-1], np.diff(ptr))
     diag, atoms = rng.random(n), rng.normal(size=(n, 2))
     cell = np.repeat(np.arange(6), np.diff(ptr))
-    curvature = Curvature(diag, atoms, cell, 0.0, False)
+    curvature = Curvature(diag, atoms, cell, False)
     v, g, values = rng.normal(size=3), rng.normal(size=n), rng.normal(size=(n - 11, 2))
     found = []
     for most in (None, 0):

@@ -84,7 +84,7 @@ def test_value_gradient_hessian_and_line_agree_with_brute_force(seed, levels, we
     np.testing.assert_allclose(problem.hessian(block, u), X.T @ hessian @ X, rtol=1e-9, atol=1e-11)
     v = rng.normal(size=X.shape[1])
     np.testing.assert_allclose(
-        problem.product(block, u, v), X.T @ (hessian @ (X @ v)), rtol=1e-9, atol=1e-11
+        problem.hessians.product(block, u, v), X.T @ (hessian @ (X @ v)), rtol=1e-9, atol=1e-11
     )
     d, t = rng.normal(size=len(u)), rng.random()
     value_t, gradient_t, hessian_t, _ = brute(plan, labels.y, u + t * d, margin)

@@ -94,7 +94,7 @@ def test_every_operation_agrees_with_the_definition(seed, weights, n_levels, tar
     np.testing.assert_allclose(problem.hessian(block, u), X.T @ hessian @ X, rtol=1e-8, atol=1e-11)
     v = rng.normal(size=3)
     np.testing.assert_allclose(
-        problem.product(block, u, v), X.T @ hessian @ X @ v, rtol=1e-8, atol=1e-11
+        problem.hessians.product(block, u, v), X.T @ hessian @ X @ v, rtol=1e-8, atol=1e-11
     )
     d, t = rng.normal(size=len(u)), rng.random()
     value_t, gradient_t, hessian_t, _ = top_one(plan, labels, u + t * d, target)

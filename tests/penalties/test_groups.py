@@ -13,7 +13,8 @@ from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.gram_model import GramModel
-from leanrank.problem.memory import Limits, MemoryProblem
+from leanrank.problem.hessians import Limits
+from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
 
 GROUPS = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3])

@@ -1,4 +1,6 @@
-"""The quadratic model by columns, against the Hessian it stands for."""
+"""The quadratic model by columns, against the Hessian it stands for; models of sampled rows."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from leanrank.penalties.base import Columns
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.gram_model import GramModel
-from leanrank.problem.memory import Limits, MemoryProblem
+from leanrank.problem.hessians import Limits
+from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
 
 BY_COLUMNS = Limits(fewest_by_columns=0, long_list=1)
@@ -52,19 +55,78 @@ def test_it_has_the_minimum_of_the_hessian(seed, n_levels, dtype):
     np.testing.assert_allclose(found, exact, atol=1e-4)
 
 
-def test_rows_left_out_stay_on_the_diagonal():
-    problem, rng = make_problem(7)
-    problem.at(3 * rng.normal(size=15))
-    problem.focus(np.arange(15))
+def brute_sample(problem, X, n_picked):
+    """Pick rows at even steps of the running weight; scale columns to their squares over all."""
+    loss, plan, u = problem.loss, problem.plan, problem.point.u
+    diag, atoms = np.zeros(len(X)), np.zeros((len(X), loss.n_atoms))
+    aux = np.zeros((plan.cell_ptr[-1], loss.n_aux))
+    loss.curvature(plan, 0, len(plan.query_ptr) - 1, u, diag, atoms, aux)
+    step = diag.sum() / n_picked
+    times = np.diff(np.floor(np.cumsum(diag) / step + 0.5), prepend=0.0)
+    cells = [plan.cell == c for c in range(len(aux))]
+    weight = times * step
+    for cell in cells:
+        if weight[cell].any():
+            weight[cell] *= diag[cell].sum() / weight[cell].sum()
+    factor = np.divide(weight, diag, out=np.zeros(len(X)), where=diag > 0)
+    whole, found = diag @ X**2, weight @ X**2
+    scale = np.sqrt(np.divide(whole, found, out=np.zeros(len(found)), where=found > 0))
+    S = X * scale
+    sums = np.array([(factor[cell, None] * atoms[cell]).T @ S[cell] for cell in cells])
+    left, right = loss.fold(plan, 0, len(plan.query_ptr) - 1, aux, sums)
+    hessian = S.T @ (weight[:, None] * S) - left.T @ right - right.T @ left
+    return hessian + np.diag(np.where(found > 0, 0.0, whole)), np.count_nonzero(times)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n_levels", "n_queries"), [(2, 1), (2, 2), (4, 2)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sample_by_columns_and_by_matrix_is_that_of_brute_force(seed, n_levels, n_queries, dtype):
+    for jobs, fewest in ((1, 0), (2, 0), (1, 100), (2, 100)):
+        limits = replace(BY_COLUMNS, fewest_by_columns=fewest)
+        problem, rng = make_problem(seed, n_levels, n_queries, dtype, jobs, limits)
+        X = problem.design.take(np.arange(15)).columns((0, problem.n_rows), 0, 15)
+        problem.at(rng.normal(size=15))
+        model = problem.quadratic(ElasticNet.build(0.01, 1.0, 15), thin=24)
+        expected, n_rows = brute_sample(problem, X, min(24, problem.n_rows // 4))
+        assert model.sampled
+        assert model.exact_diagonal
+        if fewest:
+            found = model.hessian
+        else:
+            columns = model.columns
+            assert columns.n_rows == n_rows < problem.n_rows
+            A = np.zeros((n_rows, 15))
+            for j, (begin, end) in enumerate(zip(columns.starts, columns.ends, strict=True)):
+                A[columns.rows[begin:end], j] = columns.values[begin:end]
+            low_rank = columns.left @ columns.right.T
+            found = A.T @ A - low_rank - low_rank.T + np.diag(columns.extra)
+            np.testing.assert_allclose(columns.diagonal, np.diag(expected), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        if jobs == 1:
+            bits = found
+        else:
+            np.testing.assert_array_equal(found, bits)
+
+
+def test_a_column_without_an_entry_in_the_sample_keeps_its_curvature():
+    problem, _ = make_problem(0, n_queries=1, limits=replace(BY_COLUMNS, fewest_by_columns=100))
+    X = csr_array(np.eye(problem.n_rows)[:, :15] + 0.0)  # one entry per column
+    problem = MemoryProblem(X, problem.loss, problem.plan, None, problem.limits)
+    problem.at(np.zeros(15))
     penalty = ElasticNet.build(0.01, 1.0, 15)
-    whole = problem.quadratic(penalty).columns
-    problem.focus(np.arange(15))
-    part = problem.quadratic(penalty, dropped=0.05).columns
-    assert part.n_rows < whole.n_rows
-    assert part.extra.max() > 0
-    np.testing.assert_allclose(
-        part.diagonal, whole.diagonal, rtol=0.2, atol=0.02 * whole.diagonal.max()
-    )
+    whole, part = (np.diag(problem.quadratic(penalty, thin=n).hessian) for n in (None, 10))
+    assert np.all(part[whole > 0] > 0.9 * whole[whole > 0])
+
+
+def test_a_sample_is_at_most_a_quarter_and_none_if_it_asks_for_more_than_there_are():
+    problem, _ = make_problem(1, limits=replace(BY_COLUMNS, fewest_by_columns=0))
+    problem.at(np.zeros(15))
+    penalty = ElasticNet.build(0.01, 1.0, 15)
+    large, whole = (problem.quadratic(penalty, thin=problem.n_rows + n) for n in (0, 1))
+    assert large.sampled
+    assert large.columns.n_rows <= problem.n_rows // 4 + 1
+    assert not whole.sampled
 
 
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5])

@@ -10,7 +10,8 @@ from leanrank.losses.base import Edges, Labels
 from leanrank.losses.hinge import HingeLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.memory import Limits, MemoryProblem
+from leanrank.problem.hessians import Limits
+from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
 from tests.losses.test_pairs import brute, brute_pairs, random_labels
 
@@ -54,7 +55,9 @@ def test_the_hessian_is_the_brute_force_one(kind, form, narrow):
         some = X[:, features]
         np.testing.assert_allclose(got, some.T @ hessian @ some, rtol=1e-9, atol=1e-11)
         v = rng.normal(size=len(features))
-        np.testing.assert_allclose(problem.product(block, u, v), got @ v, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(
+            problem.hessians.product(block, u, v), got @ v, rtol=1e-9, atol=1e-11
+        )
 
 
 def test_a_large_mean_does_not_drown_a_small_variance():

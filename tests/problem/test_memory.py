@@ -11,8 +11,9 @@ from leanrank.execution import make_executor, query_ranges
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.problem import memory as problem_module
-from leanrank.problem.memory import Limits, MemoryProblem
+from leanrank.problem import hessians as problem_module
+from leanrank.problem.hessians import Limits
+from leanrank.problem.memory import MemoryProblem
 
 SIZES = [4, 0, 1, 7, 3, 3, 12]
 
@@ -159,7 +160,7 @@ def test_cutting_the_low_rank_part_into_pieces_changes_nothing(monkeypatch):
     problem = make_problem(X, labels_of(SIZES))
     block, u = problem.design.take(np.arange(3)), problem.scores(np.zeros(3))
     whole = problem.hessian(block, u)
-    problem.limits = Limits(cell_sum_bytes=1)  # one cell at a time
+    problem.hessians.limits = Limits(cell_sum_bytes=1)  # one cell at a time
     assert np.allclose(problem.hessian(block, u), whole, rtol=1e-13, atol=1e-15)
     monkeypatch.setattr(problem_module, "query_ranges", lambda *a: query_ranges(*a)[:-1])
     assert not np.allclose(problem.hessian(block, u), whole)  # the pieces do matter

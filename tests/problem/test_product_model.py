@@ -8,7 +8,8 @@ from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.gram_model import GramModel
-from leanrank.problem.memory import Limits, MemoryProblem
+from leanrank.problem.hessians import Limits
+from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.product_model import ProductModel
 from leanrank.solvers.newton.solver import solve_newton
 

@@ -65,14 +65,13 @@ def head_rows(
 @kernel
 def add_rows(
     head: AnyArray, row_ptr: IntArray, places: AnyArray, values: AnyArray, start: int,
-    diag: FloatArray, cut: float, atoms: FloatArray, cell: IntArray, first: int, begin: int,
-    end: int, gram: AnyArray, sums: AnyArray,
+    diag: FloatArray, atoms: FloatArray, cell: IntArray, first: int, begin: int, end: int,
+    gram: AnyArray, sums: AnyArray,
 ) -> None:  # fmt: skip
     """Add rows [begin, end): tail × all to the lower triangle, atoms × rows to their cells' sums.
 
-    Row ``start`` is the first of ``row_ptr``. Rows whose weight is below ``cut`` enter the diagonal
-    only. The head's rows are left multiplied by the root of their weight, for the product of the
-    head with itself.
+    Row ``start`` is the first of ``row_ptr``. The head's rows are left multiplied by the root of
+    their weight, for the product of the head with itself.
     """
     n_head = head.shape[1]
     for i in range(begin, end):
@@ -82,13 +81,6 @@ def add_rows(
             dense[:] = 0.0
             continue
         low, high = row_ptr[i - start], row_ptr[i - start + 1]
-        if weight < cut:
-            for a in range(low, high):
-                gram[places[a], places[a]] += weight * values[a] * values[a]
-            for j in range(n_head):
-                gram[j, j] += weight * dense[j] * dense[j]
-                dense[j] = 0.0
-            continue
         for a in range(low, high):
             scaled = weight * values[a]
             row = gram[places[a]]
@@ -110,74 +102,158 @@ def add_rows(
 
 
 @kernel
-def mirrored(lower: FloatArray, low_rank: FloatArray, place: IntArray) -> FloatArray:
-    """Complete a lower triangle, subtract, and put rows and columns where they belong."""
-    n = len(place)
-    out = np.empty((n, n))
-    for i in range(n):
-        p = place[i]
-        for j in range(n):
-            q = place[j]
-            out[i, j] = (lower[p, q] if q <= p else lower[q, p]) - low_rank[p, q]
-    return out
+def pick_rows(
+    diag: FloatArray, cell: IntArray, n_cells: int, n_picked: int,
+) -> tuple[IntArray, FloatArray]:  # fmt: skip
+    """Pick rows in proportion to their weight, at even steps of its running sum.
+
+    Returns the rows and their factors, with which the picked rows of a cell weigh what all its rows
+    do.
+    """
+    total = 0.0
+    for i in range(len(diag)):
+        total += diag[i]
+    step = total / n_picked
+    rows = np.empty(n_picked + 1, dtype=np.int64)
+    factors = np.empty(n_picked + 1)
+    whole, found = np.zeros(n_cells), np.zeros(n_cells)
+    n, reached, taken = 0, 0.5 * step, 0.0
+    for i in range(len(diag)):
+        whole[cell[i]] += diag[i]
+        reached += diag[i]
+        if reached - taken >= step and n <= n_picked:
+            times = np.floor((reached - taken) / step)
+            taken += times * step
+            rows[n], factors[n] = i, times * step / diag[i]
+            found[cell[i]] += times * step
+            n += 1
+    for r in range(n):
+        c = cell[rows[r]]
+        if found[c] > 0.0:
+            factors[r] *= whole[c] / found[c]
+    return rows[:n], factors[:n]
 
 
 @kernel
-def count_entries(
-    indices: AnyArray, indptr: AnyArray, features: IntArray, counted: AnyArray, out: IntArray,
-    begin: int, end: int,
+def add_picked(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, place: AnyArray, rows: IntArray,
+    factors: FloatArray, diag: FloatArray, atoms: FloatArray, cell: IntArray, begin: int, end: int,
+    gram: FloatArray, sums: FloatArray,
 ) -> None:  # fmt: skip
-    """Fill how many entries some columns have in the rows that count."""
+    """Add picked rows [begin, end), times factors, to the lower triangle and to their cells' sums.
+
+    ``place`` is the number of each column of X in the working set, −1 for those outside.
+    """
+    longest = 1
+    for r in range(begin, end):
+        longest = max(longest, indptr[rows[r] + 1] - indptr[rows[r]])
+    places, values = np.empty(longest, dtype=np.int64), np.empty(longest)
+    for r in range(begin, end):
+        i = rows[r]
+        n = 0
+        for at in range(indptr[i], indptr[i + 1]):
+            p = place[indices[at]]
+            places[n] = p
+            values[n] = data[at]
+            n += p >= 0
+        weight = factors[r] * diag[i]
+        for a in range(n):
+            scaled = weight * values[a]
+            row = gram[places[a]]
+            for b in range(a + 1):
+                row[places[b]] += scaled * values[b]
+        for t in range(atoms.shape[1]):
+            atom = factors[r] * atoms[i, t]
+            if atom != 0.0:
+                for a in range(n):
+                    sums[cell[i], t, places[a]] += atom * values[a]
+
+
+@kernel
+def complete(lower: FloatArray, scale: FloatArray, left: FloatArray, right: FloatArray) -> None:
+    """Turn a lower triangle G into SGS − LᵀR − RᵀL in place, S being a diagonal."""
+    n, side = len(lower), 64
+    for top in range(0, n, side):  # by squares that fit a cache
+        for first in range(0, top + 1, side):
+            for i in range(top, min(top + side, n)):
+                for j in range(first, min(first + side, i + 1)):
+                    entry = lower[i, j] * scale[i] * scale[j]
+                    for t in range(len(left)):
+                        entry -= left[t, i] * right[t, j] + right[t, i] * left[t, j]
+                    lower[i, j] = entry
+                    lower[j, i] = entry
+
+
+@kernel
+def weighted_squares(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, features: IntArray, weights: FloatArray,
+    out: FloatArray, begin: int, end: int,
+) -> None:  # fmt: skip
+    """Fill the sums of weight × x² of some columns."""
     for k in range(begin, end):
-        total = 0
+        total = 0.0
         for at in range(indptr[features[k]], indptr[features[k] + 1]):
-            total += counted[indices[at]]
+            x = np.float64(data[at])
+            total += weights[indices[at]] * x * x
         out[k] = total
 
 
 @kernel
-def weigh_columns(
-    data: AnyArray, indices: AnyArray, bands: IntArray, place: AnyArray, weight: AnyArray,
-    cell: AnyArray, ratios: AnyArray, ends: IntArray, values: AnyArray, rows: IntArray,
-    sums: AnyArray, squares: FloatArray, extra: FloatArray, begin: int, end: int,
-) -> None:  # fmt: skip
-    """Fill some columns of A, their squares and sums over cells, and those of what is left out.
+def mirrored(lower: FloatArray, low_rank: FloatArray, place: IntArray) -> FloatArray:
+    """Complete a lower triangle in place, subtract, and put rows and columns where they belong."""
+    n, side = len(place), 64
+    for top in range(0, n, side):  # by squares that fit a cache
+        for first in range(0, top + 1, side):
+            for i in range(top, min(top + side, n)):
+                for j in range(first, min(first + side, i)):
+                    lower[j, i] = lower[i, j]
+    out = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = lower[place[i], place[j]] - low_rank[place[i], place[j]]
+    return out
 
-    ``bands`` says where each column enters each band of rows; a band's rows fit a cache. ``place``
-    is the number of each row of X among those that count, −1 if it does not; ``weight`` the root of
-    its curvature, or the curvature if it is left out. The rows that count have a ``cell``, and
-    ``ratios`` of their one or two atoms to their weight. ``ends`` comes with the columns' starts.
+
+@kernel
+def weigh_columns(
+    data: AnyArray, indices: AnyArray, bands: IntArray, place: AnyArray, root: AnyArray,
+    gain: AnyArray, cell: AnyArray, ratios: AnyArray, starts: IntArray, ends: IntArray,
+    values: AnyArray, rows: IntArray, sums: FloatArray, squares: FloatArray, extra: FloatArray,
+    begin: int, end: int,
+) -> None:  # fmt: skip
+    """Fill some columns of A, their squares over all rows, and their sums over cells.
+
+    ``bands`` says where each column enters each band of rows; a band's rows fit a cache. ``root``
+    is the root of each row's curvature, ``place`` its number among the picked rows, −1 if it is
+    none. A picked row has a ``gain`` on top of its root, a ``cell``, and ``ratios`` of its one or
+    two atoms to its weight. Columns are scaled to their squares over all rows; ``extra`` has the
+    squares of those without an entry in a picked row. ``ends`` comes with the columns' starts.
     """
     n_cells, n_atoms = sums.shape[0], sums.shape[1]
     first, second = np.zeros(n_cells), np.zeros(n_cells)
+    found = np.zeros(end - begin)
     for b in range(len(bands) - 1):
         for k in range(begin, end):
             if bands[b, k] == bands[b + 1, k]:
                 continue
-            left_squares = left_sum = 0.0
-            to = ends[k]
+            total, to = 0.0, ends[k]
             for at in range(bands[b, k], bands[b + 1, k]):
                 i = indices[at]
-                x = np.float64(data[at])
-                p, w = place[i], weight[i]
-                # written always, kept if it counts: a branch would be mispredicted all the time
-                values[to] = x * w
-                rows[to] = p
-                to += p >= 0
-                left = 0.0 if p >= 0 else w * x
-                left_sum += left
-                left_squares += left * x
-            extra[0, k] += left_squares
-            extra[1, k] += left_sum
-            total = 0.0
+                v = np.float64(data[at]) * root[i]
+                total += v * v
+                # written always, kept if picked: a branch would be mispredicted all the time
+                values[to] = v
+                rows[to] = place[i]
+                to += place[i] >= 0
+            squares[k] += total
             for at in range(ends[k], to):
                 p = rows[at]
-                v = np.float64(values[at])
-                total += v * v
+                v = np.float64(values[at]) * gain[p]
+                values[at] = v
+                found[k - begin] += v * v
                 first[cell[p]] += ratios[p, 0] * v
                 if n_atoms > 1:
                     second[cell[p]] += ratios[p, 1] * v
-            squares[k] += total
             ends[k] = to
             for c in range(n_cells):
                 sums[c, 0, k] += first[c]
@@ -185,3 +261,11 @@ def weigh_columns(
                 if n_atoms > 1:
                     sums[c, 1, k] += second[c]
                     second[c] = 0.0
+    for k in range(begin, end):
+        if found[k - begin] > 0.0:
+            scale = np.sqrt(squares[k] / found[k - begin])
+            for at in range(starts[k], ends[k]):
+                values[at] *= scale
+            sums[:, :, k] *= scale
+        else:
+            extra[k] = squares[k]

@@ -13,13 +13,14 @@ would lose significant digits.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from leanrank._mapped import is_mapped
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.execution import Executor, SerialExecutor
 
 MOST_COPIED_BYTES = 64 << 20
@@ -37,8 +38,6 @@ class Curvature:
     atoms : array of shape (n_rows, n_atoms)
         Weights of each row in the sums of its cell.
     cell : array of int64
-    cut : float
-        Rows of smaller weight enter the diagonal only, where a block can profit from it.
     exact : bool
         Whether to work in float64 even if X is float32.
     """
@@ -46,15 +45,14 @@ class Curvature:
     diag: FloatArray
     atoms: FloatArray
     cell: IntArray
-    cut: float
     exact: bool
 
 
 class WeightedColumns(NamedTuple):
-    """Columns times the root of a curvature, compressed to the rows that count.
+    """Columns times the root of a curvature, compressed to the rows that were picked.
 
-    Column j is ``values[starts[j]:ends[j]]`` at ``rows[starts[j]:ends[j]]``; ``squares`` are their
-    sums of squares.
+    Column j is ``values[starts[j]:ends[j]]`` at ``rows[starts[j]:ends[j]]``, scaled to its
+    ``squares`` over all rows; ``extra`` has the squares of columns without an entry there.
     """
 
     values: AnyArray
@@ -62,7 +60,11 @@ class WeightedColumns(NamedTuple):
     starts: IntArray
     ends: IntArray
     squares: FloatArray
+    extra: FloatArray
     n_rows: int
+
+
+Fold: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 class Block(ABC):
@@ -71,18 +73,15 @@ class Block(ABC):
     Attributes
     ----------
     n_features, n_bytes : int
-    sparse : bool
-        Whether rows of little curvature may enter a Hessian on the diagonal only.
-    weighs_columns : bool
-        Whether ``weighed`` is available, for models by column.
+    picks_rows : bool
+        Whether ``sampled`` and ``weighed`` are available, for models of some rows.
     reads_all : bool
         Whether products cost as much as those of the whole design.
     """
 
     n_features: int
     n_bytes: int
-    sparse: ClassVar[bool] = False
-    weighs_columns: ClassVar[bool] = False
+    picks_rows: ClassVar[bool] = False
     reads_all: ClassVar[bool] = False
 
     @abstractmethod
@@ -122,17 +121,19 @@ class Block(ABC):
         return None
 
     def weighed(
-        self,
-        curvature: Curvature,
-        left_out: BoolArray,
-        n_cells: int,
-    ) -> tuple[WeightedColumns, FloatArray, FloatArray]:
-        """Weigh the columns by the root of the curvature; sum over cells, and what is left out."""
+        self, curvature: Curvature, n_cells: int, n_picked: int | None
+    ) -> tuple[WeightedColumns, FloatArray]:
+        """Weigh the columns by the root of the curvature, in about ``n_picked`` rows or in all.
+
+        Returns their sums over cells as well.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not weigh columns")
 
-    def square_sums(self, weights: FloatArray) -> FloatArray:
-        """Compute (X_Wᵀ weights)², rows as they are stored; for sparse blocks only."""
-        raise NotImplementedError(f"{type(self).__name__} drops no rows")
+    def sampled(
+        self, curvature: Curvature, n_cells: int, n_picked: int, n_lanes: int, fold: Fold
+    ) -> FloatArray:
+        """Compute the Hessian from about ``n_picked`` rows; ``fold`` turns cell sums into L, R."""
+        raise NotImplementedError(f"{type(self).__name__} does not pick rows")
 
 
 class Design(ABC):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -276,20 +275,3 @@ def sparse_rmatvec_some(
     for k in range(begin, end):
         j = features[k]
         out[k] = column_dot(data, indices, indptr[j], indptr[j + 1], g)
-
-
-@kernel
-def small_weights(weights: AnyArray, share: float) -> float:
-    """Return a value below which the weights add up to at most a share of their sum."""
-    total = 0.0
-    by_exponent = np.zeros(2200)
-    for i in range(len(weights)):
-        if weights[i] > 0.0:
-            total += weights[i]
-            by_exponent[1100 + math.frexp(weights[i])[1]] += weights[i]
-    below = 0.0
-    for at in range(len(by_exponent)):
-        below += by_exponent[at]
-        if below > share * total:
-            return math.ldexp(0.5, at - 1100)
-    return 0.0

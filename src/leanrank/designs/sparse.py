@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._mapped import empty_beside, is_mapped
-from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
+from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.designs import _sparse_gram
 from leanrank.designs import products as _products
 from leanrank.designs.base import (
@@ -17,6 +17,7 @@ from leanrank.designs.base import (
     Block,
     Curvature,
     Design,
+    Fold,
     WeightedColumns,
 )
 from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
@@ -162,7 +163,7 @@ class SparseBlock(Block):
     block's entries that is made for the first exact Hessian.
     """
 
-    sparse = weighs_columns = True
+    picks_rows = True
 
     def __init__(self, design: SparseDesign, features: IntArray) -> None:
         self.design = design
@@ -232,7 +233,6 @@ class SparseBlock(Block):
                 *tail,
                 rows[0],
                 curvature.diag,
-                curvature.cut,
                 curvature.atoms,
                 curvature.cell,
                 first_cell,
@@ -243,58 +243,78 @@ class SparseBlock(Block):
             )
             gram[:n_head, :n_head] += head.T @ head
 
-    def weighed(
-        self,
-        curvature: Curvature,
-        left_out: BoolArray,
-        n_cells: int,
-    ) -> tuple[WeightedColumns, FloatArray, FloatArray]:
-        """Weigh the columns by the root of the curvature; sum over cells, and what is left out."""
-        design, n, dtype = self.design, self.n_features, self.design.data.dtype
-        counts = ~left_out
-        place = np.cumsum(counts, dtype=np.int32)
-        place -= 1
-        place[left_out] = -1
-        weight = np.sqrt(curvature.diag, out=curvature.diag.copy(), where=counts).astype(dtype)
-        counted = np.flatnonzero(counts)
-        cell = curvature.cell[counted].astype(np.int32)
-        roots = weight[counted, None].astype(np.float64)
-        ratios = curvature.atoms[counted] / np.where(roots > 0.0, roots, np.inf)
-        blocks = design.column_blocks(design.column_sizes[self.features], coarse=2)
-        sizes = np.empty(n, dtype=np.int64)
+    def sampled(
+        self, curvature: Curvature, n_cells: int, n_picked: int, n_lanes: int, fold: Fold
+    ) -> FloatArray:
+        """Compute the Hessian from rows picked by curvature, each column's squares from all rows.
+
+        A rare column may have few of its entries in a sample, but all of its curvature.
+        """
+        design, n, lanes = self.design, self.n_features, range(n_lanes)
+        place = np.full(design.n_features, -1, dtype=np.int32)
+        place[self.features] = np.arange(n, dtype=np.int32)
+        diag, atoms, cell = curvature.diag, curvature.atoms, curvature.cell
+        rows, factors = _sparse_gram.pick_rows(diag, cell, n_cells, n_picked)
+        cuts = [len(rows) * lane // n_lanes for lane in range(n_lanes + 1)]
+        grams = [np.zeros((n, n)) for _ in lanes]
+        sums = [np.zeros((n_cells, atoms.shape[1], n)) for _ in lanes]
         self.executor.map(
-            lambda at: _sparse_gram.count_entries(
-                design.indices, design.indptr, self.features, counts, sizes, *at
+            lambda lane: _sparse_gram.add_picked(
+                *design.rows, place, rows, factors, diag, atoms, cell, cuts[lane], cuts[lane + 1],
+                grams[lane], sums[lane],
             ),
-            blocks,
+            lanes,
+        )  # fmt: skip
+        squares = np.empty(n)
+        self.executor.map(
+            lambda at: _sparse_gram.weighted_squares(
+                *self._by_column, self.features, diag, squares, *at
+            ),
+            design.column_blocks(design.column_sizes[self.features]),
         )
+        gram = grams[0]
+        for lane in lanes[1:]:
+            gram += grams[lane]
+            sums[0] += sums[lane]
+        found = gram.diagonal().copy()
+        seen = found > 0.0
+        scale = np.sqrt(np.divide(squares, found, out=np.zeros(n), where=seen))
+        left, right = fold(scale * sums[0])
+        _sparse_gram.complete(gram, scale, left, right)
+        gram[np.diag_indices(n)] += np.where(seen, 0.0, squares)
+        return gram
+
+    def weighed(
+        self, curvature: Curvature, n_cells: int, n_picked: int | None
+    ) -> tuple[WeightedColumns, FloatArray]:
+        """Weigh the columns by the root of the curvature; sum over cells."""
+        design, n, dtype = self.design, self.n_features, self.design.data.dtype
+        diag, atoms, cell = curvature.diag, curvature.atoms, curvature.cell
+        if n_picked is None:
+            picked = np.flatnonzero(diag >= np.finfo(np.float64).tiny)
+            factors = np.ones(len(picked))
+        else:
+            picked, factors = _sparse_gram.pick_rows(diag, cell, n_cells, n_picked)
+        place = np.full(self.n_rows, -1, dtype=np.int32)
+        place[picked] = np.arange(len(picked), dtype=np.int32)
+        root, gain = np.sqrt(diag), np.sqrt(factors)
+        ratios = atoms[picked] * (gain / root[picked])[:, None]
+        sizes = design.column_sizes[self.features]
         starts = np.concatenate(([0], np.cumsum(sizes + 1)))  # and a place to write in vain
         ends = starts[:-1].copy()
         values = empty_beside(design.data, (int(starts[-1]),))
         rows = empty_beside(design.data, (int(starts[-1]),), np.int32)
-        sums, extra = np.zeros((n_cells, curvature.atoms.shape[1], n)), np.zeros((2, n))
-        squares = np.zeros(n)
+        sums, squares, extra = np.zeros((n_cells, atoms.shape[1], n)), np.zeros(n), np.zeros(n)
+        arrays = place, root.astype(dtype), gain, cell[picked].astype(np.int32), ratios, starts
         self.executor.map(
             lambda at: _sparse_gram.weigh_columns(
-                design.data,
-                design.indices,
-                self.band_starts,
-                place,
-                weight,
-                cell,
-                ratios,
-                ends,
-                values,
-                rows,
-                sums,
-                squares,
-                extra,
-                *at,
+                design.data, design.indices, self.band_starts, *arrays, ends, values, rows, sums,
+                squares, extra, *at,
             ),
-            blocks,
-        )
-        columns = WeightedColumns(values, rows, starts[:-1], ends, squares, len(counted))
-        return columns, sums, extra
+            design.column_blocks(sizes, coarse=2),
+        )  # fmt: skip
+        columns = WeightedColumns(values, rows, starts[:-1], ends, squares, extra, len(picked))
+        return columns, sums
 
     def _starts(self, row: int) -> IntArray:
         starts: IntArray = _sparse_gram.column_starts(
@@ -320,10 +340,6 @@ class SparseBlock(Block):
         """Mirror the lower triangle and put the features back into their order."""
         whole: FloatArray = _sparse_gram.mirrored(gram, low_rank, self.place)
         return whole
-
-    def square_sums(self, weights: FloatArray) -> FloatArray:
-        """Compute (X_Wᵀ weights)², rows as they are stored."""
-        return self.rmatvec(weights) ** 2
 
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Write out some rows of some columns; anchors would fill them in and are left out."""

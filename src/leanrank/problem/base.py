@@ -27,12 +27,13 @@ class QuadraticModel(ABC):
     ----------
     lasting : bool
         Whether the model can serve again at a point nearby.
-    sampled : bool
-        Whether a sample of the documents represents all.
+    sampled, exact_diagonal : bool
+        Whether a sample of the documents represents all, but for the diagonal.
     """
 
     lasting: ClassVar[bool] = True
     sampled: bool = False
+    exact_diagonal: bool = True
 
     @abstractmethod
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
@@ -99,19 +100,15 @@ class Problem(ABC):
         """Return the loss's gradient in the weights of the working set."""
 
     @abstractmethod
-    def quadratic(
-        self, penalty: Penalty, *, dropped: float = 0.0, thin: int | None = None
-    ) -> QuadraticModel:
+    def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
         """Return a model of the loss in the weights of the working set, fit for a penalty.
 
         Parameters
         ----------
         penalty : Penalty
             The one that the model will be minimised with.
-        dropped : float
-            Share of the curvature, in the rows that have least, that may enter the diagonal only.
         thin : int, optional
-            Use a sample: queries with about this many documents, if they show every column.
+            Use a sample of about this many documents, if it shows every column.
         """
 
     @abstractmethod

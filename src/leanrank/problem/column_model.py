@@ -2,7 +2,7 @@
 
 Where few queries hold many documents, the Hessian XᵀDX − LᵀR − RᵀL need not be formed: coordinate
 descent moves the scores of the documents instead, and a weight costs its column's entries twice.
-Rows of little curvature are left out, and the rest of the scores fits a cache.
+A sample of the rows is enough, and its scores fit a cache.
 """
 
 from __future__ import annotations
@@ -24,30 +24,28 @@ class ColumnModel(QuadraticModel):
     Attributes
     ----------
     columns : Columns
+    sampled : bool
+        Whether some of the documents represent all.
     accuracy : float
         The minimum is found when the largest move of a sweep is below that times the first's.
     max_sweeps : int
     """
 
     columns: Columns
-    accuracy: float
+    sampled: bool = False
+    accuracy: float = 0.1
     max_sweeps: int = 60
 
     @classmethod
     def build(
-        cls,
-        weighed: WeightedColumns,
-        left: FloatArray,
-        right: FloatArray,
-        extra: FloatArray,
-        accuracy: float,
+        cls, weighed: WeightedColumns, left: FloatArray, right: FloatArray, *, sampled: bool
     ) -> ColumnModel:
         """Make the model of AᵀA − LᵀR − RᵀL + diag(extra), factors of shape (terms, features)."""
-        diagonal = weighed.squares - 2.0 * np.sum(left * right, axis=0) + extra
+        values, rows, starts, ends, squares, extra, n_rows = weighed
+        diagonal = squares - 2.0 * np.sum(left * right, axis=0)
         by_feature = np.ascontiguousarray(left.T), np.ascontiguousarray(right.T)
-        values, rows, starts, ends, _, n_rows = weighed
         return cls(
-            Columns(values, rows, starts, ends, n_rows, *by_feature, extra, diagonal), accuracy
+            Columns(values, rows, starts, ends, n_rows, *by_feature, extra, diagonal), sampled
         )
 
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:

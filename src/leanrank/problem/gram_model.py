@@ -23,8 +23,8 @@ class GramModel(QuadraticModel):
     Attributes
     ----------
     hessian : array
-    sampled : bool
-        Whether a sample of the documents represents all.
+    sampled, exact_diagonal : bool
+        Whether a sample of the documents represents all, but for the diagonal.
     accuracy : float
         The minimum is found when the largest move of a sweep, in the metric of the Hessian's
         diagonal, is below that times the first sweep's.
@@ -38,10 +38,11 @@ class GramModel(QuadraticModel):
 
     hessian: FloatArray
     sampled: bool = False
+    exact_diagonal: bool = True
     accuracy: float = 1e-4
     max_rounds: int = 100
     fewest_sweeps: int = 10
-    largest_solve: int = 1_024
+    largest_solve: int = 2_048
 
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s)."""

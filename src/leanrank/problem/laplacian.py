@@ -18,7 +18,7 @@ from leanrank.execution import Executor, add_up
 from leanrank.losses.base import Loss, Plan
 
 if TYPE_CHECKING:
-    from leanrank.problem.memory import Limits
+    from leanrank.problem.hessians import Limits
 
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 

@@ -305,11 +305,11 @@ def _norms(_: _Desk, problem: MemoryProblem) -> Share:
     return problem.design.column_norms**2, problem.design.summed_norms**2
 
 
-def _hessian(_: _Desk, problem: MemoryProblem, exact: bool, dropped: float, thin: Any) -> Share:
-    hessian = problem.hessian(
-        problem.block, problem.point.u, exact=exact, dropped=dropped, thin=thin
-    )
-    return (hessian[np.triu_indices(len(hessian))],)  # symmetric: half of it travels
+def _hessian(_: _Desk, problem: MemoryProblem, exact: bool, thin: int | None) -> Share:
+    hessian = problem.hessian(problem.block, problem.point.u, exact=exact, thin=thin)
+    sampled, exact_diagonal = problem.sampled(thin)
+    upper = hessian[np.triu_indices(len(hessian))]  # symmetric: half of it travels
+    return upper, float(sampled), float(not exact_diagonal)
 
 
 _ANSWERS: Mapping[str, Callable[..., Share]] = {
@@ -319,7 +319,7 @@ _ANSWERS: Mapping[str, Callable[..., Share]] = {
     "zero": lambda _, problem: (problem.value_at_zero,),
     "focused": lambda _, problem: (problem.focused_gradient(),),
     "hessian": _hessian,
-    "product": lambda _, problem, v: (problem.product(problem.block, problem.point.u, v),),
+    "product": lambda _, problem, v: (problem.product(v),),
     "try": _Desk.tried,
     "bend": _Desk.bend,
 }
@@ -331,7 +331,7 @@ def _width(question: Question, n_features: int) -> int:
 
 def _no_hessian(question: Question, n_features: int) -> Share:
     width = _width(question, n_features)
-    return (np.zeros(width * (width + 1) // 2),)
+    return np.zeros(width * (width + 1) // 2), 0.0, 0.0
 
 
 _IDLE: Mapping[str, Callable[[Question, int], Share]] = {  # the share of nothing

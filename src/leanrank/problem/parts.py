@@ -337,9 +337,7 @@ class PartedProblem(Problem):
             (self._focused,) = self._ask("focused")
         return self._focused.copy()
 
-    def quadratic(
-        self, penalty: Penalty, *, dropped: float = 0.0, thin: int | None = None
-    ) -> QuadraticModel:
+    def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
         """Model the loss in the working set: by a sum of Hessians, or by products if it is large.
 
         A product is a trip, so that a Hessian pays as long as it is small enough to travel.
@@ -347,7 +345,8 @@ class PartedProblem(Problem):
         del penalty
         formed = self.loss.offers("curvature") or self.loss.offers("products")
         if formed and self._n_focused <= self.largest_gram:
-            return GramModel(self._hessian(False, dropped, thin))
+            hessian, sampled, exact_diagonal = self._hessian(False, thin)
+            return GramModel(hessian, sampled, exact_diagonal)
         return ProductModel(self._product)
 
     @property
@@ -356,13 +355,13 @@ class PartedProblem(Problem):
 
     def focused_hessian(self) -> FloatArray:
         """Return the exact Hessian in the weights of the working set."""
-        return self._hessian(True, 0.0, None)
+        return self._hessian(True, None)[0]
 
-    def _hessian(self, exact: bool, dropped: float, thin: int | None) -> FloatArray:
-        (upper,) = self._ask("hessian", exact, dropped, thin)
+    def _hessian(self, exact: bool, thin: int | None) -> tuple[FloatArray, bool, bool]:
+        upper, sampled, rough = self._ask("hessian", exact, thin)
         hessian = np.zeros((self._n_focused, self._n_focused))
         hessian[np.triu_indices(len(hessian))] = upper
-        return hessian + np.triu(hessian, 1).T
+        return hessian + np.triu(hessian, 1).T, sampled > 0, rough == 0
 
     def _product(self, v: FloatArray) -> FloatArray:
         return np.asarray(self._ask("product", v)[0])

@@ -555,8 +555,8 @@ def test_a_step_of_a_sample_that_leads_nowhere_is_tried_with_all_documents():
     penalty = ElasticNet.build(0.01 * alpha_max(problem, 4), 1.0, 4)
     form = problem.quadratic
 
-    def quadratic(part, *, dropped, thin):
-        model = form(part, dropped=dropped, thin=thin)
+    def quadratic(part, *, thin):
+        model = form(part, thin=thin)
         if thin is not None:
             assert model.sampled
             return GramModel(1e-25 * model.hessian, sampled=True)  # a step of astronomic length

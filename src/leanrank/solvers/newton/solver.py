@@ -71,20 +71,22 @@ class Newton(Solver):
         1e-6·alpha_max takes less time in stages than a path of 20, and minutes without; on
         600 × 250 both are quick.
     steps : int
-        Newton steps in one working set before the other features are checked again.
+        Quadratic models in one working set before the other features are checked again.
     nearly : float
         Features whose gradient is above this share of their threshold may join the working set, up
         to a tenth of it, so that it need not change soon.
     inner_share : float
-        The working set is solved until its own gap is this share of the whole gap.
-    good_step : float
-        A model is used again if the step it gave left at most this share of the gap. Samples are
-        drawn until the objective falls short of what a model promised by more than this share.
-    far, dropped_far, dropped_near : float
-        What a sparse Hessian may drop while the relative gap is above ``far``, and after.
+        The working set is solved until its own gap is this share of the whole gap, and to the end
+        if it is the one before.
+    good_step, poor_step : float
+        A model is used again if the step it gave left at most the share ``good_step`` of the gap.
+        Samples are drawn until a step leaves more than ``poor_step`` of a gap below ``far``, or,
+        with the diagonal of the sample, until the objective falls short of what a model promised
+        by more than ``good_step``.
+    far : float
+        Relative gap above which steps are short whatever the model is.
     sample_per_feature : int
-        Sample size per feature for approximate Hessians, in stages and while the relative gap is
-        above ``far``.
+        Sample size per feature for approximate Hessians.
     patience, least_progress : int, float
         The solver stops without convergence once the objective has not fallen by this share of the
         gap for ``patience`` iterations: with few correct digits in a Hessian, steps stay tiny. Hard
@@ -105,10 +107,9 @@ class Newton(Solver):
     nearly: float = 0.8
     inner_share: float = 0.1
     good_step: float = 0.1
+    poor_step: float = 0.5
     far: float = 1e-2
-    dropped_far: float = 1e-2
-    dropped_near: float = 1e-3
-    sample_per_feature: int = 100
+    sample_per_feature: int = 50
     patience: int = 30
     least_progress: float = 1e-3
     keep: Callable[[Progress], None] | None = None
@@ -173,8 +174,8 @@ class Newton(Solver):
                 break
             strength = self._strength(strength, penalty, c, state.w, problem.n_rows)
             stage = penalty if strength == 1.0 else penalty.times(strength)
-            working.choose(self._choose(stage, c, state.w, working.features))
-            target = max(self.inner_share * room, 0.5 * self.tol * objective)
+            settled = not working.choose(self._choose(stage, c, state.w, working.features))
+            target = max(0.0 if settled else self.inner_share * room, 0.5 * self.tol * objective)
             moved = working.minimise(stage, state, target, free_scale, rough=strength > 1.0)
             if not moved and strength == 1.0:
                 break
@@ -268,12 +269,14 @@ class _WorkingSet:
         self.gap = np.inf
         self.samples = True  # as long as samples promise what can be kept
 
-    def choose(self, features: IntArray) -> None:
-        """Change the features; nothing is lost if they are the same."""
-        if not self.focused or not np.array_equal(features, self.features):
+    def choose(self, features: IntArray) -> bool:
+        """Change the features, and tell whether they differ; nothing is lost if they do not."""
+        changed = not np.array_equal(features, self.features)
+        if changed or not self.focused:
             self.features = features
             self.problem.focus(features)
             self.model, self.focused = None, True
+        return changed
 
     @property
     def sampled(self) -> bool:
@@ -294,7 +297,8 @@ class _WorkingSet:
         certificate = Certificate(self.problem, part)
         moved = stuck = False
         promised = -np.inf
-        for _ in range(1 if rough else self.solver.steps):
+        n_models = 1 if rough else self.solver.steps
+        while True:
             w = state.w[self.features]
             c = self.problem.focused_gradient()
             objective = state.value + part.value(w)
@@ -306,13 +310,19 @@ class _WorkingSet:
             free_residual = part.free_residual(w, c, free_scale[self.features])
             if moved and room <= target and free_residual <= target / max(objective, target):
                 break
-            step, fresh = self._step(part, c, w, certificate.gap(objective), rough=rough)
+            gap = certificate.gap(objective)
+            fresh = self._outworn(gap, rough=rough)
+            if fresh and n_models == 0:
+                break
+            n_models -= fresh
+            step = self._step(part, c, w, gap, fresh=fresh, rough=rough)
             promised = float(c @ step) + part.change(w, step)
             if promised < 0.0 and self._line_search(part, state, w, step, objective, promised):
                 moved = True
                 fall = objective - state.value - part.value(state.w[self.features])
                 # where the model holds, half of the slope's promise is kept or more
-                if fall < -0.5 * (1.0 - self.solver.good_step) * promised:
+                rough_diagonal = self.model is not None and not self.model.exact_diagonal
+                if rough_diagonal and fall < -0.5 * (1.0 - self.solver.good_step) * promised:
                     self.samples = False
             elif fresh and not self.sampled:
                 stuck = True
@@ -321,24 +331,28 @@ class _WorkingSet:
                 self.model, self.samples = None, False
         return moved or not stuck
 
-    def _step(
-        self, part: Penalty, c: FloatArray, w: FloatArray, gap: float, *, rough: bool
-    ) -> tuple[FloatArray, bool]:
-        """Minimise the quadratic model; tell whether it is of this very point.
+    def _outworn(self, gap: float, *, rough: bool) -> bool:
+        """Return whether a new model is needed: unless the last step went very well.
 
-        A model serves again after a step that went very well: ``gap`` is the relative one now.
+        ``gap`` is the relative one now.
         """
-        solver = self.solver
-        good, self.gap = gap <= solver.good_step * self.gap, gap
-        samples = rough or (self.samples and gap > solver.far)
-        model = self.model
-        fresh = model is None or not (model.lasting and good) or (self.sampled and not samples)
-        if model is None or fresh:
-            sample = solver.sample_per_feature * max(256, len(self.features))
-            dropped = solver.dropped_far if gap > solver.far else solver.dropped_near
-            model = self.problem.quadratic(part, dropped=dropped, thin=sample if samples else None)
-            self.model = model
-        return model.minimise(part, c, w), fresh
+        solver, model = self.solver, self.model
+        if self.sampled and gap > solver.poor_step * self.gap and gap <= solver.far and not rough:
+            self.samples = False
+        lasts = model is not None and model.lasting and (rough or self.samples or not model.sampled)
+        return not lasts or gap > solver.good_step * self.gap
+
+    def _step(
+        self, part: Penalty, c: FloatArray, w: FloatArray, gap: float, *, fresh: bool, rough: bool
+    ) -> FloatArray:
+        """Minimise the quadratic model, a new one if the old is outworn."""
+        self.gap = gap
+        if fresh:
+            sample = self.solver.sample_per_feature * max(256, len(self.features))
+            thin = sample if rough or self.samples else None
+            self.model = self.problem.quadratic(part, thin=thin)
+        assert self.model is not None
+        return self.model.minimise(part, c, w)
 
     def _line_search(
         self,

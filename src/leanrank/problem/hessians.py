@@ -1,0 +1,337 @@
+"""Quadratic models of a loss in the weights of a working set, of all documents or of a sample.
+
+A Hessian XᵀDX − LᵀR − RᵀL is added up over pieces of rows: the outer products of rows, and the sums
+over cells from which the loss makes L and R. A sample saves most of that, and its steps are nearly
+as good. Where lists are short, it is one of whole queries. Of a long list, rows are picked in
+proportion to their curvature, and each column keeps the sum of squares that it has over all rows: a
+rare column may have few entries in a sample, but all of its curvature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.designs.base import Block, Curvature, Design
+from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, query_ranges, row_blocks
+from leanrank.losses.base import Loss, Plan
+from leanrank.penalties.base import Penalty
+from leanrank.problem.base import QuadraticModel
+from leanrank.problem.column_model import ColumnModel
+from leanrank.problem.gram_model import GramModel
+from leanrank.problem.laplacian import hessian_by_products
+from leanrank.problem.product_model import ProductModel
+
+_Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where one way of computing gives way to another; set by ``benchmarks domination``.
+
+    Attributes
+    ----------
+    cell_sum_bytes : int
+        Largest temporary array of cell sums; longer ranges of queries are cut.
+    cells_per_range : int
+        Cells in one unit of work on the low-rank part of a Hessian.
+    lane_cells : int
+        Cells of all the Gram matrices that are added up side by side.
+    gram_copies, fewest_gram : int
+        Matrices alive while a Hessian is added up, and features for which it is always formed.
+    fewest_by_columns : int
+        Features from which a quadratic model may go by columns.
+    few_cells, long_list : int
+        Cells up to which, and documents per query from which, a sample is one of documents.
+    most_picked : int
+        A sample has at most one of so many documents.
+    worth_skipping : float
+        Share of the stored entries above which a gradient is computed anew.
+    piece_bytes, piece_share, fewest_columns : int
+        Size of the columns that are multiplied by a Hessian at once, in bytes and as a part of X,
+        and their least number; set, as the next, by ``benchmarks pairwise``.
+    shared_rows, wide : int
+        Rows of a query from which threads share its columns, and the fewest for each.
+    """
+
+    cell_sum_bytes: int = 32 << 20
+    cells_per_range: int = 2_048
+    lane_cells: int = 1 << 22
+    gram_copies: int = 3
+    fewest_gram: int = 2_048
+    fewest_by_columns: int = 2_048
+    few_cells: int = 64
+    long_list: int = 4_096
+    most_picked: int = 4
+    worth_skipping: float = 0.6
+    piece_bytes: int = 32 << 20
+    piece_share: int = 8
+    fewest_columns: int = 8
+    shared_rows: int = 2 * ROWS_PER_RANGE
+    wide: int = 64
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The documents of a Hessian.
+
+    Attributes
+    ----------
+    ranges : list of pairs
+        Of queries.
+    share : float
+        Their share of the loss.
+    seen : array of bool, optional
+        The columns whose spread their documents show; None for all.
+    n_picked : int, optional
+        How many of their documents to pick; None for all.
+    """
+
+    ranges: list[tuple[int, int]]
+    share: float = 1.0
+    seen: BoolArray | None = None
+    n_picked: int | None = None
+
+
+class Hessians:
+    """What a design and a prepared loss give for any block and scores.
+
+    Parameters
+    ----------
+    design : Design
+    loss : Loss
+    plan : Plan
+        With the loss's workspace.
+    executor : Executor
+    limits : Limits
+    """
+
+    def __init__(
+        self, design: Design, loss: Loss[Any], plan: Plan, executor: Executor, limits: Limits
+    ) -> None:
+        self.design, self.loss, self.plan = design, loss, plan
+        self.executor, self.limits = executor, limits
+        self.ranges = query_ranges(plan.query_ptr)
+        self._all = _Sample(self.ranges)
+        self._samples: dict[int, _Sample] = {}
+
+    def quadratic(
+        self,
+        block: Block,
+        features: IntArray | None,
+        u: FloatArray,
+        penalty: Penalty,
+        thin: int | None,
+    ) -> QuadraticModel:
+        """Model the loss as a quadratic in the weights of a block.
+
+        By columns where that is cheaper, by the Hessian if it fits memory, else by products.
+        """
+        sample = self.sample(block, features, thin)
+        sampled = sample is not self._all
+        if self._by_columns(block) and penalty.offers("sweep_columns"):
+            curvature, aux = self._curvature(sample.ranges, u, False)
+            columns, sums = block.weighed(curvature, len(aux), sample.n_picked)
+            return ColumnModel.build(columns, *self._fold(aux, sums), sampled=sampled)
+        formed = self.loss.offers("curvature") or self.loss.offers("products")
+        if formed and block.n_features <= self.largest_gram:
+            hessian = self.hessian(block, features, u, thin=thin)
+            return GramModel(hessian, sampled, exact_diagonal=sample.seen is None)
+        return ProductModel(partial(self.product, block, u))
+
+    def hessian(
+        self,
+        block: Block,
+        features: IntArray | None,
+        u: FloatArray,
+        *,
+        exact: bool = False,
+        thin: int | None = None,
+    ) -> FloatArray:
+        """Compute the Hessian with respect to the weights of a block.
+
+        Parameters
+        ----------
+        block : Block
+        features : array of int64, optional
+            The block's columns; None for all.
+        u : array
+            The scores.
+        exact : bool
+            Whether to use float64 even if X is float32, and all pairs of very many levels.
+        thin : int, optional
+            Use a sample of about this many documents.
+        """
+        sample, plan = self.sample(block, features, thin), self.plan
+        if not self.loss.offers("curvature"):
+            hessian = hessian_by_products(
+                self.loss, plan, sample.ranges, block, u, self.executor, exact, self.limits
+            )
+            return hessian / sample.share
+        curvature, aux = self._curvature(sample.ranges, u, exact)
+        if sample.n_picked is not None:
+            lanes, fold = self._n_lanes(block), partial(self._fold, aux)
+            return block.sampled(curvature, len(aux), sample.n_picked, lanes, fold)
+        queries = [(0, len(plan.query_ptr) - 1)] if sample.seen is None else sample.ranges
+        pieces = [piece for r in queries for piece in self._pieces(plan, block, r)]
+        parts = self.executor.map(
+            lambda lane: self._add_pieces(plan, block, curvature, aux, lane),
+            _lanes(pieces, self._n_lanes(block)),
+        )
+        gram, half = add_up([p[0] for p in parts]), add_up([p[1] for p in parts])
+        shared: dict[tuple[int, int], FloatArray] = {}
+        for _, _, open_sums in parts:  # queries so long that lanes share them
+            for r, sums in open_sums.items():
+                shared[r] = shared[r] + sums if r in shared else sums
+        for r, sums in shared.items():
+            half += self._low_rank(plan, r, aux, sums)
+        return block.finish(gram, half + half.T) / sample.share
+
+    def product(self, block: Block, u: FloatArray, v: FloatArray) -> FloatArray:
+        """Compute the Hessian of a block's features times v, without forming it."""
+        return block.rmatvec(self.times(u, block.matvec(v)))
+
+    def times(self, u: FloatArray, d: FloatArray) -> FloatArray:
+        """Compute the score Hessian at u times d."""
+        out = np.zeros(self.plan.n_rows)
+        self.executor.map(
+            lambda r: self.loss.product(self.plan, r[0], r[1], u, d, out), self.ranges
+        )
+        return out
+
+    @property
+    def largest_gram(self) -> int:
+        """Features up to which a Hessian is formed; its copies then take no more memory than X."""
+        return max(
+            self.limits.fewest_gram,
+            int(np.sqrt(self.design.n_bytes / (8 * self.limits.gram_copies))),
+        )
+
+    def sample(self, block: Block, features: IntArray | None, thin: int | None) -> _Sample:
+        """Choose the documents of a Hessian; all of them unless a sample shows every column.
+
+        A column of which some queries have less than half of their share of its squares would be
+        taken for one with next to no curvature.
+        """
+        if thin is None:
+            return self._all
+        if thin not in self._samples:
+            picks = block.picks_rows and self._few_long_lists
+            self._samples[thin] = self._picked(thin) if picks else self._drawn(thin)
+        sample = self._samples[thin]
+        if sample.seen is None:
+            return sample
+        seen = sample.seen if features is None else sample.seen[features]
+        return sample if seen.all() else self._all
+
+    def _by_columns(self, block: Block) -> bool:
+        """Return whether sparse features and few long lists make columns cheaper than products."""
+        large = block.n_features > self.limits.fewest_by_columns
+        return large and block.picks_rows and self._few_long_lists and self.loss.n_atoms <= 2
+
+    @property
+    def _few_long_lists(self) -> bool:
+        """Whether cells are few and lists so long that some of their documents represent all."""
+        limits, n_queries = self.limits, len(self.plan.query_ptr) - 1
+        few_cells = int(self.plan.cell_ptr[-1]) <= limits.few_cells
+        long_lists = self.plan.n_rows >= limits.long_list * n_queries
+        return few_cells and long_lists and self.loss.offers("curvature")
+
+    def _picked(self, thin: int) -> _Sample:
+        n_rows = self.plan.n_rows
+        if thin > n_rows:
+            return self._all
+        return _Sample(self.ranges, n_picked=min(thin, n_rows // self.limits.most_picked))
+
+    def _curvature(
+        self, ranges: list[tuple[int, int]], u: FloatArray, exact: bool
+    ) -> tuple[Curvature, FloatArray]:
+        loss, plan = self.loss, self.plan
+        diag = np.zeros(plan.n_rows)
+        atoms = np.zeros((plan.n_rows, loss.n_atoms))
+        aux = np.zeros((int(plan.cell_ptr[-1]), loss.n_aux))
+        self.executor.map(lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), ranges)
+        return Curvature(diag, atoms, plan.cell, exact), aux
+
+    def _fold(self, aux: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.loss.fold(self.plan, 0, len(self.plan.query_ptr) - 1, aux, sums)
+
+    def _pieces(self, plan: Plan, block: Block, queries: tuple[int, int]) -> list[_Piece]:
+        """Cut queries into ranges with not too many cells, and their rows into blocks."""
+        affordable = self.limits.cell_sum_bytes // (
+            8 * self.loss.n_atoms * max(1, block.n_features)
+        )
+        pieces = []
+        most = min(self.limits.cells_per_range, max(1, affordable))
+        for low, high in query_ranges(plan.cell_ptr[queries[0] : queries[1] + 1], most):
+            r = queries[0] + low, queries[0] + high
+            begin, end = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
+            pieces += [(r, (begin + a, begin + b)) for a, b in row_blocks(end - begin)]
+        return pieces
+
+    def _add_pieces(
+        self,
+        plan: Plan,
+        block: Block,
+        curvature: Curvature,
+        aux: FloatArray,
+        pieces: list[_Piece],
+    ) -> tuple[FloatArray, FloatArray, dict[tuple[int, int], FloatArray]]:
+        """Add up consecutive pieces; sums of queries that are not all here are handed on."""
+        n = block.n_features
+        gram, half = np.zeros((n, n)), np.zeros((n, n))
+        handed_on: dict[tuple[int, int], FloatArray] = {}
+        for r, group in groupby(pieces, key=lambda piece: piece[0]):
+            first, last = int(plan.cell_ptr[r[0]]), int(plan.cell_ptr[r[1]])
+            sums = np.zeros((last - first, self.loss.n_atoms, n))
+            begin = end = -1
+            for _, rows in group:
+                block.add_rows(curvature, rows, first, gram, sums)
+                begin, end = rows[0] if begin < 0 else begin, rows[1]
+            if (begin, end) == (int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])):
+                half += self._low_rank(plan, r, aux, sums)
+            else:
+                handed_on[r] = sums
+        return gram, half, handed_on
+
+    def _n_lanes(self, block: Block) -> int:
+        """Return how many sums run side by side: fewer when each costs a large matrix."""
+        return max(2, min(8, self.limits.lane_cells // max(1, block.n_features**2)))
+
+    def _low_rank(
+        self, plan: Any, r: tuple[int, int], aux: FloatArray, sums: FloatArray
+    ) -> FloatArray:
+        left, right = self.loss.fold(plan, r[0], r[1], aux, sums)
+        product: FloatArray = left.T @ right
+        return product
+
+    def _drawn(self, thin: int) -> _Sample:
+        """Take the first queries of every range.
+
+        A sample of more than half of the documents saves nothing.
+        """
+        plan, design, ptr = self.plan, self.design, self.plan.query_ptr
+        part = min(thin / max(1, plan.n_rows), 1.0)
+        ranges = [(a, a + max(1, round(part * (b - a)))) for a, b in self.ranges]
+        n_rows = sum(int(ptr[b] - ptr[a]) for a, b in ranges)
+        weight = plan.scale * np.diff(ptr)
+        share = sum(float(weight[a:b].sum()) for a, b in ranges) / float(weight.sum())
+        if 2 * n_rows >= plan.n_rows or share == 0.0:
+            return self._all
+        squares = self.executor.map(design.squares, [(int(ptr[a]), int(ptr[b])) for a, b in ranges])
+        if squares[0] is None:
+            return self._all
+        seen = 2 * plan.n_rows * add_up(squares) >= n_rows * design.column_norms**2
+        return _Sample(ranges, share, seen)
+
+
+def _lanes(pieces: list[_Piece], n_lanes: int) -> list[list[_Piece]]:
+    """Share consecutive pieces among a few lanes."""
+    n_lanes = min(len(pieces), n_lanes)
+    cuts = [len(pieces) * lane // n_lanes for lane in range(n_lanes + 1)]
+    return [pieces[low:high] for low, high in pairwise(cuts)]
