@@ -64,7 +64,7 @@ class Limits:
     lane_cells: int = 1 << 22
     gram_copies: int = 3
     fewest_gram: int = 2_048
-    fewest_by_columns: int = 2_048
+    fewest_by_columns: int = 1_024
     few_cells: int = 64
     long_list: int = 4_096
     most_picked: int = 4
@@ -243,10 +243,11 @@ class Hessians:
         return few_cells and long_lists and self.loss.offers("curvature")
 
     def _picked(self, thin: int) -> _Sample:
+        """Pick half as many documents: with exact squares they are enough."""
         n_rows = self.plan.n_rows
-        if thin > n_rows:
+        if thin > 2 * n_rows:
             return self._all
-        return _Sample(self.ranges, n_picked=min(thin, n_rows // self.limits.most_picked))
+        return _Sample(self.ranges, n_picked=min(thin // 2, n_rows // self.limits.most_picked))
 
     def _curvature(
         self, ranges: list[tuple[int, int]], u: FloatArray, exact: bool

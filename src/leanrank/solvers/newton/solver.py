@@ -80,11 +80,10 @@ class Newton(Solver):
         if it is the one before.
     good_step, poor_step : float
         A model is used again if the step it gave left at most the share ``good_step`` of the gap.
-        Samples are drawn until a step leaves more than ``poor_step`` of a gap below ``far``, or,
-        with the diagonal of the sample, until the objective falls short of what a model promised
-        by more than ``good_step``.
+        Samples are drawn until a step leaves more than ``poor_step`` of a gap below ``far``.
     far : float
-        Relative gap above which steps are short whatever the model is.
+        Relative gap below which a sample needs the diagonal of all documents. Above it, a sample
+        without serves until the objective falls short of a promise by more than ``good_step``.
     sample_per_feature : int
         Sample size per feature for approximate Hessians.
     patience, least_progress : int, float
@@ -109,7 +108,7 @@ class Newton(Solver):
     good_step: float = 0.1
     poor_step: float = 0.5
     far: float = 1e-2
-    sample_per_feature: int = 50
+    sample_per_feature: int = 100
     patience: int = 30
     least_progress: float = 1e-3
     keep: Callable[[Progress], None] | None = None
@@ -221,11 +220,12 @@ class Newton(Solver):
         kept[working] = True
         if not np.any(ratio[~kept] > 1.0):
             return np.flatnonzero((kept & allowed) | support)
-        wanting, nearly = (int(np.count_nonzero(ratio > share)) for share in (1.0, self.nearly))
+        nearly = np.flatnonzero(ratio > self.nearly)
+        wanting = int(np.count_nonzero(ratio[nearly] > 1.0))
         reserve = (wanting + int(np.count_nonzero(support))) // 10
-        room = min(wanting + reserve, nearly, self._room(w))
+        room = min(wanting + reserve, self._room(w))
         chosen = support.copy()
-        chosen[np.argsort(-ratio, kind="stable")[:room]] = True
+        chosen[nearly[np.argsort(-ratio[nearly], kind="stable")[:room]]] = True
         return np.flatnonzero(penalty.together(chosen))
 
 
@@ -267,7 +267,8 @@ class _WorkingSet:
         self.focused = False
         self.model: QuadraticModel | None = None
         self.gap = np.inf
-        self.samples = True  # as long as samples promise what can be kept
+        self.samples = True  # as long as their steps are as good as others
+        self.exact_diagonal = True  # of the last model
 
     def choose(self, features: IntArray) -> bool:
         """Change the features, and tell whether they differ; nothing is lost if they do not."""
@@ -321,9 +322,8 @@ class _WorkingSet:
                 moved = True
                 fall = objective - state.value - part.value(state.w[self.features])
                 # where the model holds, half of the slope's promise is kept or more
-                rough_diagonal = self.model is not None and not self.model.exact_diagonal
-                if rough_diagonal and fall < -0.5 * (1.0 - self.solver.good_step) * promised:
-                    self.samples = False
+                if fall < -0.5 * (1.0 - self.solver.good_step) * promised:
+                    self.samples = self.samples and self.exact_diagonal
             elif fresh and not self.sampled:
                 stuck = True
                 break
@@ -337,7 +337,8 @@ class _WorkingSet:
         ``gap`` is the relative one now.
         """
         solver, model = self.solver, self.model
-        if self.sampled and gap > solver.poor_step * self.gap and gap <= solver.far and not rough:
+        near = self.sampled and gap <= solver.far and not rough
+        if near and (gap > solver.poor_step * self.gap or not self.exact_diagonal):
             self.samples = False
         lasts = model is not None and model.lasting and (rough or self.samples or not model.sampled)
         return not lasts or gap > solver.good_step * self.gap
@@ -351,6 +352,7 @@ class _WorkingSet:
             sample = self.solver.sample_per_feature * max(256, len(self.features))
             thin = sample if rough or self.samples else None
             self.model = self.problem.quadratic(part, thin=thin)
+            self.exact_diagonal = self.model.exact_diagonal
         assert self.model is not None
         return self.model.minimise(part, c, w)
 
