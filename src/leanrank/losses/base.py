@@ -20,6 +20,7 @@ fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀD
 product    the score Hessian times a vector; by default from two gradients
 products   the same for the columns of a matrix at once, where there is no curvature and fold
 gram       the same from both sides, for a dense matrix; beside products, if a plan ``suits_gram``
+grouped    a loss with curvature and fold whose Hessian is close to this one's, if that saves time
 pair_slope the loss of one pair and its slope, compiled, for solvers that draw pairs
 ========== ===================================================================================
 """
@@ -240,6 +241,13 @@ class Loss(Part, ABC, Generic[P]):
         exact: bool = False,
     ) -> FloatArray:
         """Return some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only."""
+        raise NotImplementedError
+
+    def grouped(self, plan: P) -> tuple[Loss[Any], Plan] | None:
+        """Return a loss with ``curvature`` and ``fold`` of nearly the same Hessian, and its plan.
+
+        None where it would save nothing. It has no value: a model of this loss uses its Hessian.
+        """
         raise NotImplementedError
 
     def term_mass(self, plan: P) -> FloatArray:

@@ -19,8 +19,9 @@ from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray
 from leanrank.errors import DataWarning
 from leanrank.losses import _logistic_kernels as kernels
-from leanrank.losses.base import Edges, Labels
+from leanrank.losses.base import Edges, Labels, Loss, Plan
 from leanrank.losses.exponential import by_level
+from leanrank.losses.grouped_pairs import group_pairs
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss
 
 LONG = 64
@@ -99,6 +100,10 @@ class LogisticLoss(SmoothPairwiseLoss):
             _multiply(plan, q, first, u, D, out, self.block_rows)
             short = q + 1
         _loop(plan, short, r1, first, u, D, out)
+
+    def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
+        """Return the approximate Hessian by groups of documents; None where it saves nothing."""
+        return group_pairs(plan, math.nan)
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         return float(kernels.dual(*by_level(plan), r0, r1, u, a))

@@ -10,6 +10,8 @@ from leanrank._jit import pair_function
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.losses import _pair_kernels as kernels
 from leanrank.losses._pair_gram import gram
+from leanrank.losses.base import Loss, Plan
+from leanrank.losses.grouped_pairs import group_pairs
 from leanrank.losses.hinge import MarginLoss
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss, level_arrays, scratch_of
 
@@ -36,6 +38,10 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
     ) -> None:
         order = scratch_of(plan).order
         kernels.products(*level_arrays(plan), order, self.margin, r0, r1, u, D, out)
+
+    def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
+        """Return the approximate Hessian by groups of documents; None where it saves nothing."""
+        return group_pairs(plan, self.margin)
 
     def suits_gram(self, plan: PairPlan) -> bool:
         """Return whether ``gram`` is available: edges have ``products`` only."""

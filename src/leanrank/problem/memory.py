@@ -270,11 +270,12 @@ class MemoryProblem(Problem):
 
     def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
         """Model the loss as a quadratic in the weights of the working set."""
-        return self.hessians.quadratic(self.block, self._features, self.point.u, penalty, thin)
+        hessians = self.hessians.cheapest(self.block)
+        return hessians.quadratic(self.block, self._features, self.point.u, penalty, thin)
 
     def sampled(self, thin: int | None) -> tuple[bool, bool]:
         """Return whether such a model is one of a sample, and has the diagonal of all documents."""
-        sample = self.hessians.sample(self.block, self._features, thin)
+        sample = self.hessians.cheapest(self.block).sample(self.block, self._features, thin)
         return sample.n_picked is not None or sample.seen is not None, sample.seen is None
 
     def hessian(
