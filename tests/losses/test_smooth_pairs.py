@@ -1,6 +1,7 @@
 """The exponential and logistic losses against brute force over pairs."""
 
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -249,7 +250,10 @@ def test_very_many_pairs_are_warned_of_and_can_be_drawn():
     y = np.random.default_rng(0).integers(0, 3, n).astype(float)
     labels = Labels(y=y, query_ptr=np.array([0, n]))
     with pytest.warns(DataWarning, match=r"evaluates 1.6e\+09 pairs"):
-        LogisticLoss().prepare(labels)
+        LogisticLoss("ndcg").prepare(labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LogisticLoss().prepare(labels)  # which needs no pairs
     loss = LogisticLoss(max_pairs=20_000)
     plan = loss.prepare(labels)  # looks at documents, not at pairs
     assert len(plan.edges.winner) == 20_000

@@ -1,4 +1,6 @@
-"""Loops over all pairs of a query: each document against all documents of lower levels.
+"""Sums over all pairs of a query: each document against all documents of lower levels.
+
+Long lists go without the pairs where they can, see ``_logistic_boxes``; others pair by pair.
 
 Shared arguments: query q owns the cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c
 holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are a document's weights in either
@@ -14,9 +16,19 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
+from leanrank.losses._logistic_boxes import (
+    MOST_BOXES,
+    boxed_entropy,
+    boxed_gradient,
+    boxed_product,
+    count_boxes,
+)
 
 SPREAD = 200.0
 """Largest range of scores whose ratios of exponentials neither overflow nor vanish."""
+
+LONG_LIST = 256
+"""Number of documents from which a query's sums may do without the pairs."""
 
 FULL = 1e200
 """Limit from which a running product of odds is stored as a logarithm."""
@@ -34,6 +46,11 @@ def evaluate(
         ends, weights, own, v = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u)
         loss = lose[own]
         pull = np.zeros(len(own))
+        if _long(ends, weights):
+            value += _long_gradient(ends, own, win, v, loss, pull)
+            for at in range(len(own)):
+                g[own[at]] = pull[at]
+            continue
         up, down = _exponentials(v, loss)
         for k in range(1, len(ends)):
             for at in range(ends[k - 1], ends[k]):
@@ -79,6 +96,45 @@ def products(
 
 
 @kernel
+def long_products(
+    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray, lose: FloatArray,
+    table: FloatArray, table_ptr: IntArray, q: int, first: int, u: FloatArray, D: FloatArray,
+    out: FloatArray,
+) -> bool:  # fmt: skip
+    """Fill the Hessian of a long list times the columns of D without its pairs, if that pays.
+
+    D and ``out`` begin at row ``first``. Returns whether they are filled.
+    """
+    ends, weights, own, v = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u)
+    if not _long(ends, weights) or not _spread(v) < MOST_BOXES - 1:
+        return False
+    wins, loss = win[own], lose[own]
+    columns = D[own - first]
+    total = np.zeros(columns.shape)
+    width = 1
+    while width < len(ends):
+        for start in range(0, len(ends) - width, 2 * width):
+            low, middle, high = _halves(ends, start, width)
+            n = count_boxes(v, low, middle, high)
+            if n > 0:
+                boxed_product(v, wins, loss, low, middle, high, n, columns, total)
+                continue
+            for i in range(middle, high):
+                for j in range(low, middle):
+                    e = math.exp(-abs(v[i] - v[j]))
+                    bend = wins[i] * loss[j] * e / ((1.0 + e) * (1.0 + e))
+                    for f in range(columns.shape[1]):
+                        flow = bend * (columns[i, f] - columns[j, f])
+                        total[i, f] += flow
+                        total[j, f] -= flow
+        width *= 2
+    for at in range(len(own)):
+        for f in range(columns.shape[1]):
+            out[own[at] - first, f] = total[at, f]
+    return True
+
+
+@kernel
 def bends(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray, lose: FloatArray,
     table: FloatArray, table_ptr: IntArray, q: int, u: FloatArray, begin: int, end: int,
@@ -116,6 +172,9 @@ def dual(
     for q in range(r0, r1):
         ends, weights, own, v = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u)
         loss = lose[own]
+        if _long(ends, weights):
+            value += _long_entropy(ends, own, win, v, loss, a)
+            continue
         up, down = _exponentials(v, loss)
         for k in range(1, len(ends)):
             for at in range(ends[k - 1], ends[k]):
@@ -182,6 +241,88 @@ def listed(
                 passed += rate * (mass[high] - mass[low])
     # rounding may leave a last point beyond all pairs
     return winner[:filled], loser[:filled], weight[:filled]
+
+
+@kernel
+def _long(ends: IntArray, weights: FloatArray) -> bool:
+    """Return whether to look for sums without pairs: all pairs of levels must weigh the same."""
+    return len(weights) == 0 and len(ends) > 1 and ends[-1] >= LONG_LIST
+
+
+@kernel
+def _spread(v: FloatArray) -> float:
+    """Return the range of scores; infinite if one of them is, or is not a number."""
+    least, most = np.inf, -np.inf
+    for at in range(len(v)):
+        if not abs(v[at]) < np.inf:
+            return np.inf
+        least, most = min(least, v[at]), max(most, v[at])
+    return most - least
+
+
+@kernel
+def _long_gradient(
+    ends: IntArray, own: IntArray, win: FloatArray, v: FloatArray, loss: FloatArray,
+    pull: FloatArray,
+) -> float:  # fmt: skip
+    """Sum the losses and gradients of a long list: half of some levels against the other half."""
+    value = 0.0
+    wins = win[own]
+    up, down = _exponentials(v, loss)
+    width = 1
+    while width < len(ends):
+        for start in range(0, len(ends) - width, 2 * width):
+            low, middle, high = _halves(ends, start, width)
+            n = count_boxes(v, low, middle, high)
+            if n > 0:
+                value += boxed_gradient(v, wins, loss, low, middle, high, n, pull)
+                continue
+            for at in range(middle, high):
+                if wins[at] == 0.0:
+                    continue
+                if len(up) > 0:
+                    cost, pushed = _close(down[at], up, low, middle, wins[at], pull)
+                else:
+                    cost, pushed = _far(v[at], v, loss, low, middle, wins[at], pull)
+                value += wins[at] * cost
+                pull[at] -= wins[at] * pushed
+        width *= 2
+    return value
+
+
+@kernel
+def _long_entropy(
+    ends: IntArray, own: IntArray, win: FloatArray, v: FloatArray, loss: FloatArray, a: float,
+) -> float:  # fmt: skip
+    """Sum the dual values of a long list, by the same halves."""
+    value = 0.0
+    wins = win[own]
+    up, down = _exponentials(v, loss)
+    width = 1
+    while width < len(ends):
+        for start in range(0, len(ends) - width, 2 * width):
+            low, middle, high = _halves(ends, start, width)
+            n = count_boxes(v, low, middle, high)
+            if n > 0:
+                value += boxed_entropy(v, wins, loss, low, middle, high, n, a)
+                continue
+            for at in range(middle, high):
+                if wins[at] == 0.0:
+                    continue
+                if len(up) > 0:
+                    entropy = _close_entropy(v[at], down[at], v, up, low, middle, a)
+                else:
+                    entropy = _far_entropy(v[at], v, loss, low, middle, a)
+                value += wins[at] * entropy
+        width *= 2
+    return value
+
+
+@kernel
+def _halves(ends: IntArray, start: int, width: int) -> tuple[int, int, int]:
+    """Return where ``width`` levels from ``start`` on begin and end, and as many above them end."""
+    low = ends[start - 1] if start > 0 else 0
+    return low, ends[start + width - 1], ends[min(start + 2 * width, len(ends)) - 1]
 
 
 @kernel

@@ -1,7 +1,9 @@
 """The pairwise logistic loss, RankNet's: log(1 + e^{−z}) of every lead z of a winner over a loser.
 
-It has no shortcut: an evaluation costs O(pairs). For lists of tens of thousands of documents use
-``max_pairs``: pairs are drawn once, evenly over all pairs of a query, with weights that make the
+Short lists are evaluated pair by pair. Long ones are not: the loss is a smooth function of two
+scores, and sums of polynomials give it to the last digits in O(n log K), K levels. That needs pairs
+that all weigh the same and scores within 255 of each other; otherwise an evaluation costs O(pairs),
+and ``max_pairs`` draws some: once, evenly over all pairs of a query, with weights that make the
 expected loss the loss itself.
 """
 
@@ -31,7 +33,7 @@ BLOCK_CELLS = 1 << 20
 """Most pairs in such a block."""
 
 MANY_PAIRS = 10**9
-"""Number of pairs above which an evaluation takes seconds, and a warning is given."""
+"""Number of pairs of different weights above which an evaluation takes seconds: a warning."""
 
 
 class LogisticLoss(SmoothPairwiseLoss):
@@ -97,7 +99,8 @@ class LogisticLoss(SmoothPairwiseLoss):
         short = r0  # the first query not yet done: short ones are done together
         for q in (np.flatnonzero(np.diff(plan.query_ptr[r0 : r1 + 1]) >= LONG) + r0).tolist():
             _loop(plan, short, q, first, u, D, out)
-            _multiply(plan, q, first, u, D, out, self.block_rows)
+            if not kernels.long_products(*by_level(plan)[1:], q, first, u, D, out):
+                _multiply(plan, q, first, u, D, out, self.block_rows)
             short = q + 1
         _loop(plan, short, r1, first, u, D, out)
 
@@ -174,14 +177,17 @@ def with_drawn_pairs(plan: PairPlan, most: int, rng: np.random.Generator) -> Pai
 
 
 def _warn_of_many(plan: PairPlan) -> None:
+    if not len(plan.table):
+        return
     sizes = np.diff(plan.row_ptr)
     before = np.cumsum(sizes) - sizes
     first = np.repeat(plan.cell_ptr[:-1], np.diff(plan.cell_ptr))
     pairs = float(np.sum(sizes * (before - before[first]), dtype=np.float64))
     if pairs > MANY_PAIRS:
         warnings.warn(
-            f"the logistic loss evaluates {pairs:.1e} pairs at every iteration: set "
-            "max_pairs to draw some of each query, or use the squared hinge, which lists none",
+            f"the logistic loss evaluates {pairs:.1e} pairs at every iteration, because importance "
+            "weighs them by level: set max_pairs to draw some of each query, or leave importance "
+            "out",
             DataWarning,
             stacklevel=2,
         )

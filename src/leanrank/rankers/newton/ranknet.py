@@ -18,8 +18,9 @@ class RankNet(LinearRanker):
     """Linear ranking with RankNet's logistic loss of pairs (Burges et al. 2005).
 
     The lead of a document over one of a lower level is the log odds that it is the better of the
-    two; a pair costs log(1 + e^{−lead}). There is no shortcut past the pairs: a query of n
-    documents costs up to n²/2 of them an evaluation, unless ``max_pairs`` draws some.
+    two; a pair costs log(1 + e^{−lead}). Long lists cost about as much per document as short ones,
+    unless ``importance`` weighs pairs by level: then an evaluation costs every pair, up to n²/2 of
+    n documents, or those that ``max_pairs`` draws.
 
     Further parameters and the fitted attributes are those of ``LinearRanker``.
 

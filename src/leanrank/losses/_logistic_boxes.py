@@ -1,0 +1,239 @@
+"""Sums of the logistic loss over all pairs of many winners and many losers, without the pairs.
+
+The loss of a pair is a smooth function of two scores. Scores are cut into boxes of width 1; between
+two boxes it is a polynomial to the last digit: its Chebyshev coefficients fall like 12.6^{−k},
+because the nearest singularities are at ±iπ. So the documents of a box enter by the sums of the
+first 16 Chebyshev polynomials of their places in it, and a sum over pairs costs 16 numbers per
+document and 16² per pair of boxes. The coefficients depend on the distance of two boxes only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import FloatArray
+
+TERMS = 16
+"""Chebyshev polynomials per box: the first that is left out is below the rounding."""
+
+MOST_BOXES = 256
+"""Boxes above which pairs are added up one by one."""
+
+DOCUMENT_COST, BOX_COST = 24, 150
+"""Cost of a document and of a pair of boxes, in pairs; they decide between boxes and pairs."""
+
+VALUE, WRONG, ENTROPY, BEND = 0, 1, 2, 3
+
+
+@kernel
+def count_boxes(v: FloatArray, low: int, middle: int, high: int) -> int:
+    """Return the number of boxes of some scores; 0 where pairs one by one cost less.
+
+    Losers are [low, middle), winners [middle, high).
+    """
+    losers, winners = middle - low, high - middle
+    pairs = float(losers) * float(winners)
+    if pairs <= DOCUMENT_COST * float(high - low) + BOX_COST:
+        return 0
+    least, most = v[low], v[low]
+    for i in range(low, high):
+        if not abs(v[i]) < np.inf:
+            return 0
+        least, most = min(least, v[i]), max(most, v[i])
+    if not most - least < MOST_BOXES - 1:
+        return 0
+    n = int(most - least) + 1
+    return n if pairs > DOCUMENT_COST * float(high - low) + BOX_COST * float(n) * n else 0
+
+
+@kernel
+def boxed_gradient(
+    v: FloatArray, win: FloatArray, lose: FloatArray, low: int, middle: int, high: int, n: int,
+    pull: FloatArray,
+) -> float:  # fmt: skip
+    """Return Σ win·lose·log(1 + e^{−z}) and add its gradient to ``pull``."""
+    least = v[low:high].min()
+    losers = _moments(v, lose, low, middle, least, n)
+    winners = _moments(v, win, middle, high, least, n)
+    value = _coefficients(n, VALUE, 0.0)
+    wrong = _coefficients(n, WRONG, 0.0)
+    at_winners, at_losers = _exchange(wrong, winners, losers)
+    for i in range(middle, high):
+        if win[i] != 0.0:
+            pull[i] -= win[i] * _polynomial(at_winners, v[i] - least)
+    for i in range(low, middle):
+        if lose[i] != 0.0:
+            pull[i] += lose[i] * _polynomial(at_losers, v[i] - least)
+    return _total(value, winners, losers)
+
+
+@kernel
+def boxed_entropy(
+    v: FloatArray, win: FloatArray, lose: FloatArray, low: int, middle: int, high: int, n: int,
+    a: float,
+) -> float:  # fmt: skip
+    """Return the sum of win·lose times the entropy of a times the probability of a wrong order."""
+    least = v[low:high].min()
+    losers = _moments(v, lose, low, middle, least, n)
+    winners = _moments(v, win, middle, high, least, n)
+    return _total(_coefficients(n, ENTROPY, a), winners, losers)
+
+
+@kernel
+def boxed_product(
+    v: FloatArray, win: FloatArray, lose: FloatArray, low: int, middle: int, high: int, n: int,
+    D: FloatArray, out: FloatArray,
+) -> None:  # fmt: skip
+    """Add the Hessian of Σ win·lose·log(1 + e^{−z}) times the columns of D to those of ``out``."""
+    least = v[low:high].min()
+    losers = _moments(v, lose, low, middle, least, n)
+    winners = _moments(v, win, middle, high, least, n)
+    bends = _coefficients(n, BEND, 0.0)
+    at_winners, at_losers = _exchange(bends, winners, losers)
+    degree = np.empty(high - low)
+    for i in range(low, high):
+        mine = at_losers if i < middle else at_winners
+        degree[i - low] = _polynomial(mine, v[i] - least)
+    for f in range(D.shape[1]):
+        flows = _exchange(
+            bends,
+            _moments(v, win * D[:, f], middle, high, least, n),
+            _moments(v, lose * D[:, f], low, middle, least, n),
+        )
+        for i in range(low, high):
+            weight, mine = (lose[i], flows[1]) if i < middle else (win[i], flows[0])
+            if weight != 0.0:
+                flow = degree[i - low] * D[i, f] - _polynomial(mine, v[i] - least)
+                out[i, f] += weight * flow
+
+
+@kernel
+def _exchange(
+    coefficients: FloatArray, winners: FloatArray, losers: FloatArray,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Return the series at the winners' boxes of sums over losers, and the other way round."""
+    n = len(winners)
+    at_winners, at_losers = np.zeros((n, TERMS)), np.zeros((n, TERMS))
+    for a in range(n):
+        if winners[a, TERMS] == 0.0:
+            continue
+        for b in range(n):
+            if losers[b, TERMS] == 0.0:
+                continue
+            own = coefficients[a - b + n - 1]
+            for k in range(TERMS):
+                found = 0.0
+                for m in range(TERMS):
+                    found += own[k, m] * losers[b, m]
+                    at_losers[b, m] += own[k, m] * winners[a, k]
+                at_winners[a, k] += found
+    return at_winners, at_losers
+
+
+@kernel
+def _moments(
+    v: FloatArray, weight: FloatArray, begin: int, end: int, least: float, n: int,
+) -> FloatArray:  # fmt: skip
+    """Sum weight × Chebyshev polynomials over the documents of each box; last, their number."""
+    out = np.zeros((n, TERMS + 1))
+    for i in range(begin, end):
+        w = weight[i]
+        if w == 0.0:
+            continue
+        box = int(v[i] - least)
+        t = 2.0 * (v[i] - least - box) - 1.0
+        row = out[box]
+        before, now = 1.0, t
+        row[TERMS] += 1.0
+        row[0] += w
+        for k in range(1, TERMS):
+            row[k] += w * now
+            before, now = now, 2.0 * t * now - before
+    return out
+
+
+@kernel
+def _polynomial(coefficients: FloatArray, place: float) -> float:
+    """Evaluate the Chebyshev series of the box that a place lies in (Clenshaw)."""
+    box = int(place)
+    t = 2.0 * (place - box) - 1.0
+    row = coefficients[box]
+    one, two = 0.0, 0.0
+    for k in range(TERMS - 1, 0, -1):
+        one, two = row[k] + 2.0 * t * one - two, one
+    return row[0] + t * one - two
+
+
+@kernel
+def _total(coefficients: FloatArray, winners: FloatArray, losers: FloatArray) -> float:
+    """Sum a function over all pairs."""
+    n = len(winners)
+    total = 0.0
+    for a in range(n):
+        if winners[a, TERMS] == 0.0:
+            continue
+        for b in range(n):
+            if losers[b, TERMS] == 0.0:
+                continue
+            own = coefficients[a - b + n - 1]
+            for k in range(TERMS):
+                found = 0.0
+                for m in range(TERMS):
+                    found += own[k, m] * losers[b, m]
+                total += winners[a, k] * found
+    return total
+
+
+@kernel
+def _coefficients(n: int, kind: int, a: float) -> FloatArray:
+    """Return the Chebyshev coefficients of a function of z between two boxes.
+
+    The first index is the distance of the boxes plus n − 1, the second the winner's polynomial.
+    """
+    nodes, basis = np.empty(TERMS), np.empty((TERMS, TERMS))
+    for j in range(TERMS):
+        angle = math.pi * (j + 0.5) / TERMS
+        nodes[j] = 0.5 * math.cos(angle)
+        for k in range(TERMS):
+            basis[k, j] = (1.0 if k == 0 else 2.0) / TERMS * math.cos(k * angle)
+    out = np.empty((2 * n - 1, TERMS, TERMS))
+    values, half = np.empty((TERMS, TERMS)), np.empty((TERMS, TERMS))
+    for at in range(2 * n - 1):
+        for i in range(TERMS):
+            for j in range(TERMS):
+                z = (at - n + 1) + nodes[i] - nodes[j]
+                if kind == VALUE:
+                    values[i, j] = max(-z, 0.0) + math.log1p(math.exp(-abs(z)))
+                elif kind == WRONG:
+                    values[i, j] = _wrong(z)
+                elif kind == BEND:
+                    values[i, j] = _wrong(z) * _wrong(-z)
+                else:
+                    values[i, j] = _entropy(z, a)
+        np.dot(basis, values, half)
+        np.dot(half, basis.T, out[at])
+    return out
+
+
+@kernel
+def _wrong(z: float) -> float:
+    """Return the probability of a wrong order."""
+    e = math.exp(-abs(z))
+    return (e if z > 0.0 else 1.0) / (1.0 + e)
+
+
+@kernel
+def _entropy(z: float, a: float) -> float:
+    """Return the entropy of a times the probability of a wrong order, small shares kept exact."""
+    e = math.exp(-abs(z))
+    s = a * (e if z > 0.0 else 1.0) / (1.0 + e)
+    rest = ((1.0 if z > 0.0 else e) + (1.0 - a) * (e if z > 0.0 else 1.0)) / (1.0 + e)
+    total = 0.0
+    if s > 0.0:
+        total -= s * (math.log(s) if s < 0.5 else math.log1p(-rest))
+    if rest > 0.0:
+        total -= rest * (math.log(rest) if rest < 0.5 else math.log1p(-s))
+    return total
