@@ -342,9 +342,14 @@ def sort_into_cells(level_of: IntArray, n_levels: int, query_ptr: IntArray) -> C
     ([1, 0, 2, 3], [0, 1, 3, 4], [0, 2, 3])
     """
     rows, cell = (np.empty(int(query_ptr[-1]), dtype=np.int64) for _ in range(2))
-    n_cells = _sort_by_level(level_of, query_ptr, n_levels, rows, cell)
-    row_ptr, query, level, cell_ptr = _describe_cells(level_of, query_ptr, rows, cell, n_cells)
-    return Cells(rows, row_ptr, cell, cell_ptr, query, level)
+    spare = cell if n_levels > 8 else None  # sorting is not compiled for a few levels
+    first = np.empty(n_levels + 1, dtype=np.int64)
+    n_cells = _sort_by_level(level_of, query_ptr, first, rows, cell, spare)
+    row_ptr = np.zeros(n_cells + 1, dtype=np.int64)
+    np.cumsum(np.bincount(cell, minlength=n_cells), out=row_ptr[1:])
+    cell_ptr = np.searchsorted(row_ptr, query_ptr)
+    query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(cell_ptr))
+    return Cells(rows, row_ptr, cell, cell_ptr, query, level_of[rows[row_ptr[:-1]]])
 
 
 def mass_below(cells: Cells, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -358,17 +363,16 @@ def mass_below(cells: Cells, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     [[0.2, 0.4, 0.4], [0.0, 0.2, 0.0]]
     """
     own = np.bincount(cells.cell, mass, minlength=len(cells.query)).astype(np.float64, copy=False)
-    below: FloatArray = _sums_before(own, cells.cell_ptr)
+    below = np.zeros(len(own))
+    _sum_before(own, cells.cell_ptr, below)
     return own, below
 
 
 @kernel
-def _sums_before(values: FloatArray, ptr: IntArray) -> FloatArray:
-    out = np.zeros(len(values))
+def _sum_before(values: FloatArray, ptr: IntArray, out: FloatArray) -> None:
     for group in range(len(ptr) - 1):
         for at in range(ptr[group] + 1, ptr[group + 1]):
             out[at] = out[at - 1] + values[at - 1]
-    return out
 
 
 @kernel
@@ -404,15 +408,26 @@ def _merge_by_level(
 
 @kernel
 def _sort_by_level(
-    level_of: IntArray, query_ptr: IntArray, n_levels: int, rows: IntArray, cell: IntArray
-) -> int:
-    """Fill rows sorted by query and level, and the cell of each row; return the number of cells."""
+    level_of: IntArray, query_ptr: IntArray, first: IntArray, rows: IntArray, cell: IntArray,
+    spare: IntArray | None,
+) -> int:  # fmt: skip
+    """Fill rows sorted by query and level, and the cell of each row; return the number of cells.
+
+    ``first`` has room for one number per level and one more. ``spare`` may be None if levels are
+    always counted.
+    """
     n_cells = 0
-    first = np.zeros(n_levels + 1, dtype=np.int64)
+    n_levels = len(first) - 1
     for q in range(len(query_ptr) - 1):
         begin, end = query_ptr[q], query_ptr[q + 1]
-        if n_levels <= 8 * (end - begin):  # counting is quicker than sorting
-            first[:] = 0
+        counted = True
+        if spare is not None:
+            counted = n_levels <= 8 * (end - begin)  # which is quicker than sorting
+            if not counted:
+                _merge_by_level(level_of, begin, end, rows, spare)
+        if counted:
+            for k in range(n_levels + 1):
+                first[k] = 0
             for i in range(begin, end):
                 first[level_of[i] + 1] += 1
             for k in range(n_levels):
@@ -420,33 +435,11 @@ def _sort_by_level(
             for i in range(begin, end):
                 rows[begin + first[level_of[i]]] = i
                 first[level_of[i]] += 1
-        else:
-            _merge_by_level(level_of, begin, end, rows, cell)
         for at in range(begin, end):
             if at == begin or level_of[rows[at]] != level_of[rows[at - 1]]:
                 n_cells += 1
             cell[rows[at]] = n_cells - 1
     return n_cells
-
-
-@kernel
-def _describe_cells(
-    level_of: IntArray, query_ptr: IntArray, rows: IntArray, cell: IntArray, n_cells: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return where each cell begins, its query and its level, and where each query's cells do."""
-    n_queries = len(query_ptr) - 1
-    row_ptr, cell_ptr = np.zeros(n_cells + 1, np.int64), np.zeros(n_queries + 1, np.int64)
-    query, level = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
-    at_cell = 0
-    for q in range(n_queries):
-        cell_ptr[q] = at_cell
-        for at in range(query_ptr[q], query_ptr[q + 1]):
-            if cell[rows[at]] == at_cell:
-                row_ptr[at_cell], query[at_cell], level[at_cell] = at, q, level_of[rows[at]]
-                at_cell += 1
-    cell_ptr[n_queries] = at_cell
-    row_ptr[n_cells] = query_ptr[n_queries]
-    return row_ptr, query, level, cell_ptr
 
 
 def refuse_edges(labels: Labels, name: str) -> None:
