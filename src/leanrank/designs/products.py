@@ -45,7 +45,9 @@ def anchored_rmatvec(
     X: AnyArray, anchor: AnyArray, g: AnyArray, begin: int, end: int,
 ) -> FloatArray:  # fmt: skip
     n = X.shape[1]
-    out = np.zeros(n)
+    out = np.empty(n)
+    for j in range(n):
+        out[j] = 0.0
     i = begin
     while i < end:
         at = anchor[i]
@@ -84,7 +86,9 @@ def dense_rmatvec(X: AnyArray, g: AnyArray, begin: int, end: int) -> FloatArray:
 @_dot_kernel
 def dense_squares(X: AnyArray, anchor: AnyArray, begin: int, end: int) -> FloatArray:
     n = X.shape[1]
-    out = np.zeros(n)
+    out = np.empty(n)
+    for j in range(n):
+        out[j] = 0.0
     for i in range(begin, end):
         at = anchor[i]
         for j in range(n):
@@ -113,8 +117,9 @@ def dense_weighed(
     their cells.
     """
     n = len(features)
-    inverse = 1.0 / spread
-    away = np.empty(n)
+    inverse, away = np.empty(n), np.empty(n)
+    for j in range(n):
+        inverse[j] = 1.0 / spread[j]
     for i in range(begin, end):
         at = anchor[i]
         for j in range(n):

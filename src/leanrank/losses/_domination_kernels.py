@@ -177,12 +177,11 @@ def product(
 @kernel
 def fold(
     cell_ptr: IntArray, level: IntArray, margin: FloatArray | None, r0: int, r1: int,
-    aux: FloatArray, sums: FloatArray,
-) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    aux: FloatArray, sums: FloatArray, left: FloatArray, right: FloatArray,
+) -> None:  # fmt: skip
+    """Fill the two vectors of each level, which are zero before."""
     base = cell_ptr[r0]
     n = sums.shape[2]
-    left = np.zeros((sums.shape[0], n))
-    right = np.zeros((sums.shape[0], n))
     for q in range(r0, r1):
         first = cell_ptr[q]
         n_levels = cell_ptr[q + 1] - first
@@ -206,7 +205,6 @@ def fold(
             half = 0.5 * aux[c, 2]
             for j in range(n):
                 left[c - base, j] = sums[c - base, 1, j] + half * centre[j]
-    return left, right
 
 
 @kernel

@@ -148,7 +148,8 @@ class DominationLoss(Loss[DominationPlan]):
         self, plan: DominationPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Turn sums over levels into the two vectors of each level."""
-        left, right = kernels.fold(plan.cell_ptr, plan.level, plan.margin, r0, r1, aux, sums)
+        left, right = (np.zeros((len(sums), sums.shape[2])) for _ in range(2))
+        kernels.fold(plan.cell_ptr, plan.level, plan.margin, r0, r1, aux, sums, left, right)
         return left, right
 
     def dual(self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:

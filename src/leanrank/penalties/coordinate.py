@@ -25,14 +25,12 @@ def sweep_gram(
     Most sweeps visit only weights that are not zero; every tenth, and those that might be the last,
     visit all.
     """
-    active = np.ones(len(x), dtype=np.bool_)
     everything = True
     for sweep in range(n_sweeps):
         largest = 0.0
         for j in range(len(x)):
-            if everything or active[j]:
+            if everything or x[j] != 0.0:
                 largest = max(largest, _coordinate(hessian, slope, x, above, below, ridge, j))
-                active[j] = x[j] != 0.0
         if target < 0.0:
             target = accuracy * largest
         if largest <= target and everything:
