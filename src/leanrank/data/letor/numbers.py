@@ -85,7 +85,7 @@ def read_decimal(text: AnyArray, at: int, powers: AnyArray) -> tuple[int, float,
     negative = text[at] == 45
     if negative or text[at] == 43:
         at += 1
-    w: Any = 0
+    w: Any = np.int64(0)  # what uses a plain 0 is compiled for that number as well
     q: Any = 0
     lost = False
     start = at

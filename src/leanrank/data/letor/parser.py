@@ -100,8 +100,7 @@ def parse_lines(
     n_hard = 0
     error = FINE
     place = start
-    query = -1
-    query_stop = -1
+    query = query_stop = np.int64(-1)  # what uses a plain −1 is compiled for that number as well
     at = start
     while at < stop:
         at = _skip_blanks(text, at)
