@@ -7,7 +7,8 @@ do. It is one line of at most 300 characters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 __all__ = [
     "CacheWarning",
@@ -48,6 +49,20 @@ def suggest(name: object, known: Iterable[str]) -> str:
     options = sorted(known)
     near = difflib.get_close_matches(str(name), options, n=1)
     return f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(options)
+
+
+def first_repeated(items: Sequence[Any]) -> Any:
+    """Return the first item that occurs a second time, or None.
+
+    >>> first_repeated("abcbc"), first_repeated("abc")
+    ('b', None)
+    """
+    seen: set[Any] = set()
+    for item in items if len(set(items)) < len(items) else ():
+        if item in seen:
+            return item
+        seen.add(item)
+    return None
 
 
 def warn(message: str, category: type[Warning] | None = None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.trec import Qrels, Run
-from leanrank.errors import InputError
+from leanrank.errors import InputError, first_repeated
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.evaluation import Evaluation, measure_lists
 from leanrank.metrics.measures import COVERAGE, TOP_RANK, Measure, parse_measures
@@ -121,9 +121,8 @@ def _look_up(
 ) -> tuple[FloatArray, IntArray]:
     """Return the labels of the retrieved documents, and which of them were not judged."""
     pairs = list(zip(query.tolist(), doc_ids.tolist(), strict=True))
-    if len(set(pairs)) != len(pairs):
-        seen: set[tuple[int, str]] = set()
-        twice = next(pair for pair in pairs if pair in seen or seen.add(pair))  # type: ignore[func-returns-value]
+    twice = first_repeated(pairs)
+    if twice is not None:
         raise InputError(f"document {twice[1]!r} was retrieved twice for one query: keep one")
     labels = np.fromiter((judgements.get(pair, 0.0) for pair in pairs), np.float64, len(pairs))
     unjudged = [at for at, pair in enumerate(pairs) if pair not in judgements]

@@ -10,7 +10,7 @@ import numpy as np
 
 from leanrank._typing import IntArray, Matrix
 from leanrank.data import RankingData
-from leanrank.errors import ModelError
+from leanrank.errors import ModelError, first_repeated
 
 
 class Named(Protocol):
@@ -52,7 +52,7 @@ class Table:
         if columns is not None:
             names = tuple(columns)
             if len(set(names)) != len(names):
-                twice = next(name for at, name in enumerate(names) if name in names[:at])
+                twice = first_repeated(names)
                 raise ModelError(f"the column {twice!r} occurs twice: names must be distinct")
             named = all(isinstance(name, str) for name in names)
             return cls(names if named else None, len(names), frame=X)

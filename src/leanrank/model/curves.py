@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.errors import ModelError
+from leanrank.model.scale import Scale
 
 T = TypeVar("T")
 
@@ -41,17 +41,6 @@ class Writer(Protocol[T]):
 
     def plus(self, a: T, b: T) -> T:
         """Return a sum."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A global scaler of one feature: (x − shift) / divisor, rounded as the scaler does."""
-
-    shift: float
-    divisor: float
-
-    def __call__(self, x: float) -> float:
-        return (x - self.shift) / self.divisor
 
 
 class Curve(ABC):
@@ -388,7 +377,7 @@ class Steps(_Bent):
 
     def folded(self, scale: Scale) -> tuple[Curve, float]:
         """Move the thresholds so that exactly the same unscaled values are above them."""
-        moved = np.array([_largest_not_above(scale, cut) for cut in self.thresholds])
+        moved = np.array([scale.largest_not_above(cut) for cut in self.thresholds])
         last = np.flatnonzero(np.append(moved[1:] != moved[:-1], True)[: len(moved)])
         levels = (self.levels[0], *(self.levels[at + 1] for at in last.tolist()))
         return Steps(tuple(moved[last].tolist()), levels, self.missing), 0.0
@@ -440,31 +429,3 @@ def sum_of_weak_rankers(weak: Iterable[tuple[int, float, int, float]]) -> dict[i
         for feature, reached in levels.items()
     }
     return {feature: curve for feature, curve in curves.items() if not curve.is_zero}
-
-
-def _largest_not_above(scale: Scale, threshold: float) -> float:
-    """Return the largest number that, once scaled, is not above a threshold.
-
-    Scaling is monotone also after rounding, so that bisection over the floating-point numbers in
-    their order finds it: a document at a threshold stays on its side.
-    """
-    low, high = _ordinal(-np.finfo(float).max), _ordinal(np.finfo(float).max)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if scale(_from_ordinal(middle)) > threshold:
-            high = middle
-        else:
-            low = middle
-    return _from_ordinal(low)
-
-
-def _ordinal(x: float) -> int:
-    """Number the floating-point numbers in their order."""
-    bits: int = struct.unpack("<q", struct.pack("<d", x))[0]
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
-
-
-def _from_ordinal(at: int) -> float:
-    bits = at if at >= 0 else -at | -0x8000000000000000
-    x: float = struct.unpack("<d", struct.pack("<q", bits))[0]
-    return x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -14,13 +14,12 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, counted, feature_name
-from leanrank.errors import InputError, LeanrankError, ModelError
-from leanrank.execution import row_blocks
+from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
 from leanrank.model.columns import Table
 from leanrank.model.curves import Curve, Line
 from leanrank.model.fields import Field, is_utf8, shorten
 from leanrank.model.provenance import read_provenance, to_json_values
-from leanrank.model.scoring import rank_within_queries, weighted_sums
+from leanrank.model.scoring import CurveSum, rank_within_queries
 
 if TYPE_CHECKING:
     from typing import Self
@@ -217,7 +216,7 @@ class Model:
         matrix, columns, qid = self._prepared(X, qid)
         return Explanation.of(
             self._finite_scores(matrix, columns),
-            self._contributions(matrix, columns),
+            self._sum.contributions(matrix, columns),
             [feature_name(at, self.feature_names) for at in self.indices.tolist()],
             qid,
             X.doc_ids if isinstance(X, RankingData) else None,
@@ -320,44 +319,9 @@ class Model:
             head += f", after {self.normalizer.get('kind', 'a')} normalisation"
         return head
 
-    def _scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
-        """Score rows of a matrix in which ``columns`` are ``indices``; None: as they are."""
-        bent = self._bent
-        if len(bent) == 0:
-            return weighted_sums(matrix, self.values, columns)
-        places = np.arange(len(self.indices)) if columns is None else columns
-        lines = np.setdiff1d(np.arange(len(self.indices)), bent)
-        scores = weighted_sums(matrix, self.values[lines], places[lines])
-        for rows, _, added in self._parts(matrix, places, bent):
-            scores[rows] += added
-        return scores
-
-    def _contributions(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
-        """Return what each of ``indices`` adds to the score of each row."""
-        used = np.arange(len(self.indices))
-        parts = np.zeros((matrix.shape[0], len(used)))
-        for rows, at, added in self._parts(matrix, used if columns is None else columns, used):
-            parts[rows, at] = added
-        return parts
-
-    def _parts(
-        self, matrix: Matrix, places: IntArray, chosen: IntArray
-    ) -> Iterator[tuple[slice, int, FloatArray]]:
-        """Return, for blocks of rows, what each chosen one of ``indices`` adds to their scores."""
-        curves = list(self.curves.values())
-        for r0, r1 in row_blocks(matrix.shape[0]):
-            block = matrix[r0:r1][:, places[chosen]]
-            if not isinstance(block, np.ndarray):
-                block = block.toarray()  # a block at a time: never large
-            for inside, at in enumerate(chosen.tolist()):
-                yield slice(r0, r1), at, curves[at](block[:, inside])
-
     @cached_property
-    def _bent(self) -> IntArray:
-        """Positions in ``indices`` of what is more than a weight."""
-        curves = enumerate(self.curves.values())
-        straight = (isinstance(curve, Line) and curve.missing is None for _, curve in curves)
-        return np.flatnonzero(~np.fromiter(straight, dtype=bool, count=len(self.curves)))
+    def _sum(self) -> CurveSum:
+        return CurveSum(list(self.curves.values()), self.values)
 
     def _prepared(self, X: Any, qid: Any) -> tuple[Matrix, IntArray | None, Any]:
         """Find the features, normalised if the model does so, and the queries of the rows."""
@@ -378,7 +342,7 @@ class Model:
         return self._normalized(ordered, qid), self.indices, qid
 
     def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
-        scores = self._scores(matrix, columns)
+        scores = self._sum.scores(matrix, columns)
         if not np.isfinite(scores).all():
             self._refuse(int(np.flatnonzero(~np.isfinite(scores))[0]), matrix, columns)
         return scores
@@ -428,8 +392,8 @@ def _check_names(names: tuple[str, ...] | None, n_features: int) -> None:
         return
     if len(names) != n_features:
         raise ModelError(f"{len(names)} feature names were given for {n_features} features")
-    if len(set(names)) != len(names):
-        twice = _first_repeated(names)
+    twice = first_repeated(names)
+    if twice is not None:
         raise ModelError(f"the feature name {shorten(twice)} occurs twice: names must be distinct")
     for name in names:
         if not is_utf8(name):
@@ -439,15 +403,6 @@ def _check_names(names: tuple[str, ...] | None, n_features: int) -> None:
 def _frozen(array: AnyArray) -> AnyArray:
     array.flags.writeable = False
     return array
-
-
-def _first_repeated(names: Sequence[str]) -> str:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            break
-        seen.add(name)
-    return name
 
 
 def _copied(value: Any) -> Any:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from leanrank.errors import FileError, ModelError
+from leanrank.errors import FileError, ModelError, first_repeated
 from leanrank.model.curves import CURVES, Curve, Line, sum_of_weak_rankers
 from leanrank.model.fields import Duplicated, Field, shorten
 from leanrank.model.model import Model
@@ -242,10 +242,5 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(plain) == len(pairs):
         return plain
     marked = Duplicated(plain)
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            marked.key = key
-            break
-        seen.add(key)
+    marked.key = first_repeated([key for key, _ in pairs])
     return marked

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
 from leanrank.errors import ModelError
 from leanrank.model import Model
-from leanrank.model.curves import Scale, _largest_not_above
 from leanrank.model.export.formula import formula_of
+from leanrank.model.scale import Scale
 from tests.model import boosted
 
 finite = st.floats(-1e6, 1e6)
@@ -90,7 +90,7 @@ def test_sums_run_in_the_order_of_features():
 @given(finite, st.floats(1e-6, 1e6), finite, st.integers(-3, 3))
 def test_moved_threshold_keeps_every_document_on_its_side(shift, divisor, threshold, offset):
     scale = Scale(shift, divisor)
-    moved = _largest_not_above(scale, threshold)
+    moved = scale.largest_not_above(threshold)
     x = moved
     for _ in range(abs(offset)):
         x = float(np.nextafter(x, np.inf if offset > 0 else -np.inf))

@@ -12,7 +12,7 @@ import numpy as np
 from leanrank._typing import AnyArray
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.tables.imports import pa
-from leanrank.errors import InputError, suggest
+from leanrank.errors import InputError, first_repeated, suggest
 
 INDICES, VALUES = "indices", "values"
 """The two list columns that hold a document's features when the data are sparse."""
@@ -67,8 +67,8 @@ def find_layout(
     """Decide which column is what, from the caller's names and what leanrank wrote beside them."""
     notes = _notes(schema, where)
     present = set(schema.names)
-    if len(present) != len(schema.names):
-        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+    twice = first_repeated(schema.names)
+    if twice is not None:
         raise InputError(f"{where} has two columns named {twice!r}: names must be distinct")
     given = {
         role: str(name)

@@ -12,8 +12,9 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError
-from leanrank.model.curves import Curve, Line, Scale, Writer
+from leanrank.model.curves import Curve, Line, Writer
 from leanrank.model.model import Model
+from leanrank.model.scale import Scale
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ import json
 from typing import Any
 
 from leanrank.errors import InputError
-from leanrank.model.curves import Scale
 from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.registry import Options, Target
 from leanrank.model.export.text import pretty, quoted
+from leanrank.model.scale import Scale
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:

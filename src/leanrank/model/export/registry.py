@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.errors import InputError, ModelError, suggest
+from leanrank.errors import InputError, ModelError, first_repeated, suggest
 from leanrank.model.export.formula import Formula, formula_of
 from leanrank.model.export.text import IDENTIFIER, check_plain
 from leanrank.model.writing import as_model
@@ -247,9 +247,9 @@ def prepared(model: Any, target: Target, options: Options) -> Formula:
             f"{_few(_all_names(model, formula))}"
         )
     formula = formula.renamed(options.names)
-    twice = [name for at, name in enumerate(formula.names) if name in set(formula.names[:at])]
-    if twice:
-        raise InputError(f"two features are called {twice[0]!r} in the target: give each its own")
+    twice = first_repeated(formula.names)
+    if twice is not None:
+        raise InputError(f"two features are called {twice!r} in the target: give each its own")
     check_plain(formula.names, target.name)
     if not IDENTIFIER.fullmatch(options.name):
         raise InputError(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from leanrank.model.curves import Scale
 from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.registry import Options, Target
 from leanrank.model.export.text import pretty, quoted
+from leanrank.model.scale import Scale
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
