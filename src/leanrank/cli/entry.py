@@ -102,7 +102,7 @@ def _explain(error: BaseException) -> int:
     if hasattr(error, "format_message"):  # typer's usage errors, whichever click they come from
         context: Any = getattr(error, "ctx", None)
         where = f" (see '{context.command_path} --help')" if context is not None else ""
-        say(f"error: {one_line(error.format_message()).rstrip('.')}{where}")
+        say(f"error: {one_line(_usage(error, context)).rstrip('.')}{where}")
         return BAD_INPUT
     if isinstance(error, LeanrankError):
         say(f"error: {one_line(str(error))}")
@@ -118,6 +118,19 @@ def _explain(error: BaseException) -> int:
             "(run again with --debug for the traceback)"
         )
     return FAILED
+
+
+def _usage(error: Any, context: Any) -> str:
+    """Describe a usage error; of options, only one that is nearly the same is proposed."""
+    name = getattr(error, "option_name", "")
+    if not (name and hasattr(error, "possibilities")):
+        return str(error.format_message())
+    from difflib import get_close_matches
+
+    error.possibilities = get_close_matches(name, error.possibilities or (), n=1, cutoff=0.75)
+    if not error.possibilities and any("-p" in each.opts for each in context.command.params):
+        return f"{error.format_message()}: a parameter is given as -p {name.lstrip('-')}=VALUE"
+    return str(error.format_message())
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
