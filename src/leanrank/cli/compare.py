@@ -63,7 +63,6 @@ def compare(
     """
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder
-    from leanrank.cli.train import check_measures
     from leanrank.data.scaling.spread import check_scale
     from leanrank.errors import InputError
 
@@ -77,7 +76,7 @@ def compare(
         from leanrank.execution import count_workers
         from leanrank.selection import comparison
 
-        check_measures(choose_by, convention or "standard")
+        options.check_measures(choose_by, convention or "standard")
         check_scale(scale)
         chosen, left_out = _systems(systems)
         if files:

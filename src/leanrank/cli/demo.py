@@ -28,7 +28,7 @@ def demo(
     from pathlib import Path
 
     from leanrank.cli.screen import progress
-    from leanrank.cli.train import with_measures
+    from leanrank.cli.training.steps import with_measures
     from leanrank.errors import FileError
 
     folder = Path(out)
@@ -62,7 +62,7 @@ def _fit(train: RankingData, vali: RankingData) -> Model:
     """
     import numpy as np
 
-    from leanrank.cli.train import fit_model
+    from leanrank.cli.training.steps import fit_model
     from leanrank.data.scaling.normalizers import GlobalStandardScaler
     from leanrank.metrics import evaluate
     from leanrank.rankers import DominationRanker

@@ -92,7 +92,6 @@ def _judge(
     from leanrank.cli.datafiles import check_folder, read_data, shown, stdin_once
     from leanrank.cli.scores import read_scores
     from leanrank.cli.screen import print_json, progress
-    from leanrank.cli.train import check_measures
     from leanrank.errors import InputError
 
     stdin_once(data, scores)
@@ -103,7 +102,7 @@ def _judge(
     with progress() as say:
         from leanrank.metrics import evaluate as measure
 
-        check_measures(measures, convention)
+        options.check_measures(measures, convention)
         say(f"Reading {data}")
         judged = read_data(data, format, read)
         values = read_scores(scores, len(judged), shown(data))

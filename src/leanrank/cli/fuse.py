@@ -91,11 +91,10 @@ def fuse(
                 raise InputError(f"{target} cannot compute {one}: choose from {', '.join(able)}")
         how["scalers"] = chosen
     with screen.progress() as say:
-        from leanrank.cli.train import check_measures
         from leanrank.data.run_pool import as_qrels, as_run
         from leanrank.selection.fusion import fuse
 
-        check_measures(measure, convention)
+        options.check_measures(measure, convention)
         names = run_names(runs)
         say("Reading the runs")
         loaded = {name: as_run(file, name) for name, file in zip(names, runs, strict=True)}

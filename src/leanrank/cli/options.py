@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Annotated
 
 from typer import Option
+
+from leanrank.errors import MissingDependencyError
 
 Format = Annotated[
     str | None,
@@ -24,6 +27,9 @@ Read = Annotated[
         "columns label, qid, doc_id, weight, query_weight, offset, features; header=false for CSV "
         "without names. label=none: there are no labels.",
     ),
+]
+ModelFile = Annotated[
+    str, Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
 ]
 Measures = Annotated[
     str,
@@ -82,3 +88,17 @@ Cluster = Annotated[
         "address of a scheduler such as tcp://host:8786, whose workers see the same files.",
     ),
 ]
+
+
+def check_measures(measures: str, convention: str) -> None:
+    """Find a misspelt measure or convention before the work, not after it."""
+    from leanrank.metrics import evaluate
+
+    evaluate([1, 0], [1, 0], doc_ids=["a", "b"], measures=measures, convention=convention)
+
+
+def check_report() -> None:
+    """Find a package that a report lacks before the work."""
+    for package, module in (("altair", "altair"), ("vl-convert-python", "vl_convert")):
+        if find_spec(module) is None:
+            raise MissingDependencyError(package, "report", "a report")

@@ -49,11 +49,10 @@ def report(
     """
     from leanrank.cli import screen
     from leanrank.cli.datafiles import check_folder, read_data, stdin_once
-    from leanrank.cli.train import check_measures
 
     stdin_once(model, train, vali, test)
     check_folder(output, json, "page", "the page -o FILE")
-    check_measures(measures, convention)
+    options.check_measures(measures, convention)
     _check_counts(alphas, subsamples)
     with screen.progress() as say:
         from leanrank.metrics import parse_measures

@@ -28,9 +28,7 @@ def tune(
             "--cluster.",
         ),
     ],
-    model: Annotated[
-        str, Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
-    ],
+    model: options.ModelFile,
     vali: Annotated[
         str | None, Option(metavar="FILE", help="Validation data; without, cross-validation.")
     ] = None,
@@ -89,7 +87,6 @@ def tune(
     For example: leanrank tune train.txt --vali vali.txt --max-features 10 --budget 60s -m m.json
     """
     from leanrank.cli.datafiles import check_folder, stdin_once
-    from leanrank.cli.train import check_measures, check_report
     from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
     from leanrank.data.scaling.spread import check_scale
     from leanrank.errors import InputError
@@ -102,7 +99,7 @@ def tune(
     if report is not None and cluster is not None:
         raise InputError("--report needs all data in memory: leave --cluster out")
     if report is not None:
-        check_report()
+        options.check_report()
     if len(data) > 1 and cluster is None:
         raise InputError(
             f"{len(data)} training files were given: give one, or add --cluster to read them all"
@@ -112,7 +109,7 @@ def tune(
     wanted = _wanted(min_ndcg, min_measure or [])
     seconds = _seconds(budget, trials)
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
-    check_measures(",".join(measures), convention)
+    options.check_measures(",".join(measures), convention)
     check_scale(scale)
     names = _systems(systems)
     with progress_bar(seconds, trials) as told, _place(cluster, format, read, told) as place:
@@ -229,7 +226,7 @@ def _finished(
     study: Study, raw: dict[str, Any], refit: str, place: Any
 ) -> tuple[Model, dict[str, Evaluation]]:
     """Return the chosen model with its origin, and measure it as the report does."""
-    from leanrank.cli.train import with_measures
+    from leanrank.cli.training.steps import with_measures
     from leanrank.metrics.judge import Judge
 
     final = place.described(study.model, raw["training"])

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from leanrank.cli.datafiles import read_data, read_options
+from leanrank.cli.options import check_measures
+from leanrank.cli.screen import progress
+from leanrank.cli.training.steps import (
+    Request,
+    check_able,
+    check_checkpoint,
+    make_ranker,
+    print_result,
+    print_summary,
+    refuse_empty,
+    with_measures,
+)
+from leanrank.errors import InputError
+
 if TYPE_CHECKING:
-    from leanrank.cli.train import Request
     from leanrank.data import RankingData
     from leanrank.data.streams import RankingStream
     from leanrank.metrics import Evaluation
@@ -14,16 +28,6 @@ if TYPE_CHECKING:
 
 def train_stream(request: Request) -> None:
     """Learn from a stream and write the model."""
-    from leanrank.cli.datafiles import read_data
-    from leanrank.cli.screen import progress
-    from leanrank.cli.train import (
-        check_checkpoint,
-        check_measures,
-        print_result,
-        print_summary,
-        refuse_empty,
-        with_measures,
-    )
     from leanrank.model.writing import as_model
     from leanrank.rankers.sampling.streaming import fit_stream
 
@@ -75,16 +79,8 @@ def train_stream(request: Request) -> None:
 
 def _make_ranker(request: Request) -> tuple[Any, int]:
     """Make the ranker, and say how many passes are asked for."""
-    from leanrank.cli.train import make_ranker
-    from leanrank.errors import InputError
-    from leanrank.registry import SYSTEMS, ranker_names
-
     name = request.algorithm or "minbatsrank"
-    if name in SYSTEMS and not SYSTEMS[name].streams:
-        able = sorted(name for name in ranker_names() if SYSTEMS[name].streams)
-        raise InputError(
-            f"{name} needs all data at once: leave --stream out, or choose from {', '.join(able)}"
-        )
+    check_able(name, "streams", "all data at once: leave --stream out")
     ranker = make_ranker(name, request.parameters, seed=request.seed, jobs=request.jobs)
     given = {word.partition("=")[0].strip() for word in request.parameters}
     if "l1" not in given and "l1" in ranker.get_params():
@@ -102,7 +98,6 @@ def _normalizer(scale: str | None) -> Any:
     """Return a normaliser that needs no other query; "auto" would need all data."""
     from leanrank.data.scaling.normalizers import make_normalizer
     from leanrank.data.scaling.spread import check_scale
-    from leanrank.errors import InputError
 
     check_scale(scale)
     if scale in (None, "auto", "none"):
@@ -117,7 +112,6 @@ def _normalizer(scale: str | None) -> Any:
 
 
 def _open(request: Request, normalizer: Any) -> RankingStream:
-    from leanrank.cli.datafiles import read_options
     from leanrank.data.streams import CHUNK_BYTES, open_stream
 
     options = read_options(request.files[0], request.format, request.read, chunk_bytes=CHUNK_BYTES)

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from leanrank.cli.train import Request
+from leanrank.cli import screen
+from leanrank.cli.cluster import connect, delayed_files, find_files
+from leanrank.cli.datafiles import read_data
+from leanrank.cli.options import check_measures
+from leanrank.cli.training.steps import (
+    Request,
+    check_able,
+    make_ranker,
+    print_result,
+    print_summary,
+    refuse_empty,
+    set_monotone,
+    with_measures,
+)
+from leanrank.errors import InputError
 
 
 def train_on_cluster(request: Request, where: str) -> None:
     """Fit files on a cluster and write the model."""
-    from leanrank.cli import screen
-    from leanrank.cli.cluster import connect, delayed_files, find_files
-    from leanrank.cli.datafiles import read_data
-    from leanrank.cli.train import (
-        check_measures,
-        make_ranker,
-        print_result,
-        print_summary,
-        refuse_empty,
-        set_monotone,
-        with_measures,
-    )
     from leanrank.data.scaling.spread import check_scale, scale_wanted
-    from leanrank.errors import InputError
     from leanrank.metrics import evaluate
     from leanrank.model.writing import as_model
     from leanrank.rankers.cluster import data_on_cluster
     from leanrank.rankers.inputs import warn_of_units
-    from leanrank.registry import SYSTEMS, ranker_names
 
     name = request.algorithm or "domination"
-    if name in SYSTEMS and not SYSTEMS[name].cluster:
-        able = sorted(name for name in ranker_names() if SYSTEMS[name].cluster)
-        raise InputError(
-            f"{name} needs all data in memory: leave --cluster out, or choose from "
-            f"{', '.join(able)}"
-        )
+    check_able(name, "cluster", "all data in memory: leave --cluster out")
     check_scale(request.scale)
     for option in ("checkpoint", "every", "features"):
         if getattr(request, option) is not None:

@@ -1,0 +1,1 @@
+"""Training a model: in memory, from a stream, on a cluster."""

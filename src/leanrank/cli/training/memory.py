@@ -1,0 +1,118 @@
+"""``leanrank train``: learn from data in memory, or mapped into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from leanrank.cli import screen
+from leanrank.cli.datafiles import read_data
+from leanrank.cli.options import check_measures
+from leanrank.cli.training.early_stopping import check_patience, kept, stopping_data
+from leanrank.cli.training.on_disk import store_beside
+from leanrank.cli.training.steps import (
+    Request,
+    check_checkpoint,
+    fit_model,
+    make_ranker,
+    print_result,
+    print_summary,
+    refuse_empty,
+    set_monotone,
+    with_measures,
+)
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.model import Model
+
+
+def train_in_memory(request: Request) -> None:
+    """Learn from one file and write the model."""
+    file, vali, model = request.files[0], request.vali, request.model
+    how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
+    with screen.progress() as say:
+        from leanrank.data.scaling.spread import check_scale, scale_wanted
+        from leanrank.metrics import evaluate
+
+        algorithm = request.algorithm or "domination"
+        ranker = make_ranker(algorithm, request.parameters, seed=request.seed, jobs=request.jobs)
+        set_monotone(ranker, request.monotone)
+        check_measures(request.measures, request.convention)
+        check_scale(request.scale)
+        check_patience(ranker, vali)
+        if request.checkpoint is not None:
+            check_checkpoint(request.checkpoint, model)
+        say(f"Reading {file}")
+        training, note = _training_data(request, say)
+        sets = {"training": training}
+        if vali is not None:
+            say(f"Reading {vali}")
+            sets["validation"] = read_data(
+                vali, request.format, request.read, n_features=training.n_features
+            )
+        say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
+        _show_progress(ranker, say)
+        judge = stopping_data(ranker, sets.get("validation"))
+        curves = getattr(ranker, "curves", None) is not None
+        choice = scale_wanted(training, request.scale, curves=curves)
+        fitted = fit_model(ranker, training, choice.make(), judge, request.checkpoint)
+        refuse_empty(fitted, request)
+        say("Measuring")
+        columns = {name: evaluate(d, fitted.predict(d), **how) for name, d in sets.items()}
+        fitted = with_measures(fitted, {name: column.means for name, column in columns.items()})
+        fitted.save(model)
+        if request.report is not None:
+            say("Writing the report")
+            _write_report(fitted, sets, request)
+    if request.json:
+        sizes = {name: screen.sizes(d) for name, d in sets.items()}
+        print_result(model, sizes, fitted, columns)
+    else:
+        shown = {name: screen.data_summary(d) for name, d in sets.items()}
+        shown |= {"kept": kept(ranker, judge), "scaled": choice.reason, "on disk": note}
+        shown["checkpoint"] = request.checkpoint or ""
+        print_summary(model, shown, fitted, columns)
+        if request.report is not None:
+            console = screen.screen(error=model == "-")
+            console.print(f"Report written to {request.report}", soft_wrap=True)
+
+
+def _training_data(request: Request, say: Callable[[str], None]) -> tuple[RankingData, str]:
+    """Read the training data, or map a file of them; also return what to say of that."""
+    file = request.files[0]
+    if request.on_disk:
+        return store_beside(file, request.format, request.read, say)
+    return read_data(file, request.format, request.read), ""
+
+
+def _show_progress(ranker: Any, say: Callable[[str], None]) -> None:
+    """Have a ranker that is solved to a gap say how far it is."""
+    if getattr(ranker, "callback", 0) is not None:  # it has none, or the user's
+        return
+
+    def show(entry: dict[str, Any]) -> None:
+        if {"iteration", "objective", "gap"} <= set(entry):
+            say(
+                f"Iteration {entry['iteration']}: objective {entry['objective']:.6g}, "
+                f"gap {entry['gap']:.1e}"
+            )
+
+    ranker.set_params(callback=show)
+
+
+def _write_report(model: Model, sets: dict[str, RankingData], request: Request) -> None:
+    from leanrank.metrics import parse_measures
+    from leanrank.report import study_of_model, with_bands, write_report
+
+    assert request.report is not None
+    measures = [measure.name for measure in parse_measures(request.measures)]
+    study = study_of_model(
+        model,
+        sets["training"],
+        sets["validation"],
+        measure=measures[0],
+        measures=measures,
+        convention=request.convention,
+    )
+    write_report(with_bands(study, n_jobs=request.jobs), request.report)

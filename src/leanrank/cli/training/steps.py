@@ -1,0 +1,177 @@
+"""The steps that all ways of training share, from what was typed to what is printed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from leanrank.cli import screen
+from leanrank.cli.datafiles import check_folder
+from leanrank.cli.entry import FAILED, say
+from leanrank.cli.parameters import parse_directions, parse_parameters
+from leanrank.errors import InputError
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.model import Model
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    files: list[str]
+    model: str
+    vali: str | None
+    algorithm: str | None
+    parameters: list[str]
+    monotone: str | None
+    scale: str | None
+    format: str | None
+    read: list[str]
+    measures: str
+    convention: str
+    seed: int | None
+    jobs: int
+    checkpoint: str | None
+    every: int | None
+    features: str | None
+    json: bool
+    report: str | None
+    allow_empty: bool
+    on_disk: bool = False
+
+
+def check_able(name: str, what: str, needs: str) -> None:
+    """Reject a system that lacks what its entry in the registry calls ``what``."""
+    from leanrank.registry import SYSTEMS, ranker_names
+
+    if name in SYSTEMS and not getattr(SYSTEMS[name], what):
+        able = sorted(each for each in ranker_names() if getattr(SYSTEMS[each], what))
+        raise InputError(f"{name} needs {needs}, or choose from {', '.join(able)}")
+
+
+def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:
+    """Make an unfitted ranker from what was typed."""
+    from leanrank.rankers import get_ranker
+
+    chosen = get_ranker(algorithm)
+    defaults = chosen().get_params()
+    parameters = parse_parameters(given, defaults, chosen.__name__)
+    for name, option, value in (("random_state", "--seed", seed), ("n_jobs", "--jobs", jobs)):
+        if name in parameters and (name != "n_jobs" or jobs != -1) and value is not None:
+            raise InputError(f"{option} and -p {name} say the same thing: give one")
+        if name in defaults and value is not None:
+            parameters.setdefault(name, value)
+    return chosen(**parameters)
+
+
+def set_monotone(ranker: Any, text: str | None) -> None:
+    """Set what ``--monotone`` says."""
+    if text is None:
+        return
+    if getattr(ranker, "curves", None) is None:
+        raise InputError("--monotone is for curves: add -p curves=auto, or leave it out")
+    if ranker.monotone is not None:
+        raise InputError("--monotone and -p monotone say the same thing: give one")
+    ranker.set_params(monotone=parse_directions(text))
+
+
+def check_checkpoint(file: str, model: str) -> None:
+    """Check that a checkpoint can be written, and is not the model."""
+    if file == "-":
+        raise InputError("--checkpoint - is no file that a later run could read: give a name")
+    check_folder(file)
+    if os.path.realpath(file) == os.path.realpath(model):
+        raise InputError(f"{model} cannot be both model and checkpoint: give them two names")
+
+
+def fit_model(
+    ranker: Any,
+    training: RankingData,
+    normalizer: Any = None,
+    validation: RankingData | None = None,
+    checkpoint: str | None = None,
+) -> Model:
+    """Fit a ranker, on normalised features if asked, and return one model of both.
+
+    Validation data are for rankers that stop by them, a checkpoint for those that Newton's method
+    solves.
+    """
+    from leanrank.model.writing import as_model
+
+    scaled, judge = training, validation
+    if normalizer is not None:
+        scaled = normalizer.fit_transform(training)
+        judge = None if validation is None else normalizer.transform(validation)
+    if checkpoint is None:
+        ranker.fit(scaled, **({} if judge is None else {"validation": judge}))
+    else:
+        from leanrank.rankers.newton.resumable import fit_resumable
+
+        fit_resumable(ranker, scaled, checkpoint)
+    return described(as_model(ranker, normalizer), training)
+
+
+def refuse_empty(model: Model, request: Request) -> None:
+    """End with exit code 1 if a model uses no feature, unless that was allowed."""
+    if model.n_nonzero == 0 and not request.allow_empty:
+        say(f"error: {request.model} was not written: add --allow-empty to write an empty model")
+        raise typer.Exit(FAILED)
+
+
+def described(model: Model, training: RankingData) -> Model:
+    """Add the training data to how the model was made."""
+    from leanrank.model import make_provenance
+
+    return model.replace(provenance={**model.provenance, **make_provenance(data=training)})
+
+
+def with_measures(model: Model, means: dict[str, dict[str, float]]) -> Model:
+    """Add what was measured to how the model was made."""
+    return model.replace(provenance={**model.provenance, "measures": means})
+
+
+def print_result(
+    path: str, data: dict[str, dict[str, int]], model: Model, columns: dict[str, Any]
+) -> None:
+    """Print what was learned, and from what, as JSON."""
+    screen.print_json(
+        {
+            "model": path,
+            "algorithm": model.provenance["algorithm"],
+            "parameters": model.provenance["parameters"],
+            "normalizer": model.normalizer,
+            "data": data,
+            "n_features": model.n_features,
+            "n_nonzero": model.n_nonzero,
+            "weights": model.weights,
+            "measures": {name: column.to_dict() for name, column in columns.items()},
+        }
+    )
+
+
+def print_summary(path: str, data: dict[str, str], model: Model, columns: dict[str, Any]) -> None:
+    """Print what was learned, and from what, for people."""
+    # A model on standard output leaves standard error for people.
+    console = screen.screen(error=path == "-")
+    parameters = screen.listed(model.provenance["parameters"])
+    facts = {
+        **data,
+        "algorithm": f"{model.provenance['algorithm']} ({parameters})",
+        "normaliser": "" if model.normalizer is None else str(model.normalizer["kind"]),
+    }
+    console.print(screen.facts(facts))
+    console.print()
+    if model.n_nonzero:
+        console.print(screen.weights_table(model, console))
+    console.print(screen.weights_caption(model), style="dim")
+    if columns:
+        console.print()
+        console.print(screen.measures_table(columns))
+        console.print(screen.measures_note(list(columns.values())[-1]), style="dim")
+    if path != "-":
+        console.print(f"\nModel written to {path}", soft_wrap=True)
