@@ -8,9 +8,9 @@ from __future__ import annotations
 from benchmarks.harness import Options, Table
 from leanrank.data import fetch
 from leanrank.data.sets.public_sets import find_set
-from leanrank.selection.comparison import SetParts, compare_systems
-from leanrank.selection.systems import installed, system_names
-from leanrank.selection.tables import cells, head
+from leanrank.selection.comparison.compare import SetParts, compare_systems
+from leanrank.selection.comparison.systems import installed, system_names
+from leanrank.selection.comparison.tables import cells, head
 
 SETS = ("MQ2008", "OHSUMED")
 

@@ -9,9 +9,9 @@ from leanrank.metrics import compare
 from leanrank.model import Model
 from leanrank.rankers.path import Path
 from leanrank.selection import ComparedSet
-from leanrank.selection.candidate import Candidate
-from leanrank.selection.comparison import Outcome
-from leanrank.selection.study import Study
+from leanrank.selection.comparison.compare import Outcome
+from leanrank.selection.tuning.candidate import Candidate
+from leanrank.selection.tuning.study import Study
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from benchmarks.harness import Kept, Options, Table, show_seconds
 from benchmarks.pairwise.clock import now
 from leanrank import DominationRanker
 from leanrank.data.ranking_data import RankingData
-from leanrank.selection.peers import fit_lightgbm
+from leanrank.selection.comparison.peers import fit_lightgbm
 from leanrank.selection.validation import Split
 
 NAMES = ("saturating", "threshold", "peak", "missing", "line", *(f"noise{k}" for k in range(1, 16)))

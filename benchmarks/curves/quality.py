@@ -19,9 +19,9 @@ from leanrank.losses.base import Labels
 from leanrank.metrics import compare_values, evaluate
 from leanrank.metrics.judge import best_of, mean_of
 from leanrank.registry import AlphaPath, Space, get_system
-from leanrank.selection.candidate import Candidate
-from leanrank.selection.peers import fit_lightgbm, fit_xgboost
-from leanrank.selection.trials import Task, run_trial
+from leanrank.selection.comparison.peers import fit_lightgbm, fit_xgboost
+from leanrank.selection.tuning.candidate import Candidate
+from leanrank.selection.tuning.trials import Task, run_trial
 from leanrank.selection.validation import Split
 
 SETS = ("MQ2008", "OHSUMED")

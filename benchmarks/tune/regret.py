@@ -31,7 +31,7 @@ from leanrank.data.scaling.spread import scale_wanted
 from leanrank.metrics import compare_values
 from leanrank.metrics.judge import Judge
 from leanrank.selection import Split, fit_system
-from leanrank.selection.tuning import default_systems
+from leanrank.selection.tuning.tune import default_systems
 
 MEASURE = "ndcg@10"
 N_FOLDS = 5

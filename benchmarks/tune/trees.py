@@ -24,7 +24,7 @@ from leanrank import load_letor, load_model
 from leanrank.errors import DataWarning
 from leanrank.metrics import compare_values, evaluate
 from leanrank.selection import Split, fit_system
-from leanrank.selection.systems import installed, title
+from leanrank.selection.comparison.systems import installed, title
 
 CONVENTIONS = {"MQ2008": "letor4", "OHSUMED": "letor3"}
 WIDTHS = {"MQ2008": 46, "OHSUMED": 45}

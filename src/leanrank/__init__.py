@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from leanrank.rankers import SparseRank as SparseRank
     from leanrank.rankers import TopicRanker as TopicRanker
     from leanrank.rankers.ramp_features import RampFeatures as RampFeatures
-    from leanrank.selection.fusion import fuse as fuse
-    from leanrank.selection.tuning import tune as tune
+    from leanrank.selection.fusion.fuse import fuse as fuse
+    from leanrank.selection.tuning.tune import tune as tune
 
 __getattr__, __dir__, _names = attach(
     "leanrank",
@@ -51,8 +51,8 @@ __getattr__, __dir__, _names = attach(
         "leanrank.rankers.ramp_features": "RampFeatures",
         "leanrank.registry": "registry",
         "leanrank.selection": "selection",
-        "leanrank.selection.fusion": "fuse",
-        "leanrank.selection.tuning": "tune",
+        "leanrank.selection.fusion.fuse": "fuse",
+        "leanrank.selection.tuning.tune": "tune",
     },
 )
 __all__ = [*_names, "__version__"]

@@ -13,18 +13,18 @@ from leanrank.metrics import evaluate
 from leanrank.registry import Space
 from leanrank.reproduce import cheng2018, get_paper, published
 from leanrank.reproduce.cheng2018 import SETS, learn
-from leanrank.reproduce.cheng2018_systems import MEANS, PLAIN, System
+from leanrank.reproduce.cheng2018_systems import MEANS, PLAIN, TableRow
 
 PRINTED = published("cheng2018")
-SMALL = System("MinBatSRank", "minbatsrank", {"eta0": (1.0, 0.1), "alpha": (0.3, 0.05)}, True)
+SMALL = TableRow("MinBatSRank", "minbatsrank", {"eta0": (1.0, 0.1), "alpha": (0.3, 0.05)}, True)
 SYSTEMS = (
-    System("SparseRank", "sparserank", {"alpha": (0.1, 0.01)}, about="a few"),
-    System("MinBatSRank, plain sums", "minbatsrank", {"eta0": (0.1,), "alpha": (1e9, 20.0)},
+    TableRow("SparseRank", "sparserank", {"alpha": (0.1, 0.01)}, about="a few"),
+    TableRow("MinBatSRank, plain sums", "minbatsrank", {"eta0": (0.1,), "alpha": (1e9, 20.0)},
            True, {"relative": False, "normalize": "none"}),
     SMALL,
-    System("Nonfea", "minbatsrank", {"eta0": (1e9,), "alpha": (0.0,)}, True,
+    TableRow("Nonfea", "minbatsrank", {"eta0": (1e9,), "alpha": (0.0,)}, True,
            {"rates": "uniform"}),
-    System("ListNet", "listnet", {"alpha": (0.01,)}, fixed={"l1_ratio": 0.0}),
+    TableRow("ListNet", "listnet", {"alpha": (0.01,)}, fixed={"l1_ratio": 0.0}),
 )  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def test_ohsumed_reaches_the_expected_figures(data_dir):
         folds = list(fetch("OHSUMED", data_dir=data_dir, download=False).folds())
     except FileError as error:
         pytest.skip(str(error))
-    few = System(
+    few = TableRow(
         MEANS.label,
         MEANS.ranker,
         {"eta0": (0.5, 0.125), "alpha": (0.5, 0.35, 0.25, 0.18)},

@@ -10,12 +10,12 @@ from leanrank import DominationRanker
 from leanrank.data import dump_letor, make_ranking
 from leanrank.metrics import evaluate
 from leanrank.reproduce import get_paper, published
-from leanrank.reproduce.stevens2013_images import Shape, make_clicks
+from leanrank.reproduce.stevens2013_images import ImageSizes, make_clicks
 from leanrank.reproduce.stevens2013_letor import VARIANTS, fit_variant
 from leanrank.reproduce.stevens2013_text import l1_logistic
 from leanrank.reproduce.stevens2013_topics import MEASURES, cut, measure
 
-SMALL = Shape(n_documents=300, n_features=150, n_queries=3, density=0.1)
+SMALL = ImageSizes(n_documents=300, n_features=150, n_queries=3, density=0.1)
 
 
 @pytest.fixture

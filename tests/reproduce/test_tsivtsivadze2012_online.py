@@ -8,7 +8,7 @@ from leanrank.reproduce import tsivtsivadze2012_online as paper
 from leanrank.reproduce import tsivtsivadze2012_online_tables as tables
 
 SYSTEMS = tuple(
-    paper.System(each.name, each.method, each.settings[:2], each.explore, each.slow)
+    paper.Learner(each.name, each.method, each.settings[:2], each.explore, each.slow)
     for each in paper.SYSTEMS
     if each.name in ("SPD", "SPD-MV", "LCRA", "DBGD")
 )
@@ -67,8 +67,8 @@ def test_runs_are_kept_and_not_repeated(small, tmp_path):
 
 def test_lcra_without_agreement_is_spd_mv(small, monkeypatch):
     """The two differ in the agreement only: with none, every difference is zero."""
-    same = paper.System("LCRA", "lcra", ({"eta0": 0.01, "mu": 0.0},), paper.EXPLORE)
-    mv = paper.System("SPD-MV", "lcra", ({"eta0": 0.01, "mu": 0.0},), paper.EXPLORE)
+    same = paper.Learner("LCRA", "lcra", ({"eta0": 0.01, "mu": 0.0},), paper.EXPLORE)
+    mv = paper.Learner("SPD-MV", "lcra", ({"eta0": 0.01, "mu": 0.0},), paper.EXPLORE)
     report = small(systems=(SYSTEMS[0], mv, same))
     for table in report.tables[1:7]:
         for _, cells in table.rows:
@@ -94,7 +94,7 @@ def test_the_decision():
 
 
 def test_runs_whose_weights_overflow_count_as_zero(small):
-    wild = paper.System("LCRA", "lcra", ({"eta0": 1e6, "mu": 1e6},), paper.EXPLORE)
+    wild = paper.Learner("LCRA", "lcra", ({"eta0": 1e6, "mu": 1e6},), paper.EXPLORE)
     report = small(systems=(*SYSTEMS[:2], wild))
     assert "Runs whose weights overflowed count as zero: of LCRA." in report.notes
     spd, lcra, *_ = report.tables[1].rows[0][1]

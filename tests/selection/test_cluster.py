@@ -14,10 +14,10 @@ from leanrank.errors import InputError
 from leanrank.registry import SYSTEMS, AlphaPath, Space
 from leanrank.selection import Costs, tune
 from leanrank.selection.cluster import ClusterTask, facts_on_cluster, on_dask, read_parts
-from leanrank.selection.local_search import Sieve
-from leanrank.selection.splits import QueryKFold, query_facts
-from leanrank.selection.trials import Task, run_trial
-from leanrank.selection.tuning import default_systems
+from leanrank.selection.cross_validation.splits import QueryKFold, query_facts
+from leanrank.selection.tuning.local_search import Sieve
+from leanrank.selection.tuning.trials import Task, run_trial
+from leanrank.selection.tuning.tune import default_systems
 
 pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")

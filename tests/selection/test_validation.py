@@ -24,9 +24,9 @@ from leanrank.selection import (
     run_trials,
     system_names,
 )
-from leanrank.selection.peers import fit_lightgbm, fit_xgboost
-from leanrank.selection.refit import fit_support
-from leanrank.selection.trials import Task, run_trial
+from leanrank.selection.comparison.peers import fit_lightgbm, fit_xgboost
+from leanrank.selection.tuning.refit import fit_support
+from leanrank.selection.tuning.trials import Task, run_trial
 from leanrank.selection.validation import make_ranker, run_setting
 
 SPACES = {name: system.space for name, system in SYSTEMS.items() if system.space is not None}
@@ -65,7 +65,7 @@ def test_every_space_gives_a_ranker_that_ranks(name, split):
     again = make_ranker(space, best.parameters, split.judge)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from leanrank.selection.sweeps import fit_model
+        from leanrank.selection.tuning.sweeps import fit_model
 
         fit_model(again, split.train, split.validation)
     value = split.value(again.predict(split.validation))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from leanrank.selection.comparison import ComparedSet, SetParts
+    from leanrank.selection.comparison.compare import ComparedSet, SetParts
 
 SETS = "MQ2008,OHSUMED"
 WIDE = 98
@@ -74,7 +74,7 @@ def compare(
         raise InputError("standard output (-) can take one of the results only: give files")
     with screen.progress() as say:
         from leanrank.execution import count_workers
-        from leanrank.selection import comparison
+        from leanrank.selection.comparison import compare as comparison
 
         options.check_measures(choose_by, convention or "standard")
         check_scale(scale)
@@ -90,7 +90,7 @@ def compare(
         )
     _write(compared, written)
     if json:
-        from leanrank.selection.tables import to_dict
+        from leanrank.selection.comparison.tables import to_dict
 
         screen.print_json({**to_dict(compared), "left_out": left_out})
         return
@@ -106,7 +106,7 @@ def compare(
 
 def _systems(given: str | None) -> tuple[list[str], list[str]]:
     """List the systems to run, and say which are left out."""
-    from leanrank.selection.systems import check_systems, installed, system_names, title
+    from leanrank.selection.comparison.systems import check_systems, installed, system_names, title
 
     names = system_names() if given is None else [name.strip() for name in given.split(",")]
     check_systems(names)
@@ -129,7 +129,7 @@ def _own_files(
 
     from leanrank.cli.datafiles import read_options
     from leanrank.errors import FileError, InputError
-    from leanrank.selection.comparison import SetParts
+    from leanrank.selection.comparison.compare import SetParts
 
     if len(files) != 3:
         raise InputError(
@@ -155,7 +155,7 @@ def _public_sets(
     from leanrank.data import fetch
     from leanrank.data.sets.public_sets import find_set
     from leanrank.errors import InputError
-    from leanrank.selection.comparison import SetParts
+    from leanrank.selection.comparison.compare import SetParts
 
     found = {}
     for name in sets.split(","):
@@ -179,7 +179,7 @@ def _public_sets(
 
 def _write(compared: list[ComparedSet], paths: dict[str, str | None]) -> None:
     from leanrank._files import atomic_write
-    from leanrank.selection import tables
+    from leanrank.selection.comparison import tables
 
     forms = {"csv": tables.comma_separated, "markdown": tables.markdown, "latex": tables.latex}
     for kind, path in paths.items():
@@ -199,7 +199,7 @@ def _title(one: ComparedSet) -> str:
 
 def _tables(one: ComparedSet, width: int) -> list[Table]:
     """Lay out one table, or where that is too wide one of measures and one of sizes and times."""
-    from leanrank.selection import tables
+    from leanrank.selection.comparison import tables
 
     measured = [(tables.head(m).replace("NDCG@", "N@"), m) for m in one.measures]
     best = {measure: one.best(measure) for measure in one.measures}
@@ -234,7 +234,7 @@ def _table(heads: list[str], rows: Sequence[tuple[str, Sequence[Text | str]]]) -
 def _figure(text: str, is_best: bool) -> Text:
     from rich.text import Text
 
-    from leanrank.selection.tables import MARK
+    from leanrank.selection.comparison.tables import MARK
 
     if is_best:
         return Text(f"{text}*", style="bold green")
@@ -242,7 +242,7 @@ def _figure(text: str, is_best: bool) -> Text:
 
 
 def _print_notes(console: Any, one: ComparedSet) -> None:
-    from leanrank.selection import tables
+    from leanrank.selection.comparison import tables
 
     console.print(f"*: the best. {tables.legend(one)}", style="dim")
     for problem in one.problems:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from leanrank.data import RankingData
     from leanrank.metrics import Evaluation
     from leanrank.model import Model
-    from leanrank.selection.costs import Costs
-    from leanrank.selection.study import Study
+    from leanrank.selection.tuning.costs import Costs
+    from leanrank.selection.tuning.study import Study
 
 
 def tune(
@@ -113,7 +113,7 @@ def tune(
     check_scale(scale)
     names = _systems(systems)
     with progress_bar(seconds, trials) as told, _place(cluster, format, read, told) as place:
-        from leanrank.selection.tuning import tune as search
+        from leanrank.selection.tuning.tune import tune as search
 
         told("Reading data")
         raw = place.read_parts(data, vali)
@@ -179,7 +179,7 @@ def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
 
 def _seconds(budget: str | None, trials: int | None) -> float | None:
     from leanrank.errors import InputError
-    from leanrank.selection.costs import read_seconds
+    from leanrank.selection.tuning.costs import read_seconds
 
     if budget is not None and trials is not None:
         raise InputError("--budget and --trials both say when to stop: give one")
@@ -190,7 +190,7 @@ def _systems(given: str | None) -> list[str] | None:
     if given is None:
         return None
     from leanrank.errors import InputError
-    from leanrank.selection.systems import PEERS, check_systems
+    from leanrank.selection.comparison.systems import PEERS, check_systems
 
     names = [name.strip() for name in given.split(",")]
     check_systems(names)
@@ -203,7 +203,7 @@ def _systems(given: str | None) -> list[str] | None:
 def _costs(path: str | None, training: RankingData) -> Costs | None:
     if path is None:
         return None
-    from leanrank.selection.costs import Costs
+    from leanrank.selection.tuning.costs import Costs
 
     return Costs.read(path, training.feature_names, n_features=training.n_features)
 

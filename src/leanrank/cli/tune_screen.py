@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from leanrank.model import Model
-    from leanrank.selection.search import Progress
-    from leanrank.selection.study import Study
+    from leanrank.selection.tuning.search import Progress
+    from leanrank.selection.tuning.study import Study
 
 MOST_ROWS = 20
 """Of the front on the screen."""
@@ -56,7 +56,7 @@ def _leanness(study: Study) -> dict[str, Any] | None:
 
 
 def _row(study: Study, one: Any) -> dict[str, Any]:
-    from leanrank.selection.front import bootstrap_interval
+    from leanrank.selection.tuning.front import bootstrap_interval
 
     return {
         "name": one.name,
@@ -120,7 +120,7 @@ def print_summary(
 
 def _front_table(study: Study) -> Table:
     from leanrank.cli.screen import empty_table
-    from leanrank.selection.front import bootstrap_interval
+    from leanrank.selection.tuning.front import bootstrap_interval
 
     table = empty_table()
     table.add_column("features", justify="right")

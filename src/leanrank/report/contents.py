@@ -17,14 +17,14 @@ from leanrank.plots.colours import theme
 from leanrank.plots.curve_charts import LAYERS, ROOM, curve_parts, heights, one_curve
 from leanrank.plots.numbers import brief, figures, numbers
 from leanrank.plots.rows import feature_rows, front_models
+from leanrank.report.baselines import fit_baselines, measure_baselines
 from leanrank.report.data_checks import check_data
 from leanrank.report.paths import find_paths, path_of
 from leanrank.report.queries import query_details
-from leanrank.report.studies import fit_baselines, measure_baselines
-from leanrank.selection.candidate import Candidate
-from leanrank.selection.front import bootstrap_interval
-from leanrank.selection.study import Study
-from leanrank.selection.tables import head
+from leanrank.selection.comparison.tables import head
+from leanrank.selection.tuning.candidate import Candidate
+from leanrank.selection.tuning.front import bootstrap_interval
+from leanrank.selection.tuning.study import Study
 from leanrank.selection.validation import Split
 
 MOST_FEATURES = 60

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from leanrank.rankers.path import Path
-from leanrank.selection.candidate import Candidate, describe
-from leanrank.selection.study import Study
+from leanrank.selection.tuning.candidate import Candidate, describe
+from leanrank.selection.tuning.study import Study
 
 LEAST_POINTS = 5
 MOST_PATHS = 6

@@ -14,7 +14,7 @@ from leanrank.model.curves import Line, Ramps, Steps
 from leanrank.model.model import Model
 from leanrank.plots.numbers import brief, numbers
 from leanrank.report.studies import as_seen_by
-from leanrank.selection.study import Study
+from leanrank.selection.tuning.study import Study
 
 TOP = 10
 """Documents of a query that are listed."""

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import normalizer_from_dict
 from leanrank.errors import InputError
 from leanrank.model.model import Model
 from leanrank.rankers.path import Path
 from leanrank.registry import SYSTEMS, classes
-from leanrank.selection.candidate import Candidate, describe
-from leanrank.selection.costs import Costs
-from leanrank.selection.study import Study
-from leanrank.selection.systems import fit_system
+from leanrank.report.baselines import measure_baselines
+from leanrank.selection.tuning.candidate import Candidate, describe
+from leanrank.selection.tuning.costs import Costs
+from leanrank.selection.tuning.study import Study
 from leanrank.selection.validation import Split
-
-N_FOLDS = 5
-BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
 
 
 def study_of_model(
@@ -100,21 +98,10 @@ def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None =
     if that does not give about the same features on all training queries (a model made by hand, or
     fitted to features chosen otherwise), or if half of the queries are too few.
     """
-    from leanrank.selection.stable_features import stability
+    from leanrank.selection.stable_features.subsampling import stability
 
-    ranker = _ranker_of(study.chosen)
-    if ranker is None:
-        return study
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            again = clone(ranker).fit(study.training).to_model().indices
-            if not _about_the_same(again, study.chosen.model.indices):
-                return study
-            found = stability(ranker, study.training, n_subsamples=n_subsamples, n_jobs=n_jobs)
-    except InputError:
-        return study
-    return replace(study, stability=found)
+    found = _refitted(study, partial(stability, n_subsamples=n_subsamples, n_jobs=n_jobs))
+    return study if found is None else replace(study, stability=found)
 
 
 def with_bands(study: Study, *, n_draws: int = 20, n_jobs: int | None = None) -> Study:
@@ -123,21 +110,28 @@ def with_bands(study: Study, *, n_draws: int = 20, n_jobs: int | None = None) ->
     The study is returned unchanged if the model has no curves but lines, or if its ranker and
     parameters do not give it again.
     """
-    from leanrank.selection.stable_features import bootstrap_models
+    from leanrank.selection.stable_features.subsampling import bootstrap_models
 
-    ranker = None if study.chosen.model.is_linear else _ranker_of(study.chosen)
-    if ranker is None:
+    if study.chosen.model.is_linear:
         return study
+    draws = _refitted(study, partial(bootstrap_models, n_draws=n_draws, n_jobs=n_jobs))
+    return study if draws is None else replace(study, draws=draws)
+
+
+def _refitted(study: Study, refit: Callable[[Any, RankingData], Any]) -> Any:
+    """Fit the chosen model's ranker to other queries; None if it does not give the model again."""
+    ranker = _ranker_of(study.chosen)
+    if ranker is None:
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             again = clone(ranker).fit(study.training).to_model().indices
             if not _about_the_same(again, study.chosen.model.indices):
-                return study
-            draws = bootstrap_models(ranker, study.training, n_draws=n_draws, n_jobs=n_jobs)
+                return None
+            return refit(ranker, study.training)
     except InputError:  # such as a draw without information
-        return study
-    return replace(study, draws=draws)
+        return None
 
 
 def with_path(study: Study, *, n_alphas: int = 30) -> Study:
@@ -176,43 +170,6 @@ def as_seen_by(model: Model, data: RankingData) -> RankingData:
         return data
     seen: RankingData = normalizer_from_dict(model.normalizer).transform(data)
     return seen
-
-
-def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[str, FloatArray]]:
-    """Measure what every model should beat, on the validation part.
-
-    Where that is the training part itself, every query is judged by baselines that were fitted
-    without it, as the models are.
-    """
-    data = split.validation
-    if data is not split.train:
-        return {
-            name: split.judge.per_query(data, baseline.predict(data), measures)
-            for name, baseline in fit_baselines(split).items()
-        }
-    groups = np.random.default_rng(0).permutation(data.n_queries) % N_FOLDS
-    scores: dict[str, FloatArray] = {}
-    for group in range(N_FOLDS):
-        kept, held = data.queries[groups != group], data.queries[groups == group]
-        if not kept.informative.any() or not held.n_queries:
-            continue
-        rows = np.repeat(groups == group, np.diff(data.query_ptr))
-        for name, one in fit_baselines(replace(split, train=kept, validation=held)).items():
-            scores.setdefault(name, np.zeros(len(data)))[rows] = one.predict(held)
-    return {name: split.judge.per_query(data, each, measures) for name, each in scores.items()}
-
-
-def fit_baselines(split: Split) -> dict[str, Any]:
-    """Fit what every model should beat; one that cannot be fitted is left out."""
-    found = {}
-    for system, name in BASELINES.items():
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found[name] = fit_system(system, split).ranker
-        except InputError:  # such as labels that nothing ranks
-            continue
-    return found
 
 
 def _candidate(

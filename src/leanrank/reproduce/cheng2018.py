@@ -36,10 +36,10 @@ from leanrank.reproduce.cheng2018_systems import (
     NONFEA_PLAIN,
     PLAIN,
     SPARSE,
-    System,
+    TableRow,
 )
 from leanrank.reproduce.report import Cell, ComparedTable, Plot, Report, beside
-from leanrank.selection.sweeps import count_features
+from leanrank.selection.tuning.sweeps import count_features
 from leanrank.selection.validation import Split, Trial, make_ranker, run_setting
 
 TITLE = "A Mini-batch Stochastic Gradient Method for Sparse Learning to Rank"
@@ -115,7 +115,7 @@ def run(
     say: Callable[[str], None] = lambda text: None,
     n_jobs: int | None = None,
     seeds: Sequence[int] = SEEDS,
-    systems: Sequence[System] = SYSTEMS,
+    systems: Sequence[TableRow] = SYSTEMS,
 ) -> Report:
     """Run the paper's experiments on those of its data sets that are there.
 
@@ -131,7 +131,7 @@ def run(
         Threads; the result does not depend on it, but for the times.
     seeds : sequence of int
         For the randomised systems.
-    systems : sequence of System
+    systems : sequence of TableRow
         Which rows to fill.
     """
     outcomes: ReachedBySet = {}
@@ -176,7 +176,7 @@ def run(
 
 
 def learn(
-    system: System, folds: Sequence[Part], seeds: Sequence[int], executor: Executor
+    system: TableRow, folds: Sequence[Part], seeds: Sequence[int], executor: Executor
 ) -> Reached:
     """Train a system with all its settings on all folds and seeds, choose and measure."""
     used = seeds if system.seeded else seeds[:1]
@@ -226,7 +226,7 @@ class _TestFigures:
     seconds: float
 
 
-def _space(system: System, train: RankingData) -> Space:
+def _space(system: TableRow, train: RankingData) -> Space:
     """Return what to try; strengths given as shares are of the training data's alpha_max."""
     fixed, grid = dict(system.fixed), dict(system.grid)
     if system.shares:
@@ -283,7 +283,7 @@ def _summary(outcomes: ReachedBySet) -> str:
 def _accuracy(
     name: str,
     printed: Mapping[str, list[str]],
-    systems: Sequence[System],
+    systems: Sequence[TableRow],
     found: Mapping[str, Reached],
 ) -> ComparedTable:
     rows: list[tuple[str, tuple[Cell, ...]]] = []
@@ -316,7 +316,7 @@ def _sparsity(outcome: Reached) -> str:
 def _by_set(
     title: str,
     printed: Mapping[str, list[str]],
-    systems: Sequence[System],
+    systems: Sequence[TableRow],
     outcomes: ReachedBySet,
     ours: Callable[[Reached], str],
 ) -> ComparedTable:
@@ -355,7 +355,7 @@ def _figures(name: str, found: Mapping[str, Reached]) -> dict[str, Plot]:
 
 
 def _notes(
-    outcomes: ReachedBySet, systems: Sequence[System], n_seeds: int, missing: Sequence[str]
+    outcomes: ReachedBySet, systems: Sequence[TableRow], n_seeds: int, missing: Sequence[str]
 ) -> list[str]:
     notes = [
         "Parameters are chosen fold by fold by the mean of MAP and NDCG@10 on the validation part, "
@@ -395,5 +395,5 @@ def _notes(
     return notes
 
 
-def _published_name(system: System) -> str:
+def _published_name(system: TableRow) -> str:
     return PUBLISHED_AS.get(system.label, system.label)

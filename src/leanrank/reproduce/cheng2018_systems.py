@@ -15,7 +15,7 @@ SUMS = {"relative": False, "normalize": "none", "epochs": 1}
 
 
 @dataclass(frozen=True)
-class System:
+class TableRow:
     """A row of the tables.
 
     Attributes
@@ -44,7 +44,7 @@ class System:
     about: str = ""
 
 
-PLAIN = System(
+PLAIN = TableRow(
     "MinBatSRank, plain sums",
     "minbatsrank",
     {"eta0": PAPER_GAMMAS, "alpha": PAPER_LAMBDAS},
@@ -53,14 +53,14 @@ PLAIN = System(
     about="the loss of a query summed over its pairs, γ and λ from the paper's grids, ρ = 1; one "
     "pass, as it speaks of a stream",
 )
-MEANS = System(
+MEANS = TableRow(
     "MinBatSRank",
     "minbatsrank",
     {"eta0": GAMMAS, "alpha": SHARES},
     seeded=True,
     about="the loss of a query averaged over its pairs, λ as a share of λ_max, ten passes",
 )
-NONFEA_PLAIN = System(
+NONFEA_PLAIN = TableRow(
     "Nonfea, plain sums",
     "minbatsrank",
     {"eta0": (1.0, *PAPER_GAMMAS[3::2]), "alpha": PAPER_LAMBDAS[::2]},
@@ -68,7 +68,7 @@ NONFEA_PLAIN = System(
     fixed={**SUMS, "rates": "uniform"},
     about="rates γ/√t for all features; γ = 1 is the paper's",
 )
-NONFEA_MEANS = System(
+NONFEA_MEANS = TableRow(
     "Nonfea",
     "minbatsrank",
     {"eta0": GAMMAS, "alpha": SHARES},
@@ -76,7 +76,7 @@ NONFEA_MEANS = System(
     fixed={"rates": "uniform"},
     about="rates γ/√t for all features, losses averaged over pairs",
 )
-LISTWISE = System(
+LISTWISE = TableRow(
     "MinBatSRank, ListNet loss",
     "minbatsrank",
     {"eta0": GAMMAS, "alpha": SHARES},
@@ -85,14 +85,14 @@ LISTWISE = System(
     about="the sparse stochastic listwise ranker that the paper leaves to the future",
 )
 SPARSE = (
-    System(
+    TableRow(
         "SparseRank",
         "sparserank",
         fixed={"tol": 1e-4},
         shares=MORE_SHARES,
         about="to a duality gap of 1e-4",
     ),
-    System(
+    TableRow(
         "FenchelRank",
         "fenchelrank",
         {"radius": (1, 2, 5, 10, 20, 50)},
@@ -100,23 +100,23 @@ SPARSE = (
         about="the corrective variant, to a duality gap of 1e-4; the published rounds, one corner "
         "of the ball each, take many times longer",
     ),
-    System("RSRank", "rsrank", {"alpha": (0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003)}, seeded=True),
-    System("ℓ1 RankSVM", "ranksvm", fixed={"l1_ratio": 1.0, "tol": 1e-4}, shares=MORE_SHARES),
+    TableRow("RSRank", "rsrank", {"alpha": (0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003)}, seeded=True),
+    TableRow("ℓ1 RankSVM", "ranksvm", fixed={"l1_ratio": 1.0, "tol": 1e-4}, shares=MORE_SHARES),
 )
 DENSE = (
-    System(
+    TableRow(
         "ListNet",
         "listnet",
         {"alpha": tuple(10.0**-e for e in range(1, 7))},
         fixed={"l1_ratio": 0.0},
     ),
-    System(
+    TableRow(
         "AdaRank-NDCG",
         "adarank",
         {"measure": ("ndcg@10", "ndcg@5")},
         fixed={"convention": "standard"},
     ),
-    System(
+    TableRow(
         "RankSVM-struct",
         "ranksvm",
         {"alpha": tuple(10.0**-e for e in range(-1, 5))},

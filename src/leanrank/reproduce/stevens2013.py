@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from leanrank.reproduce.report import Report
-from leanrank.reproduce.stevens2013_images import Shape, image_table
+from leanrank.reproduce.stevens2013_images import ImageSizes, image_table
 from leanrank.reproduce.stevens2013_letor import letor_table
 from leanrank.reproduce.stevens2013_text import text_table
 
@@ -25,7 +25,7 @@ def run(
     *,
     say: Callable[[str], None] = lambda text: None,
     n_jobs: int | None = None,
-    shape: Shape = Shape(),  # noqa: B008
+    shape: ImageSizes = ImageSizes(),  # noqa: B008
 ) -> Report:
     """Run the paper's experiments on the data that are available.
 
@@ -41,7 +41,7 @@ def run(
     n_jobs : int, optional
         Threads; our results do not depend on it, except for the times in the notes. The last digits
         of liblinear's may: its threads share one random generator.
-    shape : Shape
+    shape : ImageSizes
         Of the made-up pictures.
     """
     report = Report(

@@ -39,8 +39,8 @@ RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The size of the synthetic data."""
+class ImageSizes:
+    """The size of the synthetic pictures."""
 
     n_documents: int = 6_000
     n_features: int = 10_000
@@ -49,7 +49,7 @@ class Shape:
 
 
 def image_table(
-    *, say: Callable[[str], None], n_jobs: int | None = None, shape: Shape
+    *, say: Callable[[str], None], n_jobs: int | None = None, shape: ImageSizes
 ) -> tuple[ComparedTable, list[str]]:
     """Return Table 1.2 on the synthetic data, and notes."""
     X, counts = make_clicks(shape)
@@ -80,7 +80,7 @@ def image_table(
     ]
 
 
-def make_clicks(shape: Shape, seed: int = SEED) -> tuple[Matrix, Matrix]:
+def make_clicks(shape: ImageSizes, seed: int = SEED) -> tuple[Matrix, Matrix]:
     """Make up pictures and, for each query, how often each was clicked.
 
     A query depends on few dimensions. Its best pictures are clicked, the better the more often; as

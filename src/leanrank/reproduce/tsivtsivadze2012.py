@@ -29,11 +29,11 @@ from leanrank.reproduce.tsivtsivadze2012_protocol import (
     SPD_MV,
     SYSTEMS,
     Grid,
+    PaperRanker,
     SplitResult,
-    System,
     run_split,
 )
-from leanrank.selection.trials import joined_sets
+from leanrank.selection.tuning.trials import joined_sets
 
 TITLE = "Large Scale Co-Regularized Ranking"
 SETS = {"OHSUMED": "letor3", "MQ2008": "letor4"}
@@ -144,7 +144,7 @@ def paired_test(differences: FloatArray, test_share: float = 3 / 7) -> tuple[flo
     return t, 2.0 * float(stdtr(n - 1, -abs(t)))
 
 
-def _maps(results: list[dict[str, SplitResult]], system: System) -> FloatArray:
+def _maps(results: list[dict[str, SplitResult]], system: PaperRanker) -> FloatArray:
     return np.array([result[system.name].map for result in results if result])
 
 

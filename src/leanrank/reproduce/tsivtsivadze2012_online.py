@@ -51,7 +51,7 @@ from leanrank.online.simulation import Collection, Simulation, looks, make_colle
 from leanrank.online.users import user
 from leanrank.reproduce.report import Report
 from leanrank.reproduce.tsivtsivadze2012_online_tables import Cells, Results, fill_report
-from leanrank.selection.journal import Journal, pack, unpack
+from leanrank.selection.tuning.journal import Journal, pack, unpack
 
 TITLE = "Co-regularisation in online learning to rank"
 SETS = ("MQ2008", "OHSUMED")
@@ -67,7 +67,7 @@ Setting = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class System:
+class Learner:
     """A learner, what to choose its parameters from, and the ε that it is run with."""
 
     name: str
@@ -85,14 +85,14 @@ def _grid(**values: Iterable[Any]) -> tuple[Setting, ...]:
 
 _RATES = (0.001, 0.01, 0.1)
 SYSTEMS = (
-    System("SPD", "spd", _grid(eta0=_RATES), EXPLORE),
-    System("SPD-MV", "lcra", _grid(eta0=_RATES, mu=(0.0,)), EXPLORE),
-    System("LCRA", "lcra", _grid(eta0=_RATES, mu=(0.001, 0.01, 0.1, 1.0)), EXPLORE),
-    System("PDGD", "pdgd", _grid(eta0=(0.01, 0.1, 1.0)), slow=True),
-    System("DBGD", "dbgd", _grid(eta0=_RATES), slow=True),
-    System("IPS", "ips", _grid(eta0=_RATES), (0.2,), slow=True),
-    System("MGD", "mgd", _grid(eta0=_RATES), slow=True),
-    System("CPS", "cps", _grid(eta0=_RATES), slow=True),
+    Learner("SPD", "spd", _grid(eta0=_RATES), EXPLORE),
+    Learner("SPD-MV", "lcra", _grid(eta0=_RATES, mu=(0.0,)), EXPLORE),
+    Learner("LCRA", "lcra", _grid(eta0=_RATES, mu=(0.001, 0.01, 0.1, 1.0)), EXPLORE),
+    Learner("PDGD", "pdgd", _grid(eta0=(0.01, 0.1, 1.0)), slow=True),
+    Learner("DBGD", "dbgd", _grid(eta0=_RATES), slow=True),
+    Learner("IPS", "ips", _grid(eta0=_RATES), (0.2,), slow=True),
+    Learner("MGD", "mgd", _grid(eta0=_RATES), slow=True),
+    Learner("CPS", "cps", _grid(eta0=_RATES), slow=True),
 )
 
 
@@ -113,7 +113,7 @@ def run(
     n_jobs: int | None = None,
     seeds: int = 25,
     queries: int = 10_000,
-    systems: tuple[System, ...] = SYSTEMS,
+    systems: tuple[Learner, ...] = SYSTEMS,
 ) -> Report:
     """Run the experiment of Section 5 on those of its data sets that are there.
 
@@ -166,7 +166,7 @@ def open_journal(out_dir: str | os.PathLike[str] | None, seeds: int, queries: in
 def collect(
     journal: Journal,
     data: Mapping[str, list[Fold]],
-    systems: tuple[System, ...],
+    systems: tuple[Learner, ...],
     seeds: int,
     queries: int,
     executor: Executor,
@@ -208,7 +208,7 @@ def _key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(str(entry[name]) for name in ("set", "user", "system", "explore", "grid"))
 
 
-def _cells(systems: tuple[System, ...]) -> list[tuple[System, float | None]]:
+def _cells(systems: tuple[Learner, ...]) -> list[tuple[Learner, float | None]]:
     return [(system, explore) for system in systems for explore in system.explore or (None,)]
 
 
@@ -226,7 +226,7 @@ def read_folds(name: str, data_dir: str | os.PathLike[str] | None) -> list[Fold]
     return folds
 
 
-def choose(system: System, folds: list[Fold], visitor: str, executor: Executor) -> Setting:
+def choose(system: Learner, folds: list[Fold], visitor: str, executor: Executor) -> Setting:
     """Return the setting of the highest validation NDCG, over folds, ε, seeds and lists."""
 
     def worth(task: tuple[Setting, Fold, float | None, int]) -> float:
@@ -243,7 +243,7 @@ def choose(system: System, folds: list[Fold], visitor: str, executor: Executor) 
 
 
 def measure(
-    system: System,
+    system: Learner,
     setting: Setting,
     explore: float | None,
     folds: list[Fold],
@@ -272,7 +272,7 @@ def measure(
 
 
 def _simulate(
-    system: System,
+    system: Learner,
     setting: Setting,
     explore: float | None,
     fold: Fold,

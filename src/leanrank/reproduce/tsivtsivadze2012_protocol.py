@@ -56,7 +56,7 @@ GRID = Grid()
 
 
 @dataclass(frozen=True)
-class System:
+class PaperRanker:
     """A ranker of the paper: SPD has one view; ``n_unlabeled`` = 0 is without agreement."""
 
     name: str
@@ -70,10 +70,10 @@ class System:
         return [(e, a, m) for m, a, e in itertools.product(pulls, grid.alpha, grid.eta0)]
 
 
-SPD = System("SPD", n_views=1)
-SPD_MV = System("SPD-MV")
+SPD = PaperRanker("SPD", n_views=1)
+SPD_MV = PaperRanker("SPD-MV")
 LCRA = {
-    (k, n): System(f"LCRA-{k}-{n}", n_labeled=k, n_unlabeled=n)
+    (k, n): PaperRanker(f"LCRA-{k}-{n}", n_labeled=k, n_unlabeled=n)
     for k, n in ((1, 1), (1, 5), (1, 10), (5, 50))
 }
 SYSTEMS = (SPD, SPD_MV, *LCRA.values())
@@ -92,7 +92,7 @@ def run_split(
     convention: str,
     fraction: float,
     seed: int,
-    systems: tuple[System, ...],
+    systems: tuple[PaperRanker, ...],
     grid: Grid = GRID,
 ) -> dict[str, SplitResult]:
     """Split a set at random, and learn and measure the systems.
@@ -108,7 +108,7 @@ def run_split(
     seed : int
         Of the split, the labels that are kept, the views and the pairs drawn: splits of one seed
         have the same training queries for every fraction.
-    systems : tuple of System
+    systems : tuple of PaperRanker
     grid : Grid
 
     Returns
@@ -150,7 +150,7 @@ def run_split(
 
 
 def _learn(
-    system: System,
+    system: PaperRanker,
     setting: tuple[float, float, float],
     labelled_pairs: int,
     block: ViewedBlock,

@@ -24,8 +24,8 @@ from leanrank.problem.parts import PartedProblem
 from leanrank.rankers.cluster import ClusterData, Measured, read_cluster
 from leanrank.rankers.curves import scores_of_models
 from leanrank.registry import SYSTEMS
-from leanrank.selection.splits import QueryFacts, QueryKFold, query_facts
-from leanrank.selection.trials import Task, n_groups
+from leanrank.selection.cross_validation.splits import QueryFacts, QueryKFold, query_facts
+from leanrank.selection.tuning.trials import Task, n_groups
 
 IN_MEMORY = "all documents in memory"
 IN_ORDER = "documents one after the other, in this process"

@@ -16,7 +16,7 @@ from leanrank.errors import InputError
 from leanrank.metrics.judge import Judge, best_of
 from leanrank.rankers import get_ranker
 from leanrank.registry import Space
-from leanrank.selection.sweeps import count_features, fit_model, sweep_models
+from leanrank.selection.tuning.sweeps import count_features, fit_model, sweep_models
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Many systems on the same data, side by side."""

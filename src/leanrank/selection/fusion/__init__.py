@@ -1,0 +1,1 @@
+"""Weights of the runs of a hybrid search."""

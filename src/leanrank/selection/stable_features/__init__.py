@@ -1,0 +1,1 @@
+"""Which features are chosen again when the queries change."""

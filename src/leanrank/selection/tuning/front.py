@@ -1,0 +1,205 @@
+"""The accuracy–sparsity front: models that no other beats, and the one that meets a wish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.errors import InputError
+from leanrank.metrics.judge import as_good_as, better_sign, check_rule
+from leanrank.selection.tuning.candidate import Candidate
+
+
+def pareto_front(candidates: Iterable[Candidate], *, measure: str) -> list[Candidate]:
+    """Keep the candidates that no other beats in measure, number of features and cost at once.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+    measure : str
+        Judged by ``Candidate.score``. A candidate whose score is not defined, or that uses no
+        feature at all, is never kept.
+
+    Returns
+    -------
+    list of Candidate
+        Fewest features first. Of candidates that are equal in everything the first is kept.
+
+    Examples
+    --------
+    >>> from leanrank.model import Model
+    >>> def made(value, n_features):
+    ...     model = Model.from_coef(np.ones(n_features))
+    ...     values = {"map": np.array([value])}
+    ...     return Candidate(f"{n_features}", "none", {}, model, values, n_features, n_features)
+    >>> all_of_them = [made(0.3, 1), made(0.5, 4), made(0.4, 6), made(0.5, 5), made(0.6, 9)]
+    >>> [one.n_features for one in pareto_front(all_of_them, measure="map")]
+    [1, 4, 9]
+    """
+    sign = better_sign(measure)
+    listed = [one for one in candidates if one.n_features and np.isfinite(one.score(measure))]
+    points = [(sign * one.score(measure), one.n_features, one.cost) for one in listed]
+    order = sorted(
+        range(len(listed)), key=lambda at: (points[at][1], points[at][2], -points[at][0])
+    )
+    kept: list[int] = []
+    for at in order:  # a candidate that beats this one comes earlier
+        value, _, cost = points[at]
+        if not any(points[k][0] >= value and points[k][2] <= cost for k in kept):
+            kept.append(at)
+    return [listed[at] for at in kept]
+
+
+def choose(
+    candidates: Iterable[Candidate],
+    *,
+    measure: str,
+    max_features: int | None = None,
+    max_cost: float | None = None,
+    min_measure: Mapping[str, float] | None = None,
+    rule: str = "best",
+) -> Candidate:
+    """Return the best candidate that meets all wishes.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        A front, or any others.
+    measure : str
+        Which is best, judged by ``Candidate.score``.
+    max_features : int, optional
+    max_cost : float, optional
+        In the unit of the candidates' costs.
+    min_measure : mapping of str to float, optional
+        What measures must reach. With a lower bound and no limit on features or cost, the candidate
+        with the fewest features that reaches it is returned.
+    rule : {"best", "1se"}, default="best"
+        "1se": the sparsest whose score is within one standard error of the best, the error being
+        that of the difference between the two over the same queries.
+
+    Raises
+    ------
+    InputError
+        Nothing meets the wishes; the message names what comes nearest.
+    """
+    check_rule(rule)
+    listed = [one for one in candidates if one.n_features and np.isfinite(one.score(measure))]
+    if not listed:
+        raise InputError(
+            "no model ranks anything: all weights are zero or not finite; try other parameters, or "
+            "bring the features to one scale"
+        )
+    wishes = dict(min_measure or {})
+    slim = [one for one in listed if within_limits(one, max_features, max_cost)]
+    good = [one for one in slim if all(reaches(one, m, v) for m, v in wishes.items())]
+    if not good:
+        raise InputError(_nearest(listed, slim, max_features, max_cost, wishes))
+    sign = better_sign(measure)
+    if wishes and max_features is None and max_cost is None:
+        return min(good, key=lambda one: (one.n_features, one.cost, -sign * one.score(measure)))
+    best = min(good, key=lambda one: (-sign * one.score(measure), one.n_features, one.cost))
+    if rule == "best":
+        return best
+    worth = sign * np.array([one.judged(measure) for one in good])
+    near = [good[at] for at in np.flatnonzero(as_good_as(worth, good.index(best)))]
+    return min(near, key=lambda one: (one.n_features, one.cost, -sign * one.score(measure)))
+
+
+def reaches(candidate: Candidate, measure: str, wanted: float) -> bool:
+    """Return whether a measure is at least the wanted value; for an error, at most."""
+    sign = better_sign(measure)
+    return bool(sign * candidate.score(measure) >= sign * wanted)
+
+
+def bootstrap_interval(
+    values: FloatArray, *, confidence: float = 0.95, n_draws: int = 2000, random_state: int = 0
+) -> tuple[float, float]:
+    """Return an interval for a mean over queries, by bootstrap.
+
+    Parameters
+    ----------
+    values : array
+        One per query; NaN, where a measure is undefined, is left out.
+    confidence : float, default=0.95
+    n_draws, random_state : int
+
+    Examples
+    --------
+    >>> low, high = bootstrap_interval(np.array([0.2, 0.4, 0.6, 0.8, np.nan]))
+    >>> 0.2 <= low < 0.5 < high <= 0.8
+    True
+    """
+    defined = values[~np.isnan(values)]
+    if len(defined) == 0:
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(random_state)
+    # counts, not positions: one matrix product
+    counts = rng.multinomial(len(defined), np.full(len(defined), 1 / len(defined)), n_draws)
+    means = counts @ defined / len(defined)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+def within_limits(one: Candidate, max_features: int | None, max_cost: float | None) -> bool:
+    """Return whether a candidate is small and cheap enough."""
+    return (max_features is None or one.n_features <= max_features) and (
+        max_cost is None or one.cost <= max_cost * (1 + 1e-12)  # sums of decimals are not exact
+    )
+
+
+def _nearest(
+    listed: Sequence[Candidate],
+    slim: Sequence[Candidate],
+    max_features: int | None,
+    max_cost: float | None,
+    wishes: Mapping[str, float],
+) -> str:
+    """Return a sentence on what comes nearest to wishes that nothing meets."""
+    limits = _limits(max_features, max_cost)
+    if not slim:
+        smallest = min(listed, key=lambda one: (one.n_features, one.cost))
+        cheapest = min(listed, key=lambda one: (one.cost, one.n_features))
+        text = f"no model was found{limits}: the smallest has {_size(smallest, max_cost)}"
+        if max_cost is not None and cheapest is not smallest:
+            text += f", the cheapest {_size(cheapest, max_cost)}"
+        return text
+    # report a wish that nothing reaches, or the first if they only exclude each other
+    unmet = [m for m, v in wishes.items() if not any(reaches(one, m, v) for one in slim)]
+    wish = unmet[0] if unmet else next(iter(wishes))
+    best = _best_by(slim, wish)
+    head = " and ".join(f"{m} {v:g}" for m, v in wishes.items())
+    by = f"by {wish} " if len(wishes) > 1 else ""
+    size = _size(best, max_cost)
+    text = f"no model reaches {head}{limits}: the best {by}has {best.score(wish):.4g} with {size}"
+    able = [one for one in listed if all(reaches(one, m, v) for m, v in wishes.items())]
+    if able:
+        least = min(able, key=lambda one: (one.n_features, one.cost))
+        text += (
+            f"; {' and '.join(f'{v:g}' for v in wishes.values())} needs {_size(least, max_cost)}"
+        )
+    elif limits:
+        top = _best_by(listed, wish)
+        text += f"; the best of any size has {top.score(wish):.4g} with {_size(top, max_cost)}"
+    return text
+
+
+def _best_by(candidates: Sequence[Candidate], measure: str) -> Candidate:
+    sign = better_sign(measure)
+    defined = [one for one in candidates if np.isfinite(one.score(measure))] or candidates
+    return min(defined, key=lambda one: (-sign * one.score(measure), one.n_features))
+
+
+def _limits(max_features: int | None, max_cost: float | None) -> str:
+    parts = []
+    if max_features is not None:
+        parts.append(f" with at most {max_features} feature{'s' * (max_features != 1)}")
+    if max_cost is not None:
+        parts.append(f" at a cost of at most {max_cost:g}")
+    return " and".join(parts)
+
+
+def _size(one: Candidate, max_cost: float | None) -> str:
+    text = f"{one.n_features}"
+    return text if max_cost is None else f"{text} at a cost of {one.cost:g}"
