@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.grouping import Grouping, one_dimensional
-from leanrank.errors import InputError
+from leanrank.errors import InputError, first_repeated
 
 
 def as_matrix(X: Any) -> Matrix:
@@ -109,7 +109,7 @@ def _numbers_per_query(values: Any, n_queries: int) -> FloatArray:
     if array.shape != (n_queries,):
         raise InputError(
             f"query_weight has shape {array.shape} but there are {n_queries} queries: give one "
-            "weight a query in order of first appearance, or a mapping from qid"
+            "weight per query in order of first appearance, or a mapping from qid"
         )
     return array
 
@@ -118,9 +118,8 @@ def check_names(names: tuple[str, ...], n_features: int) -> None:
     """Reject feature names that are too many, too few or not distinct."""
     if len(names) != n_features:
         raise InputError(f"{len(names)} feature names were given for {n_features} features")
-    if len(set(names)) != len(names):
-        seen: set[str] = set()
-        twice = next(n for n in names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
+    twice = first_repeated(names)
+    if twice is not None:
         raise InputError(f"the feature name {twice!r} occurs twice: names must be distinct")
 
 

@@ -306,7 +306,7 @@ def test_memory_of_writing_and_opening(tmp_path):
                 gatherer.add(chunk)
             found = gatherer.gather()
             assert not found.was_sorted
-            batch = mapped_file._record_batch(found, None, np.diff(found.query_ptr))
+            batch = mapped_file._record_batch(found, None)
             mapped_file._write(batch, f"{sys.argv[1]}/{name}")
             return RankingData.open(f"{sys.argv[1]}/{name}")
         def chunks(n):

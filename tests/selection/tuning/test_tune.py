@@ -20,7 +20,8 @@ from leanrank.registry import SYSTEMS, Space
 from leanrank.selection import Costs, tune
 from leanrank.selection.cross_validation.splits import QueryKFold, whole_query_folds
 from leanrank.selection.tuning.search import round_robin
-from leanrank.selection.tuning.trials import Task, fit_alone, joined_sets, run_trial
+from leanrank.selection.tuning.sweeps import fit_alone
+from leanrank.selection.tuning.trials import Task, joined_sets, run_trial
 from leanrank.selection.tuning.tune import default_systems
 
 TUNING = {name: system.tuning for name, system in SYSTEMS.items() if system.tuning is not None}

@@ -23,8 +23,8 @@ from leanrank.data.grouping import Grouping, group_rows
 from leanrank.data.matrices import csr
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.store.gathering import Gathered, Gatherer
-from leanrank.data.tables.arrow import identifiers
-from leanrank.data.tables.files import reading
+from leanrank.data.tables.arrow import identifiers, run_starts
+from leanrank.data.tables.files import SUFFIXES, reading
 from leanrank.data.tables.imports import pa
 from leanrank.data.tables.layout import (
     FEATURES,
@@ -33,6 +33,7 @@ from leanrank.data.tables.layout import (
     VALUES,
     column_roles,
     find_layout,
+    weights_per_row,
 )
 from leanrank.errors import FileError, InputError
 from leanrank.execution import row_blocks
@@ -87,8 +88,7 @@ def write_store(
     True
     """
     if isinstance(source, RankingData):
-        batch = _record_batch(source, made_from, query_sizes=np.diff(source.query_ptr))
-        _write(batch, path)
+        _write(_record_batch(source, made_from), path)
         return _summary(source, was_sorted=True)
     folder = os.path.dirname(os.path.abspath(path)) if os.fspath(path) != "-" else None
     gatherer = Gatherer(folder)
@@ -102,7 +102,7 @@ def write_store(
         for chunk in source:
             gatherer.add(chunk)
         gathered = gatherer.gather()
-        _write(_record_batch(gathered, made_from, query_sizes=np.diff(gathered.query_ptr)), path)
+        _write(_record_batch(gathered, made_from), path)
     except OSError as error:
         if isinstance(error, FileError) or error.errno is None:
             raise
@@ -134,7 +134,7 @@ def map_store(path: str | os.PathLike[str]) -> RankingData | None:
             window = _Window(path)
             reader = pa.ipc.open_file(pa.py_buffer(window.content))
         except pa.ArrowInvalid:
-            if Path(path).suffix in _arrow_suffixes():
+            if Path(path).suffix in SUFFIXES["arrow"]:
                 raise
             return None
         if reader.num_record_batches != 1:
@@ -327,7 +327,7 @@ def _queries(column: Any, window: _Window) -> tuple[AnyArray, IntArray]:
     if not pa.types.is_integer(codes.type):
         raise _OtherLayoutError
     values = window.flat(codes)
-    starts = np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1)).astype(np.int64)
+    starts = run_starts(values)
     heads = np.array(values[starts])
     if pa.types.is_dictionary(kind):
         column.dictionary.validate(full=True)
@@ -350,7 +350,7 @@ def _texts(batch: Any, columns: dict[str, str]) -> Any:
     return Texts(column)
 
 
-def _record_batch(data: RankingData | Gathered, made_from: Any, query_sizes: IntArray) -> Any:
+def _record_batch(data: RankingData | Gathered, made_from: Any) -> Any:
     """Return all rows as one record batch over the memory that they are in."""
     X, names = data.X, data.feature_names
     n_rows, n_features = X.shape
@@ -372,17 +372,10 @@ def _record_batch(data: RankingData | Gathered, made_from: Any, query_sizes: Int
                 kind, n_rows, [None, _buffer(ptr)], children=[child]
             )
     arrays["label"] = _floats(data.y)
-    arrays["qid"] = _id_column(data.query_ids, query_sizes)
+    arrays["qid"] = _id_column(data.query_ids, np.diff(data.query_ptr))
     if data.doc_ids is not None:
         arrays["doc_id"] = _text_column(data.doc_ids)
-    per_query = data.query_weight
-    for role, numbers in (
-        ("weight", data.sample_weight),
-        ("query_weight", None if per_query is None else np.repeat(per_query, query_sizes)),
-        ("offset", data.offset),
-    ):
-        if numbers is not None:
-            arrays[role] = _floats(numbers)
+    arrays |= {role: _floats(numbers) for role, numbers in weights_per_row(data).items()}
     roles = [name for name in arrays if name in SIDE]
     notes = {"version": 2, "columns": roles, "n_features": n_features, "names": names}
     if made_from is not None:
@@ -434,9 +427,3 @@ def _text_column(ids: Any) -> Any:
         parts = [None, _buffer(starts), _buffer(letters)]
         return pa.Array.from_buffers(pa.large_string(), len(starts) - 1, parts)
     return pa.array([str(name) for name in ids.tolist()], pa.large_string())
-
-
-def _arrow_suffixes() -> tuple[str, ...]:
-    from leanrank.data.tables.files import SUFFIXES
-
-    return SUFFIXES["arrow"]

@@ -148,7 +148,7 @@ def table_schema(data: RankingData) -> pa.Schema:
     return pa.schema(fields, metadata={_KEY: json.dumps(notes).encode()})
 
 
-def weights_per_row(data: RankingData) -> dict[str, AnyArray]:
+def weights_per_row(data: Any) -> dict[str, AnyArray]:
     """Return the weights and offsets that a set has, by the role of their column."""
     weights = data.query_weight
     if weights is not None:

@@ -14,6 +14,7 @@ from leanrank.errors import InputError
 from leanrank.model import Model
 from leanrank.rankers.curves import weights_model
 from leanrank.registry import AlphaPath, Fits, Sizes
+from leanrank.selection.cross_validation.splits import QueryKFold, whole_query_folds
 
 
 class Scored(NamedTuple):
@@ -68,6 +69,32 @@ def fit_model(ranker: Any, train: RankingData, validation: RankingData) -> Any:
     """
     beside = {"validation": validation, "unlabeled": validation}
     return ranker.fit(train, **{k: v for k, v in beside.items() if takes(ranker, k)})
+
+
+def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5) -> None:
+    """Fit; a ranker that stops by validation data gets one of ``n_folds`` groups of queries for it.
+
+    They come from its own data: the queries that judge a model must not influence its fit. They
+    decide for how many rounds the ranker is then fitted to all of its data.
+    """
+    if takes(ranker, "validation"):
+        ranker.set_params(**_rounds(ranker, data, min(n_folds, data.n_queries)))
+    ranker.fit(data)
+
+
+def _rounds(ranker: Any, data: RankingData, n_folds: int) -> dict[str, int | None]:
+    """Return the parameters that repeat the rounds or passes which held-out queries prefer."""
+    if n_folds > 1:
+        fold = whole_query_folds(data, QueryKFold(n_folds, stratify=True))[0]
+        rest, inner = data.queries[fold.train], data.queries[fold.test]
+        if rest.informative.any() and inner.informative.any():
+            fit_model(ranker, rest, inner)
+            if hasattr(ranker, "best_epoch_"):
+                return {"patience": None, "epochs": ranker.best_epoch_}
+            n_rounds = {"n_rounds": ranker.n_iter_} if hasattr(ranker, "n_rounds") else {}
+            return {"patience": None, **(n_rounds if ranker.n_iter_ else {})}
+    # too few queries to judge by
+    return {} if getattr(ranker, "stops_by_training", False) else {"patience": None}
 
 
 def takes(ranker: Any, name: str) -> bool:

@@ -29,7 +29,7 @@ from leanrank.registry import AlphaPath, Fits, Space
 from leanrank.selection.cross_validation.splits import QueryKFold, whole_query_folds
 from leanrank.selection.tuning.candidate import Candidate, describe
 from leanrank.selection.tuning.costs import Costs
-from leanrank.selection.tuning.sweeps import fit_model, path_models, takes
+from leanrank.selection.tuning.sweeps import fit_alone, path_models
 from leanrank.selection.validation import make_ranker
 from leanrank.solvers.least_squares.centred import Centred
 
@@ -97,7 +97,7 @@ class Task:
         data = self.training if self.unscaled is None else self.unscaled
         sizes = np.diff(data.query_ptr)
         found = []
-        for group in range(int(self.folds.max(initial=-1)) + 1):
+        for group in range(self.n_groups):
             inside = self.folds == group
             rest, mine = data.queries[~inside], data.queries[inside]
             if self.scale is not None:
@@ -324,31 +324,6 @@ def fit_models(
         provenance = make_provenance(algorithm=type(ranker).__name__, parameters=both)
         fitted.append(Fitted(both, placed(model, columns, task.training, provenance)))
     return fitted
-
-
-def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5) -> None:
-    """Fit; a ranker that stops by validation data gets one of ``n_folds`` groups of queries for it.
-
-    They come from its own data: the queries that judge a model must not influence its fit. They
-    decide for how many rounds the ranker is then fitted to all of its data.
-    """
-    n_folds = min(n_folds, data.n_queries)
-    if n_folds > 1 and takes(ranker, "validation"):
-        fold = whole_query_folds(data, QueryKFold(n_folds, stratify=True))[0]
-        rest, inner = data.queries[fold.train], data.queries[fold.test]
-        if rest.informative.any() and inner.informative.any():
-            fit_model(ranker, rest, inner)
-            ranker.set_params(**_rounds(ranker), patience=None)
-    if takes(ranker, "validation") and not getattr(ranker, "stops_by_training", False):
-        ranker.set_params(patience=None)  # too few queries to judge by
-    ranker.fit(data)
-
-
-def _rounds(ranker: Any) -> dict[str, int]:
-    """Return the parameter that repeats the rounds or passes which validation data preferred."""
-    if hasattr(ranker, "best_epoch_"):
-        return {"epochs": ranker.best_epoch_}
-    return {"n_rounds": ranker.n_iter_} if getattr(ranker, "n_rounds", 0) and ranker.n_iter_ else {}
 
 
 def some_columns(data: RankingData, columns: IntArray) -> RankingData:
