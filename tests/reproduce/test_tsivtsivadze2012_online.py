@@ -8,7 +8,7 @@ from leanrank.reproduce import tsivtsivadze2012_online as paper
 from leanrank.reproduce import tsivtsivadze2012_online_tables as tables
 
 SYSTEMS = tuple(
-    paper.Learner(each.name, each.method, each.settings[:2], each.explore, each.slow)
+    paper.Learner(each.name, each.method, each.settings[:2], each.explore, each.most_seeds and 2)
     for each in paper.SYSTEMS
     if each.name in ("SPD", "SPD-MV", "LCRA", "DBGD")
 )
@@ -29,12 +29,9 @@ def small(monkeypatch):
         return folds
 
     monkeypatch.setattr(paper, "read_folds", read)
-    monkeypatch.setattr(paper, "TUNING_LISTS", (10, 30))
-    monkeypatch.setattr(paper, "USERS", ("perfect", "informational"))
-    monkeypatch.setattr(paper, "SLOW_SEEDS", 2)
-    return lambda out=None, **more: paper.run(
-        None, out, **{"seeds": 3, "queries": 150, "systems": SYSTEMS, **more}
-    )
+    few = {"seeds": 3, "queries": 150, "systems": SYSTEMS, "tuning_lists": (10, 30)}
+    few["users"] = ("perfect", "informational")
+    return lambda out=None, **more: paper.run(None, out, **{**few, **more})
 
 
 def test_a_report_from_the_runs(small, tmp_path):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from leanrank.selection.comparison.compare import ComparedSet, SetParts
 
 SETS = "MQ2008,OHSUMED"
-WIDE = 98
-"""Columns that a whole table takes."""
 
 
 def compare(
@@ -210,7 +208,7 @@ def _tables(one: ComparedSet, width: int) -> list[Table]:
             texts.append(_figure(text, best[measure] == row.system))
         rows.append((row.title, texts, tables.cells(row, one.measures)[len(measured) :]))
     heads = [name for name, _ in measured]
-    if width >= WIDE:
+    if width >= 98:  # what a whole table takes
         return [_table([*heads, *tables.OTHERS], [(t, [*a, *b]) for t, a, b in rows])]
     return [
         _table(heads, [(t, a) for t, a, _ in rows]),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leanrank.metrics import Evaluation
     from leanrank.model import Model
 
-MOST_FEATURES = 12
+SHOWN_FEATURES = 12
 _BLANKS = re.compile(r"[ ]+\n")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -89,7 +89,7 @@ def weights_table(
     table.add_column("", no_wrap=True)
     if notes is not None:
         table.add_column(title, overflow="fold")
-    shown = list(model.weights.items())[:MOST_FEATURES]
+    shown = list(model.weights.items())[:SHOWN_FEATURES]
     largest = abs(shown[0][1]) if shown else 1.0
     for name, weight in shown:
         note = [] if notes is None else [notes.get(name, "")]
@@ -101,8 +101,8 @@ def weights_caption(model: Model) -> str:
     """Return how many features have a weight, and how many are shown, as text."""
     n_all, n_used = model.n_features, model.n_nonzero
     caption = f"{n_used:,} of {n_all:,} feature{'s' * (n_all != 1)} with a weight"
-    if n_used > MOST_FEATURES:
-        caption += f", the {MOST_FEATURES} largest shown"
+    if n_used > SHOWN_FEATURES:
+        caption += f", the {SHOWN_FEATURES} largest shown"
     return caption
 
 

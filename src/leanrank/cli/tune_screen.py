@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from leanrank.selection.tuning.search import Progress
     from leanrank.selection.tuning.study import Study
 
-MOST_ROWS = 20
-"""Of the front on the screen."""
-
 
 def print_result(
     study: Study, final: Model, columns: dict[str, Any], path: str, raw: dict[str, Any]
@@ -118,7 +115,7 @@ def print_summary(
             console.print(f"{what} written to {file}", soft_wrap=True)
 
 
-def _front_table(study: Study) -> Table:
+def _front_table(study: Study, most: int = 20) -> Table:
     from leanrank.cli.screen import empty_table
     from leanrank.selection.tuning.front import bootstrap_interval
 
@@ -130,7 +127,7 @@ def _front_table(study: Study) -> Table:
     table.add_column("interval", no_wrap=True)
     table.add_column("model", overflow="fold")
     front = study.front
-    step = max(1, -(-len(front) // MOST_ROWS))
+    step = max(1, -(-len(front) // most))
     for at, one in enumerate(front):
         is_chosen = one.name == study.chosen.name and one.n_features == study.chosen.n_features
         if at % step and not is_chosen:

@@ -9,6 +9,12 @@ import numpy as np
 
 from leanrank._typing import AnyArray, IntArray, Matrix
 
+DENSE_FROM = 0.25
+"""Share of non-zeros from which a matrix is dense, unless the caller chooses."""
+
+MOST_FEATURES = 2**31 - 1
+"""So many features have numbers that fit 32 bits."""
+
 
 def stacked(given: Sequence[Any]) -> Matrix:
     """Return matrices one below the other: dense if all are, and otherwise in CSR form.

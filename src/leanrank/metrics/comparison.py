@@ -16,8 +16,6 @@ from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.judge import better_sign
 from leanrank.metrics.measures import Measure, parse_measures
 
-_EXACT_UP_TO = 16  # differences: 65,536 patterns of signs are quicker than drawing some
-
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
@@ -246,16 +244,20 @@ def _t_test(
 
 
 def _randomization(
-    d: FloatArray, n_permutations: int, random_state: int | np.random.Generator | None
+    d: FloatArray,
+    n_permutations: int,
+    random_state: int | np.random.Generator | None,
+    exact_up_to: int = 16,
 ) -> tuple[float, int, bool]:
     """Test whether the signs of the differences are coin tosses.
 
     Every query's difference keeps its size and gets a random sign; p is the share of patterns whose
     sum is at least as far from zero as the observed one. Drawn patterns count the observed one too.
+    Of up to ``exact_up_to`` differences, all patterns are quicker than drawn ones.
     """
     d = d[d != 0]
     observed = abs(float(d.sum())) - 1e-12 * float(np.abs(d).sum())  # equal sums may round apart
-    if len(d) <= _EXACT_UP_TO:
+    if len(d) <= exact_up_to:
         sums = np.zeros(1)
         for value in d.tolist():
             sums = np.concatenate((sums + value, sums - value))

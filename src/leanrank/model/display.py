@@ -7,17 +7,15 @@ from html import escape
 from leanrank._display import CELL
 from leanrank.model.model import Model
 
-_MOST = 15
 
-
-def weights_html(model: Model, title: str | None = None, note: str = "") -> str:
+def weights_html(model: Model, title: str | None = None, note: str = "", most: int = 15) -> str:
     """Write the features with the largest weights as an HTML table; every name is escaped.
 
     >>> from leanrank.model import Model
     >>> "&lt;b&gt;" in weights_html(Model.from_coef([1.0], feature_names=["<b>"]))
     True
     """
-    shown = list(model.weights.items())[:_MOST]
+    shown = list(model.weights.items())[:most]
     largest = max((abs(value) for _, value in shown), default=1.0)
     rows = [
         f'<tr><td style="{CELL}left">{escape(str(name))}</td>'

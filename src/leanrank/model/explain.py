@@ -13,9 +13,6 @@ from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import counted, group_rows
 from leanrank.errors import InputError
 
-_SHOWN_DOCUMENTS = 5
-_SHOWN_FEATURES = 8
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
@@ -168,12 +165,12 @@ class Explanation:
             return lines[0]
         return "\n".join([*lines, *self._table()])
 
-    def _table(self) -> list[str]:
+    def _table(self, n_documents: int = 5, n_features: int = 8) -> list[str]:
         """Lay out the best documents of the first query."""
         ranked = self.ranked(0)
         largest = np.abs(self.contributions[ranked]).max(axis=0, initial=0.0)
-        columns = np.argsort(-largest, kind="stable")[:_SHOWN_FEATURES]
-        shown = ranked[:_SHOWN_DOCUMENTS].tolist()
+        columns = np.argsort(-largest, kind="stable")[:n_features]
+        shown = ranked[:n_documents].tolist()
         doc = "row" if self.doc_ids is None else "document"
         cells = [["rank", doc, "score", *(str(self.features[at]) for at in columns)]]
         digits = _digits(self.scores[ranked], self.contributions[ranked][:, columns])

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from leanrank.data.matrices import MOST_FEATURES
 from leanrank.errors import FileError, ModelError, first_repeated
 from leanrank.model.curves import CURVES, Curve, Line, sum_of_weak_rankers
 from leanrank.model.fields import Duplicated, Field, shorten
@@ -19,7 +20,6 @@ from leanrank.model.provenance import read_provenance
 FORMAT = "leanrank-model"
 SCHEMA_VERSIONS = (1, 2)
 MAX_BYTES = 64 * 2**20
-MAX_FEATURES = 2**31 - 1
 
 
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
@@ -67,7 +67,7 @@ def read_document(root: Field) -> dict[str, Any]:
         key = own[root["kind"].value]
     required = ("format", "schema_version", *(["kind"] * (version == 1)), "n_features", key)
     root.object(required, ("feature_names", "normalizer", "provenance"))
-    n_features = root["n_features"].integer(0, MAX_FEATURES)
+    n_features = root["n_features"].integer(0, MOST_FEATURES)
     names = _read_names(root, n_features)
     read = {"curves": _read_curves, "weights": _read_curves, "weak_rankers": _read_weak_rankers}
     given = root.value.get("normalizer")

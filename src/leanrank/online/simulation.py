@@ -27,9 +27,6 @@ from leanrank.online.learners.steps import learn
 from leanrank.online.users import ClickModel
 from leanrank.solvers.sampling.pair_sampling import new_state, next_uniform
 
-DISCOUNT = 0.995
-"""γ of the cumulative NDCG, as in Hofmann et al. 2013."""
-
 
 class Collection(NamedTuple):
     """Queries as the loop takes them: each a block with one row per feature.
@@ -119,7 +116,7 @@ def simulate(
     n_queries: int,
     *,
     at: Sequence[int] | IntArray | None = None,
-    discount: float = DISCOUNT,
+    discount: float = 0.995,  # as in Hofmann et al. 2013
     random_state: int = 0,
 ) -> Simulation:
     """Let a ranker serve and learn from a simulated user; the ranker changes.

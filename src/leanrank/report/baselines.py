@@ -14,11 +14,12 @@ from leanrank.errors import InputError
 from leanrank.selection.comparison.systems import fit_system
 from leanrank.selection.validation import Split
 
-N_FOLDS = 5
 BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
 
 
-def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[str, FloatArray]]:
+def measure_baselines(
+    split: Split, measures: Sequence[str], n_folds: int = 5
+) -> dict[str, dict[str, FloatArray]]:
     """Measure what every model should beat, on the validation part.
 
     Where that is the training part itself, every query is judged by baselines that were fitted
@@ -30,9 +31,9 @@ def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[s
             name: split.judge.per_query(data, baseline.predict(data), measures)
             for name, baseline in fit_baselines(split).items()
         }
-    groups = np.random.default_rng(0).permutation(data.n_queries) % N_FOLDS
+    groups = np.random.default_rng(0).permutation(data.n_queries) % n_folds
     scores: dict[str, FloatArray] = {}
-    for group in range(N_FOLDS):
+    for group in range(n_folds):
         kept, held = data.queries[groups != group], data.queries[groups == group]
         if not kept.informative.any() or not held.n_queries:
             continue

@@ -27,7 +27,7 @@ from leanrank.selection.tuning.front import bootstrap_interval
 from leanrank.selection.tuning.study import Study
 from leanrank.selection.validation import Split
 
-MOST_FEATURES = 60
+LISTED_FEATURES = 60
 MOST_GROUPS = 8
 MOST_CURVES = 12
 _FILL = "container"
@@ -167,7 +167,7 @@ def _model_entry(
             if study.measure in theirs
         },
         "values": numbers(one.values[study.measure][queries], 4),
-        "rows": rows[:MOST_FEATURES],
+        "rows": rows[:LISTED_FEATURES],
         "path": path,
         "alpha": one.parameters.get("alpha") if path is not None else None,
     }

@@ -34,6 +34,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,6 @@ TUNING_LISTS = (10, 30, 100, 300, 1_000, 2_000)
 TUNING_SEEDS = (1_000_001, 1_000_002)
 TUNING_EXPLORE = (0.0, 0.5)
 START = 100
-SLOW_SEEDS = 3
 
 Setting = dict[str, Any]
 
@@ -74,7 +74,7 @@ class Learner:
     method: str
     settings: tuple[Setting, ...]
     explore: tuple[float, ...] = ()
-    slow: bool = False
+    most_seeds: int | None = None
 
 
 def _grid(**values: Iterable[Any]) -> tuple[Setting, ...]:
@@ -88,11 +88,11 @@ SYSTEMS = (
     Learner("SPD", "spd", _grid(eta0=_RATES), EXPLORE),
     Learner("SPD-MV", "lcra", _grid(eta0=_RATES, mu=(0.0,)), EXPLORE),
     Learner("LCRA", "lcra", _grid(eta0=_RATES, mu=(0.001, 0.01, 0.1, 1.0)), EXPLORE),
-    Learner("PDGD", "pdgd", _grid(eta0=(0.01, 0.1, 1.0)), slow=True),
-    Learner("DBGD", "dbgd", _grid(eta0=_RATES), slow=True),
-    Learner("IPS", "ips", _grid(eta0=_RATES), (0.2,), slow=True),
-    Learner("MGD", "mgd", _grid(eta0=_RATES), slow=True),
-    Learner("CPS", "cps", _grid(eta0=_RATES), slow=True),
+    Learner("PDGD", "pdgd", _grid(eta0=(0.01, 0.1, 1.0)), most_seeds=3),
+    Learner("DBGD", "dbgd", _grid(eta0=_RATES), most_seeds=3),
+    Learner("IPS", "ips", _grid(eta0=_RATES), (0.2,), most_seeds=3),
+    Learner("MGD", "mgd", _grid(eta0=_RATES), most_seeds=3),
+    Learner("CPS", "cps", _grid(eta0=_RATES), most_seeds=3),
 )
 
 
@@ -114,6 +114,8 @@ def run(
     seeds: int = 25,
     queries: int = 10_000,
     systems: tuple[Learner, ...] = SYSTEMS,
+    users: tuple[str, ...] = USERS,
+    tuning_lists: tuple[int, ...] = TUNING_LISTS,
 ) -> Report:
     """Run the experiment of Section 5 on those of its data sets that are there.
 
@@ -142,7 +144,11 @@ def run(
     if not data:
         raise FileError(f"neither MQ2008 nor OHSUMED is there: {missing[0]}")
     with open_journal(out_dir, seeds, queries) as journal:
-        results, chosen = collect(journal, data, systems, seeds, queries, executor, say)
+        tune = partial(choose, executor=executor, lists=tuning_lists)
+        cases = list(itertools.product(data, users))
+        results, chosen = collect(
+            journal, data, systems, cases, seeds, queries, tune, executor, say
+        )
     report.notes += missing
     fill_report(report, results, chosen, _places(queries), START)
     if out_dir is not None:
@@ -167,13 +173,14 @@ def collect(
     journal: Journal,
     data: Mapping[str, list[Fold]],
     systems: tuple[Learner, ...],
+    cases: list[tuple[str, str]],
     seeds: int,
     queries: int,
+    tune: Callable[[Learner, list[Fold], str], Setting],
     executor: Executor,
-    say: Callable[[str], None] = lambda text: None,
+    say: Callable[[str], None],
 ) -> tuple[Results, dict[str, dict[str, Setting]]]:
     """Return the runs of all systems and the settings chosen; those not in the journal are run."""
-    cases = list(itertools.product(data, USERS))
     results: Results = {case: Cells() for case in cases}
     chosen: dict[str, dict[str, Setting]] = {f"{name}, {visitor}": {} for name, visitor in cases}
     known = {_key(entry): entry for entry in journal.entries}
@@ -183,11 +190,11 @@ def collect(
             "set": name, "user": visitor, "system": system.name, "explore": explore,
             "grid": list(system.settings),
         }  # fmt: skip
-        taken = min(seeds, SLOW_SEEDS) if system.slow else seeds
+        taken = min(seeds, system.most_seeds or seeds)
         if _key(cell) not in known:
             say(f"{system.name}{_said(explore)}: {name}, {visitor}")
             if system.name not in settings:
-                settings[system.name] = choose(system, folds, visitor, executor)
+                settings[system.name] = tune(system, folds, visitor)
             setting = settings[system.name]
             size = queries, _places(queries)
             values = measure(system, setting, explore, folds, visitor, taken, size, executor)
@@ -226,12 +233,14 @@ def read_folds(name: str, data_dir: str | os.PathLike[str] | None) -> list[Fold]
     return folds
 
 
-def choose(system: Learner, folds: list[Fold], visitor: str, executor: Executor) -> Setting:
+def choose(
+    system: Learner, folds: list[Fold], visitor: str, executor: Executor, lists: tuple[int, ...]
+) -> Setting:
     """Return the setting of the highest validation NDCG, over folds, ε, seeds and lists."""
 
     def worth(task: tuple[Setting, Fold, float | None, int]) -> float:
         setting, fold, explore, seed = task
-        more = (TUNING_LISTS[-1], np.array(TUNING_LISTS))
+        more = (lists[-1], np.array(lists))
         done, _ = _simulate(system, setting, explore, fold, visitor, seed, *more)
         return 0.0 if done is None else float(done.offline(fold.validation).mean())
 

@@ -21,6 +21,7 @@ from leanrank.data.letor.numbers import (
     read_decimal,
     round_to_single,
 )
+from leanrank.data.matrices import MOST_FEATURES
 
 MEASURE, DENSE, SPARSE = 0, 1, 2
 """What becomes of the values: counted only, put in dense rows, or listed with their indices."""
@@ -47,7 +48,7 @@ ROWS, ENTRIES, NONZEROS, WIDTH, ZERO_SEEN, N_HARD, ERROR, PLACE, N_FIELDS = rang
 ) = range(15)
 
 NOWHERE = 2**62  # the slot of a value that is read but not kept
-LARGEST_INDEX = 2_147_483_646  # so that indices and the number of features fit 32 bits
+LARGEST_INDEX = MOST_FEATURES - 1
 
 # Columns of the spans: where the query's name (-1 when it is the name of the row before) and the
 # document's (-1 when there is none) start and stop.

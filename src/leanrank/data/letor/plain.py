@@ -17,9 +17,9 @@ import numpy as np
 from leanrank._jit import is_compiled
 from leanrank._typing import Matrix
 from leanrank.data.letor.parser import LARGEST_INDEX, parse_lines
-from leanrank.data.letor.reader import DENSE_FROM
 from leanrank.data.letor.rows import LetorRequest, LetorRows, text_array
 from leanrank.data.letor.source import Text
+from leanrank.data.matrices import DENSE_FROM, csr
 
 _SPACE = b" \t\v\f\r"
 _LABEL = re.compile(rb"[-+.0-9eE]+")
@@ -135,17 +135,10 @@ def _matrix(sizes: Any, indices: Any, values: Any, width: int, request: LetorReq
         X = np.zeros((n_rows, width))
         X[np.repeat(np.arange(n_rows), sizes), indices] = values
         return X
-    from scipy.sparse import csr_array
-
     kept = (values != 0) | np.signbit(values)
     rows = np.repeat(np.arange(n_rows), sizes)[kept]
     starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=n_rows))))
-    matrix = csr_array(
-        (values[kept], indices[kept].astype(np.int32), starts.astype(np.int32)),
-        shape=(n_rows, width),
-    )
-    matrix.has_canonical_format = True
-    return matrix
+    return csr(values[kept], indices[kept], starts, width)
 
 
 def _document(comment: bytes) -> str:

@@ -19,11 +19,9 @@ from leanrank.data.letor.messages import describe, token_stop
 from leanrank.data.letor.numbers import powers_of_ten
 from leanrank.data.letor.rows import LetorLayout, LetorPart, LetorRequest, LetorRows, Store
 from leanrank.data.letor.source import Lines, Text, cut_lines
+from leanrank.data.matrices import DENSE_FROM
 from leanrank.errors import ParseError
 from leanrank.execution import Executor
-
-DENSE_FROM = 0.25
-"""Share of non-zeros from which ``storage="auto"`` chooses a dense matrix."""
 
 
 def read_rows(text: Text, request: LetorRequest, executor: Executor) -> LetorRows:

@@ -11,10 +11,9 @@ from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.letor import parser
 from leanrank.data.letor.numbers import powers_of_ten, read_hard
 from leanrank.data.letor.source import Lines
+from leanrank.data.matrices import csr
 from leanrank.errors import InputError
 from leanrank.execution import Executor
-
-_HARD_ROOM = 64
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class Store:
         values, row_stops = self.values[slots], self.row_stops[rows]
         indices = self.indices if layout.dense else self.indices[slots]
         spans = np.empty((rows.stop - rows.start, 4), dtype=np.int64)
-        n_hard = _HARD_ROOM
+        n_hard = 64  # room for so many; they are rare
         hard = np.empty((0, 2), dtype=np.int64)
         while n_hard > len(hard):
             hard = np.empty((n_hard, 2), dtype=np.int64)
@@ -198,8 +197,6 @@ class Store:
         )
 
     def _join_sparse(self, parts: list[LetorPart], n_rows: IntArray) -> Matrix:
-        from scipy.sparse import csr_array
-
         stored = np.array([part.report[parser.ENTRIES] for part in parts])
         at_entry = np.concatenate(([0], np.cumsum(stored)))
         for number, at in enumerate(at_entry[:-1]):
@@ -207,14 +204,10 @@ class Store:
         _close_gaps(self.row_stops, self.first_row, n_rows)
         _close_gaps(self.values, self.first_slot, stored)
         _close_gaps(self.indices, self.first_slot, stored)
-        small = at_entry[-1] <= np.iinfo(np.int32).max
-        starts = np.concatenate(([0], self.row_stops)).astype(np.int32 if small else np.int64)
         width = self.request.n_features
         if width is None:
             width = max(int(part.report[parser.WIDTH]) for part in parts)
-        matrix = csr_array((self.values, self.indices, starts), shape=(len(starts) - 1, width))
-        matrix.has_canonical_format = True
-        return matrix
+        return csr(self.values, self.indices, np.concatenate(([0], self.row_stops)), width)
 
 
 def _number_stop(buffer: Any, place: int) -> int:

@@ -27,13 +27,16 @@ from leanrank.data.letor.numbers import (
 )
 from leanrank.data.ranking_data import RankingData
 
-_ENTRIES_PER_BLOCK = 100_000
 _LONGEST_NUMBER = 28
 _LONGEST_ENTRY = _LONGEST_NUMBER + 12
 
 
 def lines_of(
-    data: RankingData, queries: list[bytes], documents: list[bytes] | None, first_index: int
+    data: RankingData,
+    queries: list[bytes],
+    documents: list[bytes] | None,
+    first_index: int,
+    entries_per_block: int = 100_000,
 ) -> Iterator[bytes]:
     """Return the lines of all documents in the order in which they were loaded, a block at a time.
 
@@ -42,7 +45,7 @@ def lines_of(
     rows = np.arange(len(data)) if data.order is None else np.argsort(data.order)
     query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
     per_row = data.n_features if not data.is_sparse else data.X.nnz // max(1, len(data)) + 1
-    step = max(1, _ENTRIES_PER_BLOCK // max(1, per_row))
+    step = max(1, entries_per_block // max(1, per_row))
     # A last column of zeros would be forgotten, and with it the number of features.
     keep_width = data.n_features > 0 and not _last_column_is_used(data)
     for start in range(0, len(rows), step):

@@ -18,10 +18,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from leanrank._files import atomic_write
+from leanrank.data.sources import BLOCK
 from leanrank.errors import FileError
-
-_BLOCK = 1 << 20
-_SECONDS = 30.0
 
 
 def download(url: str, target: Path, sha256: str | None) -> None:
@@ -30,12 +28,12 @@ def download(url: str, target: Path, sha256: str | None) -> None:
     make_directory(target.parent)
     try:
         with (
-            contextlib.closing(urllib.request.urlopen(url, timeout=_SECONDS)) as response,
+            contextlib.closing(urllib.request.urlopen(url, timeout=30.0)) as response,
             atomic_write(target, "wb") as stream,
         ):
             digest = hashlib.sha256()
             received = 0
-            while block := response.read(_BLOCK):
+            while block := response.read(BLOCK):
                 digest.update(block)
                 stream.write(block)
                 received += len(block)
@@ -63,7 +61,7 @@ def verify(path: Path, sha256: str | None) -> None:
         return
     digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        while block := stream.read(_BLOCK):
+        while block := stream.read(BLOCK):
             digest.update(block)
     _compare(str(path), digest.hexdigest(), sha256)
 
@@ -82,7 +80,7 @@ def unpack(archive: Path, folder: Path) -> None:
             target = partial / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with open(target, "xb") as out:
-                shutil.copyfileobj(stream, out, _BLOCK)
+                shutil.copyfileobj(stream, out, BLOCK)
         partial.chmod(0o755)
         os.replace(partial, folder)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, FileExistsError) as error:

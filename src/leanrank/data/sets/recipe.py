@@ -11,12 +11,9 @@ import numpy.typing as npt
 
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.matrices import stacked
+from leanrank.data.matrices import DENSE_FROM, stacked
 from leanrank.errors import InputError, check_choice
 from leanrank.execution import row_blocks
-
-SPARSE_BELOW = 0.25
-"""Density under which X is drawn entry by entry, and stored as CSR unless the caller decides."""
 
 _CELLS_PER_BLOCK = 1 << 20
 _MOST_QUERIES_PER_BLOCK = 1 << 10
@@ -54,7 +51,7 @@ class Recipe:
     @property
     def by_entry(self) -> bool:
         """Whether X is drawn entry by entry instead of row by row."""
-        return self.words or self.density < SPARSE_BELOW
+        return self.words or self.density < DENSE_FROM
 
 
 def make_recipe(
@@ -104,7 +101,7 @@ def make_recipe(
     if words:
         by_rank = 1.0 / (np.arange(n_features) + _ZIPF_SHIFT)
         popularity = _rng(seed, _TRUTH, 0).permutation(by_rank / by_rank.sum())
-    by_entry = words or density < SPARSE_BELOW
+    by_entry = words or density < DENSE_FROM
     draws = _draws_for_density(popularity, density) if by_entry else 0.0
     present = -np.expm1(-draws * popularity) if by_entry else np.full(n_features, density)
     cells = max(1.0, (smallest + largest) / 2 * n_features * (density if by_entry else 1.0))
@@ -117,7 +114,7 @@ def make_recipe(
         correlation=correlation,
         words=words,
         unit_rows=unit_rows,
-        sparse=words or (density < SPARSE_BELOW if sparse is None else bool(sparse)),
+        sparse=words or (density < DENSE_FROM if sparse is None else bool(sparse)),
         dtype=storage,
         level_bounds=_level_bounds(n_levels, level_shares),
         within_query=levels_within == "query",

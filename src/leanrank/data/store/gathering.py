@@ -16,15 +16,11 @@ import numpy as np
 from leanrank._mapped import Spool, scratch
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.grouping import group_rows
-from leanrank.data.matrices import csr
+from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
 
-DENSE_SHARE = 0.25
-"""Share of values other than zero from which text becomes a dense matrix, as when it is loaded."""
-
-BUCKET_BYTES = 64 << 20
 _ROWS = 16_384
 _PER_ROW = ("sample_weight", "offset")
 
@@ -65,7 +61,7 @@ class Gatherer:
         folder: str | None = None,
         storage: str = "as given",
         n_features: int | None = None,
-        bucket_bytes: int = BUCKET_BYTES,
+        bucket_bytes: int = 64 << 20,
     ) -> None:
         self.folder, self.storage, self.bucket_bytes = folder, storage, bucket_bytes
         self.n_rows = 0
@@ -167,7 +163,7 @@ class Gatherer:
         X = features.matrix(self.n_features)
         dense = self.storage == "dense"
         if self.storage == "auto":
-            dense = features.n_values >= DENSE_SHARE * self.n_rows * self.n_features
+            dense = features.n_values >= DENSE_FROM * self.n_rows * self.n_features
         if not features.sparse or not dense:
             return X
         filled = _Features(False, X.dtype, self.folder)

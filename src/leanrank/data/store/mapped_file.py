@@ -38,9 +38,6 @@ from leanrank.data.tables.layout import (
 from leanrank.errors import FileError, InputError
 from leanrank.execution import row_blocks
 
-_VALUES_PER_CHECK = 1 << 20
-_LARGE = 64 << 20  # bytes of features that are not read when a file is opened
-
 
 def write_store(
     source: Any,
@@ -300,9 +297,9 @@ def _list_parts(column: Any, window: _Window) -> tuple[AnyArray, IntArray]:
     return window.flat(column.values, count=int(ptr[-1])), ptr
 
 
-def _check_values(values: AnyArray, where: str) -> None:
+def _check_values(values: AnyArray, where: str, most_bytes: int = 64 << 20) -> None:
     """Reject infinite features of a small file; those of a large one are when they are used."""
-    if values.nbytes <= _LARGE and np.isinf(values).any():
+    if values.nbytes <= most_bytes and np.isinf(values).any():
         raise InputError(
             f"{where}: a feature is infinite: a feature is a finite number, or NaN where missing"
         )
@@ -310,7 +307,7 @@ def _check_values(values: AnyArray, where: str) -> None:
 
 def _check_places(indices: AnyArray, ptr: IntArray, n_features: int, where: str) -> None:
     """Reject features that are out of range or not ascending: kernels do not look at bounds."""
-    for low, high in row_blocks(len(indices), _VALUES_PER_CHECK):
+    for low, high in row_blocks(len(indices), 1 << 20):
         part = indices[low : high + 1]  # with the next one, to compare
         if part.min() < 0 or part.max() >= n_features:
             raise InputError(f"{where}: indices holds a feature outside 0..{n_features - 1}")

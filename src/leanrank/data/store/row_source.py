@@ -18,7 +18,7 @@ from leanrank.data.streams import Returns
 from leanrank.data.tables.files import reading
 from leanrank.errors import InputError
 
-CHUNK_BYTES = 16 << 20
+_CHUNK_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def open_rows(
 
 
 def _text(
-    name: str, *, storage: str = "auto", optional: Any = (), chunk_bytes: int = CHUNK_BYTES,
+    name: str, *, storage: str = "auto", optional: Any = (), chunk_bytes: int = _CHUNK_BYTES,
     n_features: int | None = None, **options: Any,
 ) -> RowSource:  # fmt: skip
     from leanrank.data.letor.stream import TextPart
@@ -94,7 +94,7 @@ def _tables(
     features: Any = None,
     optional: Any = (),
     n_jobs: int | None = None,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int = _CHUNK_BYTES,
     **columns: str | None,
 ) -> RowSource:
     from leanrank.data.tables.arrow import build_runs

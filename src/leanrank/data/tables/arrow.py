@@ -9,12 +9,12 @@ import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
 from leanrank.data.grouping import group_rows
+from leanrank.data.matrices import MOST_FEATURES
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.tables.imports import pa, pc
 from leanrank.data.tables.layout import (
     FEATURES,
     INDICES,
-    MOST_FEATURES,
     VALUES,
     Layout,
     is_number,

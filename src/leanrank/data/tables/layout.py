@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray
+from leanrank.data.matrices import MOST_FEATURES
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.tables.imports import pa
 from leanrank.errors import InputError, first_repeated, suggest
@@ -19,9 +20,6 @@ INDICES, VALUES = "indices", "values"
 
 FEATURES = "features"
 """The list column that holds them when the data are dense and on disk: see ``store``."""
-
-MOST_FEATURES = 2**31 - 1
-"""So many features have numbers that fit 32 bits."""
 
 SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
 _KEY = b"leanrank"

@@ -17,8 +17,6 @@ from leanrank.execution import make_executor, row_blocks
 if TYPE_CHECKING:
     from leanrank.data.tables.layout import Layout
 
-_MOST_ROWS_PER_GROUP = 1 << 17
-
 
 def load_parquet(
     path: str | os.PathLike[str],
@@ -150,7 +148,7 @@ def dump_parquet(
 
 def _rows_per_group(data: RankingData, cells_per_group: int) -> int:
     cells = data.X.nnz / max(1, len(data)) if data.is_sparse else data.n_features
-    return int(min(max(cells_per_group // max(cells, 1), 1024), _MOST_ROWS_PER_GROUP))
+    return int(min(max(cells_per_group // max(cells, 1), 1 << 10), 1 << 17))
 
 
 def part_files(path: Path) -> list[Path]:

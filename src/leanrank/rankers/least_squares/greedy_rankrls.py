@@ -37,7 +37,7 @@ from leanrank.solvers.least_squares.greedy_search import (
     nested_weights,
 )
 
-MOST_FEATURES = 50
+MOST_SELECTED = 50
 """Default of ``max_features`` without a budget."""
 
 
@@ -268,7 +268,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         if wanted == "auto":
             most = self.max_features
             if most is None:
-                most = n_features if self.budget is not None else MOST_FEATURES
+                most = n_features if self.budget is not None else MOST_SELECTED
             return min(n_features, check_whole("max_features", most))
         refuse_idle(self, ("max_features", "select_by", "rule"), "a fixed number of features")
         steps = check_whole("n_features_to_select", wanted)
