@@ -103,7 +103,7 @@ def compare(
 
 
 def _systems(given: str | None) -> tuple[list[str], list[str]]:
-    """List the systems to run, and say which are left out."""
+    """Return the systems to run, and a sentence for each that is left out."""
     from leanrank.selection.comparison.systems import check_systems, installed, system_names, title
 
     names = system_names() if given is None else [name.strip() for name in given.split(",")]
@@ -196,7 +196,7 @@ def _title(one: ComparedSet) -> str:
 
 
 def _tables(one: ComparedSet, width: int) -> list[Table]:
-    """Lay out one table, or where that is too wide one of measures and one of sizes and times."""
+    """Return one table or, where that is too wide, one of measures and one of sizes and times."""
     from leanrank.selection.comparison import tables
 
     measured = [(tables.head(m).replace("NDCG@", "N@"), m) for m in one.measures]

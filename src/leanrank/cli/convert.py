@@ -63,7 +63,7 @@ def convert(
 def convert_to_store(
     source: str, target: str, format: str | None, read: list[str] | None, json: bool
 ) -> None:
-    """Write data of any size to a file that is mapped, and say if rows had to be sorted."""
+    """Write data of any size to a file that is mapped; report whether rows were sorted."""
     from leanrank.cli import screen
     from leanrank.cli.datafiles import read_options
 
@@ -95,7 +95,7 @@ def is_click_log(source: str) -> bool:
 
 
 def convert_clicks(source: str, target: str, actions: list[str], json: bool) -> None:
-    """Write the table of an engine's click log, and say what did not fit."""
+    """Write the table of an engine's click log, and report what did not fit."""
     import warnings
 
     from leanrank.cli import screen

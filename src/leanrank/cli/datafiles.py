@@ -97,7 +97,7 @@ def check_folder(path: str, json: bool = False, what: str = "", remedy: str = "a
 
 
 def shown(path: str, stream: str = "<stdin>") -> str:
-    """Name a file in a message."""
+    """Return the name of a file in a message."""
     return stream if path == "-" else path
 
 

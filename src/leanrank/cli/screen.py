@@ -67,7 +67,7 @@ def print_json(result: Mapping[str, Any]) -> None:
 
 
 def facts(rows: Mapping[str, str]) -> Table:
-    """Lay out short statements, one per line."""
+    """Return a table of short statements, one per line."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -107,7 +107,7 @@ def weights_caption(model: Model) -> str:
 
 
 def measures_table(columns: Mapping[str, Evaluation], best: str | None = None) -> Table:
-    """Set evaluations side by side, one measure a row; ``best`` is the column to stress."""
+    """Return evaluations side by side, one measure per row; ``best`` is the column to stress."""
     table = empty_table()
     table.add_column("measure", no_wrap=True)
     for name in columns:
@@ -119,7 +119,7 @@ def measures_table(columns: Mapping[str, Evaluation], best: str | None = None) -
 
 
 def measures_note(evaluation: Evaluation) -> str:
-    """Name the convention and the queries that were left out of a mean."""
+    """Return the convention and how many queries were left out of a mean."""
     note = f"convention {evaluation.convention}"
     left_out = {name: n for name, n in evaluation.undefined.items() if n}
     if left_out:

@@ -1,4 +1,4 @@
-"""``leanrank tune``: search for the best model that meets some wishes."""
+"""``leanrank tune``: search for the best model within some limits."""
 
 from __future__ import annotations
 

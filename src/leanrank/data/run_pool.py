@@ -45,7 +45,7 @@ class RunPool:
 
     @classmethod
     def build(cls, runs: Mapping[str, Run], qrels: Qrels | None = None) -> RunPool:
-        """Put runs side by side.
+        """Join runs, one column each.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ def _notes(
 
 
 def _gaps(runs: Mapping[str, Run], rank: IntArray, data: RankingData) -> list[str]:
-    """Name the runs that do not answer every query."""
+    """Return the runs that do not answer every query."""
     answers = (np.add.reduceat(rank > 0, data.query_ptr[:-1], axis=0) > 0).sum(axis=0)
     return [
         f"the run {name!r} answers {n:,} of {counted(data.n_queries, 'query', 'queries')}"

@@ -148,7 +148,7 @@ def _check_suffix(name: str) -> None:
 
 
 def _damage() -> tuple[type[Exception], ...]:
-    """Name the errors of the decompressors; they are imported only when needed otherwise."""
+    """Return the errors of the decompressors, which are imported only when needed."""
     from lzma import LZMAError
 
     return EOFError, LZMAError, OSError, zlib.error

@@ -278,7 +278,7 @@ class IterablePart:
 
 
 def as_chunk(item: Any, number: int) -> RankingData:
-    """Take an item of an iterable as a chunk."""
+    """Return an item of an iterable as a chunk."""
     if isinstance(item, RankingData):
         return item
     if isinstance(item, tuple) and 2 <= len(item) <= 3:

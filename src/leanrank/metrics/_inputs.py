@@ -32,7 +32,7 @@ def whole_or_real(values: Any, name: str) -> AnyArray:
 
 
 def check_finite(array: FloatArray, name: str) -> None:
-    """Name the first row that is not a finite number."""
+    """Raise with the first row that is not a finite number."""
     # a finite sum proves that all is finite, at a third of the cost of looking at each
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(float(array.sum())):

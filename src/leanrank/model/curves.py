@@ -232,7 +232,7 @@ class _Bent(Curve):
         return np.array(self.cuts, dtype=np.float64)
 
     def _check(self, what: str) -> None:
-        """Keep plain numbers, and refuse those that are not finite or do not increase."""
+        """Store plain numbers, and reject those that are not finite or do not increase."""
         for key in self.keys:
             object.__setattr__(self, key, tuple(map(float, getattr(self, key))))
         if self.missing is not None:

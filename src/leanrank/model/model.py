@@ -348,7 +348,7 @@ class Model:
         return scores
 
     def _refuse(self, row: int, matrix: Matrix, columns: IntArray | None) -> NoReturn:
-        """Name the feature that made the score of a row unusable."""
+        """Raise with the feature that made the score of a row unusable."""
         features = matrix[[row]] if columns is None else matrix[[row]][:, columns]
         values = (features if isinstance(features, np.ndarray) else features.toarray())[0]
         for (at, curve), value in zip(self.curves.items(), values.tolist(), strict=True):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from leanrank.selection.tuning.study import Study
 
 ROW_HEIGHT = 20
-"""Of a bar with its name, in pixels."""
+"""Height of a bar with its name, in pixels."""
 
 
 def front(

@@ -25,7 +25,7 @@ def inline(name: str, rows: list[dict[str, Any]]) -> Any:
 
 
 def finished(chart: Any, width: int | str, height: Any) -> Any:
-    """Give a chart its size and colours; ``"container"`` fills the width of a page."""
+    """Set the size and colours of a chart; ``"container"`` fills the width of a page."""
     import altair
 
     if width == "container":

@@ -310,7 +310,7 @@ class BaseRanker(BaseEstimator):
         return rank_within_queries(scores, qid)
 
     def explain(self, X: Any, qid: Any = None) -> Explanation:
-        """Take the scores of documents apart into what each feature adds to them.
+        """Split the scores of documents into what each feature adds to them.
 
         Give the documents of one query, or ``qid`` beside them; ``explain(X).why(a, b)`` then says
         which features put row a above row b.

@@ -104,7 +104,7 @@ def _weights(values: Any, count: int) -> FloatArray:
     if weight.shape != (count,):
         raise InputError(
             f"weight in preferences has shape {weight.shape} but there are {count} pairs: give one "
-            "weight a pair"
+            "weight per pair"
         )
     wrong = ~(np.isfinite(weight) & (weight >= 0))
     if wrong.any():

@@ -153,7 +153,7 @@ def _of_topic(
 
 
 def _all_rows(parts: list[Any]) -> Any:
-    """Put partitions one below the other."""
+    """Stack partitions."""
     if hasattr(parts[0], "columns"):
         import pandas
 

@@ -149,7 +149,7 @@ def _maps(results: list[dict[str, SplitResult]], system: PaperRanker) -> FloatAr
 
 
 def _table(name: str, results: list[dict[str, SplitResult]]) -> tuple[ComparedTable, str]:
-    """Compare all systems with SPD and SPD-MV; say which differ."""
+    """Compare all systems with SPD and SPD-MV; return which differ."""
     against = {SPD.name: _maps(results, SPD), SPD_MV.name: _maps(results, SPD_MV)}
     rows = []
     better: list[str] = []

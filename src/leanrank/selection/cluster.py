@@ -33,7 +33,7 @@ IN_ORDER = "documents one after the other, in this process"
 
 
 def on_dask(given: Any) -> bool:
-    """Tell whether data for a search are on Dask."""
+    """Return whether data for a search are on Dask."""
     if isinstance(given, ClusterData):
         return True
     return is_dask(given) or (

@@ -79,7 +79,7 @@ def train_in_memory(request: Request) -> None:
 
 
 def _training_data(request: Request, say: Callable[[str], None]) -> tuple[RankingData, str]:
-    """Read the training data, or map a file of them; also return what to say of that."""
+    """Read the training data, or map a file of them; also return a note on that."""
     file = request.files[0]
     if request.on_disk:
         return store_beside(file, request.format, request.read, say)
@@ -87,7 +87,7 @@ def _training_data(request: Request, say: Callable[[str], None]) -> tuple[Rankin
 
 
 def _show_progress(ranker: Any, say: Callable[[str], None]) -> None:
-    """Have a ranker that is solved to a gap say how far it is."""
+    """Show the progress of a ranker that is solved to a gap."""
     if getattr(ranker, "callback", 0) is not None:  # it has none, or the user's
         return
 

@@ -70,7 +70,7 @@ def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int
 
 
 def set_monotone(ranker: Any, text: str | None) -> None:
-    """Set what ``--monotone`` says."""
+    """Apply ``--monotone``."""
     if text is None:
         return
     if getattr(ranker, "curves", None) is None:

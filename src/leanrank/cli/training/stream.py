@@ -78,7 +78,7 @@ def train_stream(request: Request) -> None:
 
 
 def _make_ranker(request: Request) -> tuple[Any, int]:
-    """Make the ranker, and say how many passes are asked for."""
+    """Return the ranker, and how many passes are asked for."""
     name = request.algorithm or "minbatsrank"
     check_able(name, "streams", "all data at once: leave --stream out")
     ranker = make_ranker(name, request.parameters, seed=request.seed, jobs=request.jobs)

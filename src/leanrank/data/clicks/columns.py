@@ -18,7 +18,7 @@ from leanrank.errors import FileError, InputError
 
 
 def read_columns(table: Any, names: Mapping[str, str], where: str) -> dict[str, Any]:
-    """Take columns out of a mapping, a data frame, an Arrow table or a file.
+    """Return columns of a mapping, a data frame, an Arrow table or a file.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ log = logging.getLogger("leanrank.dask")
 
 
 def is_dask(value: Any) -> bool:
-    """Tell whether a value is a Dask collection, or a list of delayed objects or futures.
+    """Return whether a value is a Dask collection, or a list of delayed objects or futures.
 
     >>> is_dask([[1.0, 2.0]]), is_dask(None)
     (False, False)
@@ -35,7 +35,7 @@ def refuse_dask(X: Any, who: str) -> None:
 
 
 def is_lazy(value: Any) -> bool:
-    """Tell whether a value is a delayed object or a future."""
+    """Return whether a value is a delayed object or a future."""
     module, name = type(value).__module__.partition(".")[0], type(value).__name__
     return module in ("dask", "distributed") and name.startswith(("Delayed", "Future"))
 

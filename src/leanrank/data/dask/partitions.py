@@ -174,7 +174,7 @@ def _homes(client: Any, n_parts: int) -> list[str]:
     threads = client.nthreads()
     seats = [address for address in sorted(threads) for _ in range(threads[address])]
     if not seats:
-        return [""] * n_parts  # they will come
+        return [""] * n_parts  # workers that join later
     return [seats[at * len(seats) // n_parts] for at in range(n_parts)]
 
 
@@ -204,7 +204,7 @@ def _agree(facts: Sequence[Facts]) -> None:
 
 
 def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
-    """Bring each query into one partition."""
+    """Move rows so that each query is in one partition."""
     if _apart(facts):
         return _said(Partitions(client, rows, facts, _as_they_are(len(rows))))
     listed = client.gather([client.submit(query_sizes, each, pure=False) for each in rows])
@@ -238,7 +238,7 @@ def _said(partitions: Partitions) -> Partitions:
 
 
 def _apart(facts: list[Facts]) -> bool:
-    """Tell whether ranges of numeric ids show that no two partitions share a query."""
+    """Return whether ranges of numeric ids show that no two partitions share a query."""
     if any(each.lowest is None for each in facts):
         return len(facts) == 1
     spans = sorted((each.lowest, each.highest) for each in facts)
@@ -246,7 +246,7 @@ def _apart(facts: list[Facts]) -> bool:
 
 
 def _assign(ids: list[AnyArray], sizes: list[IntArray]) -> tuple[list[IntArray], str]:
-    """Choose the partition of each query of each partition, and say how."""
+    """Return the partition that each query of each partition goes to, and why."""
     n_parts = len(ids)
     seen: dict[Any, list[int]] = {}
     for at, here in enumerate(ids):

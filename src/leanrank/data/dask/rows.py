@@ -13,7 +13,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 
 MOST_LEVELS = 1_024
-"""Distinct labels of a partition beyond which nobody asks for them."""
+"""Distinct labels of a partition beyond which they are not collected."""
 
 
 class Rows(NamedTuple):

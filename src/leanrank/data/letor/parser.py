@@ -342,7 +342,7 @@ def _skip_blanks(text: AnyArray, at: int) -> int:
 
 @kernel
 def copy_tokens(text: AnyArray, starts: AnyArray, stops: AnyArray, out: AnyArray) -> bool:
-    """Copy ASCII tokens into rows of UCS-4 characters; tell whether all were ASCII."""
+    """Copy ASCII tokens into rows of UCS-4 characters; return whether all were ASCII."""
     for i in range(len(starts)):
         if starts[i] >= 0:
             for j in range(stops[i] - starts[i]):

@@ -156,7 +156,7 @@ class Store:
         values: AnyArray,
         report: IntArray,
     ) -> int | None:
-        """Read what the kernel left to Python; give the place of a number that is too large."""
+        """Read what the kernel left to Python; return the place of a number that is too large."""
         for place, slot in hard.tolist():
             end = _number_stop(lines.buffer, place)
             single = slot >= 0 and self.request.dtype == np.float32
@@ -172,7 +172,7 @@ class Store:
         return None
 
     def join(self, parts: list[LetorPart]) -> LetorRows:
-        """Close the gaps that blank lines, comments and zeros left, and give the arrays."""
+        """Close the gaps that blank lines, comments and zeros left, and return the arrays."""
         n_rows = np.array([part.report[parser.ROWS] for part in parts])
         at_row = np.concatenate(([0], np.cumsum(n_rows)))
         total = int(at_row[-1])
@@ -219,7 +219,7 @@ def _number_stop(buffer: Any, place: int) -> int:
 
 
 def _close_gaps(array: AnyArray, first: IntArray, used: IntArray) -> None:
-    """Move what each range used down to the end of the one before, and give back the room left."""
+    """Move what each range used down to the end of the one before, and free the room left."""
     at = 0
     for start, n in zip(first[:-1].tolist(), used.tolist(), strict=True):
         if start != at:
@@ -267,7 +267,7 @@ def _read_tokens(
 
 
 def _join_ids(parts: list[AnyArray | None], n_rows: IntArray) -> AnyArray | None:
-    """Put the ids of all ranges together; fixed-width text unless one long id would bloat it."""
+    """Join the ids of all ranges: fixed-width text unless one long id would bloat it."""
     if all(part is None for part in parts):
         return None
     filled = [

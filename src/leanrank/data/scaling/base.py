@@ -91,7 +91,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scaled[np.argsort(grouping.order)]
 
     def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
-        """Do both; see ``fit`` and ``transform``."""
+        """Fit and transform; see ``fit`` and ``transform``."""
         return self.fit(X, y, qid=qid).transform(X, qid=qid)
 
     def to_dict(self) -> dict[str, Any]:

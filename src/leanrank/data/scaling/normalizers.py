@@ -21,7 +21,7 @@ from leanrank.errors import InputError
 
 
 class _QueryNormalizer(Normalizer):
-    """Learns nothing: a query's own documents say how it is scaled."""
+    """Scales each query by its own documents, and learns nothing."""
 
     per_query = True
     _takes_missing = False

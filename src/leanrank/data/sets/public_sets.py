@@ -95,7 +95,7 @@ class RankingFolds:
         return (self.fold(number) for number in range(1, self.n_folds + 1))
 
     def files(self, number: int = 1) -> tuple[Path, Path, Path]:
-        """Name the three files of one split."""
+        """Return the three files of one split."""
         if isinstance(number, bool) or number not in range(1, self.n_folds + 1):
             raise InputError(f"{self.known.name} has folds 1 to {self.n_folds}, not {number!r}")
         folder = self.folder / f"Fold{number}" if self.known.n_folds else self.folder

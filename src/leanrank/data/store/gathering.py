@@ -76,7 +76,7 @@ class Gatherer:
         self._first: RankingData | None = None
 
     def add(self, chunk: RankingData) -> None:
-        """Take the next rows; their queries may go on in later chunks."""
+        """Add the next rows; their queries may continue in later chunks."""
         if self._first is None:
             self._first = chunk
             self._features = _Features(chunk.is_sparse, chunk.X.dtype, self.folder)
@@ -281,7 +281,7 @@ def _runs(sorted_numbers: IntArray) -> list[tuple[int, tuple[int, int]]]:
 
 
 def _joined(ids: list[AnyArray]) -> AnyArray:
-    """Put the identifiers of chunks together; if some are text, whole numbers are text as well."""
+    """Join the identifiers of chunks; if some are text, whole numbers become text as well."""
     kinds = {array.dtype.kind for array in ids if len(array)}
     if "U" in kinds and kinds & {"i", "u"}:
         ids = [array.astype(str) for array in ids]

@@ -155,7 +155,7 @@ def _batches(file: Path, kind: str, layout: Any, header: bool, chunk_bytes: int)
             size = sum(group.total_byte_size for group in groups)
             per_row = size / max(1, parquet.metadata.num_rows)
             rows = max(1, int(chunk_bytes / max(1.0, per_row)))
-            if groups:  # older releases of Arrow trip over none
+            if groups:  # older releases of Arrow fail on none
                 for batch in parquet.iter_batches(rows, columns=needed, use_threads=False):
                     yield pa.Table.from_batches([batch])
     elif kind == "arrow":

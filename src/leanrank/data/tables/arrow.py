@@ -33,7 +33,7 @@ def build(
     executor: Executor,
     where: str = "the table",
 ) -> RankingData:
-    """Put together a set from pieces that are read, in any thread, one by one."""
+    """Build a set from pieces, each read in any thread."""
     ptr = np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64))))
     n_rows = int(ptr[-1])
     width = 0 if layout.sparse else len(layout.features)

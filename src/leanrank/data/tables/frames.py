@@ -1,7 +1,7 @@
 """Data frames and Arrow tables, in and out, whatever library they come from.
 
 Everything passes through the Arrow PyCapsule interface, which pandas, polars, pyarrow, DuckDB and
-others speak: nothing here asks which library a table belongs to.
+others implement: nothing here depends on the library of a table.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
 
 
 def _row_names(schema: pa.Schema) -> set[str]:
-    """Name the columns that are a data frame's row labels and not data."""
+    """Return the columns that are a data frame's row labels and not data."""
     index = (schema.pandas_metadata or {}).get("index_columns", ())
     return {name for name in index if isinstance(name, str)}
 

@@ -79,7 +79,7 @@ def load_parquet(
         def read(at: int) -> Any:
             file, metadata, group = groups[at]
             with reading(file), pq.ParquetFile(file, metadata=metadata) as parquet:
-                # Row groups are the unit of parallel work: threads inside one would get in the way.
+                # Row groups are the unit of parallel work: threads inside one would compete.
                 return parquet.read_row_group(group, columns=needed, use_threads=False)
 
         if not groups:

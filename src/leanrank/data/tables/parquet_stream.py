@@ -71,7 +71,7 @@ class ParquetPart:
         self._returns = returns
 
     def identity(self) -> dict[str, Any]:
-        """Name, size and a digest of the beginning, and how it is read."""
+        """Return name, size and a digest of the beginning, and how it is read."""
         how = {"columns": self.layout.columns, "features": len(self.layout.features)}
         return how | {"rows_per_chunk": self._n_rows} | file_identity(str(self.file))
 
@@ -93,7 +93,7 @@ class ParquetPart:
         """Read the rows from one on, a few at a time, beginning with the row group it is in."""
         group = int(np.searchsorted(self._first_rows, row, side="right")) - 1
         groups = list(range(max(0, group), len(self._first_rows) - 1))
-        if not groups:  # the end, or no rows at all: older releases of Arrow trip over it
+        if not groups:  # the end, or no rows at all: older releases of Arrow fail on it
             return
         with pq.ParquetFile(self.file, buffer_size=2**20) as parquet:
             skip = row - int(self._first_rows[max(0, group)])

@@ -23,7 +23,7 @@ T = TypeVar("T")
 class Term:
     """One feature with its curve.
 
-    ``scale`` is what a normaliser of the target must still do to the feature, if that was wished.
+    ``scale`` is what a normaliser of the target must still do to the feature, if asked for.
     """
 
     feature: int

@@ -104,7 +104,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _identity(data: RankingData) -> dict[str, Any]:
-    """Tell data apart by their sizes, all labels and queries, and some features."""
+    """Identify data by their sizes, all labels and queries, and some features."""
     digest = hashlib.sha256()
     features = [data.X.data, data.X.indices] if data.is_sparse else [data.X]
     arrays: list[AnyArray | None] = [each[:: max(1, len(each) // 1024)] for each in features]

@@ -180,6 +180,6 @@ class CrossValidation:
 
 
 def _defined(values: FloatArray) -> FloatArray:
-    """Keep the folds in which a measure is defined for any model."""
+    """Return the folds in which a measure is defined for any model."""
     kept = ~np.isnan(values).all(axis=1)
     return values[kept] if kept.any() else values

@@ -309,7 +309,7 @@ def _groups(
     most: int,
     n_jobs: int | None,
 ) -> list[FeatureGroup]:
-    """Put correlated features together, the most often selected group first."""
+    """Group correlated features, the most often selected group first."""
     often = selected.sum(axis=0)
     compared = np.sort(np.argsort(-often, kind="stable")[:most])
     table = np.abs(within_query_correlation(data, features[compared], n_jobs=n_jobs))

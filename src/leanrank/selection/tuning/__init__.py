@@ -1,1 +1,1 @@
-"""Searching for the best model that meets some wishes."""
+"""Searching for the best model that meets some limits."""

@@ -90,7 +90,7 @@ class Candidate:
 
 
 def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:
-    """Name a model by its algorithm and the parameters that distinguish it.
+    """Return the name of a model: its algorithm and the parameters that distinguish it.
 
     >>> describe("domination", {"tol": 1e-5, "alpha": 0.012345678, "normalize": "term"})
     'domination alpha=0.01235 normalize=term'

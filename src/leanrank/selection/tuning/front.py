@@ -1,4 +1,4 @@
-"""The accuracy–sparsity front: models that no other beats, and the one that meets a wish."""
+"""The accuracy–sparsity front: models that no other beats, and the best within limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leanrank.selection.tuning.candidate import Candidate
 
 
 def pareto_front(candidates: Iterable[Candidate], *, measure: str) -> list[Candidate]:
-    """Keep the candidates that no other beats in measure, number of features and cost at once.
+    """Return the candidates that no other beats in measure, number of features and cost at once.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def choose(
     min_measure: Mapping[str, float] | None = None,
     rule: str = "best",
 ) -> Candidate:
-    """Return the best candidate that meets all wishes.
+    """Return the best candidate within all limits.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def choose(
     Raises
     ------
     InputError
-        Nothing meets the wishes; the message names what comes nearest.
+        Nothing is within the limits; the message names what comes nearest.
     """
     check_rule(rule)
     listed = [one for one in candidates if one.n_features and np.isfinite(one.score(measure))]
@@ -156,7 +156,7 @@ def _nearest(
     max_cost: float | None,
     wishes: Mapping[str, float],
 ) -> str:
-    """Return a sentence on what comes nearest to wishes that nothing meets."""
+    """Return a sentence on what comes nearest to limits that nothing meets."""
     limits = _limits(max_features, max_cost)
     if not slim:
         smallest = min(listed, key=lambda one: (one.n_features, one.cost))
@@ -165,7 +165,7 @@ def _nearest(
         if max_cost is not None and cheapest is not smallest:
             text += f", the cheapest {_size(cheapest, max_cost)}"
         return text
-    # report a wish that nothing reaches, or the first if they only exclude each other
+    # report a limit that nothing reaches, or the first if they only exclude each other
     unmet = [m for m, v in wishes.items() if not any(reaches(one, m, v) for one in slim)]
     wish = unmet[0] if unmet else next(iter(wishes))
     best = _best_by(slim, wish)

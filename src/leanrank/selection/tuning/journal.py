@@ -90,7 +90,7 @@ class Journal:
             raise
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        """Keep one trial: when this returns, it is on disk."""
+        """Write one trial; on return it is on disk."""
         self.entries.append(dict(entry))
         if self._file is not None:
             self._write(entry)

@@ -95,7 +95,7 @@ class Search:
         self.started = _fitting_clock() - self.earlier
 
     def run(self, progress: Callable[[Progress], None]) -> None:
-        """Do trials until the budget or everything to try is used up, or until Ctrl-C."""
+        """Run trials until the budget or everything to try is used up, or until Ctrl-C."""
         try:
             self._run(progress)
         except KeyboardInterrupt:

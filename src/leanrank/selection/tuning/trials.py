@@ -332,7 +332,7 @@ def some_columns(data: RankingData, columns: IntArray) -> RankingData:
 
 
 def joined_sets(*parts: RankingData) -> RankingData:
-    """Put the queries of data sets one after the other; equal identifiers stay apart.
+    """Return the queries of data sets one after the other; equal identifiers stay apart.
 
     >>> one = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"])
     >>> joined_sets(one, one).n_queries

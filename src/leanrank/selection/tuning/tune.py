@@ -1,4 +1,4 @@
-"""A budgeted search for the best model that meets some wishes."""
+"""A budgeted search for the best model within some limits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def tune(
     n_jobs: int | None = None,
     progress: Callable[[Progress], None] = lambda at: None,
 ) -> Study:
-    """Search for the best model that meets some wishes.
+    """Search for the best model within some limits.
 
     Parameters
     ----------
