@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank._files import atomic_write
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import check_folder, read_options
+from leanrank.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,10 +62,7 @@ def compare(
 
     For example: leanrank compare train.txt vali.txt test.txt --systems domination,ranksvm
     """
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import check_folder
     from leanrank.data.scaling.spread import check_scale
-    from leanrank.errors import InputError
 
     written = {"csv": csv, "markdown": markdown, "latex": latex}
     paths = [path for path in written.values() if path is not None]
@@ -125,8 +125,6 @@ def _own_files(
 ) -> dict[str, tuple[str, list[SetParts]]]:
     from pathlib import Path
 
-    from leanrank.cli.datafiles import read_options
-    from leanrank.errors import FileError, InputError
     from leanrank.selection.comparison.compare import SetParts
 
     if len(files) != 3:
@@ -152,7 +150,6 @@ def _public_sets(
 ) -> dict[str, tuple[str, list[SetParts]]]:
     from leanrank.data import fetch
     from leanrank.data.sets.public_sets import find_set
-    from leanrank.errors import InputError
     from leanrank.selection.comparison.compare import SetParts
 
     found = {}
@@ -176,7 +173,6 @@ def _public_sets(
 
 
 def _write(compared: list[ComparedSet], paths: dict[str, str | None]) -> None:
-    from leanrank._files import atomic_write
     from leanrank.selection.comparison import tables
 
     forms = {"csv": tables.comma_separated, "markdown": tables.markdown, "latex": tables.latex}

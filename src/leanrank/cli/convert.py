@@ -6,7 +6,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import check_folder, read_data, read_options
+from leanrank.errors import DataWarning
 
 
 def convert(
@@ -34,8 +36,6 @@ def convert(
 
     For example: leanrank convert train.txt.gz train.parquet
     """
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import check_folder, read_data
     from leanrank.data.formats import format_name
 
     check_folder(target, json, "data", "the data a file")
@@ -64,9 +64,6 @@ def convert_to_store(
     source: str, target: str, format: str | None, read: list[str] | None, json: bool
 ) -> None:
     """Write data of any size to a file that is mapped; report whether rows were sorted."""
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import read_options
-
     with screen.progress() as say:
         from leanrank.data import write_store
 
@@ -98,9 +95,7 @@ def convert_clicks(source: str, target: str, actions: list[str], json: bool) -> 
     """Write the table of an engine's click log, and report what did not fit."""
     import warnings
 
-    from leanrank.cli import screen
     from leanrank.data.logs.clicks import EngineClicks
-    from leanrank.errors import DataWarning
 
     with screen.progress() as say:
         say(f"Reading {source}")

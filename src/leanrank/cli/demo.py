@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from leanrank.cli import options
+from leanrank.cli import options, screen
+from leanrank.cli.screen import print_json, progress
+from leanrank.errors import FileError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -27,9 +29,7 @@ def demo(
     """
     from pathlib import Path
 
-    from leanrank.cli.screen import progress
     from leanrank.cli.training.steps import with_measures
-    from leanrank.errors import FileError
 
     folder = Path(out)
     try:
@@ -115,8 +115,6 @@ def best_single_feature(train: RankingData) -> tuple[str, int, float]:
 
 
 def _print_json(path: str, model: Model, rule: str, columns: dict[str, Evaluation]) -> None:
-    from leanrank.cli.screen import print_json
-
     print_json(
         {
             "model": path,
@@ -137,7 +135,6 @@ def _print(
     columns: dict[str, Evaluation],
     parts: tuple[RankingData, ...],
 ) -> None:
-    from leanrank.cli import screen
     from leanrank.data.sets.sample import sample_weights
 
     console = screen.screen()

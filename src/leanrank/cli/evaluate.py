@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank._files import atomic_write
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import check_folder, read_data, shown, stdin_once
+from leanrank.cli.screen import print_json, progress
+from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.metrics import Evaluation
@@ -64,8 +68,6 @@ def evaluate(
 
     leanrank evaluate --clicks log.parquet --policy m.json
     """
-    from leanrank.errors import InputError
-
     if clicks is None and policy is None:
         if data is None or scores is None:
             raise InputError("give DATA and SCORES, or --clicks LOG and --policy MODEL")
@@ -89,10 +91,7 @@ def _judge(
     read: list[str] | None,
     json: bool,
 ) -> None:
-    from leanrank.cli.datafiles import check_folder, read_data, shown, stdin_once
     from leanrank.cli.scores import read_scores
-    from leanrank.cli.screen import print_json, progress
-    from leanrank.errors import InputError
 
     stdin_once(data, scores)
     if per_query is not None:
@@ -127,10 +126,6 @@ def _estimate(
     read: list[str] | None,
     json: bool,
 ) -> None:
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import read_data, stdin_once
-    from leanrank.errors import InputError
-
     stdin_once(data, clicks, policy)
     with screen.progress() as say:
         from leanrank.data import read_clicks
@@ -173,8 +168,6 @@ def _estimate(
 def _write_per_query(result: Evaluation, path: str) -> None:
     import csv
 
-    from leanrank._files import atomic_write
-
     columns = [values.tolist() for values in result.per_query.values()]
     with atomic_write(path) as stream:
         writer = csv.writer(stream, lineterminator="\n")
@@ -184,8 +177,6 @@ def _write_per_query(result: Evaluation, path: str) -> None:
 
 
 def _print(result: Evaluation, n_documents: int, *, to_error: bool) -> None:
-    from leanrank.cli import screen
-
     console = screen.screen(error=to_error)
     console.print(screen.measures_table({"mean": result}))
     n_queries = len(result.query_ids)

@@ -7,7 +7,10 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from leanrank._files import atomic_write
 from leanrank.cli import options
+from leanrank.cli.datafiles import check_folder
+from leanrank.errors import FileError, InputError, ParseError
 
 
 def export(
@@ -41,9 +44,6 @@ def export(
     if list_targets:
         _print_targets()
         return
-    from leanrank._files import atomic_write
-    from leanrank.cli.datafiles import check_folder
-    from leanrank.errors import InputError
     from leanrank.model import load_model
     from leanrank.model.export import export_model
 
@@ -75,8 +75,6 @@ def read_names(path: str | None) -> dict[str, Any]:
         return {}
     import csv
     import math
-
-    from leanrank.errors import FileError, ParseError
 
     names: dict[str, str] = {}
     shifts: dict[str, float] = {}

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank._files import atomic_write
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import check_folder, stdin_once
+from leanrank.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from leanrank.metrics import Comparison
@@ -70,10 +73,6 @@ def fuse(
 
     For example: leanrank fuse bm25.trec dense.trec --qrels q.txt --target opensearch -o pipe.json
     """
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import check_folder, stdin_once
-    from leanrank.errors import InputError, suggest
-
     stdin_once(*runs, qrels)
     if output is not None:
         check_folder(output, json, "weights")
@@ -116,8 +115,6 @@ def run_names(files: list[str]) -> list[str]:
     """Name runs by their files, without folders and suffixes."""
     from pathlib import Path
 
-    from leanrank.errors import InputError
-
     names = [Path(file).name.removesuffix(".gz").partition(".")[0] or file for file in files]
     for name in names:
         if names.count(name) > 1:
@@ -128,8 +125,6 @@ def run_names(files: list[str]) -> list[str]:
 def write_weights(found: Fusion, target: str | None, output: str) -> None:
     """Write what an engine takes, or the weights alone."""
     import json
-
-    from leanrank._files import atomic_write
 
     if target is None:
         text = json.dumps(described(found), indent=2, ensure_ascii=False) + "\n"
@@ -171,8 +166,6 @@ def described(found: Fusion) -> dict[str, Any]:
 
 def show(found: Fusion) -> None:
     """Print weights, the table of systems, the learning curve and the verdict."""
-    from leanrank.cli import screen
-
     console = screen.screen()
     how = f"{found.setting}" + (
         "" if found.dual_gap is None else f", {found.loss}, duality gap {found.dual_gap:.1e}"

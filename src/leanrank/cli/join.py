@@ -6,7 +6,9 @@ from typing import Annotated
 
 from typer import Option
 
-from leanrank.cli import options
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import check_folder, stdin_once
+from leanrank.errors import DataWarning
 
 
 def join(
@@ -54,10 +56,6 @@ def join(
     For example: leanrank join --features log.ndjson --judgments ratings.csv -o train.parquet
     """
     import warnings
-
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import check_folder, stdin_once
-    from leanrank.errors import DataWarning
 
     stdin_once(features, judgments)
     check_folder(output, json, "data", "the data a file")

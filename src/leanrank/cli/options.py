@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Annotated
 
 from typer import Option
@@ -99,6 +98,8 @@ def check_measures(measures: str, convention: str) -> None:
 
 def check_report() -> None:
     """Find a package that a report lacks before the work."""
+    from importlib.util import find_spec
+
     for package, module in (("altair", "altair"), ("vl-convert-python", "vl_convert")):
         if find_spec(module) is None:
             raise MissingDependencyError(package, "report", "a report")

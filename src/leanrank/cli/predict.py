@@ -7,6 +7,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from leanrank.cli import options
+from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+from leanrank.cli.screen import print_json, progress
 
 
 def predict(
@@ -23,9 +25,7 @@ def predict(
 
     For example: leanrank predict m.json test.txt -o scores.txt
     """
-    from leanrank.cli.datafiles import check_folder, read_data, stdin_once
     from leanrank.cli.scores import write_scores
-    from leanrank.cli.screen import print_json, progress
 
     stdin_once(model, data)
     check_folder(output, json, "scores", "the scores -o FILE")

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+from leanrank.cli.screen import number
+from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -47,9 +50,6 @@ def report(
 
     For example: leanrank report m.json --train train.txt --vali vali.txt -o report.html
     """
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import check_folder, read_data, stdin_once
-
     stdin_once(model, train, vali, test)
     check_folder(output, json, "page", "the page -o FILE")
     options.check_measures(measures, convention)
@@ -103,8 +103,6 @@ def report(
 
 
 def _check_counts(alphas: int, subsamples: int) -> None:
-    from leanrank.errors import InputError
-
     if alphas < 0:
         raise InputError(f"--alphas {alphas} is less than none: give 0 to leave the path out")
     if subsamples < 0 or subsamples == 1:
@@ -136,8 +134,6 @@ def _result(study: Study, model: str, output: str) -> dict[str, Any]:
 
 
 def _figures(result: dict[str, Any]) -> str:
-    from leanrank.cli.screen import number
-
     means = (f"{name} {number(value)}" for name, value in result["validation"].items())
     many = result["n_features"]
     return f"{many:,} feature{'s' * (many != 1)}, {', '.join(means)} on the validation data"

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank.cli import options, screen
+from leanrank.cli.screen import empty_table
+from leanrank.errors import InputError
 from leanrank.reproduce import PAPERS
 
 if TYPE_CHECKING:
@@ -49,8 +51,6 @@ def reproduce(
     import inspect
     from pathlib import Path
 
-    from leanrank.cli import screen
-    from leanrank.errors import InputError
     from leanrank.reproduce import get_paper
 
     module = get_paper(paper, online=online)
@@ -106,8 +106,6 @@ def _stacked(table: ComparedTable) -> Table:
 
 
 def _grid() -> Table:
-    from leanrank.cli.screen import empty_table
-
     grid = empty_table()
     grid.add_column("", no_wrap=True)
     return grid

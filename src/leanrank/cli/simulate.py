@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+from leanrank.cli.parameters import parse_parameters
+from leanrank.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -60,8 +63,6 @@ def simulate(
 
     For example: leanrank simulate train.txt --learners spd,lcra,pdgd --report r.html
     """
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import check_folder, read_data, stdin_once
     from leanrank.online.users import USERS
 
     stdin_once(data, test)
@@ -102,8 +103,6 @@ def simulate(
 
 def _methods(learners: str, given: list[str]) -> dict[str, dict[str, Any]]:
     """Return the parameters of each learner; every word must be of use to one of them."""
-    from leanrank.cli.parameters import parse_parameters
-    from leanrank.errors import InputError
     from leanrank.online.learners.parts import METHODS
     from leanrank.online.learners.ranker import DEFAULTS
 
@@ -124,8 +123,6 @@ def _methods(learners: str, given: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _listed(option: str, text: str, choices: tuple[str, ...]) -> list[str]:
-    from leanrank.errors import InputError, suggest
-
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in choices:
@@ -142,8 +139,6 @@ def _normalizer(scale: str) -> Any:
 
 
 def _number(data: RankingData, query: str, file: str) -> int:
-    from leanrank.errors import InputError
-
     names = [str(name) for name in data.query_ids]
     if query not in names:
         raise InputError(f"{file} has no query {query!r}: its first is {names[0]!r}")
@@ -174,8 +169,6 @@ def _result(trial: Trial, data: str, test: str | None, report: str | None) -> di
 
 
 def _print(trial: Trial, report: str | None) -> None:
-    from leanrank.cli import screen
-
     console = screen.screen(error=report == "-")
     for user in dict.fromkeys(one.user for one in trial.results):
         table = screen.plain_table(

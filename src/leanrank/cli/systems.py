@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from typer import Argument, Context
 
 from leanrank.cli import options
+from leanrank.cli.screen import empty_table, facts, print_json, screen
 from leanrank.registry import CAPABILITIES, SYSTEMS, System, ranker_names, shown
 
 _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
@@ -36,8 +37,6 @@ def systems(
 
 
 def _list_all(as_json: bool) -> None:
-    from leanrank.cli.screen import empty_table, print_json, screen
-
     if as_json:
         print_json({"systems": [_summary(system) for system in _fitted().values()]})
         return
@@ -53,7 +52,6 @@ def _list_all(as_json: bool) -> None:
 
 
 def _explain(name: str, as_json: bool) -> None:
-    from leanrank.cli.screen import empty_table, facts, print_json, screen
     from leanrank.registry import get_system
 
     system = get_system(name)

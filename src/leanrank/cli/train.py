@@ -7,7 +7,9 @@ from typing import Annotated
 from typer import Argument, Option
 
 from leanrank.cli import options
+from leanrank.cli.datafiles import check_folder, stdin_once
 from leanrank.cli.systems import complete_algorithm, complete_parameter
+from leanrank.errors import InputError
 from leanrank.rankers import RANKERS
 
 
@@ -111,9 +113,7 @@ def train(
 
     For example: leanrank train train.txt --vali vali.txt -p alpha=0.01 --model m.json
     """
-    from leanrank.cli.datafiles import check_folder, stdin_once
     from leanrank.cli.training.steps import Request
-    from leanrank.errors import InputError
 
     stdin_once(*data, vali)
     check_folder(model, json, "model", "the model a file")

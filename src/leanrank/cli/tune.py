@@ -10,6 +10,9 @@ import typer
 from typer import Argument, Option
 
 from leanrank.cli import options
+from leanrank.cli.datafiles import check_folder, stdin_once
+from leanrank.cli.entry import INTERRUPTED
+from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -86,10 +89,8 @@ def tune(
 
     For example: leanrank tune train.txt --vali vali.txt --max-features 10 --budget 60s -m m.json
     """
-    from leanrank.cli.datafiles import check_folder, stdin_once
     from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
     from leanrank.data.scaling.spread import check_scale
-    from leanrank.errors import InputError
 
     stdin_once(*data, vali, test)
     check_folder(model, json, "model", "the model a file")
@@ -154,14 +155,10 @@ def tune(
     else:
         print_summary(study, final, columns, model, journal, report, raw)
     if study.interrupted:
-        from leanrank.cli.entry import INTERRUPTED
-
         raise typer.Exit(INTERRUPTED)
 
 
 def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
-    from leanrank.errors import InputError
-
     wanted = {} if min_ndcg is None else {"ndcg@10": min_ndcg}
     for word in given:
         name, _, value = word.partition("=")
@@ -178,7 +175,6 @@ def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
 
 
 def _seconds(budget: str | None, trials: int | None) -> float | None:
-    from leanrank.errors import InputError
     from leanrank.selection.tuning.costs import read_seconds
 
     if budget is not None and trials is not None:
@@ -189,7 +185,6 @@ def _seconds(budget: str | None, trials: int | None) -> float | None:
 def _systems(given: str | None) -> list[str] | None:
     if given is None:
         return None
-    from leanrank.errors import InputError
     from leanrank.selection.comparison.systems import PEERS, check_systems
 
     names = [name.strip() for name in given.split(",")]

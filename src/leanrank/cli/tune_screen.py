@@ -7,6 +7,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from leanrank.cli import screen
+from leanrank.cli.screen import empty_table, print_json, sizes
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -19,8 +22,6 @@ def print_result(
     study: Study, final: Model, columns: dict[str, Any], path: str, raw: dict[str, Any]
 ) -> None:
     """Print the chosen model and the front as JSON."""
-    from leanrank.cli.screen import print_json, sizes
-
     print_json(
         {
             "model": path,
@@ -77,8 +78,6 @@ def print_summary(
     raw: dict[str, Any],
 ) -> None:
     """Print the front and the chosen model for people."""
-    from leanrank.cli import screen
-
     console = screen.screen(error=path == "-")
     facts = {name: screen.data_summary(part) for name, part in raw.items()}
     facts["models"] = f"{len(study.candidates):,} judged, {len(study.front)} on the front"
@@ -116,7 +115,6 @@ def print_summary(
 
 
 def _front_table(study: Study, most: int = 20) -> Table:
-    from leanrank.cli.screen import empty_table
     from leanrank.selection.tuning.front import bootstrap_interval
 
     table = empty_table()

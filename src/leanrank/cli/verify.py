@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import read_data, stdin_once
+from leanrank.errors import InputError
 
 
 def verify(
@@ -41,10 +43,7 @@ def verify(
 
     For example: leanrank verify m.json test.txt --target sql:duckdb
     """
-    from leanrank.cli import screen
-    from leanrank.cli.datafiles import read_data, stdin_once
     from leanrank.cli.export import read_names
-    from leanrank.errors import InputError
     from leanrank.model import load_model
     from leanrank.model.verify import read_logged, verify_export, verify_logged
 

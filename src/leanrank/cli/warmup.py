@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from leanrank.cli import options
+from leanrank.cli.screen import print_json, progress, screen
+from leanrank.errors import LeanrankError
 from leanrank.registry import SYSTEMS, System, get_system
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ def warmup(
     domination ranksvm
     """
     from leanrank._jit import compile_seconds
-    from leanrank.cli.screen import print_json, progress, screen
 
     systems = [get_system(name) for name in dict.fromkeys(names or [])]
     systems = systems or [system for system in SYSTEMS.values() if system.space is not None]
@@ -69,8 +70,6 @@ def _read_and_measure() -> RankingData:
 def _fit(system: System, data: RankingData) -> None:
     """Fit a system to each form of X that it takes."""
     import warnings
-
-    from leanrank.errors import LeanrankError
 
     assert system.space is not None
     for X in _forms(data):

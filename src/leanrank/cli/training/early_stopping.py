@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from leanrank.errors import InputError
+
 if TYPE_CHECKING:
     from leanrank.data import RankingData
 
 
 def check_patience(ranker: Any, vali: str | None) -> None:
     """Reject ``patience`` when there are no validation data to stop by."""
-    from leanrank.errors import InputError
-
     patience = getattr(ranker, "patience", None)
     if patience is not None and vali is None and not getattr(ranker, "stops_by_training", False):
         raise InputError(

@@ -7,6 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leanrank._files import file_identity
+from leanrank.cli.datafiles import check_folder, read_options
+from leanrank.errors import InputError
+
 if TYPE_CHECKING:
     from leanrank.data import RankingData
 
@@ -22,11 +26,9 @@ def store_beside(
     note : str
         What became of the file, for people.
     """
-    from leanrank.cli.datafiles import check_folder, read_options
     from leanrank.data import RankingData, write_store
     from leanrank.data.formats import format_name
     from leanrank.data.store.mapped_file import store_notes
-    from leanrank.errors import InputError
 
     if source == "-":
         raise InputError("--on-disk needs a place for its file, and standard input has none")
@@ -53,7 +55,6 @@ def store_beside(
 
 def _identity(source: str, format: str | None, given: Sequence[str] | None) -> dict[str, Any]:
     """Describe the files of a source and how they are read, so that a change is noticed."""
-    from leanrank._files import file_identity
     from leanrank.data.formats import check_exists
     from leanrank.data.tables.parquet import part_files
 
