@@ -137,23 +137,12 @@ def table_rows(data: RankingData, schema: pa.Schema, start: int, stop: int) -> p
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def fill_rows(
-    out: AnyArray, columns: Sequence[Sequence[AnyArray]], compiled_from: int = 1 << 18
-) -> None:
-    """Write columns, each in consecutive chunks, into a row-major array.
-
-    For fewer cells than ``compiled_from``, a compiled kernel is not worth loading.
-    """
+def fill_rows(out: AnyArray, columns: Sequence[Sequence[AnyArray]]) -> None:
+    """Write columns, each in consecutive chunks, into a row-major array."""
     if all(len(chunks) == 1 for chunks in columns):
         whole = [chunks[0] for chunks in columns]
     else:
         whole = [np.concatenate(chunks) if chunks else np.empty(0) for chunks in columns]
-    if out.size >= compiled_from:
-        from leanrank.data.tables.interleave import can_gather, gather_rows
-
-        if can_gather(out, whole):
-            gather_rows(out, whole)
-            return
     for at in range(0, len(out), _ROWS_PER_FILL):
         strip = out[at : at + _ROWS_PER_FILL]
         for j, column in enumerate(whole):
