@@ -117,11 +117,7 @@ def _systems(given: str | None) -> tuple[list[str], list[str]]:
 
 
 def _own_files(
-    files: list[str],
-    convention: str,
-    scale: str | None,
-    format: str | None,
-    read: list[str] | None,
+    files: list[str], convention: str, scale: str | None, format: str | None, read: list[str] | None
 ) -> dict[str, tuple[str, list[SetParts]]]:
     from pathlib import Path
 

@@ -23,9 +23,7 @@ def evaluate(
     scores: Annotated[
         str | None,
         Argument(
-            metavar="SCORES",
-            help="One score per line, in DATA's order, or -.",
-            show_default=False,
+            metavar="SCORES", help="One score per line, in DATA's order, or -.", show_default=False
         ),
     ] = None,
     measures: options.Measures = options.DEFAULT_MEASURES,

@@ -31,15 +31,12 @@ ModelFile = Annotated[
     str, Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
 ]
 Measures = Annotated[
-    str,
-    Option("--measures", metavar="LIST", help="Measures, separated by commas."),
+    str, Option("--measures", metavar="LIST", help="Measures, separated by commas.")
 ]
 Convention = Annotated[
     str,
     Option(
-        "--convention",
-        metavar="NAME",
-        help="standard, letor3, letor4, mslr, trec or lightgbm.",
+        "--convention", metavar="NAME", help="standard, letor3, letor4, mslr, trec or lightgbm."
     ),
 ]
 Scale = Annotated[
@@ -61,8 +58,7 @@ DataFolder = Annotated[
 Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
 ExportName = Annotated[
-    str,
-    Option("--name", metavar="NAME", help="Of the model, view or function in the target."),
+    str, Option("--name", metavar="NAME", help="Of the model, view or function in the target.")
 ]
 Names = Annotated[
     str | None,

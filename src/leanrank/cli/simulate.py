@@ -21,8 +21,7 @@ def simulate(
         str, Argument(metavar="DATA", help="Judged documents whose queries users ask, or -.")
     ],
     learners: Annotated[
-        str,
-        Option(metavar="LIST", help="Any of spd, lcra, pdgd, ips, dbgd, mgd, cps."),
+        str, Option(metavar="LIST", help="Any of spd, lcra, pdgd, ips, dbgd, mgd, cps.")
     ] = "spd,lcra,pdgd",
     users: Annotated[
         str,

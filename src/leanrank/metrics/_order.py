@@ -40,11 +40,7 @@ def mark_ties(query_ptr: IntArray, scores: FloatArray, marked: IntArray) -> None
 
 @kernel
 def sort_descending(
-    keys: FloatArray,
-    order: IntArray,
-    n: int,
-    spare_keys: FloatArray,
-    spare_order: IntArray,
+    keys: FloatArray, order: IntArray, n: int, spare_keys: FloatArray, spare_order: IntArray
 ) -> None:
     """Sort ``keys[:n]`` from high to low, equal ones in their order, ``order`` along with them.
 

@@ -193,11 +193,7 @@ CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
             ),
             Convention("trec", gain="linear", no_relevant=0, ties="docid", source="trec_eval"),
             Convention(
-                "lightgbm",
-                no_relevant=1,
-                ties="input",
-                ap_cut="reachable",
-                source="LightGBM",
+                "lightgbm", no_relevant=1, ties="input", ap_cut="reachable", source="LightGBM"
             ),
         )
     }

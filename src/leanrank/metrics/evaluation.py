@@ -17,13 +17,7 @@ from leanrank.data.grouping import one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import Executor, make_executor, query_ranges, row_blocks
-from leanrank.metrics._inputs import (
-    check_finite,
-    find_queries,
-    for_kernel,
-    numbers,
-    whole_or_real,
-)
+from leanrank.metrics._inputs import check_finite, find_queries, for_kernel, numbers, whole_or_real
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.measures import (
     AP,

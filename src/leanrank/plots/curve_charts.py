@@ -84,11 +84,7 @@ def curves(
 
 
 def curve_parts(
-    model: Model,
-    data: RankingData | None,
-    draws: Sequence[Model] = (),
-    *,
-    most: int = 12,
+    model: Model, data: RankingData | None, draws: Sequence[Model] = (), *, most: int = 12
 ) -> list[dict[str, Any]]:
     """Return what a chart of each feature shows, the largest curve first.
 

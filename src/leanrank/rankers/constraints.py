@@ -41,8 +41,7 @@ CONVENTION = Kind("a Convention", lambda value: isinstance(value, Convention))
 MEASURE = Kind("a Measure", lambda value: isinstance(value, Measure))
 NOTHING = Kind("None", lambda value: value is None)
 SEVERAL = Kind(
-    "a list",
-    lambda value: np.iterable(value) and not isinstance(value, (str, bytes, Mapping)),
+    "a list", lambda value: np.iterable(value) and not isinstance(value, (str, bytes, Mapping))
 )
 TABLE = Kind("a dict by feature", lambda value: isinstance(value, Mapping))
 BY_FEATURE = Kind("one per feature in a list", SEVERAL.includes) | TABLE

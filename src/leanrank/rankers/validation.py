@@ -143,11 +143,7 @@ def check_measure(ranker: Any) -> None:
     from leanrank.metrics import evaluate
 
     evaluate(
-        [1, 0],
-        [1, 0],
-        doc_ids=["a", "b"],
-        measures=[ranker.measure],
-        convention=ranker.convention,
+        [1, 0], [1, 0], doc_ids=["a", "b"], measures=[ranker.measure], convention=ranker.convention
     )
 
 

@@ -76,7 +76,7 @@ def image_table(
         f"dense, {len(kept)} queries, {relevant:.1f} % of the pictures clicked; strengths, and the "
         "scale of the margin, by average precision on validation pictures. The margin's levels are "
         "the counts themselves. The truth behind the clicks has 20 dimensions per query, which "
-        "suits sparse models.",
+        "suits sparse models."
     ]
 
 

@@ -85,7 +85,7 @@ def text_table(
         f"(20 strengths, duality gap 1e-4), {passive_seconds:.1f} s for PAMIR "
         f"({len(AGGRESSIVENESS)} values of C, up to 10 passes of one step per document, at least "
         f"10,000, the best pass kept) and {peer_seconds:.1f} s for scikit-learn's liblinear "
-        f"({len(INVERSE_STRENGTHS)} strengths, its default tolerance), on the same threads.",
+        f"({len(INVERSE_STRENGTHS)} strengths, its default tolerance), on the same threads."
     ]
 
 

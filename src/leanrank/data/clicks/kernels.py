@@ -64,13 +64,7 @@ def count_edges(list_ptr: Any, clicked: Any, skip_above: bool, skip_next: bool) 
 
 @kernel
 def write_edges(
-    list_ptr: Any,
-    row: Any,
-    clicked: Any,
-    skip_above: bool,
-    skip_next: bool,
-    n_rows: int,
-    keys: Any,
+    list_ptr: Any, row: Any, clicked: Any, skip_above: bool, skip_next: bool, n_rows: int, keys: Any
 ) -> None:
     """Write every preference as winner × n_rows + loser."""
     edge = 0

@@ -51,12 +51,7 @@ def read_rows(
 
 
 def _rows(
-    checks: tuple[Any, ...],
-    X: Any,
-    y: Any,
-    qid: Any,
-    gain_weight: Any = None,
-    **columns: Any,
+    checks: tuple[Any, ...], X: Any, y: Any, qid: Any, gain_weight: Any = None, **columns: Any
 ) -> Rows:
     names, query_weight, check, scores = checks
     if isinstance(X, RankingData):

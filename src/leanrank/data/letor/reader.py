@@ -99,9 +99,7 @@ def _settle(parts: list[LetorPart], layout: LetorLayout, request: LetorRequest) 
     return exact
 
 
-def _no_room(
-    dtype: Any,
-) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]:
+def _no_room(dtype: Any) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]:
     """Return empty arrays for a parse that only counts."""
     return (
         np.empty(0),

@@ -149,12 +149,7 @@ class Store:
         return LetorPart(report, heads, names, doc_ids, error)
 
     def _read_hard(
-        self,
-        lines: Lines,
-        hard: IntArray,
-        labels: FloatArray,
-        values: AnyArray,
-        report: IntArray,
+        self, lines: Lines, hard: IntArray, labels: FloatArray, values: AnyArray, report: IntArray
     ) -> int | None:
         """Read what the kernel left to Python; return the place of a number that is too large."""
         for place, slot in hard.tolist():

@@ -142,12 +142,7 @@ def join_judgments(features: Any, judgments: Any, **options: Any) -> RankingData
 
 
 def match_judgments(
-    features: Any,
-    judgments: Any,
-    *,
-    fill: float = 0.0,
-    label: float | None = None,
-    **fields: Any,
+    features: Any, judgments: Any, *, fill: float = 0.0, label: float | None = None, **fields: Any
 ) -> Join:
     """Join features with judgments and return the account beside the data.
 

@@ -124,10 +124,7 @@ def wide_spread(
 
 
 def wide_spread_of_parts(
-    apply: Apply,
-    n_rows: int,
-    names: Sequence[str] | None = None,
-    factor: float = SPREAD_FACTOR,
+    apply: Apply, n_rows: int, names: Sequence[str] | None = None, factor: float = SPREAD_FACTOR
 ) -> Spread | None:
     """Return the same of features in several places.
 

@@ -54,11 +54,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
             },
             "search": {
                 "request": "POST <index>/_search",
-                "body": {
-                    "query": {"match_all": {}},
-                    "size": options.top,
-                    "rescore": rescore,
-                },
+                "body": {"query": {"match_all": {}}, "size": options.top, "rescore": rescore},
             },
         }
     )

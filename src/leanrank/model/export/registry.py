@@ -95,6 +95,7 @@ class Target:
 _LTR = {"curves": False, "constant": False, "normalizers": True, "single": True}
 _EXPRESSION = {"most_terms": 900}
 _SQL = {"scalers": QUERY_SCALERS, **_EXPRESSION}
+_HYBRID: dict[str, Any] = {"curves": False, "constant": False, "single": True, "negative": False}
 
 _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
     ("opensearch-ltr", "feature set, model and rescore query", "ltr", _LTR),
@@ -133,36 +134,19 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "hybrid:opensearch",
         "search pipeline with the weights of a hybrid query",
         "hybrid",
-        {
-            "curves": False,
-            "constant": False,
-            "single": True,
-            "negative": False,
-            "scalers": ("query-minmax", "query-standard", "query-reciprocal-rank"),
-        },
+        _HYBRID | {"scalers": ("query-minmax", "query-standard", "query-reciprocal-rank")},
     ),
     (
         "hybrid:elasticsearch",
         "linear or rrf retriever with weights",
         "hybrid",
-        {
-            "curves": False,
-            "constant": False,
-            "single": True,
-            "negative": False,
-            "scalers": ("query-minmax", "query-reciprocal-rank"),
-        },
+        _HYBRID | {"scalers": ("query-minmax", "query-reciprocal-rank")},
     ),
     (
         "hybrid:qdrant",
         "formula or rrf query over prefetches",
         "hybrid",
-        {
-            "curves": False,
-            "constant": False,
-            "single": True,
-            "scalers": ("query-reciprocal-rank",),
-        },
+        _HYBRID | {"negative": True, "scalers": ("query-reciprocal-rank",)},
     ),
     ("markdown", "model card", "markdown", {"scalers": (*QUERY_SCALERS, "query-reciprocal-rank")}),
 ]

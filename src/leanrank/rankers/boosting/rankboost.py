@@ -147,7 +147,7 @@ class RankBoost(BoostedRanker):
         if not found:
             warn(
                 "RankBoost learned a model without features: no feature differs within a query "
-                "between documents of different levels, so every score is 0",
+                "between documents of different levels, so every score is 0"
             )
 
     @property

@@ -30,12 +30,7 @@ from leanrank.rankers.path import measure_models
 from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.greedy import make_state
-from leanrank.solvers.least_squares.greedy_search import (
-    Choice,
-    Subset,
-    forward,
-    nested_weights,
-)
+from leanrank.solvers.least_squares.greedy_search import Choice, Subset, forward, nested_weights
 
 MOST_SELECTED = 50
 """Default of ``max_features`` without a budget."""
@@ -320,13 +315,13 @@ def _warn_of_constants(selected: IntArray, constant: BoolArray) -> None:
     if constant.all():
         warn(
             "every feature is constant within every query, so all weights are 0: give features "
-            "that differ between the documents of a query",
+            "that differ between the documents of a query"
         )
     elif idle:
         warn(
             f"{idle} of the {len(selected)} selected features cannot rank, being constant within "
             "every query, and got weight 0, as no other feature lowers the leave-query-out error: "
-            f"ask for at most {len(selected) - idle} features",
+            f"ask for at most {len(selected) - idle} features"
         )
 
 

@@ -113,7 +113,7 @@ def warn_of_single_query(centred: Centred, what: str) -> None:
     if centred.only_query >= 0:
         warn(
             "only one query has labels that differ, and without it there is no model, so "
-            f"leave-query-out says nothing: {what}; give qid, or choose by validation",
+            f"leave-query-out says nothing: {what}; give qid, or choose by validation"
         )
 
 

@@ -118,10 +118,7 @@ def state_bytes(header: Mapping[str, Any], magic: bytes = _MAGIC, schema: int = 
 
 
 def read_state(
-    content: bytes,
-    read: Callable[[Any, Arrays], T],
-    magic: bytes = _MAGIC,
-    schema: int = _SCHEMA,
+    content: bytes, read: Callable[[Any, Arrays], T], magic: bytes = _MAGIC, schema: int = _SCHEMA
 ) -> T:
     """Check the first line of a state file, and have ``read`` make sense of the header.
 

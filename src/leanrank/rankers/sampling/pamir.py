@@ -69,9 +69,7 @@ class PAMIR(SampledPairRanker):
     def _rule(self, block: PairBlock) -> PairRule:
         del block
         return PairRule(
-            loss="hinge",
-            passive_aggressive=True,
-            largest=check_number("C", self.C, open_low=True),
+            loss="hinge", passive_aggressive=True, largest=check_number("C", self.C, open_low=True)
         )
 
     def _averages(self) -> bool:

@@ -283,11 +283,7 @@ RECORDS: dict[str, tuple[str, dict[str, Check]]] = {
     ),
     "ViewedState": (
         _VIEWS,
-        {
-            **_PAIR_STATE,
-            "views": _record("Views"),
-            "hidden_generator": _array(np.uint64, 1),
-        },
+        {**_PAIR_STATE, "views": _record("Views"), "hidden_generator": _array(np.uint64, 1)},
     ),
     "Views": (
         _VIEWS,

@@ -304,7 +304,7 @@ class _Run:
         if not self.ranker.coef_.any():
             warn(
                 f"{type(self.ranker).__name__} learned a model without features from the stream: "
-                "every score is 0; lower alpha, or see whether labels differ within a query",
+                "every score is 0; lower alpha, or see whether labels differ within a query"
             )
 
 

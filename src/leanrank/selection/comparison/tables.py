@@ -13,10 +13,7 @@ from leanrank.model.provenance import to_json_values
 from leanrank.selection.comparison.compare import SIGNIFICANT, ComparedSet, Outcome, Row
 
 MARK = "°"
-HEADS = {
-    "map": "MAP",
-    "mean_ndcg": "mean NDCG",
-}
+HEADS = {"map": "MAP", "mean_ndcg": "mean NDCG"}
 OTHERS = ("used", "fit s", "search s", "score ms")
 """The columns after the measures: features used, seconds of the chosen fit and of the search, and
 milliseconds to score a thousand documents; all are means over the splits."""

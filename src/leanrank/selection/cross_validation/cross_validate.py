@@ -301,10 +301,7 @@ def _cross_validated(
 
 
 def _by_query(
-    rows: Sequence[Sequence[tuple[Any, Any, Any]]],
-    folds: Sequence[Fold],
-    name: str,
-    n_queries: int,
+    rows: Sequence[Sequence[tuple[Any, Any, Any]]], folds: Sequence[Fold], name: str, n_queries: int
 ) -> FloatArray:
     """Return a measure of each model on every query, averaged over the folds that tested it."""
     sums, times = np.zeros((len(rows[0]), n_queries)), np.zeros(n_queries)

@@ -141,11 +141,7 @@ class Search:
                 entry["support"] = what.model.indices.tolist()
                 pool = find_pool(self.candidates, self.task.measure)
                 found = improve(
-                    self.task,
-                    what,
-                    pool,
-                    max_features=self.max_features,
-                    max_cost=self.max_cost,
+                    self.task, what, pool, max_features=self.max_features, max_cost=self.max_cost
                 )
         except OutOfTimeError:
             raise
