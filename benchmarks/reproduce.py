@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from benchmarks.harness import Options, Table
 from leanrank.reproduce import PAPERS, get_paper
-from leanrank.reproduce.report import ComparedTable
+from leanrank.reproduce.paper_report import ComparedTable
 
 ONLINE = "tsivtsivadze2012-online"
 PARTS = (*PAPERS, ONLINE)

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from leanrank.reproduce import pahikkala2010, tsivtsivadze2012
-from leanrank.reproduce.report import Cell, ComparedTable, Plot, Report
+from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from leanrank.metrics import evaluate
 from leanrank.online import OnlineRanker, simulate, try_learners, user
 from leanrank.online.trial import prefer
 from leanrank.report import write_trial
-from leanrank.report.trials import half_width
+from leanrank.report.online_trial import half_width
 
 DATA = make_ranking(n_queries=20, docs_per_query=(8, 16), n_features=5, n_levels=3, random_state=2)
 LEARNERS = {"spd": {"eta0": 0.05}, "pdgd": {}}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leanrank.reproduce.report import ComparedTable
+    from leanrank.reproduce.paper_report import ComparedTable
 
 
 def reproduce(

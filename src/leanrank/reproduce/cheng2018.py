@@ -38,7 +38,7 @@ from leanrank.reproduce.cheng2018_systems import (
     SPARSE,
     TableRow,
 )
-from leanrank.reproduce.report import Cell, ComparedTable, Plot, Report, beside
+from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report, beside
 from leanrank.selection.tuning.sweeps import count_features
 from leanrank.selection.validation import Split, Trial, make_ranker, run_setting
 

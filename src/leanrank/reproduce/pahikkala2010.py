@@ -22,7 +22,7 @@ from leanrank.execution import make_executor
 from leanrank.metrics import evaluate
 from leanrank.registry import AlphaPath, Sizes, Space
 from leanrank.reproduce import published
-from leanrank.reproduce.report import Cell, ComparedTable, Plot, Report
+from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report
 from leanrank.selection.validation import Split, Trial, make_ranker, run_trials
 
 TITLE = "Greedy RankRLS: a Linear Time Algorithm for Learning Sparse Ranking Models"

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from leanrank.reproduce.report import Report
+from leanrank.reproduce.paper_report import Report
 from leanrank.reproduce.stevens2013_images import ImageSizes, image_table
 from leanrank.reproduce.stevens2013_letor import letor_table
 from leanrank.reproduce.stevens2013_text import text_table

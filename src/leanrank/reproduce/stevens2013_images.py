@@ -20,7 +20,7 @@ from leanrank.data.sets.synthetic import make_ranking
 from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from leanrank.reproduce import published
-from leanrank.reproduce.report import ComparedTable
+from leanrank.reproduce.paper_report import ComparedTable
 from leanrank.reproduce.stevens2013_topics import (
     MEASURES,
     SEED,

@@ -26,7 +26,7 @@ from leanrank.rankers.boosting.rankboost import RankBoost
 from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.registry import AlphaPath, Space
 from leanrank.reproduce import published
-from leanrank.reproduce.report import ComparedTable, beside
+from leanrank.reproduce.paper_report import ComparedTable, beside
 from leanrank.selection.validation import Chosen, Split, fit_best
 
 CHOOSE_BY = "ndcg@10"

@@ -26,7 +26,7 @@ from leanrank.metrics.judge import Judge, best_of
 from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from leanrank.reproduce import published
-from leanrank.reproduce.report import ComparedTable
+from leanrank.reproduce.paper_report import ComparedTable
 from leanrank.reproduce.stevens2013_topics import (
     AGGRESSIVENESS,
     MEASURES,

@@ -20,7 +20,7 @@ from leanrank.data.scaling.normalizers import QueryMinMaxScaler
 from leanrank.data.sets.public_sets import RankingFolds, data_directory, fetch
 from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import make_executor
-from leanrank.reproduce.report import ComparedTable, Plot, Report, beside
+from leanrank.reproduce.paper_report import ComparedTable, Plot, Report, beside
 from leanrank.reproduce.tsivtsivadze2012_protocol import (
     FOLDS,
     GRID,

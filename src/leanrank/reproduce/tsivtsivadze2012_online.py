@@ -50,7 +50,7 @@ from leanrank.execution import Executor, make_executor
 from leanrank.online.learners.ranker import OnlineRanker
 from leanrank.online.simulation import Collection, Simulation, looks, make_collection, simulate
 from leanrank.online.users import user
-from leanrank.reproduce.report import Report
+from leanrank.reproduce.paper_report import Report
 from leanrank.reproduce.tsivtsivadze2012_online_tables import Cells, Results, fill_report
 from leanrank.selection.tuning.journal import Journal, pack, unpack
 

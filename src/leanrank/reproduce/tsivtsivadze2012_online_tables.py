@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.metrics.comparison import Comparison, compare_values
-from leanrank.reproduce.report import ComparedTable, Plot, Report, beside
+from leanrank.reproduce.paper_report import ComparedTable, Plot, Report, beside
 from leanrank.selection.comparison.compare import holm
 
 FAILED, STEPS, CUMULATIVE, FIRST = range(4)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         cross_validate_ranker as cross_validate_ranker,
     )
     from leanrank.selection.cross_validation.result import CrossValidation as CrossValidation
-    from leanrank.selection.cross_validation.scoring import RankingScorer as RankingScorer
+    from leanrank.selection.cross_validation.scorer import RankingScorer as RankingScorer
     from leanrank.selection.cross_validation.splits import QueryKFold as QueryKFold
     from leanrank.selection.stable_features.subsampling import FeatureGroup as FeatureGroup
     from leanrank.selection.stable_features.subsampling import StabilityResult as StabilityResult
@@ -53,7 +53,7 @@ __getattr__, __dir__, __all__ = attach(
         ),
         "leanrank.selection.cross_validation.result": "CrossValidation",
         "leanrank.selection.tuning.front": "bootstrap_interval choose pareto_front",
-        "leanrank.selection.cross_validation.scoring": "RankingScorer",
+        "leanrank.selection.cross_validation.scorer": "RankingScorer",
         "leanrank.selection.tuning.search": "Progress",
         "leanrank.selection.cross_validation.splits": "QueryKFold",
         "leanrank.selection.stable_features.subsampling": (

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from leanrank.data import RankingData
+from leanrank.data.letor.arrays import LetorRequest
 from leanrank.data.letor.files import load_letor, read_letor
-from leanrank.data.letor.rows import LetorRequest
 from leanrank.errors import InputError, ParseError
 from tests.data.letor.reference import parse
 from tests.data.letor.test_fuzz import to_dense

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leanrank.data.letor import plain as without_compiler
+from leanrank.data.letor.arrays import LetorRequest
 from leanrank.data.letor.files import load_letor
 from leanrank.data.letor.plain import read_plain
 from leanrank.data.letor.reader import read_rows
-from leanrank.data.letor.rows import LetorRequest
 from leanrank.data.letor.source import open_text
 from leanrank.errors import ParseError
 from leanrank.execution import make_executor

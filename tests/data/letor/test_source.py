@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from leanrank.data.letor import source
+from leanrank.data.letor.arrays import LetorRequest
 from leanrank.data.letor.files import load_letor, read_letor
-from leanrank.data.letor.rows import LetorRequest
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
 from tests.data.letor.test_files import SMALL, load, load_as, random_file, same
 

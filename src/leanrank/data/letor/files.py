@@ -21,7 +21,7 @@ from leanrank.data.sources import compressed
 from leanrank.errors import InputError, ParseError, check_choice
 
 if TYPE_CHECKING:
-    from leanrank.data.letor.rows import LetorRequest
+    from leanrank.data.letor.arrays import LetorRequest
 
 _DTYPES = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64), "float32", "float64")
 
@@ -100,7 +100,7 @@ def load_letor(
     check_choice("storage", storage, ("auto", "dense", "sparse"))
     if dtype not in _DTYPES:
         raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
-    from leanrank.data.letor.rows import LetorRequest
+    from leanrank.data.letor.arrays import LetorRequest
 
     width = None if n_features is None else int(n_features)
     request = LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
@@ -214,7 +214,7 @@ def query_ids(names: list[bytes]) -> AnyArray:
         ids = [int(name) for name in names]
         if min(ids) >= -(2**63) and max(ids) < 2**63:
             return np.array(ids, dtype=np.int64)
-    from leanrank.data.letor.rows import text_array
+    from leanrank.data.letor.arrays import text_array
 
     return text_array([name.decode("utf-8") for name in names])
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from leanrank._jit import is_compiled
 from leanrank._typing import Matrix
+from leanrank.data.letor.arrays import LetorRequest, LetorRows, text_array
 from leanrank.data.letor.parser import LARGEST_INDEX, parse_lines
-from leanrank.data.letor.rows import LetorRequest, LetorRows, text_array
 from leanrank.data.letor.source import Text
 from leanrank.data.matrices import DENSE_FROM, csr
 

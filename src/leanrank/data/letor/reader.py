@@ -15,9 +15,9 @@ import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
 from leanrank.data.letor import parser
+from leanrank.data.letor.arrays import LetorLayout, LetorPart, LetorRequest, LetorRows, RowArrays
 from leanrank.data.letor.messages import describe, token_stop
 from leanrank.data.letor.numbers import powers_of_ten
-from leanrank.data.letor.rows import LetorLayout, LetorPart, LetorRequest, LetorRows, Store
 from leanrank.data.letor.source import Lines, Text, cut_lines
 from leanrank.data.matrices import DENSE_FROM
 from leanrank.errors import ParseError
@@ -30,7 +30,7 @@ def read_rows(text: Text, request: LetorRequest, executor: Executor) -> LetorRow
     n_lines = executor.map(lambda lines: lines.count(b"\n"), ranges)
     layout = _guess(ranges, request)
     while True:
-        store = Store(ranges, n_lines, layout, request, executor)
+        store = RowArrays(ranges, n_lines, layout, request, executor)
         parts = executor.map(store.parse, range(len(ranges)))
         settled = _settle(parts, layout, request)
         if settled == layout:

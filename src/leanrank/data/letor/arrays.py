@@ -69,7 +69,7 @@ class LetorRows:
     doc_ids: AnyArray | None
 
 
-class Store:
+class RowArrays:
     """Room for all rows, filled by ranges in any order and then closed up."""
 
     def __init__(

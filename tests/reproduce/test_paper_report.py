@@ -8,7 +8,7 @@ import pytest
 
 from leanrank.errors import FileError, InputError
 from leanrank.reproduce import PAPERS, get_paper
-from leanrank.reproduce.report import Cell, ComparedTable, Plot, Report, beside
+from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report, beside
 
 
 @pytest.fixture
