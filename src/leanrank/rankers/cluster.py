@@ -333,18 +333,15 @@ def fit_partitions(ranker: Any, X: Any, y: Any, qid: Any, **given: Any) -> Any:
 
 
 class _Stream:
-    """Partitions in order; the next one travels while one is learned from."""
+    """Partitions in order, fetched one at a time."""
 
     def __init__(self, client: Any, rows: list[Any]) -> None:
         self.client = client
         self.rows = rows
 
     def __iter__(self) -> Iterator[RankingData]:
-        ahead = self.client.gather(self.rows[0], asynchronous=False)
-        for at in range(len(self.rows)):
-            yield ahead.data
-            if at + 1 < len(self.rows):
-                ahead = self.client.gather(self.rows[at + 1], asynchronous=False)
+        for rows in self.rows:
+            yield self.client.gather(rows, asynchronous=False).data
 
 
 def lazy_predict(ranker: Any, X: Any) -> Any:
