@@ -16,6 +16,7 @@ from leanrank._files import atomic_write
 from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray
 from leanrank.data._checks import check_optional
+from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
 from leanrank.errors import InputError, ParseError, check_choice
@@ -120,18 +121,17 @@ def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> Ran
         raise ParseError(
             "some lines have 'qid:' and some do not: give it to all or none", path=text.name
         )
-    query_ids, query_ptr, order = _gather(rows.run_rows, rows.run_names, len(rows.y))
-
-    def grouped(values: Any) -> Any:
-        return values if order is None or values is None else values[order]
-
+    numbers: dict[bytes, int] = {}
+    runs = [numbers.setdefault(name, len(numbers)) for name in rows.run_names]
+    lengths = np.diff(np.append(rows.run_rows, len(rows.y)))
+    grouping = group_rows(np.repeat(np.array(runs, dtype=np.int64), lengths))
     return RankingData.of_fields(
-        X=grouped(rows.X),
-        y=grouped(rows.y),
-        query_ids=query_ids,
-        query_ptr=query_ptr,
-        order=order,
-        doc_ids=grouped(rows.doc_ids),
+        X=grouping.take(rows.X),
+        y=grouping.take(rows.y),
+        query_ids=query_ids(list(numbers)),
+        query_ptr=grouping.query_ptr,
+        order=grouping.order,
+        doc_ids=None if rows.doc_ids is None else grouping.take(rows.doc_ids),
     )
 
 
@@ -186,23 +186,6 @@ def dump_letor(
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
         for block in lines_of(data, queries, documents, 0 if zero_based else 1):
             out.write(block)
-
-
-def _gather(
-    run_rows: AnyArray, run_names: list[bytes], n_rows: int
-) -> tuple[AnyArray, AnyArray, AnyArray | None]:
-    """Number the queries in order of first appearance, from the runs of rows that share a name."""
-    numbers: dict[bytes, int] = {}
-    runs = np.fromiter(
-        (numbers.setdefault(name, len(numbers)) for name in run_names), np.int64, len(run_names)
-    )
-    lengths = np.diff(np.append(run_rows, n_rows))
-    sizes = np.bincount(runs, lengths, minlength=len(numbers)).astype(np.int64)
-    query_ptr = np.concatenate(([0], np.cumsum(sizes)))
-    order = None
-    if np.any(np.diff(runs) < 0):
-        order = np.argsort(np.repeat(runs, lengths), kind="stable")
-    return query_ids(list(numbers)), query_ptr, order
 
 
 def query_ids(names: list[bytes]) -> AnyArray:
