@@ -330,11 +330,19 @@ def test_levels_in_two_tiers_are_levels(kind, n_levels):
     g = np.empty(n)
     value = loss.evaluate(plan, 0, 1, u, g)
     total, gradient = 0.0, np.zeros(n)
+    D, products = rng.normal(size=(n, 2)), np.zeros((n, 2))
     for some in np.split(np.arange(n), 18):
         c = weight[some, None] * weight * (y[some, None] > y)
-        each, slope, _ = loss.pair(u[some, None] - u)
+        each, slope, bend = loss.pair(u[some, None] - u)
         total += (c * each).sum()
         gradient[some] += (c * slope).sum(axis=1)
         gradient -= (c * slope).sum(axis=0)
+        products[some] += (c * bend).sum(axis=1)[:, None] * D[some] - (c * bend) @ D
+        products += (c * bend).sum(axis=0)[:, None] * D - (c * bend).T @ D[some]
     assert value == pytest.approx(total, rel=1e-11)
     np.testing.assert_allclose(g, gradient, rtol=1e-9, atol=1e-8)
+    for many in (0, 1 << 30) if loss.smooth else ():
+        loss.many_sums = many  # above it, in two tiers
+        out = np.empty_like(D)
+        loss.products(plan, 0, 1, u, D, out)
+        np.testing.assert_allclose(out, products, rtol=1e-9, atol=1e-8)

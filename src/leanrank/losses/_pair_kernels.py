@@ -16,7 +16,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.losses._pair_sweep import sweep_columns, sweep_levels
+from leanrank.losses._pair_sweep import sweep_columns_levels, sweep_levels
 from leanrank.losses._score_order import sort_scores
 
 
@@ -87,12 +87,12 @@ def totals(
 def products(
     query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
     table: FloatArray, table_ptr: IntArray, order: IntArray, margin: float, r0: int, r1: int,
-    u: FloatArray, D: FloatArray, out: FloatArray,
+    u: FloatArray, D: FloatArray, out: FloatArray, many: int,
 ) -> None:  # fmt: skip
     """Fill the Hessian of Σ c·h² over violated pairs, times the columns of D.
 
     D and ``out`` begin at the first row of query r0. Threads may share the columns, so the
-    scratch is only read.
+    scratch is only read. With more than ``many`` sums by level and column, there are two tiers.
     """
     width = D.shape[1]
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, width + 1)
@@ -113,13 +113,26 @@ def products(
                 d[at, f] = D[i, f]
                 sums[at, f] = 0.0
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        sweep_columns(x, level, wins, loses, n, n_levels, weights, True, margin, nodes, d, sums)
+        sweep_columns_levels(
+            x, level, wins, loses, n, n_levels, weights, True, margin, nodes, d, sums, many
+        )
         turn_over(n, n_levels, x, level, wins, loses)
-        sweep_columns(x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums)
+        _reverse(n, d)
+        _reverse(n, sums)
+        sweep_columns_levels(
+            x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums, many
+        )
         for at in range(n):
-            i = rows[at] - start
+            i = rows[n - 1 - at] - start
             for f in range(width):
                 out[i, f] = 2.0 * sums[at, f]
+
+
+@kernel
+def _reverse(n: int, rows: FloatArray) -> None:
+    for at in range(n // 2):
+        for f in range(rows.shape[1]):
+            rows[at, f], rows[n - 1 - at, f] = rows[n - 1 - at, f], rows[at, f]
 
 
 @kernel

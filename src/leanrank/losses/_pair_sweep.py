@@ -19,6 +19,13 @@ MANY_LEVELS = 8_192
 """Number of levels above which the sweep has two tiers, each of which fits a cache."""
 
 
+LEVEL_GROUPS = 256
+"""Groups of the upper tier: more would scatter documents over more pages than are at hand."""
+
+MANY_SUMS = 1 << 19
+"""Sums by level and column above which sweeps of columns have two tiers: they leave a cache."""
+
+
 @kernel
 def sweep_levels(
     x: FloatArray, level: IntArray, adds: FloatArray, reads: FloatArray, n: int, n_levels: int,
@@ -30,28 +37,16 @@ def sweep_levels(
         return sweep(
             x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums
         )
-    n_groups = int(np.sqrt(n_levels))
-    group = np.empty(n, np.int64)
-    starts = np.zeros(n_groups + 1, np.int64)
-    for at in range(n):
-        group[at] = level[at] * n_groups // n_levels
-        starts[group[at] + 1] += 1
+    group, starts, place, part_level = _level_groups(level, n, n_levels)
+    n_groups = len(starts) - 1
     total = sweep(x, group, adds, reads, n, n_groups, weights, reverse, margin, power, nodes, sums)
-    for g in range(n_groups):
-        starts[g + 1] += starts[g]
-    place, fill = np.empty(n, np.int64), starts.copy()
     part_x, part_adds, part_reads, part_sums = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    part_level = np.empty(n, np.int64)
-    for at in range(n):  # the order of scores is kept within each group
-        g = group[at]
-        to = fill[g]
-        fill[g] += 1
-        place[at] = to
+    for at in range(n):
+        to = place[at]
         part_x[to], part_adds[to], part_reads[to] = x[at], adds[at], reads[at]
-        part_level[to] = level[at] - -(-g * n_levels // n_groups)  # less the group's lowest level
     for g in range(n_groups):
         low, high = starts[g], starts[g + 1]
-        levels = -(-(g + 1) * n_levels // n_groups) - -(-g * n_levels // n_groups)
+        levels = _lowest(g + 1, n_levels, n_groups) - _lowest(g, n_levels, n_groups)
         total += sweep(
             part_x[low:high],
             part_level[low:high],
@@ -69,6 +64,40 @@ def sweep_levels(
     for at in range(n):
         sums[at] += part_sums[place[at]]
     return total
+
+
+@kernel
+def _level_groups(
+    level: IntArray, n: int, n_levels: int,
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:  # fmt: skip
+    """Cut many levels into groups.
+
+    Return the group of each document, where each group's documents begin when they are put
+    together, each document's place then, and by place its level less the group's lowest. The order
+    of scores is kept within a group.
+    """
+    n_groups = min(LEVEL_GROUPS, n_levels)
+    group = np.empty(n, np.int64)
+    starts = np.zeros(n_groups + 1, np.int64)
+    for at in range(n):
+        group[at] = level[at] * n_groups // n_levels
+        starts[group[at] + 1] += 1
+    for g in range(n_groups):
+        starts[g + 1] += starts[g]
+    place, within, fill = np.empty(n, np.int64), np.empty(n, np.int64), starts.copy()
+    for at in range(n):
+        g = group[at]
+        to = fill[g]
+        fill[g] += 1
+        place[at] = to
+        within[to] = level[at] - _lowest(g, n_levels, n_groups)
+    return group, starts, place, within
+
+
+@kernel
+def _lowest(g: int, n_levels: int, n_groups: int) -> int:
+    """Return the lowest level of a group."""
+    return -(-g * n_levels // n_groups)
 
 
 @kernel
@@ -152,12 +181,54 @@ def _weight(weights: FloatArray, n_levels: int, k: int, j: int, reverse: bool) -
 
 
 @kernel
+def sweep_columns_levels(
+    x: FloatArray, level: IntArray, adds: FloatArray, reads: FloatArray, n: int, n_levels: int,
+    weights: FloatArray, reverse: bool, margin: float, nodes: FloatArray, d: FloatArray,
+    sums: FloatArray, many: int,
+) -> None:  # fmt: skip
+    """Add read·Σ add·(d_i − d_j) over violated pairs, in two tiers if there are ``many`` sums."""
+    width = d.shape[1]
+    if n_levels * (width + 1) <= many or len(weights) > 0:
+        sweep_columns(x, level, adds, reads, n, n_levels, weights, reverse, margin, nodes, d, sums)
+        return
+    group, starts, place, within = _level_groups(level, n, n_levels)
+    n_groups = len(starts) - 1
+    sweep_columns(x, group, adds, reads, n, n_groups, weights, reverse, margin, nodes, d, sums)
+    part_x, part_adds, part_reads = np.empty(n), np.empty(n), np.empty(n)
+    part_d, part_sums = np.empty((n, width)), np.zeros((n, width))
+    for at in range(n):
+        to = place[at]
+        part_x[to], part_adds[to], part_reads[to] = x[at], adds[at], reads[at]
+        for f in range(width):
+            part_d[to, f] = d[at, f]
+    for g in range(n_groups):
+        low, high = starts[g], starts[g + 1]
+        sweep_columns(
+            part_x[low:high],
+            within[low:high],
+            part_adds[low:high],
+            part_reads[low:high],
+            high - low,
+            _lowest(g + 1, n_levels, n_groups) - _lowest(g, n_levels, n_groups),
+            weights,
+            reverse,
+            margin,
+            nodes,
+            part_d[low:high],
+            part_sums[low:high],
+        )
+    for at in range(n):
+        for f in range(width):
+            sums[at, f] += part_sums[place[at], f]
+
+
+@kernel
 def sweep_columns(
     x: FloatArray, level: IntArray, adds: FloatArray, reads: FloatArray, n: int, n_levels: int,
     weights: FloatArray, reverse: bool, margin: float, nodes: FloatArray, d: FloatArray,
     sums: FloatArray,
 ) -> None:  # fmt: skip
-    """Add read·Σ add·(d_i − d_j) over violated pairs; d and ``sums`` stay in order of score."""
+    """Add read·Σ add·(d_i − d_j) over violated pairs; scores x descend."""
     nodes[:n_levels] = 0.0
     width = d.shape[1]
     found = np.empty(width)
@@ -168,7 +239,7 @@ def sweep_columns(
                 break
             k = level[ahead]
             if adds[ahead] != 0.0 and k < n_levels - 1:
-                row = d[ahead if reverse else n - 1 - ahead]
+                row = d[ahead]
                 if len(weights) > 0:
                     _add_columns(nodes[k], adds[ahead], row)
                 else:
@@ -180,9 +251,8 @@ def sweep_columns(
         if reads[at] != 0.0 and level[at] > 0:
             found[:] = 0.0
             count = read_columns(nodes, level[at], n_levels, weights, reverse, found)
-            i = at if reverse else n - 1 - at
             for f in range(width):
-                sums[i, f] += reads[at] * (count * d[i, f] - found[f])
+                sums[at, f] += reads[at] * (count * d[at, f] - found[f])
 
 
 @kernel

@@ -10,6 +10,7 @@ from leanrank._jit import pair_function
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.losses import _pair_kernels as kernels
 from leanrank.losses._pair_gram import gram
+from leanrank.losses._pair_sweep import MANY_SUMS
 from leanrank.losses.base import Loss, Plan
 from leanrank.losses.grouped_pairs import group_pairs
 from leanrank.losses.hinge import MarginLoss
@@ -22,6 +23,7 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
     name: ClassVar[str] = "squared-hinge"
     power: ClassVar[int] = 2
     pair_steepness: ClassVar[float] = 2.0
+    many_sums: int = MANY_SUMS
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return φ, φ′ and φ″ at differences of scores z."""
@@ -37,7 +39,8 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
         order = scratch_of(plan).order
-        kernels.products(*level_arrays(plan), order, self.margin, r0, r1, u, D, out)
+        known = *level_arrays(plan), order
+        kernels.products(*known, self.margin, r0, r1, u, D, out, self.many_sums)
 
     def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
         """Return the approximate Hessian by groups of documents; None where it saves nothing."""
