@@ -38,7 +38,7 @@ SEARCH = 1e-5
 SMALLEST = 1e-10
 """Tolerance beyond which the peers are not asked for more digits."""
 
-FULL, QUICK = ((180_000, 47_000, 9.9e6), 150), ((6_000, 1_000, 1.8e5), 30)
+FULL, QUICK = ((240_000, 47_000, 13.2e6), 150), ((6_000, 1_000, 1.8e5), 30)
 
 
 @dataclass
