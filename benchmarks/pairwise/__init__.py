@@ -1,8 +1,8 @@
-"""Pairwise rankers: against pairs written out, in growth, against first-order solvers, boosted.
+"""Pairwise rankers: against written-out pairs, in growth, beside first order, boosted, unscaled.
 
 Parts, for ``--only``: ``expanded`` (RankSVM against scikit-learn's LinearSVC on every pair),
 ``growth`` (time by documents in one query), ``first-order`` (FenchelRank and SparseRank against
-Newton), ``boosting`` (300 rounds of RankBoost).
+Newton), ``boosting`` (300 rounds of RankBoost), ``scaling`` (features in wild units).
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from benchmarks.pairwise.boosting import rounds_of_rankboost
 from benchmarks.pairwise.expanded import against_expanded_pairs
 from benchmarks.pairwise.first_order import against_first_order
 from benchmarks.pairwise.growth import growth_in_one_query
+from benchmarks.pairwise.scaling import badly_scaled_features
 
 PARTS = {
     "expanded": against_expanded_pairs,
     "growth": growth_in_one_query,
     "first-order": against_first_order,
     "boosting": rounds_of_rankboost,
+    "scaling": badly_scaled_features,
 }
 NEED_DATA = {"expanded", "first-order"}
 

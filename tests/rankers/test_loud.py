@@ -21,6 +21,7 @@ from leanrank import (
     NonconvexRankSVM,
     RankBoost,
     RankRLS,
+    RankSVM,
     SparseRank,
     make_ranking,
 )
@@ -58,6 +59,26 @@ def test_every_ranker_warns_of_units_and_standardising_ends_it(name, data, raw):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         quiet_fit(get_ranker(name)(), GlobalStandardScaler().fit_transform(raw))
+
+
+@pytest.mark.filterwarnings("ignore:.*learned a model without features")  # in so few steps
+@pytest.mark.parametrize(
+    ("ranker", "slow"),
+    [
+        (RankSVM(loss="hinge", max_iter=5), True),
+        (RankSVM(solver="struct", max_iter=5), True),
+        (SparseRank(solver="proximal", max_iter=5), True),
+        (LinearRanker(solver="proximal", max_iter=5), True),
+        (RankSVM(), False),
+        (RankSVM(solver="newton"), False),
+        (SparseRank(), False),
+    ],
+)
+def test_solvers_that_units_make_slow_say_so(ranker, slow, raw):
+    with pytest.warns(DataWarning, match="spread of 'length'") as caught:
+        quiet_fit(ranker, raw)
+    (told,) = (str(warning.message) for warning in caught if "spread" in str(warning.message))
+    assert ("this solver needs far more iterations: standardise" in told) == slow
 
 
 def test_units_in_sparse_data_paths_and_streams(raw):

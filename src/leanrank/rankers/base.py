@@ -187,6 +187,11 @@ class BaseRanker(BaseEstimator):
         raise AssertionError(f"{type(self).__name__} must define to_model")
 
     @property
+    def slow_unscaled(self) -> bool:
+        """Whether features of very different spread make the solver much slower."""
+        return False
+
+    @property
     def takes_nan(self) -> bool:
         """Whether scores follow steps or curves: NaN is a missing value, and any unit will do."""
         return False
@@ -251,7 +256,7 @@ class BaseRanker(BaseEstimator):
             raise InputError("every sample_weight is zero: at least two documents must count")
         gains = grouped_gains(gain_weight, data, grouped=data is X)
         if first is not False and not self.takes_nan:
-            warn_of_units(data, by_query=first is True)
+            warn_of_units(data, by_query=first is True, slow=self.slow_unscaled)
         return data, Labels(
             y=kernel_view(data.y),
             query_ptr=kernel_view(data.query_ptr),

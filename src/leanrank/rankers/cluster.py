@@ -265,7 +265,7 @@ def cluster_data(
     )
     ranker.take_names(data)
     if not ranker.takes_nan and not any_units:
-        warn_of_units(data)
+        warn_of_units(data, slow=ranker.slow_unscaled)
     return data, _no_labels(ranker)
 
 

@@ -66,10 +66,11 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
     )
 
 
-def warn_of_units(data: Any, *, by_query: bool = False) -> None:
+def warn_of_units(data: Any, *, by_query: bool = False, slow: bool = False) -> None:
     """Warn if features differ so much in spread that a model depends on their units.
 
-    ``by_query`` names a remedy that needs no other part of the data, as for a stream.
+    ``by_query`` names a remedy that needs no other part of the data, as for a stream; ``slow`` says
+    that the solver takes far longer on such features.
     """
     found = spread_of(data)
     if found is not None:
@@ -77,8 +78,9 @@ def warn_of_units(data: Any, *, by_query: bool = False) -> None:
         if by_query:
             scaler, scale = "QueryStandardScaler", "query-standard"
         warn(
-            f"{found}, so weights depend on the units of features: standardise the features first, "
-            f"with {scaler} or --scale {scale}"
+            f"{found}, so weights depend on the units of features"
+            f"{', and this solver needs far more iterations' if slow else ''}: standardise the "
+            f"features first, with {scaler} or --scale {scale}"
         )
 
 

@@ -51,7 +51,7 @@ def train_on_cluster(request: Request, where: str) -> None:
             say(f"Scaling {len(data):,} documents")
             data = data.scaled(normalizer)
         elif request.scale != "auto" and not curves:
-            warn_of_units(data)
+            warn_of_units(data, slow=ranker.slow_unscaled)
         started = time.perf_counter()
 
         def show(entry: dict[str, Any]) -> None:

@@ -178,6 +178,11 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         return super().make_problem(X, labels, executor)
 
     @property
+    def slow_unscaled(self) -> bool:
+        """Whether the solver has no second order: published steps and planes are as they are."""
+        return self.solver in ("proximal", "cutting-plane")
+
+    @property
     def takes_nan(self) -> bool:
         return self.curves is not None
 
