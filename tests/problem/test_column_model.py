@@ -56,26 +56,32 @@ def test_it_has_the_minimum_of_the_hessian(seed, n_levels, dtype):
 
 
 def brute_sample(problem, X, n_picked):
-    """Pick rows at even steps of the running weight; scale columns to their squares over all."""
+    """Pick heavy rows, others at even steps; scale columns to their squares over all rows."""
     loss, plan, u = problem.loss, problem.plan, problem.point.u
     diag, atoms = np.zeros(len(X)), np.zeros((len(X), loss.n_atoms))
     aux = np.zeros((plan.cell_ptr[-1], loss.n_aux))
     loss.curvature(plan, 0, len(plan.query_ptr) - 1, u, diag, atoms, aux)
     step = diag.sum() / n_picked
-    times = np.diff(np.floor(np.cumsum(diag) / step + 0.5), prepend=0.0)
+    light = np.where(diag < step, diag, 0.0)
+    times = np.diff(np.floor(np.cumsum(light) / step + 0.5), prepend=0.0)
+    factor = np.where(diag < step, times * step / np.where(diag > 0, diag, 1.0), 1.0)
+    rest = diag - atoms[:, 1]
     cells = [plan.cell == c for c in range(len(aux))]
-    weight = times * step
+    picked = factor[:, None] * atoms
+    weight = factor * rest
     for cell in cells:
-        if weight[cell].any():
-            weight[cell] *= diag[cell].sum() / weight[cell].sum()
-    factor = np.divide(weight, diag, out=np.zeros(len(X)), where=diag > 0)
+        whole, found = atoms[cell].sum(axis=0), picked[cell].sum(axis=0)
+        share = np.divide(whole, found, out=np.ones(2), where=found > 0)
+        picked[cell] *= share
+        weight[cell] *= share[0]
+    weight += picked[:, 1]
     whole, found = diag @ X**2, weight @ X**2
     scale = np.sqrt(np.divide(whole, found, out=np.zeros(len(found)), where=found > 0))
     S = X * scale
-    sums = np.array([(factor[cell, None] * atoms[cell]).T @ S[cell] for cell in cells])
+    sums = np.array([picked[cell].T @ S[cell] for cell in cells])
     left, right = loss.fold(plan, 0, len(plan.query_ptr) - 1, aux, sums)
     hessian = S.T @ (weight[:, None] * S) - left.T @ right - right.T @ left
-    return hessian + np.diag(np.where(found > 0, 0.0, whole)), np.count_nonzero(times)
+    return hessian + np.diag(np.where(found > 0, 1e-4, 1.0) * whole), np.count_nonzero(factor)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -88,13 +94,14 @@ def test_a_sample_by_columns_and_by_matrix_is_that_of_brute_force(seed, n_levels
         X = problem.design.take(np.arange(15)).columns((0, problem.n_rows), 0, 15)
         problem.at(rng.normal(size=15))
         model = problem.quadratic(ElasticNet.build(0.01, 1.0, 15), thin=48)
-        expected, n_rows = brute_sample(problem, X, min(24, problem.n_rows // 4))
+        expected, n_rows = brute_sample(problem, X, 24)
         assert model.sampled
         assert model.exact_diagonal
         if fewest:
             found = model.hessian
         else:
             columns = model.columns
+            assert np.linalg.eigvalsh(expected)[0] > -1e-12  # as convex as the loss
             assert columns.n_rows == n_rows < problem.n_rows
             A = np.zeros((n_rows, 15))
             for j, (begin, end) in enumerate(zip(columns.starts, columns.ends, strict=True)):
@@ -119,13 +126,13 @@ def test_a_column_without_an_entry_in_the_sample_keeps_its_curvature():
     assert np.all(part[whole > 0] > 0.9 * whole[whole > 0])
 
 
-def test_a_sample_is_at_most_a_quarter_and_none_if_the_list_is_short():
+def test_there_is_no_sample_of_a_list_that_is_short_for_its_features():
     problem, _ = make_problem(1, limits=replace(BY_COLUMNS, fewest_by_columns=0))
     problem.at(np.zeros(15))
     penalty = ElasticNet.build(0.01, 1.0, 15)
-    large, whole = (problem.quadratic(penalty, thin=2 * problem.n_rows + n) for n in (0, 1))
+    large, whole = (problem.quadratic(penalty, thin=2 * problem.n_rows + n) for n in (0, 2))
     assert large.sampled
-    assert large.columns.n_rows <= problem.n_rows // 4 + 1
+    assert large.columns.n_rows < problem.n_rows
     assert not whole.sampled
 
 

@@ -103,44 +103,60 @@ def add_rows(
 
 @kernel
 def pick_rows(
-    diag: FloatArray, cell: IntArray, n_cells: int, n_picked: int,
-) -> tuple[IntArray, FloatArray]:  # fmt: skip
-    """Pick rows in proportion to their weight, at even steps of its running sum.
+    diag: FloatArray, atoms: FloatArray, cell: IntArray, n_cells: int, n_picked: int,
+) -> tuple[IntArray, FloatArray, FloatArray]:  # fmt: skip
+    """Pick rows in proportion to their weight: the heavy ones, others at even steps of its sum.
 
-    Returns the rows and their factors, with which the picked rows of a cell weigh what all its rows
-    do.
+    Returns the rows, their weights and their atoms. Each atom of a cell adds up over the picked
+    rows to what it does over all, and weights go with them: a weight is the atoms but the first,
+    plus a part that goes with the first. So the Hessian of picked rows is as convex as that of all.
     """
+    n_atoms = atoms.shape[1]
     total = 0.0
     for i in range(len(diag)):
         total += diag[i]
     step = total / n_picked
     rows = np.empty(n_picked + 1, dtype=np.int64)
     factors = np.empty(n_picked + 1)
-    whole, found = np.zeros(n_cells), np.zeros(n_cells)
-    n, reached, taken = 0, 0.5 * step, 0.0
+    whole, found = np.zeros((n_cells, n_atoms)), np.zeros((n_cells, n_atoms))
+    n, reached = 0, 0.5 * step
     for i in range(len(diag)):
-        whole[cell[i]] += diag[i]
-        reached += diag[i]
-        if reached - taken >= step and n <= n_picked:
-            times = np.floor((reached - taken) / step)
-            taken += times * step
-            rows[n], factors[n] = i, times * step / diag[i]
-            found[cell[i]] += times * step
+        weight, c = diag[i], cell[i]
+        for t in range(n_atoms):
+            whole[c, t] += atoms[i, t]
+        if weight < step:
+            reached += weight
+            if reached < step:
+                continue
+            reached -= step
+            weight = step
+        if weight > 0.0 and n <= n_picked:
+            rows[n], factors[n] = i, weight / diag[i]
+            for t in range(n_atoms):
+                found[c, t] += factors[n] * atoms[i, t]
             n += 1
+    weights, picked = np.empty(n), np.empty((n, n_atoms))
     for r in range(n):
-        c = cell[rows[r]]
-        if found[c] > 0.0:
-            factors[r] *= whole[c] / found[c]
-    return rows[:n], factors[:n]
+        i, c = rows[r], cell[rows[r]]
+        first, others = diag[i], 0.0
+        for t in range(n_atoms):
+            share = whole[c, t] / found[c, t] if found[c, t] > 0.0 else 1.0
+            picked[r, t] = factors[r] * share * atoms[i, t]
+            if t > 0:
+                first -= atoms[i, t]
+                others += picked[r, t]
+        share = whole[c, 0] / found[c, 0] if found[c, 0] > 0.0 else 1.0
+        weights[r] = factors[r] * share * max(first, 0.0) + others
+    return rows[:n], weights, picked
 
 
 @kernel
 def add_picked(
-    data: AnyArray, indices: AnyArray, indptr: AnyArray, place: AnyArray, rows: IntArray,
-    factors: FloatArray, diag: FloatArray, atoms: FloatArray, cell: IntArray, begin: int, end: int,
-    gram: FloatArray, sums: FloatArray,
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, place: AnyArray, cell: IntArray,
+    rows: IntArray, weights: FloatArray, atoms: FloatArray, begin: int, end: int, gram: FloatArray,
+    sums: FloatArray,
 ) -> None:  # fmt: skip
-    """Add picked rows [begin, end), times factors, to the lower triangle and to their cells' sums.
+    """Add picked rows [begin, end) to the lower triangle and to their cells' sums.
 
     ``place`` is the number of each column of X in the working set, −1 for those outside.
     """
@@ -156,17 +172,15 @@ def add_picked(
             places[n] = p
             values[n] = data[at]
             n += p >= 0
-        weight = factors[r] * diag[i]
         for a in range(n):
-            scaled = weight * values[a]
+            scaled = weights[r] * values[a]
             row = gram[places[a]]
             for b in range(a + 1):
                 row[places[b]] += scaled * values[b]
         for t in range(atoms.shape[1]):
-            atom = factors[r] * atoms[i, t]
-            if atom != 0.0:
+            if atoms[r, t] != 0.0:
                 for a in range(n):
-                    sums[cell[i], t, places[a]] += atom * values[a]
+                    sums[cell[i], t, places[a]] += atoms[r, t] * values[a]
 
 
 @kernel
@@ -268,4 +282,4 @@ def weigh_columns(
                 values[at] *= scale
             sums[:, :, k] *= scale
         else:
-            extra[k] = squares[k]
+            extra[k], squares[k] = squares[k], 0.0

@@ -22,6 +22,9 @@ from leanrank.designs.base import (
 )
 from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
 
+SAMPLE_RIDGE = 1e-4
+"""Share of its squares added to each column of a sample: few rows may not tell columns apart."""
+
 
 class SparseDesign(Design):
     """A sparse matrix by row and by column: a sparse weight vector touches only its own columns.
@@ -254,13 +257,13 @@ class SparseBlock(Block):
         place = np.full(design.n_features, -1, dtype=np.int32)
         place[self.features] = np.arange(n, dtype=np.int32)
         diag, atoms, cell = curvature.diag, curvature.atoms, curvature.cell
-        rows, factors = _sparse_gram.pick_rows(diag, cell, n_cells, n_picked)
+        rows, weights, some = _sparse_gram.pick_rows(diag, atoms, cell, n_cells, n_picked)
         cuts = [len(rows) * lane // n_lanes for lane in range(n_lanes + 1)]
         grams = [np.zeros((n, n)) for _ in lanes]
         sums = [np.zeros((n_cells, atoms.shape[1], n)) for _ in lanes]
         self.executor.map(
             lambda lane: _sparse_gram.add_picked(
-                *design.rows, place, rows, factors, diag, atoms, cell, cuts[lane], cuts[lane + 1],
+                *design.rows, place, cell, rows, weights, some, cuts[lane], cuts[lane + 1],
                 grams[lane], sums[lane],
             ),
             lanes,
@@ -281,7 +284,7 @@ class SparseBlock(Block):
         scale = np.sqrt(np.divide(squares, found, out=np.zeros(n), where=seen))
         left, right = fold(scale * sums[0])
         _sparse_gram.complete(gram, scale, left, right)
-        gram[np.diag_indices(n)] += np.where(seen, 0.0, squares)
+        gram[np.diag_indices(n)] += np.where(seen, SAMPLE_RIDGE * squares, squares)
         return gram
 
     def weighed(
@@ -292,13 +295,13 @@ class SparseBlock(Block):
         diag, atoms, cell = curvature.diag, curvature.atoms, curvature.cell
         if n_picked is None:
             picked = np.flatnonzero(diag >= np.finfo(np.float64).tiny)
-            factors = np.ones(len(picked))
+            weights, some = diag[picked], atoms[picked]
         else:
-            picked, factors = _sparse_gram.pick_rows(diag, cell, n_cells, n_picked)
+            picked, weights, some = _sparse_gram.pick_rows(diag, atoms, cell, n_cells, n_picked)
         place = np.full(self.n_rows, -1, dtype=np.int32)
         place[picked] = np.arange(len(picked), dtype=np.int32)
-        root, gain = np.sqrt(diag), np.sqrt(factors)
-        ratios = atoms[picked] * (gain / root[picked])[:, None]
+        root, gain = np.sqrt(diag), np.sqrt(weights / diag[picked])
+        ratios = some / np.sqrt(weights)[:, None]
         sizes = design.column_sizes[self.features]
         starts = np.concatenate(([0], np.cumsum(sizes + 1)))  # and a place to write in vain
         ends = starts[:-1].copy()
@@ -313,6 +316,8 @@ class SparseBlock(Block):
             ),
             design.column_blocks(sizes, coarse=2),
         )  # fmt: skip
+        if n_picked is not None:
+            extra += SAMPLE_RIDGE * squares
         columns = WeightedColumns(values, rows, starts[:-1], ends, squares, extra, len(picked))
         return columns, sums
 

@@ -274,7 +274,7 @@ def measure_lists(
     values = np.empty((len(measures), n_queries))
     state = np.zeros(n_queries, dtype=np.int8)
 
-    rare = 1 if np.isin(table[:, 0], RARE).any() else None
+    rare = 1 if any(measure.kind in RARE for measure in measures) else None
     ties = TIE_CODES[convention.ties]
 
     def run(part: tuple[int, int]) -> None:

@@ -42,7 +42,7 @@ class ColumnModel(QuadraticModel):
     ) -> ColumnModel:
         """Make the model of AᵀA − LᵀR − RᵀL + diag(extra), factors of shape (terms, features)."""
         values, rows, starts, ends, squares, extra, n_rows = weighed
-        diagonal = squares - 2.0 * np.sum(left * right, axis=0)
+        diagonal = squares + extra - 2.0 * np.sum(left * right, axis=0)
         by_feature = np.ascontiguousarray(left.T), np.ascontiguousarray(right.T)
         return cls(
             Columns(values, rows, starts, ends, n_rows, *by_feature, extra, diagonal), sampled

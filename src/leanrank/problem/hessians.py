@@ -48,8 +48,6 @@ class Limits:
         Features from which a quadratic model may go by columns.
     few_cells, long_list : int
         Cells up to which, and documents per query from which, a sample is one of documents.
-    most_picked : int
-        A sample has at most one of so many documents.
     worth_skipping : float
         Share of the stored entries above which a gradient is computed anew.
     piece_bytes, piece_share, fewest_columns : int
@@ -67,7 +65,6 @@ class Limits:
     fewest_by_columns: int = 1_024
     few_cells: int = 64
     long_list: int = 4_096
-    most_picked: int = 4
     worth_skipping: float = 0.6
     piece_bytes: int = 32 << 20
     piece_share: int = 8
@@ -256,11 +253,9 @@ class Hessians:
         return few_cells and long_lists and self.loss.offers("curvature")
 
     def _picked(self, thin: int) -> _Sample:
-        """Pick half as many documents: with exact squares they are enough."""
-        n_rows = self.plan.n_rows
-        if thin > 2 * n_rows:
-            return self._all
-        return _Sample(self.ranges, n_picked=min(thin // 2, n_rows // self.limits.most_picked))
+        """Pick half as many documents, all if there are no more: exact squares make up for that."""
+        n_picked = thin // 2
+        return self._all if n_picked > self.plan.n_rows else _Sample(self.ranges, n_picked=n_picked)
 
     def _curvature(
         self, ranges: list[tuple[int, int]], u: FloatArray, exact: bool

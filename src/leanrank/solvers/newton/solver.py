@@ -83,7 +83,8 @@ class Newton(Solver):
         Samples are drawn until a step leaves more than ``poor_step`` of a gap below ``far``.
     far : float
         Relative gap below which a sample needs the diagonal of all documents. Above it, a sample
-        without serves until the objective falls short of a promise by more than ``good_step``.
+        without serves until the objective falls short of a promise by more than ``good_step``; one
+        with it, until less than half of what was promised was kept twice in a row.
     sample_per_feature : int
         Sample size per feature for approximate Hessians.
     patience, least_progress : int, float
@@ -269,6 +270,7 @@ class _WorkingSet:
         self.gap = np.inf
         self.samples = True  # as long as their steps are as good as others
         self.exact_diagonal = True  # of the last model
+        self.short = False  # whether the last step kept less than half of what was promised
 
     def choose(self, features: IntArray) -> bool:
         """Change the features, and tell whether they differ; nothing is lost if they do not."""
@@ -322,8 +324,12 @@ class _WorkingSet:
                 moved = True
                 fall = objective - state.value - part.value(state.w[self.features])
                 # where the model holds, half of the slope's promise is kept or more
-                if fall < -0.5 * (1.0 - self.solver.good_step) * promised:
-                    self.samples = self.samples and self.exact_diagonal
+                kept = -2.0 * fall / promised
+                if kept < 1.0 - self.solver.good_step and not self.exact_diagonal:
+                    self.samples = False
+                short, self.short = self.short, kept < 0.5 and not rough
+                if short and self.short:
+                    self.samples = False
             elif fresh and not self.sampled:
                 stuck = True
                 break
