@@ -107,9 +107,9 @@ def pick_rows(
 ) -> tuple[IntArray, FloatArray, FloatArray]:  # fmt: skip
     """Pick rows in proportion to their weight: the heavy ones, others at even steps of its sum.
 
-    Returns the rows, their weights and their atoms. Each atom of a cell adds up over the picked
-    rows to what it does over all, and weights go with them: a weight is the atoms but the first,
-    plus a part that goes with the first. So the Hessian of picked rows is as convex as that of all.
+    Returns the rows, their weights and their atoms. Weights and each atom of a cell add up over the
+    picked rows to what they do over all. Where weights are a multiple of one atom in each cell, as
+    with two levels, the Hessian of the picked rows is as convex as that of all.
     """
     n_atoms = atoms.shape[1]
     total = 0.0
@@ -118,10 +118,11 @@ def pick_rows(
     step = total / n_picked
     rows = np.empty(n_picked + 1, dtype=np.int64)
     factors = np.empty(n_picked + 1)
-    whole, found = np.zeros((n_cells, n_atoms)), np.zeros((n_cells, n_atoms))
+    whole, found = np.zeros((n_cells, n_atoms + 1)), np.zeros((n_cells, n_atoms + 1))
     n, reached = 0, 0.5 * step
     for i in range(len(diag)):
         weight, c = diag[i], cell[i]
+        whole[c, n_atoms] += weight
         for t in range(n_atoms):
             whole[c, t] += atoms[i, t]
         if weight < step:
@@ -132,21 +133,17 @@ def pick_rows(
             weight = step
         if weight > 0.0 and n <= n_picked:
             rows[n], factors[n] = i, weight / diag[i]
+            found[c, n_atoms] += weight
             for t in range(n_atoms):
                 found[c, t] += factors[n] * atoms[i, t]
             n += 1
     weights, picked = np.empty(n), np.empty((n, n_atoms))
     for r in range(n):
         i, c = rows[r], cell[rows[r]]
-        first, others = diag[i], 0.0
+        weights[r] = factors[r] * diag[i] * whole[c, n_atoms] / found[c, n_atoms]
         for t in range(n_atoms):
             share = whole[c, t] / found[c, t] if found[c, t] > 0.0 else 1.0
             picked[r, t] = factors[r] * share * atoms[i, t]
-            if t > 0:
-                first -= atoms[i, t]
-                others += picked[r, t]
-        share = whole[c, 0] / found[c, 0] if found[c, 0] > 0.0 else 1.0
-        weights[r] = factors[r] * share * max(first, 0.0) + others
     return rows[:n], weights, picked
 
 
