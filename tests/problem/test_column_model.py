@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
+from leanrank.designs._sparse_gram import pick_rows
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
@@ -15,7 +16,7 @@ from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton, solve_newton
 
 BY_COLUMNS = Limits(fewest_by_columns=0, long_list=1)
 
@@ -123,6 +124,16 @@ def test_a_column_without_an_entry_in_the_sample_keeps_its_curvature():
     assert np.all(part[whole > 0] > 0.9 * whole[whole > 0])
 
 
+def test_rows_of_next_to_no_weight_are_not_picked():
+    diag = np.array([1e-310, 1.0, 1e-250, 0.0, 0.5, 1e-300, 0.7])
+    cell = np.array([0, 0, 0, 0, 1, 1, 1])
+    with np.errstate(over="raise", invalid="raise"):
+        rows, weights, atoms = pick_rows(diag, np.column_stack([diag, diag]), cell, 2, 3)
+    assert rows.tolist() == [1, 4, 6]
+    np.testing.assert_allclose(weights, [1.0, 0.6, 0.6])  # a cell weighs what it did
+    np.testing.assert_allclose(atoms, weights[:, None].repeat(2, axis=1))
+
+
 def test_there_is_no_sample_of_a_list_that_is_short_for_its_features():
     problem, _ = make_problem(1, limits=replace(BY_COLUMNS, fewest_by_columns=0))
     problem.at(np.zeros(15))
@@ -144,6 +155,31 @@ def test_newton_by_columns_reaches_the_same_optimum(l1_ratio, signs):
         solution = solve_newton(fresh, penalty, tol=1e-9)
         assert solution.converged
         np.testing.assert_allclose(solution.w, with_matrix.w, atol=1e-4)
+
+
+@pytest.mark.parametrize("fewest", [0, 100])
+@pytest.mark.parametrize(("n_levels", "per_feature"), [(2, 1), (2, 2), (5, 2)])
+def test_newton_with_samples_of_any_size_reaches_the_same_optimum(n_levels, per_feature, fewest):
+    found = []
+    for jobs, seed in ((1, 5), (2, 5), (1, 6)):
+        limits = Limits(fewest_by_columns=fewest, long_list=1)
+        problem, _ = make_problem(seed, n_levels, 1, n_jobs=jobs, limits=limits)
+        penalty, models, form = ElasticNet.build(1e-3, 1.0, 15), [], problem.quadratic
+
+        def quadratic(part, *, thin, form=form, models=models):
+            few = None if thin is None else thin * 15 // 256  # as if a sample had no least size
+            models.append(form(part, thin=few))
+            return models[-1]
+
+        problem.quadratic = quadratic
+        solution = Newton(tol=1e-9, sample_per_feature=2 * per_feature).solve(problem, penalty)
+        whole, _ = make_problem(seed, n_levels, 1, limits=None)
+        expected = solve_newton(whole, penalty, tol=1e-10)
+        assert solution.converged
+        assert models[0].sampled
+        assert solution.objective == pytest.approx(expected.objective, rel=1e-8)
+        found.append(solution.w)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize(("c", "step"), [(0.3, -5.0), (-0.3, -5.0), (1.5, 0.0), (-1.5, 0.0)])

@@ -127,7 +127,7 @@ def pick_rows(
             whole[c, t] += atoms[i, t]
         if weight < step:
             reached += weight
-            if reached < step:
+            if reached < step or weight < 1e-200 * step:  # a factor must not overflow
                 continue
             reached -= step
             weight = step

@@ -323,8 +323,7 @@ class _WorkingSet:
             if promised < 0.0 and self._line_search(part, state, w, step, objective, promised):
                 moved = True
                 fall = objective - state.value - part.value(state.w[self.features])
-                # where the model holds, half of the slope's promise is kept or more
-                kept = -2.0 * fall / promised
+                kept = -2.0 * fall / promised  # 1 or more where the model holds
                 if kept < 1.0 - self.solver.good_step and not self.exact_diagonal:
                     self.samples = False
                 short, self.short = self.short, kept < 0.5 and not rough
@@ -347,7 +346,7 @@ class _WorkingSet:
         if near and (gap > solver.poor_step * self.gap or not self.exact_diagonal):
             self.samples = False
         lasts = model is not None and model.lasting and (rough or self.samples or not model.sampled)
-        return not lasts or gap > solver.good_step * self.gap
+        return not (lasts and gap < solver.good_step * self.gap)
 
     def _step(
         self, part: Penalty, c: FloatArray, w: FloatArray, gap: float, *, fresh: bool, rough: bool
