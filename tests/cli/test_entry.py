@@ -76,7 +76,7 @@ def test_every_command_has_help(run, name):
     [
         (["tran"], "No such command 'tran'"),
         (["train"], "Missing argument 'TRAIN' (see 'leanrank train --help')"),
-        (["train", "a", "--modle", "b"], "No such option: --modle (Possible options: --model)"),
+        (["train", "a", "--modle", "b"], "No such option: --modle: did you mean --model?"),
         (["train", "--aplha", "1"], "No such option: --aplha: a parameter is given as -p aplha=V"),
         (["tune", "--aplha", "1"], "No such option: --aplha (see 'leanrank tune --help')"),
         (["train", "a"], "Missing option '--model'"),

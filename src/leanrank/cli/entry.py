@@ -127,10 +127,12 @@ def _usage(error: Any, context: Any) -> str:
         return str(error.format_message())
     from difflib import get_close_matches
 
-    error.possibilities = get_close_matches(name, error.possibilities or (), n=1, cutoff=0.75)
-    if not error.possibilities and any("-p" in each.opts for each in context.command.params):
-        return f"{error.format_message()}: a parameter is given as -p {name.lstrip('-')}=VALUE"
-    return str(error.format_message())
+    near = get_close_matches(name, error.possibilities or (), n=1, cutoff=0.75)
+    if near:
+        return f"No such option: {name}: did you mean {near[0]}?"
+    if any("-p" in each.opts for each in context.command.params):
+        return f"No such option: {name}: a parameter is given as -p {name.lstrip('-')}=VALUE"
+    return f"No such option: {name}"
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
