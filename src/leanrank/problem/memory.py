@@ -274,8 +274,8 @@ class MemoryProblem(Problem):
         return hessians.quadratic(self.block, self._features, self.point.u, penalty, thin)
 
     def sampled(self, thin: int | None) -> tuple[bool, bool]:
-        """Return whether such a model is one of a sample, and has the diagonal of all documents."""
-        sample = self.hessians.cheapest(self.block).sample(self.block, self._features, thin)
+        """Return whether such a Hessian is of a sample, and has the diagonal of all documents."""
+        sample = self.hessians.sample(self.block, self._features, thin)
         return sample.n_picked is not None or sample.seen is not None, sample.seen is None
 
     def hessian(
