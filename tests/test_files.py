@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -204,10 +205,35 @@ def test_the_leftover_of_a_kill_is_used_up_by_the_next_write(tmp_path: Path) -> 
         "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "with atomic_write(sys.argv[1]) as stream: stream.write('half')\n"
     )
+    (tmp_path / "file").write_text("old")
     subprocess.run([sys.executable, "-c", code, tmp_path / "file"], check=False)
-    assert len(list(tmp_path.iterdir())) <= 1
+    assert len(list(tmp_path.iterdir())) == 2
+    assert (tmp_path / "file").read_text() == "old"
     with atomic_write(tmp_path / "file") as stream:
         stream.write("whole")
     assert (tmp_path / "file").read_text() == "whole"
     if hasattr(os, "O_TMPFILE"):
         assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+@pytest.mark.parametrize("call", ["link", "replace"])
+@pytest.mark.parametrize("after", [False, True])
+def test_ctrl_c_while_naming_a_file_leaves_the_old_or_the_new_one(
+    tmp_path: Path, old: str | None, call: str, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    if old is not None:
+        path.write_text(old)
+    real = getattr(os, call)
+
+    def interrupted(*args: object, **kwargs: object) -> None:
+        if after:
+            real(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, call, interrupted)
+    with contextlib.suppress(KeyboardInterrupt), atomic_write(path) as stream:
+        stream.write("new")
+    assert {p.name for p in tmp_path.iterdir()} <= {"file"}
+    assert (path.read_text() if path.exists() else None) in (old, "new")

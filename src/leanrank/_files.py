@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -149,7 +149,7 @@ class HeldFile:
                 _write_all(handle, content)
                 _lock(handle)
                 if os.fstat(self._handle).st_size:
-                    _rename_onto(self.previous, lambda spare: os.link(self._target, spare))
+                    _link_onto(self.previous, lambda spare: os.link(self._target, spare))
                 _publish(handle, name, self._target)
             except BaseException:
                 os.close(handle)
@@ -247,7 +247,7 @@ def _publish(handle: int, name: str | None, target: Path) -> None:
     if name is not None:
         os.replace(name, target)
         return
-    _rename_onto(
+    _link_onto(
         target,
         # with a directory given, Python follows the link, and so names the file itself
         lambda spare: os.link(
@@ -256,26 +256,33 @@ def _publish(handle: int, name: str | None, target: Path) -> None:
     )
 
 
-def _rename_onto(target: Path, link: Any) -> None:
-    """Make a link and rename it to ``target``, which may exist.
+def _link_onto(target: Path, link: Callable[[Path], None]) -> None:
+    """Make a link named ``target``, which may exist.
 
-    The name in between is always the same, so that one left by a kill is used up by the next write.
+    Only an existing target needs a name in between. That name is always the same, so that one left
+    by a kill is used up by the next write.
     """
+    with contextlib.suppress(FileExistsError):
+        link(target)
+        return
     mark = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
     spare = target.with_name(f".{target.name[:32]}.{mark}.new")
-    for left in reversed(range(100)):
-        try:
-            link(spare)
-            os.replace(spare, target)
-            break
-        except (FileExistsError, FileNotFoundError):
-            if not left:
-                raise
-            # left by a kill, or another process is writing the same file just now
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(spare)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(spare)  # a rename between two names of one file does nothing
+    try:
+        for left in reversed(range(100)):
+            try:
+                link(spare)
+                os.replace(spare, target)
+                break
+            except (FileExistsError, FileNotFoundError):
+                if not left:
+                    raise
+                # left by a kill, or another process is writing the same file just now
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(spare)
+    finally:
+        # after Ctrl-C; and a rename between two names of one file does nothing
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(spare)
 
 
 def _default_mode(target: Path) -> int:
