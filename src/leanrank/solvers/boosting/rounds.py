@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.execution import Executor, add_up, query_ranges
-from leanrank.losses.base import Plan
+from leanrank.losses.base import Loss, Plan
 from leanrank.solvers.boosting.threshold_columns import Cut, ThresholdColumns
 
 LEAST_AGREEMENT = 1e-10
@@ -40,7 +40,7 @@ class Round(NamedTuple):
 
 
 def boost(
-    columns: ThresholdColumns, loss: Any, plan: Plan, executor: Executor, n_rounds: int
+    columns: ThresholdColumns, loss: Loss[Any], plan: Plan, executor: Executor, n_rounds: int
 ) -> Iterator[Round]:
     """Add weak rankers one by one.
 
@@ -87,7 +87,7 @@ def boosting_weight(agreement: float) -> float:
 
 
 def _evaluator(
-    loss: Any, plan: Plan, executor: Executor
+    loss: Loss[Any], plan: Plan, executor: Executor
 ) -> Callable[[FloatArray], tuple[float, FloatArray]]:
     ranges = query_ranges(plan.query_ptr)
     gradient = np.zeros(plan.n_rows)

@@ -8,13 +8,13 @@ documents per feature, monotone and slow: it is kept as the published algorithm 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import Callback, FloatArray
 from leanrank.errors import check_choice
+from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
@@ -25,7 +25,7 @@ RISE = 1e-10
 
 def solve_bound_cd(
     problem: Problem,
-    penalty: Any,
+    penalty: Penalty,
     *,
     w: FloatArray | None = None,
     bound: str = "range",

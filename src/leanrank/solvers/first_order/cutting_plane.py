@@ -21,6 +21,7 @@ import numpy as np
 from leanrank._part import require
 from leanrank._typing import Callback, FloatArray
 from leanrank.errors import InputError, check_choice
+from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import relative
@@ -43,7 +44,7 @@ INNER_SHARE = 0.01
 
 def solve_cutting_plane(
     problem: Problem,
-    penalty: Any,
+    penalty: Penalty,
     *,
     w: FloatArray | None = None,
     tol: float = 1e-3,
@@ -123,7 +124,7 @@ class _Tangent(NamedTuple):
     objective: float
 
 
-def _tangent(problem: Problem, penalty: Any, w: FloatArray) -> _Tangent:
+def _tangent(problem: Problem, penalty: Penalty, w: FloatArray) -> _Tangent:
     value = problem.at(w)
     return _Tangent(w, value, problem.gradient(), value + penalty.value(w))
 
@@ -187,7 +188,7 @@ class _Planes:
         self.inner = self.inner[np.ix_(kept, kept)]
 
 
-def _spread(penalty: Any) -> FloatArray:
+def _spread(penalty: Penalty) -> FloatArray:
     """Return 1/ridge for each feature, 0 for those that are left out."""
     above, below, ridge = penalty.coordinate_table()
     entering = ~penalty.excluded
@@ -205,7 +206,9 @@ def _spread(penalty: Any) -> FloatArray:
     return spread
 
 
-def _lowest_towards(problem: Problem, penalty: Any, best: _Tangent, target: FloatArray) -> _Tangent:
+def _lowest_towards(
+    problem: Problem, penalty: Penalty, best: _Tangent, target: FloatArray
+) -> _Tangent:
     """Search the line from the best point, where the problem is, to a target."""
     step = target - best.w
     _, _, ridge = penalty.coordinate_table()

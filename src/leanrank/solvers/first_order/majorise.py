@@ -15,6 +15,7 @@ import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import Callback, FloatArray
+from leanrank.penalties.concave import ConcavePenalty
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import solve_newton
@@ -22,7 +23,7 @@ from leanrank.solvers.newton.solver import solve_newton
 
 def solve_majorise(
     problem: Problem,
-    penalty: Any,
+    penalty: ConcavePenalty,
     *,
     w: FloatArray | None = None,
     solve: Callable[..., Solution] = solve_newton,
@@ -92,7 +93,7 @@ def solve_majorise(
     return replace(best, objective=objective, n_iter=n_iter, history=history)
 
 
-def _stationarity(problem: Problem, penalty: Any, w: FloatArray) -> float:
+def _stationarity(problem: Problem, penalty: ConcavePenalty, w: FloatArray) -> float:
     problem.at(w)
     residual = penalty.majorant(w).residual(w, problem.gradient())
     return float(residual[~penalty.excluded].max(initial=0.0))

@@ -16,6 +16,7 @@ import numpy as np
 
 from leanrank._part import require
 from leanrank._typing import Callback, FloatArray
+from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
 from leanrank.solvers.base import Solution
 from leanrank.solvers.certificate import Certificate
@@ -23,7 +24,7 @@ from leanrank.solvers.certificate import Certificate
 
 def solve_proximal(
     problem: Problem,
-    penalty: Any,
+    penalty: Penalty,
     *,
     lipschitz: float | None = None,
     w: FloatArray | None = None,

@@ -23,7 +23,7 @@ import numpy as np
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, refuse_edges
+from leanrank.losses.base import Labels, Loss, Plan, refuse_edges
 from leanrank.solvers.sampling import _ftrl_kernels as kernels
 from leanrank.solvers.sampling.pair_sampling import document_keys
 
@@ -158,8 +158,8 @@ class QueryBatches:
     """
 
     X: Matrix
-    loss: Any
-    plan: Any
+    loss: Loss[Any]
+    plan: Plan
     query_ptr: IntArray
     factor: FloatArray
     active: IntArray
@@ -209,7 +209,7 @@ class DrawnPairs:
 
 
 def make_batches(
-    X: Matrix, labels: Labels, loss: Any, batch_pairs: int | None = None
+    X: Matrix, labels: Labels, loss: Loss[Any], batch_pairs: int | None = None
 ) -> QueryBatches:
     """Prepare a block of whole queries for ``ftrl_pass``.
 
@@ -373,7 +373,7 @@ def _gradient_of_pairs(batches: QueryBatches, seed: int) -> Any:
     return of_pairs
 
 
-def _plan_of_pairs(loss: Any, n_pairs: int, normalize: str) -> Any:
+def _plan_of_pairs(loss: Loss[Any], n_pairs: int, normalize: str) -> Plan:
     """Prepare a loss for lists of two documents, the first one better."""
     return loss.prepare(
         Labels(
