@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, IntArray
 from leanrank.data.grouping import one_dimensional
 from leanrank.data.tables.files import SUFFIXES, read_table
@@ -119,9 +118,7 @@ def number_ids(column: Any, name: str) -> Ids:
 def as_numbers(column: Any, name: str) -> AnyArray:
     """Return a column of numbers or truth values as an array; a missing one is NaN."""
     if not isinstance(column, np.ndarray):
-        if column.null_count:
-            row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-            raise InputError(f"column {name!r} has no value in row {row}: every row needs one")
+        _refuse_nulls(column, name)
         column = np.asarray(column.to_numpy())
     if column.dtype.kind not in "biuf":
         try:
@@ -146,20 +143,15 @@ def _number_whole(values: IntArray) -> Ids:
 
 
 def _number_texts(values: AnyArray) -> Ids:
-    from leanrank.data.clicks.kernels import number_words
-
-    characters = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1)
-    codes, first = np.empty((2, len(values)), dtype=np.int64)
-    n_distinct = number_words(kernel_view(characters), codes, first)
-    return Ids(codes, values[first[:n_distinct]].tolist())
+    distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # of first appearance
+    return Ids(np.argsort(order)[codes], distinct[order].tolist())
 
 
 def _number_arrow(column: Any, name: str) -> Ids:
     from leanrank.data.tables.imports import pa
 
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-        raise InputError(f"column {name!r} has no value in row {row}: every row needs one")
+    _refuse_nulls(column, name)
     if pa.types.is_integer(column.type):
         return _number_whole(column.to_numpy().astype(np.int64, copy=False))
     if pa.types.is_dictionary(column.type):
@@ -170,6 +162,12 @@ def _number_arrow(column: Any, name: str) -> Ids:
     encoded = column.combine_chunks().dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return Ids(codes, encoded.dictionary.to_pylist())
+
+
+def _refuse_nulls(column: Any, name: str) -> None:
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(f"column {name!r} has no value in row {row}: every row needs one")
 
 
 def read_file(path: Path, names: Sequence[str] = ()) -> Any:

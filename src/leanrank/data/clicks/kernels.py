@@ -1,4 +1,4 @@
-"""Loops over click logs: numbering words, finding documents, writing preference edges."""
+"""Loops over click logs: finding documents, writing preference edges."""
 
 from __future__ import annotations
 
@@ -81,51 +81,3 @@ def write_edges(
             if skip_next and at + 1 < list_ptr[q + 1] and not clicked[at + 1]:
                 keys[edge] = first + row[at + 1]
                 edge += 1
-
-
-@kernel
-def number_words(words: Any, codes: Any, first: Any) -> int:
-    """Number distinct rows of a table of integers in order of first appearance.
-
-    ``codes`` receives the number of each row, ``first`` the first row of each number; returns how
-    many numbers there are. A hash table with open addressing, which grows as it fills.
-    """
-    n_rows, width = words.shape
-    n_distinct = 0
-    mask = np.int64(1023)
-    table = np.full(mask + 1, -1, dtype=np.int64)
-    hashes = np.empty(n_rows, dtype=np.uint64)  # of the distinct ones
-    for row in range(n_rows):
-        h = np.uint64(14695981039346656037)
-        for k in range(width):
-            h = (h ^ np.uint64(words[row, k])) * np.uint64(1099511628211)
-        h ^= h >> np.uint64(29)
-        slot = np.int64(h & np.uint64(mask))
-        while True:
-            number = table[slot]
-            if number < 0:
-                table[slot] = n_distinct
-                hashes[n_distinct] = h
-                first[n_distinct] = row
-                codes[row] = n_distinct
-                n_distinct += 1
-                break
-            if hashes[number] == h:
-                same = True
-                for k in range(width):
-                    if words[row, k] != words[first[number], k]:
-                        same = False
-                        break
-                if same:
-                    codes[row] = number
-                    break
-            slot = (slot + 1) & mask
-        if 2 * n_distinct > mask:
-            mask = 4 * mask + 3
-            table = np.full(mask + 1, -1, dtype=np.int64)
-            for number in range(n_distinct):
-                slot = np.int64(hashes[number] & np.uint64(mask))
-                while table[slot] >= 0:
-                    slot = (slot + 1) & mask
-                table[slot] = number
-    return n_distinct
