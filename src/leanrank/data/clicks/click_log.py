@@ -289,37 +289,32 @@ def _positions(column: Any, name: str, where: str) -> IntArray:
     with np.errstate(invalid="ignore"):  # NaN is found in the next line
         places = values.astype(np.int64)
     wrong = (places != values) | (places < 1) | (places > LAST_POSITION)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"{where} has position {values[row]!s} in row {row} (counted from 0): positions are "
-            f"whole numbers that count from 1 at the top, up to {LAST_POSITION:,}"
-        )
+    remedy = f"whole numbers that count from 1 at the top, up to {LAST_POSITION:,}"
+    _refuse(wrong, values, "position ", where, f"positions are {remedy}")
     return places
 
 
 def _clicks(column: Any, name: str, where: str) -> BoolArray:
     values = as_numbers(column, name)
-    wrong = (values != 0) & (values != 1)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"{where} has {name}={values[row]!s} in row {row} (counted from 0): give 1 for a "
-            "document that was clicked and 0 for one that was not"
-        )
+    remedy = "give 1 for a document that was clicked and 0 for one that was not"
+    _refuse((values != 0) & (values != 1), values, f"{name}=", where, remedy)
     return values.astype(bool)
 
 
 def _propensities(column: Any, name: str, where: str) -> FloatArray:
     values = as_numbers(column, name).astype(np.float64)
     wrong = ~((values > 0) & (values <= 1))
+    _refuse(wrong, values, f"{name}=", where, "a propensity is above 0 and at most 1")
+    return values
+
+
+def _refuse(wrong: BoolArray, values: AnyArray, what: str, where: str, remedy: str) -> None:
+    """Raise for the first row that is wrong."""
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise InputError(
-            f"{where} has {name}={values[row]!s} in row {row} (counted from 0): a propensity is "
-            "above 0 and at most 1"
+            f"{where} has {what}{values[row]!s} in row {row} (counted from 0): {remedy}"
         )
-    return values
 
 
 def _find(queries: Ids, documents: Ids, known: RankingData, where: str) -> IntArray:
