@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import io
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
 
 import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank._typing import AnyArray, FloatArray
+from leanrank.data.sources import compressed
 from leanrank.data.text_lines import parse_number, shown_name, text_lines
 from leanrank.errors import InputError, ParseError
 
@@ -87,24 +83,26 @@ def dump_run(run: Run, path: str | os.PathLike[str]) -> None:
     place = [first.setdefault(q, len(first)) for q in run.qid.tolist()]
     by_id = np.argsort(run.doc_id, kind="stable")[::-1]
     order = by_id[np.lexsort((-run.score[by_id], np.array(place, dtype=np.int64)[by_id]))]
-    with _text_file(path) as out:
+    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
         rank, before = 0, -1
         for row in order.tolist():
             rank = rank + 1 if place[row] == before else 1
             before = place[row]
             score = float(run.score[row])
-            out.write(f"{run.qid[row]} Q0 {run.doc_id[row]} {rank} {score!r} {run.tag}\n")
+            line = f"{run.qid[row]} Q0 {run.doc_id[row]} {rank} {score!r} {run.tag}\n"
+            out.write(line.encode())
 
 
 def dump_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
     """Write judgements in the order given; whole labels are written without a decimal point."""
     _check_tokens(qrels.qid, "query")
     _check_tokens(qrels.doc_id, "document id")
-    with _text_file(path) as out:
+    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
         for qid, doc, label in zip(
             qrels.qid.tolist(), qrels.doc_id.tolist(), qrels.label.tolist(), strict=True
         ):
-            out.write(f"{qid} 0 {doc} {int(label) if label.is_integer() else repr(label)}\n")
+            shown = int(label) if label.is_integer() else repr(label)
+            out.write(f"{qid} 0 {doc} {shown}\n".encode())
 
 
 def _set_columns(table: Run | Qrels, numeric: str) -> None:
@@ -164,17 +162,3 @@ def _check_tokens(values: AnyArray, what: str) -> None:
             raise InputError(
                 f"the {what} {value!r} is empty or holds a blank or a control character"
             )
-
-
-@contextlib.contextmanager
-def _text_file(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    if not os.fspath(path).endswith(".gz"):
-        with atomic_write(path) as out:
-            yield out
-        return
-    with (
-        atomic_write(path, "wb") as raw,
-        gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed,
-        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as out,
-    ):
-        yield out
