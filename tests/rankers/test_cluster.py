@@ -296,7 +296,7 @@ def test_bad_input_names_the_partition(client):
 
     refused_table("partition 1: Input X contains NaN in feature 'x3'", with_nan(frame, "x3", 130))
     refused_table("partition 2: the label of document 60 is", with_nan(frame, "label", 300))
-    refused_table("partition 0: the qid of document 7 is missing", with_nan(frame, "qid", 7))
+    refused_table("partition 0: qid is missing in row 7", with_nan(frame, "qid", 7))
     refused_table("partition 0: the column 'x2' holds string values", text)
     refused("partition 1 has 7 features but partition 0 has 8", *lists)
     refused("partition 1 has text as qid but partition 0 has numbers", *lists[:0], X, y, mixed)

@@ -61,7 +61,7 @@ def _rows(
         if names is not None and own is not None and own != names:
             raise InputError(misnamed(own, names))
         matrix = _numbers(X, scores)
-        qid = None if qid is None else _query_ids(qid, matrix.shape[0])
+        qid = None if qid is None else np.asarray(qid)
         weights = None
         if query_weight is not None:
             ids = np.zeros(1) if qid is None else qid
@@ -105,20 +105,6 @@ def _numbers(X: Any, scores: bool) -> Any:
     if any(not isinstance(dtype, np.dtype) for dtype in X.dtypes):  # those that may be missing
         return X.to_numpy(dtype=np.float64, na_value=np.nan)
     return X.to_numpy()
-
-
-def _query_ids(qid: Any, n_rows: int) -> AnyArray:
-    ids = one_dimensional(np.asarray(qid), "qid", n_rows)
-    listed = ids.tolist() if ids.dtype.kind in "fO" else []
-    row = next((at for at, each in enumerate(listed) if _is_missing(each)), None)
-    if row is not None:
-        raise InputError(f"the qid of document {row} is missing: every document needs its query")
-    return ids
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN or pandas.NA, which has no truth value."""
-    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def facts_of(rows: Rows | InputError) -> Facts | InputError:
