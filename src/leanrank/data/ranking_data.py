@@ -356,18 +356,7 @@ def informative_queries(y: FloatArray, query_ptr: IntArray) -> BoolArray:
     return out
 
 
-_FIELDS = (
-    "X",
-    "y",
-    "query_ids",
-    "query_ptr",
-    "order",
-    "doc_ids",
-    "feature_names",
-    "sample_weight",
-    "query_weight",
-    "offset",
-)
+_FIELDS = tuple(RankingData.__annotations__)
 _REPLACEABLE = frozenset(_FIELDS) - {"query_ids", "query_ptr", "order"}
 
 
