@@ -142,7 +142,7 @@ def _load_table(
     from leanrank.data.tables.layout import column_roles
 
     names = column_roles(roles, ("features", "header", "n_jobs", "optional"))
-    with reading(path, kind.upper() if kind == "csv" else kind.title()):
+    with reading(path, kind):
         table = read_table(path, kind, header=header)
         data = from_table(table, os.fspath(path), names, features, optional, n_jobs)
     return data if header else data.replace(feature_names=None)

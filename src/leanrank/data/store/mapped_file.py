@@ -126,7 +126,7 @@ def map_store(path: str | os.PathLike[str]) -> RankingData | None:
     Labels, queries, weights, document ids and the places of sparse values are checked; features
     of more than 64 MB are not read.
     """
-    with reading(path, "Arrow"):
+    with reading(path, "arrow"):
         try:
             window = _Window(path)
             reader = pa.ipc.open_file(pa.py_buffer(window.content))

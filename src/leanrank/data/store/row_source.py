@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,13 @@ import numpy as np
 from leanrank.data._checks import check_optional
 from leanrank.data.formats import check_exists, format_name, group_sizes, sizes_beside
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.sources import open_bytes
 from leanrank.data.streams import Returns
-from leanrank.data.tables.files import reading
+from leanrank.data.tables.arrow import build_runs
+from leanrank.data.tables.files import check_header, reading
+from leanrank.data.tables.imports import pa, pq
+from leanrank.data.tables.layout import column_roles, find_layout
+from leanrank.data.tables.parquet import agree, parquet_tables, part_files, rows_per_chunk
 from leanrank.errors import InputError
 
 _CHUNK_BYTES = 16 << 20
@@ -97,18 +103,13 @@ def _tables(
     chunk_bytes: int = _CHUNK_BYTES,
     **columns: str | None,
 ) -> RowSource:
-    from leanrank.data.tables.arrow import build_runs
-    from leanrank.data.tables.layout import column_roles, find_layout
-    from leanrank.data.tables.parquet import agree, part_files
-
     del n_jobs
     roles = column_roles(columns, ("features", "header", "n_jobs", "optional"))
     missing = check_optional(optional)
     files = part_files(Path(name)) if kind == "parquet" else [Path(name)]
-    shown = kind.upper() if kind == "csv" else kind.title()
     layout = None
     for file in files:
-        with reading(file, shown):
+        with reading(file, kind):
             schema = _schema(file, kind, header)
             found = find_layout(schema, roles, features, str(file), missing)
             layout = found if layout is None else agree(layout, found, files[0], file)
@@ -120,7 +121,7 @@ def _tables(
             row = 0
             batches = _batches(file, kind, wanted, header, chunk_bytes)
             while True:
-                with reading(file, shown):
+                with reading(file, kind):
                     table = next(batches, None)
                     if table is None:
                         break
@@ -133,10 +134,8 @@ def _tables(
 
 
 def _schema(file: Path, kind: str, header: bool) -> Any:
-    from leanrank.data.tables.imports import pa, pq
-
     if kind == "parquet":
-        return pq.read_metadata(file).schema.to_arrow_schema()
+        return pq.read_schema(file)
     if kind == "arrow":
         with pa.memory_map(os.fspath(file)) as source, pa.ipc.open_file(source) as reader:
             return reader.schema
@@ -146,18 +145,9 @@ def _schema(file: Path, kind: str, header: bool) -> Any:
 
 def _batches(file: Path, kind: str, layout: Any, header: bool, chunk_bytes: int) -> Iterator[Any]:
     """Return the needed columns of a file, some rows at a time."""
-    from leanrank.data.tables.imports import pa, pq
-
     needed = layout.needed
     if kind == "parquet":
-        with pq.ParquetFile(file, buffer_size=2**20) as parquet:
-            groups = [parquet.metadata.row_group(at) for at in range(parquet.num_row_groups)]
-            size = sum(group.total_byte_size for group in groups)
-            per_row = size / max(1, parquet.metadata.num_rows)
-            rows = max(1, int(chunk_bytes / max(1.0, per_row)))
-            if groups:  # older releases of Arrow fail on none
-                for batch in parquet.iter_batches(rows, columns=needed, use_threads=False):
-                    yield pa.Table.from_batches([batch])
+        yield from parquet_tables(file, needed, rows_per_chunk(pq.read_metadata(file), chunk_bytes))
     elif kind == "arrow":
         with pa.memory_map(os.fspath(file)) as source, pa.ipc.open_file(source) as reader:
             for at in range(reader.num_record_batches):
@@ -172,33 +162,25 @@ def _batches(file: Path, kind: str, layout: Any, header: bool, chunk_bytes: int)
                 yield pa.Table.from_batches([batch]).select(needed)
 
 
+@contextmanager
 def _open_csv(
     file: Path, header: bool, types: dict[str, Any] | None = None, block_bytes: int = 1 << 20
-) -> Any:
+) -> Iterator[Any]:
     """Open a CSV file; types of columns are those of the first block unless given."""
-    from contextlib import contextmanager
-
     from pyarrow import csv
 
-    from leanrank.data.sources import open_bytes
-    from leanrank.data.tables.files import check_header
-
-    @contextmanager
-    def opened() -> Iterator[Any]:
-        names = None
+    names = None
+    if not header:
         with open_bytes(file) as stream:
-            if not header:
-                first = csv.open_csv(stream, csv.ReadOptions(autogenerate_column_names=True))
-                names = [str(at + 1) for at in range(len(first.schema))]
-        with open_bytes(file) as stream:
-            read = csv.ReadOptions(column_names=names, block_size=block_bytes, use_threads=False)
-            convert = csv.ConvertOptions(column_types=types or {})
-            reader = csv.open_csv(stream, read, convert_options=convert)
-            if header:
-                check_header(reader.schema.names, file)
-            yield reader
-
-    return opened()
+            first = csv.open_csv(stream, csv.ReadOptions(autogenerate_column_names=True))
+            names = [str(at + 1) for at in range(len(first.schema))]
+    with open_bytes(file) as stream:
+        read = csv.ReadOptions(column_names=names, block_size=block_bytes, use_threads=False)
+        convert = csv.ConvertOptions(column_types=types or {})
+        reader = csv.open_csv(stream, read, convert_options=convert)
+        if header:
+            check_header(reader.schema.names, file)
+        yield reader
 
 
 def _cut(

@@ -18,25 +18,26 @@ SUFFIXES = {
 
 
 @contextmanager
-def reading(file: str | os.PathLike[str], kind: str = "Parquet") -> Iterator[None]:
-    """Turn whatever Arrow says of a bad file into one sentence."""
+def reading(file: str | os.PathLike[str], kind: str = "parquet") -> Iterator[None]:
+    """Turn whatever Arrow says of a bad file of a kind in ``SUFFIXES`` into one sentence."""
     from leanrank.data.tables.imports import pa
 
+    shown = "CSV" if kind == "csv" else kind.title()
     try:
         yield
     except LeanrankError:
         raise
     except MemoryError as error:
         raise InputError(
-            f"{file}: the {kind} file declares more than fits in memory ({error}): it is damaged, "
+            f"{file}: the {shown} file declares more than fits in memory ({error}): it is damaged, "
             "or too large for this machine"
         ) from error
     except OSError as error:
         if error.errno is not None:
             raise FileError(f"{file}: cannot read this file ({error.strerror})") from error
-        raise _damaged(file, kind, error) from error
+        raise _damaged(file, shown, error) from error
     except (pa.ArrowException, ValueError, OverflowError, SystemError) as error:
-        raise _damaged(file, kind, error) from error
+        raise _damaged(file, shown, error) from error
 
 
 def read_table(
@@ -60,7 +61,7 @@ def read_table(
     """
     from leanrank.data.tables.imports import pa, pq
 
-    with reading(path, kind.upper() if kind == "csv" else kind.title()):
+    with reading(path, kind):
         if kind == "csv":
             table = _read_csv(path, header)
         elif kind == "arrow":

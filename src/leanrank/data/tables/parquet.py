@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,6 +149,26 @@ def dump_parquet(
 def _rows_per_group(data: RankingData, cells_per_group: int) -> int:
     cells = data.X.nnz / max(1, len(data)) if data.is_sparse else data.n_features
     return int(min(max(cells_per_group // max(cells, 1), 1 << 10), 1 << 17))
+
+
+def rows_per_chunk(metadata: Any, chunk_bytes: int) -> int:
+    """Return how many rows of a Parquet file are about so many bytes once unpacked."""
+    groups = range(metadata.num_row_groups)
+    size = sum(metadata.row_group(at).total_byte_size for at in groups)
+    return max(1, int(chunk_bytes / max(1.0, size / max(1, metadata.num_rows))))
+
+
+def parquet_tables(
+    file: Path, columns: Sequence[str], n_rows: int, first_group: int = 0
+) -> Iterator[Any]:
+    """Yield columns of a Parquet file, some rows at a time, from one row group on."""
+    from leanrank.data.tables.imports import pa, pq
+
+    with pq.ParquetFile(file, buffer_size=2**20) as parquet:
+        groups = list(range(first_group, parquet.num_row_groups))
+        if groups:  # older releases of Arrow fail on none
+            for batch in parquet.iter_batches(n_rows, groups, columns, use_threads=False):
+                yield pa.Table.from_batches([batch])
 
 
 def part_files(path: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from leanrank.data.tables.arrow import build_runs, identifiers, run_starts
 from leanrank.data.tables.files import reading
 from leanrank.data.tables.imports import pa, pq
 from leanrank.data.tables.layout import Layout, column_roles, find_layout
-from leanrank.data.tables.parquet import agree, part_files
+from leanrank.data.tables.parquet import agree, parquet_tables, part_files, rows_per_chunk
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,11 +63,9 @@ class ParquetPart:
             metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
             self.layout: Layout = find_layout(schema, roles, features, str(file))
-        groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
-        sizes = [group.num_rows for group in groups]
+        sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
         self._first_rows = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-        bytes_per_row = sum(group.total_byte_size for group in groups) / max(1, sum(sizes))
-        self._n_rows = max(1, int(chunk_bytes / max(1.0, bytes_per_row)))
+        self._n_rows = rows_per_chunk(metadata, chunk_bytes)
         self._returns = returns
 
     def identity(self) -> dict[str, Any]:
@@ -92,18 +90,11 @@ class ParquetPart:
     def _tables(self, row: int) -> Iterator[Any]:
         """Read the rows from one on, a few at a time, beginning with the row group it is in."""
         group = int(np.searchsorted(self._first_rows, row, side="right")) - 1
-        groups = list(range(max(0, group), len(self._first_rows) - 1))
-        if not groups:  # the end, or no rows at all: older releases of Arrow fail on it
-            return
-        with pq.ParquetFile(self.file, buffer_size=2**20) as parquet:
-            skip = row - int(self._first_rows[max(0, group)])
-            for batch in parquet.iter_batches(
-                self._n_rows, row_groups=groups, columns=self.layout.needed, use_threads=False
-            ):
-                table = pa.Table.from_batches([batch])
-                dropped = min(skip, table.num_rows)
-                skip -= dropped
-                yield table.slice(dropped)
+        skip = row - int(self._first_rows[group])
+        for table in parquet_tables(self.file, self.layout.needed, self._n_rows, group):
+            dropped = min(skip, table.num_rows)
+            skip -= dropped
+            yield table.slice(dropped)
 
     def _next_table(self, batches: Iterator[Any], rest: Any) -> tuple[Any, Any, bool]:
         """Take a chunk's worth of rows and cut them before the query that may not be complete."""
