@@ -116,6 +116,16 @@ def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
 
+def one_of_each_query(values: AnyArray, query_ptr: IntArray, where: str = "") -> AnyArray:
+    """Return the weight of each query, given that of its query for each document."""
+    first: AnyArray = values[query_ptr[:-1]]
+    if not np.array_equal(np.repeat(first, np.diff(query_ptr)), values):
+        raise InputError(
+            f"{where}query_weight differs between documents of one query: give one per query"
+        )
+    return first
+
+
 def one_dimensional(values: Any, name: str, n_rows: int | None = None) -> AnyArray:
     """Make an array of one value per document, or say what is wrong with it."""
     array = np.asarray(values)

@@ -15,7 +15,7 @@ import numpy as np
 
 from leanrank._mapped import Spool, scratch
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.grouping import group_rows
+from leanrank.data.grouping import group_rows, one_of_each_query
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -132,10 +132,7 @@ class Gatherer:
         weights = None
         if self._query_weights:
             weights = runs.take(np.concatenate(self._query_weights))
-            alike = np.repeat(weights[runs.query_ptr[:-1]], np.diff(runs.query_ptr)) == weights
-            if not alike.all():
-                raise InputError("query_weight differs between documents of one query")
-            weights = weights[runs.query_ptr[:-1]]
+            weights = one_of_each_query(weights, runs.query_ptr)
         if order is not None:
             features = features.sorted_by(order, self.n_features, self.bucket_bytes)
 

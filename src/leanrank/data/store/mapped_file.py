@@ -19,7 +19,7 @@ import numpy as np
 from leanrank._files import atomic_write, not_written
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data._checks import as_labels, one_per_query, one_per_row
-from leanrank.data.grouping import Grouping, group_rows
+from leanrank.data.grouping import Grouping, group_rows, one_of_each_query
 from leanrank.data.matrices import csr
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.store.gathering import Gathered, Gatherer
@@ -246,9 +246,7 @@ def _mapped(batch: Any, window: _Window, where: str) -> RankingData:
 
     weights = numbers("query_weight")
     if weights is not None:
-        first = weights[starts]
-        if not np.array_equal(np.repeat(first, np.diff(grouping.query_ptr)), weights):
-            raise InputError(f"{where}: query_weight differs between documents of one query")
+        first = one_of_each_query(weights, grouping.query_ptr, f"{where}: ")
         weights = one_per_query(first, grouping)
     return RankingData.of_fields(
         X=_matrix(batch, layout, window, where),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
-from leanrank.data.grouping import group_rows
+from leanrank.data.grouping import group_rows, one_of_each_query
 from leanrank.data.matrices import MOST_FEATURES
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.tables.imports import pa, pc
@@ -56,10 +56,7 @@ def build(
         if layout.packed:
             column = table.column(FEATURES)
             _refuse_nulls(column, FEATURES, row0, where)
-            parts = [chunk.flatten() for chunk in column.chunks]
-            flat = pa.chunked_array(parts, column.type.value_type)
-            chunks = _numbers(flat)
-            rows.reshape(-1)[:] = np.concatenate(chunks) if chunks else []
+            rows.reshape(-1)[:] = _flattened(column)
             shown = layout.feature_names or tuple(map(feature_name, range(width)))
             _refuse_infinity(rows, shown, row0, where)
             return table.select(side), None
@@ -76,7 +73,8 @@ def build(
     qid = identifiers(values["qid"], layout.columns["qid"], where) if "qid" in values else None
     weights = _side_numbers(values.get("query_weight"), "query_weight", where)
     if weights is not None:
-        weights = _one_per_query(weights, qid)
+        grouping = group_rows(qid, n_rows)
+        weights = one_of_each_query(grouping.take(weights), grouping.query_ptr)
     return RankingData(
         matrix,
         _side_numbers(values.get("label"), "label", where, nulls_are_nan=True),
@@ -139,10 +137,7 @@ def table_rows(data: RankingData, schema: pa.Schema, start: int, stop: int) -> p
 
 def fill_rows(out: AnyArray, columns: Sequence[Sequence[AnyArray]]) -> None:
     """Write columns, each in consecutive chunks, into a row-major array."""
-    if all(len(chunks) == 1 for chunks in columns):
-        whole = [chunks[0] for chunks in columns]
-    else:
-        whole = [np.concatenate(chunks) if chunks else np.empty(0) for chunks in columns]
+    whole = [_joined(chunks) for chunks in columns]
     for at in range(0, len(out), _ROWS_PER_FILL):
         strip = out[at : at + _ROWS_PER_FILL]
         for j, column in enumerate(whole):
@@ -154,6 +149,18 @@ def _numbers(column: pa.ChunkedArray) -> list[AnyArray]:
     if column.null_count or pa.types.is_decimal(column.type):
         column = column.cast(pa.float64()).fill_null(float("nan"))
     return [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
+
+
+def _flattened(column: pa.ChunkedArray) -> AnyArray:
+    """Return the numbers in the lists of a column, one list after the other."""
+    lists = [chunk.flatten() for chunk in column.chunks]
+    return _joined(_numbers(pa.chunked_array(lists, column.type.value_type)))
+
+
+def _joined(chunks: Sequence[AnyArray]) -> AnyArray:
+    if len(chunks) == 1:
+        return chunks[0]
+    return np.concatenate(chunks) if chunks else np.empty(0)
 
 
 def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: str) -> None:
@@ -186,8 +193,7 @@ def _side_numbers(
         raise InputError(f"the {role} column of {where} holds {column.type}, not numbers")
     if not nulls_are_nan:
         _refuse_nulls(column, role, 0, where)
-    chunks = [chunk.astype(np.float64) for chunk in _numbers(column)]
-    return np.concatenate(chunks) if chunks else np.empty(0)
+    return _joined(_numbers(column)).astype(np.float64)
 
 
 def identifiers(column: pa.ChunkedArray, name: str, where: str) -> AnyArray:
@@ -213,28 +219,13 @@ def _texts(column: pa.ChunkedArray | None) -> AnyArray | None:
     return None if column is None else np.array(column.cast(pa.string()).to_pylist(), dtype=str)
 
 
-def _one_per_query(weights: AnyArray, qid: AnyArray | None) -> AnyArray:
-    grouping = group_rows(qid, len(weights))
-    grouped = grouping.take(weights)
-    filled = grouping.query_ptr[:-1]
-    first = grouped[filled] if len(grouped) else grouped
-    if not np.array_equal(np.repeat(first, np.diff(grouping.query_ptr)), grouped):
-        raise InputError("query_weight differs between documents of one query: give one per query")
-    return np.asarray(first)
-
-
 def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[AnyArray, ...]:
     parts: dict[str, tuple[AnyArray, AnyArray]] = {}
     for name in layout.features:
         column = table.column(name)
         _refuse_nulls(column, name, row0, where)
-        flat = pa.chunked_array([c.flatten() for c in column.chunks], column.type.value_type)
-        chunks = _numbers(flat)
         lengths = [c.value_lengths().to_numpy(zero_copy_only=False) for c in column.chunks]
-        parts[name] = (
-            np.concatenate(chunks) if chunks else np.empty(0),
-            np.concatenate(lengths) if lengths else np.empty(0, dtype=np.int64),
-        )
+        parts[name] = _flattened(column), _joined(lengths).astype(np.int64)
     (indices, lengths_i), (values, lengths_v) = parts[INDICES], parts[VALUES]
     if not np.array_equal(lengths_i, lengths_v):
         row = row0 + int(np.flatnonzero(lengths_i != lengths_v)[0])
