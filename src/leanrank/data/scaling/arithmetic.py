@@ -112,16 +112,20 @@ def mean_and_deviation(apply: Apply) -> tuple[FloatArray, FloatArray]:
     in the order of the parts.
     """
     low, high = ranges_of_parts(apply)
-    constant = low == high
+    mean, deviation, sparse = moments(apply, low, high)
+    deviation[(low == high) | (deviation == 0)] = 1.0
+    return np.zeros(len(mean)) if sparse else mean, deviation
+
+
+def moments(apply: Apply, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+    """Return mean and deviation of columns of these ranges, and whether X is sparse."""
     found = apply(_sums)
     n_values = np.maximum(add_up([counts for _, counts, _ in found]), 1)
     mean = add_up([sums for sums, _, _ in found]) / n_values
     sparse = found[0][2]
     if not sparse:
-        mean[constant] = low[constant]
-    deviation = np.sqrt(add_up(apply(_squares, mean)) / n_values)
-    deviation[constant | (deviation == 0)] = 1.0
-    return np.zeros(len(mean)) if sparse else mean, deviation
+        mean[low == high] = low[low == high]
+    return mean, np.sqrt(add_up(apply(_squares, mean)) / n_values), sparse
 
 
 def _sums(X: Matrix) -> tuple[FloatArray, IntArray, bool]:

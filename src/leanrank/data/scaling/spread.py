@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import feature_name
-from leanrank.data.scaling.arithmetic import Apply, ranges_of_parts
+from leanrank.data.scaling.arithmetic import Apply, moments, ranges_of_parts
 from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
@@ -140,13 +140,12 @@ def wide_spread_of_parts(
     enough = np.sum(apply(n_values), axis=0) >= ENOUGH_VALUES
     counted = np.flatnonzero((ranges > 0) & enough)
     spreads = ranges[counted]
-    if np.isfinite(spreads).all():  # otherwise the numbers are too large to be squared
-        if _ratio(spreads) <= factor:
-            return None
-        sums, squares, n = np.sum(apply(scaled_sums, low, ranges), axis=0)
-        with np.errstate(invalid="ignore"):  # a column of missing values has none
-            deviations = np.sqrt(np.maximum(squares / n - (sums / n) ** 2, 0.0))
-        spreads = spreads * deviations[counted]
+    if _ratio(spreads) <= factor:
+        return None
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        deviations = moments(apply, low, high)[1][counted]
+    if np.isfinite(deviations).all() and deviations.all():  # squares are in range
+        spreads = deviations
     if _ratio(spreads) <= factor:
         return None
     widest, narrowest = (int(counted[at]) for at in (np.argmax(spreads), np.argmin(spreads)))
@@ -164,29 +163,6 @@ def n_values(X: Matrix) -> IntArray:
         blocks = row_blocks(X.shape[0])
         return np.sum([((X[a:b] != 0) & ~np.isnan(X[a:b])).sum(axis=0) for a, b in blocks], axis=0)
     return np.bincount(X.indices[(X.data != 0) & ~np.isnan(X.data)], minlength=X.shape[1])
-
-
-def scaled_sums(X: Matrix, low: FloatArray, ranges: FloatArray) -> FloatArray:
-    """Return Σz, Σz² and the number of values of each column once it is scaled to [0, 1]."""
-    span = np.where(ranges > 0, ranges, 1.0)
-    if isinstance(X, np.ndarray):
-        parts = []
-        for a, b in row_blocks(X.shape[0]):
-            z = (X[a:b] - low) / span
-            parts.append([np.nansum(z, 0), np.nansum(z**2, 0), (~np.isnan(z)).sum(0)])
-        total: FloatArray = np.sum(parts, axis=0)
-        return total
-    there = ~np.isnan(X.data)
-    at, width = X.indices[there], X.shape[1]
-    z, zero = (X.data[there] - low[at]) / span[at], -low / span
-    unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
-    return np.array(
-        [
-            np.bincount(at, z, width) + unstored * zero,
-            np.bincount(at, z**2, width) + unstored * zero**2,
-            unstored + np.bincount(at, minlength=width),
-        ]
-    )
 
 
 def _label(feature: int, names: Sequence[str] | None) -> str:
