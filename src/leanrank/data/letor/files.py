@@ -94,18 +94,23 @@ def load_letor(
     >>> data.query_ids.tolist(), data.doc_ids.tolist()
     (['WT04-17'], ['G21', ''])
     """
-    if n_features is not None:
-        check_whole("n_features", n_features)
     if not (isinstance(zero_based, bool) or zero_based == "auto"):
         raise InputError(f"zero_based={zero_based!r} is not one of True, False and 'auto'")
+    request = make_request(n_features, zero_based, dtype, storage, optional)
+    return read_letor(path, request, n_jobs)
+
+
+def make_request(
+    n_features: int | None, zero_based: bool | str, dtype: Any, storage: str, optional: Any
+) -> LetorRequest:
+    """Check what a caller wants of a text."""
+    from leanrank.data.letor.arrays import LetorRequest
+
+    width = None if n_features is None else check_whole("n_features", n_features)
     check_choice("storage", storage, ("auto", "dense", "sparse"))
     if dtype not in _DTYPES:
         raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
-    from leanrank.data.letor.arrays import LetorRequest
-
-    width = None if n_features is None else int(n_features)
-    request = LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
-    return read_letor(path, request, n_jobs)
+    return LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
 
 
 def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from leanrank._files import file_identity
-from leanrank.data.letor.arrays import LetorRequest, LetorRows
-from leanrank.data.letor.files import query_ids
+from leanrank.data.letor.arrays import LetorRows
+from leanrank.data.letor.files import make_request, query_ids
 from leanrank.data.letor.reader import read_rows
 from leanrank.data.letor.source import Text
 from leanrank.data.ranking_data import RankingData
@@ -49,16 +49,12 @@ class TextPart:
                 f"zero_based={zero_based!r}: a stream is not read to its end before it is used, "
                 "say True or False"
             )
-        if storage not in ("auto", "dense", "sparse"):
-            raise InputError(f"storage={storage!r} is not one of 'auto', 'dense' and 'sparse'")
-        if np.dtype(dtype) not in (np.float32, np.float64):
-            raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
         if chunk_bytes < 1:
             raise InputError(f"chunk_bytes={chunk_bytes!r} must be at least 1")
         self.path = path
         self.name = shown_name(path)
         self._returns = returns
-        self._request = LetorRequest(n_features, zero_based, np.dtype(dtype), storage, optional)
+        self._request = make_request(n_features, zero_based, dtype, storage, optional)
         self._whole_queries = whole_queries
         self._chunk_bytes = chunk_bytes
         self._executor = make_executor(n_jobs)

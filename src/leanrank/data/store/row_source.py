@@ -69,7 +69,7 @@ def _text(
         name,
         Returns(1, quiet=True),
         storage=storage if storage == "auto" else "sparse",
-        optional=check_optional(optional),
+        optional=optional,
         whole_queries=False,
         n_features=n_features,
         chunk_bytes=chunk_bytes,
