@@ -59,11 +59,8 @@ def verify(path: Path, sha256: str | None) -> None:
     """Check a file that is there already."""
     if sha256 is None:
         return
-    digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-    _compare(str(path), digest.hexdigest(), sha256)
+        _compare(str(path), hashlib.file_digest(stream, "sha256").hexdigest(), sha256)
 
 
 def unpack(archive: Path, folder: Path) -> None:
