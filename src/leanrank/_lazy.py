@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 
 def attach(
-    package: str, names: Mapping[str, str]
+    package: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package.
 
-    ``names`` maps each module to the public names that it defines, separated by spaces; a name that
-    equals the last part of its module is that module itself.
+    Its public names are those of the stub beside it, ``__init__.pyi``, which type checkers read as
+    well: each is one line, ``from MODULE import NAME as NAME``.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    file : str
+        Its ``__file__``.
     """
-    modules = {name: module for module, listed in names.items() for name in listed.split()}
+    with open(f"{file}i", encoding="utf-8") as stub:
+        words = [line.split() for line in stub if line.startswith("from ")]
+    modules = {name: module for _, module, _, name, *_ in words}
 
     def load(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(modules[name])
-        value = module if modules[name] == f"{package}.{name}" else getattr(module, name)
+        if modules[name] == ".":
+            return importlib.import_module(f".{name}", package)
+        value = getattr(importlib.import_module(modules[name], package), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,0 +1,9 @@
+from .curves import Curve as Curve
+from .curves import Line as Line
+from .curves import Ramps as Ramps
+from .curves import Steps as Steps
+from .model import Model as Model
+from .provenance import fingerprint as fingerprint
+from .provenance import make_provenance as make_provenance
+from .reading import load_model as load_model
+from .writing import save_model as save_model
