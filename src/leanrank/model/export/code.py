@@ -16,7 +16,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.registry import Options, Target
-from leanrank.model.export.text import Syntax
+from leanrank.model.export.text import Syntax, quoted
 
 
 @dataclass(frozen=True)
@@ -56,21 +56,6 @@ def sample_document(formula: Formula) -> tuple[FloatArray, float]:
     """Return a document, by the features of the terms, and its score."""
     x = np.array([term.curve.sample(at) for at, term in enumerate(formula.terms)])
     return x, float(formula.scores(x[None])[0])
-
-
-def _c_text(name: str) -> str:
-    """Quote a text for C: UTF-8 stays as it is, and no question marks form a trigraph."""
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?")
-    return f'"{escaped}"'
-
-
-def _rust_text(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _java_text(name: str) -> str:
-    """Quote a text for Java and JavaScript in ASCII."""
-    return json.dumps(name, ensure_ascii=True)
 
 
 _C = """\
@@ -193,28 +178,17 @@ func Test() bool {
 }
 """
 
-_CHOICE = "({test} ? {then} : {otherwise})"
 LANGUAGES = {
     "c": Language(
-        _C, Syntax(zero_filled="(({x} != {x}) ? 0.0 : {x})", choice=_CHOICE), element=_c_text
+        _C,
+        Syntax(zero_filled="(({x} != {x}) ? 0.0 : {x})"),
+        element=lambda name: quoted(name, '"').replace("?", "\\?"),  # no trigraphs
     ),
-    "java": Language(
-        _JAVA,
-        Syntax(zero_filled="(Double.isNaN({x}) ? 0.0 : {x})", is_missing="Double.isNaN({x})"),
-        "        ",
-        element=_java_text,
-    ),
-    "javascript": Language(
-        _JAVASCRIPT,
-        Syntax(zero_filled="({x} !== {x} ? 0.0 : {x})", is_missing="{x} !== {x}"),
-        "  ",
-        element=_java_text,
-    ),
+    "java": Language(_JAVA, Syntax(is_missing="Double.isNaN({x})"), "        "),
+    "javascript": Language(_JAVASCRIPT, Syntax(is_missing="{x} !== {x}"), "  "),
     "python": Language(
         _PYTHON,
-        Syntax(
-            zero_filled="(0.0 if {x} != {x} else {x})", choice="({then} if {test} else {otherwise})"
-        ),
+        Syntax(choice="({then} if {test} else {otherwise})"),
         add="s += {part}",
         element=repr,
     ),
@@ -222,16 +196,14 @@ LANGUAGES = {
         _RUST,
         Syntax(
             literal=lambda value: f"{value!r}_f64",
-            zero_filled="(if {x}.is_nan() {{ 0.0 }} else {{ {x} }})",
             is_missing="{x}.is_nan()",
             choice="(if {test} {{ {then} }} else {{ {otherwise} }})",
         ),
-        element=_rust_text,
+        element=lambda name: quoted(name, '"'),
     ),
     "go": Language(
         _GO,
         Syntax(
-            zero_filled="choose({x} != {x}, 0.0, {x})",
             choice="choose({test}, {then}, {otherwise})",
             product="float64({a} * {b})",
         ),

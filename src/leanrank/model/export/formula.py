@@ -102,7 +102,7 @@ class Formula:
 
         >>> from leanrank.model.export.text import Syntax
         >>> from leanrank.model import Model
-        >>> formula_of(Model.from_coef([0.5, -2.0])).written(Syntax(), ["a", "b"])
+        >>> formula_of(Model.from_coef([0.5, -2.0])).written(Syntax(zero_filled="{x}"), ["a", "b"])
         '0.5 * a + -2.0 * b'
         """
         total: T | None = None

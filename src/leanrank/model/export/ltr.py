@@ -12,7 +12,7 @@ from typing import Any
 from leanrank.errors import InputError
 from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.registry import Options, Target
-from leanrank.model.export.text import pretty, quoted
+from leanrank.model.export.text import pretty, quoted, rescored
 from leanrank.model.scale import Scale
 
 
@@ -33,15 +33,6 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     scales = {t.name: normalizer(t.scale) for t in formula.terms if t.scale is not None}
     if scales:
         model["feature_normalizers"] = scales
-    rescore = {
-        "window_size": max(100, options.top),
-        "query": {
-            # The sum alone decides, and may be negative.
-            "query_weight": 0,
-            "rescore_query_weight": 1,
-            "rescore_query": {"sltr": {"params": {}, "model": name}},
-        },
-    }
     return pretty(
         {
             "featureset": {
@@ -54,7 +45,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
             },
             "search": {
                 "request": "POST <index>/_search",
-                "body": {"query": {"match_all": {}}, "size": options.top, "rescore": rescore},
+                "body": rescored({"sltr": {"params": {}, "model": name}}, options.top),
             },
         }
     )

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.registry import Options, Target
-from leanrank.model.export.text import Syntax, pretty, quoted
+from leanrank.model.export.text import Syntax, pretty, quoted, rescored
 
-PAINLESS = Syntax(
-    value="doc[{x}].value",
-    zero_filled="(doc[{x}].size() == 0 ? 0.0 : doc[{x}].value)",
-    is_missing="doc[{x}].size() == 0",
-)
+PAINLESS = Syntax(value="doc[{x}].value", is_missing="doc[{x}].size() == 0")
 # A missing field counts as 0 in an expression.
 EXPRESSION = Syntax(
     value="doc[{x}].value", zero_filled="doc[{x}].value", is_missing="doc[{x}].empty"
 )
-SCORE = Syntax(is_missing="false", choice="({test} ? {then} : {otherwise})")
+SCORE = Syntax(zero_filled="{x}", is_missing="false")
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
@@ -30,20 +26,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     # Scores of a script may not be negative. This increasing function makes them positive.
     source = f"double s = {_sum(formula, PAINLESS)}; return s < 0 ? 1 / (1 - s) : 1 + s;"
     script_score = {"query": {"match_all": {}}, "script": {"lang": "painless", "source": source}}
-    return pretty(
-        {
-            "query": {"match_all": {}},
-            "size": options.top,
-            "rescore": {
-                "window_size": max(100, options.top),
-                "query": {
-                    "query_weight": 0,
-                    "rescore_query_weight": 1,
-                    "rescore_query": {"script_score": script_score},
-                },
-            },
-        }
-    )
+    return pretty(rescored({"script_score": script_score}, options.top))
 
 
 def _sum(formula: Formula, syntax: Syntax) -> str:

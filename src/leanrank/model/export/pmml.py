@@ -40,7 +40,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         else:
             name = unused(f"curve_{at}", formula.names)
             field = SubElement(transformations, "DerivedField", {"name": name, **_NUMBER})
-            field.append(term.curve.written(_Tree(), _reference(term.name)))
+            field.append(term.curve.written(_Tree(), Element("FieldRef", field=term.name)))
         SubElement(table, "NumericPredictor", name=name, coefficient=repr(weight))
     indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
@@ -75,10 +75,6 @@ class _Tree:
 
 def _is_plain(term: Term) -> bool:
     return isinstance(term.curve, Line) and term.curve.missing is None
-
-
-def _reference(name: str) -> Element:
-    return Element("FieldRef", field=name)
 
 
 def _apply(function: str, *arguments: Element) -> Element:

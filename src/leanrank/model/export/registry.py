@@ -19,23 +19,7 @@ QUERY_SCALERS = ("query-minmax", "query-standard", "query-rank")
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may say about an export.
-
-    Attributes
-    ----------
-    name : str
-        Of the model, view, profile or function in the target.
-    names : mapping
-        The names that features have in the target, by their names in the model.
-    shifts : mapping
-        Constants that the engine adds to features, by their names in the target.
-    normalizers : bool
-        Write the engine's normalisers instead of folding a global scaler into the weights.
-    table, qid : str
-        The table of documents and its column of queries, for SQL and Polars.
-    top : int
-        How many documents per query a request or a top-k query asks for.
-    """
+    """What a user may say about an export: the parameters of ``export_model``."""
 
     name: str = "leanrank"
     names: Mapping[str, str] = field(default_factory=dict)

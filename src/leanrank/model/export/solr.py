@@ -23,7 +23,10 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         "store": name,
         "name": name,
         "class": "org.apache.solr.ltr.model.LinearModel",
-        "features": [_listed(term) for term in formula.terms],
+        "features": [
+            {"name": t.name} | ({} if t.scale is None else {"norm": normalizer(t.scale)})
+            for t in formula.terms
+        ],
         "params": {"weights": {term.name: float(term.weight) for term in formula.terms}},
     }
     ltr = f"{{!ltr model={name} reRankDocs={max(100, options.top)}}}"
@@ -51,12 +54,6 @@ def _feature(term: Term, store: str, shift: float) -> dict[str, Any]:
         field = quoted(term.name, '"')
         kind, params = "SolrFeature", {"q": f"{{!func}}sum(def(field({field}),0.0),{shift!r})"}
     return {**feature, "class": f"org.apache.solr.ltr.feature.{kind}", "params": params}
-
-
-def _listed(term: Term) -> dict[str, Any]:
-    if term.scale is None:
-        return {"name": term.name}
-    return {"name": term.name, "norm": normalizer(term.scale)}
 
 
 def normalizer(scale: Scale) -> dict[str, Any]:

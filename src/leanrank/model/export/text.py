@@ -23,7 +23,7 @@ class Syntax:
 
     literal: Callable[[float], str] = repr
     value: str = "{x}"
-    zero_filled: str = "{x}"
+    zero_filled: str = ""  # where it differs from a choice by whether the feature is missing
     is_missing: str = "{x} != {x}"
     choice: str = "({test} ? {then} : {otherwise})"
     above: str = "{x} > {threshold}"
@@ -37,7 +37,9 @@ class Syntax:
 
     def filled(self, x: str) -> str:
         """Write a feature with 0 where it is missing."""
-        return self.zero_filled.format(x=x)
+        if self.zero_filled:
+            return self.zero_filled.format(x=x)
+        return self.if_missing(x, "0.0", self.value.format(x=x))
 
     def if_missing(self, x: str, then: str, otherwise: str) -> str:
         """Write a choice by whether a feature is missing."""
@@ -65,6 +67,13 @@ class Syntax:
 def pretty(value: Any) -> str:
     """Lay out a JSON document; whole weights are written as ``1.0``, since Solr rejects ``1``."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def rescored(query: Any, top: int) -> dict[str, Any]:
+    """Return a search of Elasticsearch or OpenSearch in which a query alone decides the order."""
+    weights = {"query_weight": 0, "rescore_query_weight": 1}
+    rescore = {"window_size": max(100, top), "query": {**weights, "rescore_query": query}}
+    return {"query": {"match_all": {}}, "size": top, "rescore": rescore}
 
 
 def quoted(name: str, quote: str) -> str:

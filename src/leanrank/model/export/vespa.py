@@ -16,18 +16,16 @@ _RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\(.*\)(\.\w+)?")
 
 # An attribute without a value is NaN in a rank expression.
 SYNTAX = Syntax(
-    zero_filled="if (isNan({x}) == 1, 0.0, {x})",
     is_missing="isNan({x}) == 1",
     choice="if ({test}, {then}, {otherwise})",
+    sum="{a} +\n            {b}",
 )
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the profile, one term per line."""
-    terms = [term.curve.written(SYNTAX, _rank_feature(term.name, target)) for term in formula.terms]
-    if formula.constant != 0:
-        terms.append(SYNTAX.number(formula.constant))
-    expression = " +\n            ".join(terms)
+    features = [_rank_feature(name, target) for name in formula.names]
+    expression = formula.written(SYNTAX, features)
     return (
         f"rank-profile {options.name} {{\n"
         "    first-phase {\n"
