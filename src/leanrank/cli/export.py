@@ -10,7 +10,7 @@ from typer import Argument, Option
 from leanrank._files import atomic_write
 from leanrank.cli import options
 from leanrank.cli.datafiles import check_folder
-from leanrank.errors import FileError, InputError, ParseError
+from leanrank.errors import InputError, ParseError
 
 
 def export(
@@ -74,33 +74,26 @@ def read_names(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
     import csv
-    import math
+
+    from leanrank.data.text_lines import parse_number, text_lines
 
     names: dict[str, str] = {}
     shifts: dict[str, float] = {}
+    reader = csv.DictReader((text for _, text in text_lines(path)), strict=True)
     try:
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            if not {"feature", "name"} <= set(reader.fieldnames or ()):
-                raise ParseError("the header must have feature and name", path=path, line=1)
-            for row in reader:
-                feature, name, line = row["feature"], row["name"], reader.line_num
-                if not feature or not name:
-                    raise ParseError("a feature or a name is empty", path=path, line=line)
-                if feature in names:
-                    raise ParseError(f"{feature!r} is named twice", path=path, line=line)
-                names[feature] = name
-                try:
-                    shift = float(row.get("shift") or 0.0)
-                except ValueError:
-                    shift = math.nan
-                if not math.isfinite(shift):
-                    raise ParseError("the shift is no finite number", path=path, line=line)
-                if shift != 0:
-                    shifts[name] = shift
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read ({error.strerror})") from error
-    except (UnicodeDecodeError, csv.Error) as error:
+        if not {"feature", "name"} <= set(reader.fieldnames or ()):
+            raise ParseError("the header must have feature and name", path=path, line=1)
+        for row in reader:
+            feature, name, line = row["feature"], row["name"], reader.line_num
+            if not feature or not name:
+                raise ParseError("a feature or a name is empty", path=path, line=line)
+            if feature in names:
+                raise ParseError(f"{feature!r} is named twice", path=path, line=line)
+            names[feature] = name
+            shift = parse_number(row.get("shift") or "0", "shift", path, line)
+            if shift != 0:
+                shifts[name] = shift
+    except csv.Error as error:
         raise ParseError(f"this is no CSV text ({error})", path=path) from error
     return {"names": names, "shifts": shifts}
 

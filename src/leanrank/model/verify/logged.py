@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data import RankingData
-from leanrank.errors import FileError, InputError, ParseError
+from leanrank.data.logs.records import Place, json_records
+from leanrank.data.text_lines import text_lines
+from leanrank.errors import InputError, ParseError
 
 _QUERY = ("qid", "query_id", "query")
 _DOCUMENT = ("doc_id", "docid", "_id", "id")
@@ -41,14 +42,8 @@ def read_logged(path: str | os.PathLike[str], data: RankingData) -> Logged:
         One score per row of ``data.X``; NaN is a document without a record.
     """
     name = os.fspath(path)
-    records: list[tuple[str | None, str | None, float]] = []
-    try:
-        with open(name, encoding="utf-8", newline="") as stream:
-            records = list(_csv(stream, name) if name.endswith(".csv") else _lines(stream, name))
-    except OSError as error:
-        raise FileError(f"{name}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise ParseError("this is no UTF-8 text", path=name) from error
+    rows = _csv(name) if name.endswith(".csv") else json_records(name)
+    records = [_record(record, place) for place, record in rows]
     if not records:
         raise InputError(f"{name} holds no scores")
     keyed = all(query is not None and document is not None for query, document, _ in records)
@@ -84,37 +79,22 @@ def _matched(
     return Logged(scores, unmatched)
 
 
-def _csv(stream: IO[str], name: str) -> Iterator[tuple[str | None, str | None, float]]:
-    reader = csv.DictReader(stream)
+def _csv(name: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+    reader = csv.DictReader(text for _, text in text_lines(name))
     if not set(_SCORE) & set(reader.fieldnames or ()):
         raise ParseError("the header has no column 'score'", path=name, line=1)
     for record in reader:
-        yield _record(record, name, reader.line_num)
+        yield Place(name, reader.line_num), record
 
 
-def _lines(stream: IO[str], name: str) -> Iterator[tuple[str | None, str | None, float]]:
-    for at, line in enumerate(stream, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict):
-            raise ParseError("this is no JSON object", path=name, line=at)
-        yield _record(record, name, at)
-
-
-def _record(record: dict[str, Any], name: str, line: int) -> tuple[str | None, str | None, float]:
+def _record(record: dict[str, Any], place: Place) -> tuple[str | None, str | None, float]:
     score = _first(record, _SCORE)
     try:
         number = float(score) if not isinstance(score, bool) else math.nan
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise ParseError(
-            f"the score is {score!r}: a finite number is expected", path=name, line=line
-        )
+        raise place.fault(f"the score is {score!r}: a finite number is expected")
     return _first(record, _QUERY), _first(record, _DOCUMENT), number
 
 
