@@ -16,7 +16,15 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.model.columns import Table
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import TARGETS, Options, Target, find_target, prepared, written
+from leanrank.model.export.registry import (
+    QUERY_SCALERS,
+    TARGETS,
+    Options,
+    Target,
+    find_target,
+    prepared,
+    written,
+)
 from leanrank.model.model import Model
 from leanrank.model.verify.agreement import Agreement, compare_scores
 from leanrank.model.verify.emulator import float32_scores
@@ -172,24 +180,18 @@ def verify_logged(
 
     Parameters
     ----------
-    model : Model or fitted ranker
-        What the engine computes.
+    model, data, tolerance, **options
+        As for ``verify_export``.
     scores : array
         One score per document of ``data``, in its order; NaN is a document that was not logged.
-    data : RankingData
-        The documents with their features.
     target : str, optional
         The export that the engine runs. For the learning-to-rank modules the bits are then
         compared with their float32 sums, and a constant that they leave out is allowed for.
-    tolerance : float
-        Differences between two documents of a query up to which their order does not matter.
-    **options
-        As ``leanrank.model.export.export_model`` takes them.
     """
     ranker, given = as_model(model), Options(**options)
     to = TARGETS["python"] if target is None else find_target(target)
     if target is None:
-        to = replace(to, scalers=("query-minmax", "query-standard", "query-rank"))
+        to = replace(to, scalers=QUERY_SCALERS)
     formula = prepared(ranker, to, given)
     X, query = used_features(ranker, data), query_codes(data)
     expected, added = _expected(formula, to, X, query, given)
