@@ -207,6 +207,15 @@ class HeldFile:
             raise FileError(f"{self.path}: {not_written(error)}") from error
 
 
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Create a directory with its parents, unless it is there."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be made a directory ({error.strerror})") from error
+    return Path(path)
+
+
 def file_identity(path: str) -> dict[str, Any]:
     """Describe a file so that another one is told apart, without reading all of it."""
     try:

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -104,12 +105,11 @@ def test_a_report_is_written(run, files):
 
 
 def test_a_report_that_cannot_be_written_is_noticed_before_the_search(run, files, monkeypatch):
-    import importlib.util
+    from leanrank.report.page import chart_library
 
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "altair" else found(name)
-    )
+    pytest.importorskip("vl_convert")
+    monkeypatch.setitem(sys.modules, "altair", None)
+    chart_library.cache_clear()
     for words in (WORDS, ("train", "train.txt", "--vali", "vali.txt", "-m", "m.json")):
         done = run(*words, "--report", "r.html")
         assert done.code != 0

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from leanrank._files import make_folder
 from leanrank.cli import options, screen
 from leanrank.cli.screen import print_json, progress
-from leanrank.errors import FileError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -27,16 +27,9 @@ def demo(
 
     The sample set is a small web search that comes with leanrank; nothing is downloaded.
     """
-    from pathlib import Path
-
     from leanrank.cli.training.steps import with_measures
 
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{out}: cannot be made a directory ({error.strerror})") from error
-    path = str(folder / "model.json")
+    path = str(make_folder(out) / "model.json")
     with progress() as say:
         from leanrank.data.sets.sample import load_sample
 
@@ -100,16 +93,11 @@ def _compare(
 
 def best_single_feature(train: RankingData) -> tuple[str, int, float]:
     """Find the feature, and its direction, that alone ranks the training queries best."""
-    from leanrank.metrics import evaluate
+    from leanrank.selection.comparison.systems import fit_system
+    from leanrank.selection.validation import Split
 
-    candidates = [(column, sign) for column in range(train.n_features) for sign in (1.0, -1.0)]
-    ndcg = [
-        evaluate(train, sign * train.X[:, column], measures="ndcg@10", ties="average").means[
-            "ndcg@10"
-        ]
-        for column, sign in candidates
-    ]
-    column, sign = candidates[ndcg.index(max(ndcg))]
+    found = fit_system("bestfeature", Split(train, train, "ndcg@10")).parameters
+    column, sign = found["feature"], float(found["direction"])
     name = train.feature_names[column] if train.feature_names else f"feature {column}"
     return f"{name}, {'highest' if sign > 0 else 'lowest'} first", column, sign
 

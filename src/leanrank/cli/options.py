@@ -6,8 +6,6 @@ from typing import Annotated
 
 from typer import Option
 
-from leanrank.errors import MissingDependencyError
-
 Format = Annotated[
     str | None,
     Option(
@@ -94,8 +92,6 @@ def check_measures(measures: str, convention: str) -> None:
 
 def check_report() -> None:
     """Find a package that a report lacks before the work."""
-    from importlib.util import find_spec
+    from leanrank.report.page import chart_library
 
-    for package, module in (("altair", "altair"), ("vl-convert-python", "vl_convert")):
-        if find_spec(module) is None:
-            raise MissingDependencyError(package, "report", "a report")
+    chart_library()

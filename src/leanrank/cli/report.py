@@ -64,10 +64,9 @@ def report(
             with_stability,
             write_report,
         )
-        from leanrank.report.page import chart_library
 
         fitted = load_model(model)
-        chart_library()  # what is missing is said before the work
+        options.check_report()
         sets = {}
         for name, file in {"training": train, "validation": vali, "test": test}.items():
             if file is not None:

@@ -69,10 +69,8 @@ def simulate(
     visitors = _listed("--users", users, USERS)
     normalizer = _normalizer(scale)
     if report is not None:
-        from leanrank.report.page import chart_library
-
         check_folder(report, json, "page", "the page a file")
-        chart_library()  # what is missing is said before the work
+        options.check_report()
     with screen.progress() as say:
         from leanrank.online.trial import try_learners
 

@@ -11,12 +11,11 @@ import numpy as np
 from leanrank._files import atomic_write
 from leanrank._typing import FloatArray, IntArray
 from leanrank._version import __version__
-from leanrank.errors import MissingDependencyError
 from leanrank.metrics.evaluation import evaluate
 from leanrank.online.trial import Learned, Preference, Trial
 from leanrank.plots.charts import lines
 from leanrank.plots.colours import LINES, theme
-from leanrank.report.page import asset
+from leanrank.report.page import asset, drawn
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 _SIZES = {"wide": (640, 300, "right"), "narrow": (280, 230, "bottom")}
@@ -155,10 +154,6 @@ def _cells(texts: Iterable[str]) -> str:
 
 def _chart(title: str, curves: dict[str, FloatArray], one: Learned) -> str:
     """Draw a chart twice, for wide and for narrow screens."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise MissingDependencyError("vl-convert-python", "report", "a report") from error
     begin = int(np.searchsorted(one.at, 10)) if one.at[-1] >= 100 else 0  # noise before that
     means, bands = {}, {}
     for name, values in curves.items():
@@ -166,16 +161,15 @@ def _chart(title: str, curves: dict[str, FloatArray], one: Learned) -> str:
         means[name] = values.mean(axis=0)[begin:]
         low, high = np.clip((means[name] - half, means[name] + half), 0.0, 1.0).tolist()
         bands[name] = list(zip(low, high, strict=True))
-    drawn = []
+    forms = []
     for kind, (width, height, legend) in _SIZES.items():
         chart = lines(
             one.at[begin:].tolist(), means,
             x_label="lists shown", y_label="NDCG@10", bands=bands, log_x=True, ordered=False,
             legend=legend, width=width, height=height,
         )  # fmt: skip
-        svg: str = vl_convert.vegalite_to_svg(chart.to_json())
-        drawn.append(f'<div class="{kind}">{svg}</div>')
-    return f'<div class="chart"><h3>{escape(title)}</h3>{"".join(drawn)}</div>\n'
+        forms.append(f'<div class="{kind}">{drawn(chart)}</div>')
+    return f'<div class="chart"><h3>{escape(title)}</h3>{"".join(forms)}</div>\n'
 
 
 def _lists(trial: Trial, results: Sequence[Learned]) -> str:

@@ -76,6 +76,16 @@ def chart_library() -> str:
     return re.sub("</(script)", r"<\\/\1", library, flags=re.IGNORECASE)
 
 
+def drawn(chart: Any, purpose: str = "a report") -> str:
+    """Draw a chart as SVG."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise MissingDependencyError("vl-convert-python", "report", purpose) from error
+    svg: str = vl_convert.vegalite_to_svg(chart.to_json())
+    return svg
+
+
 def asset(name: str) -> str:
     """Return the text of a file of this package."""
     return files("leanrank.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,7 +1,17 @@
 """Published experiments, run again: printed figures beside ours.
 
-Each paper is a module with ``run(data_dir, out_dir, *, say, n_jobs) -> Report``; the module is
-loaded on first use. Its printed figures are in ``published``.
+Each paper is a module with ``run(data_dir, out_dir, *, say, n_jobs) -> Report``, which runs its
+experiments on those of its data sets that are there; the module is loaded on first use. Its printed
+figures are in ``published``. The parameters that all have:
+
+data_dir : path, optional
+    Where the data sets are; by default ``$LEANRANK_DATA``.
+out_dir : path, optional
+    Where to write report.md, report.json and the plots; by default nothing is written.
+say : callable
+    Called with what is being done.
+n_jobs : int, optional
+    Threads; the result does not depend on it, but for times.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,18 +116,12 @@ def run(
     seeds: Sequence[int] = SEEDS,
     systems: Sequence[TableRow] = SYSTEMS,
 ) -> Report:
-    """Run the paper's experiments on those of its data sets that are there.
+    """Run the paper's experiments on those of OHSUMED, TD2004, HP2004 and NP2004 that are there.
 
     Parameters
     ----------
-    data_dir : path, optional
-        Where OHSUMED, TD2004, HP2004 and NP2004 are; by default ``$LEANRANK_DATA``.
-    out_dir : path, optional
-        Where to write report.md, report.json and the plots; by default nothing is written.
-    say : callable
-        Called with what is being done.
-    n_jobs : int, optional
-        Threads; the result does not depend on it, but for the times.
+    data_dir, out_dir, say, n_jobs
+        As for every paper: see ``leanrank.reproduce``.
     seeds : sequence of int
         For the randomised systems.
     systems : sequence of TableRow
@@ -170,8 +163,7 @@ def run(
         ),
     ]
     report.notes += _notes(outcomes, systems, len(seeds), missing)
-    if out_dir is not None:
-        report.write(Path(out_dir))
+    report.write(out_dir)
     return report
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,18 +43,9 @@ def run(
     say: Callable[[str], None] = lambda text: None,
     n_jobs: int | None = None,
 ) -> Report:
-    """Run the paper's experiments on those of its data sets that are there.
+    """Run the paper's experiments on MQ2008 and MQ2007, as far as they are there.
 
-    Parameters
-    ----------
-    data_dir : path, optional
-        Where MQ2008 (and MQ2007) are; by default ``$LEANRANK_DATA``.
-    out_dir : path, optional
-        Where to write report.md, report.json and the plots; by default nothing is written.
-    say : callable
-        Called with what is being done.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
+    The parameters are those of every paper: see ``leanrank.reproduce``.
     """
     report = Report("pahikkala2010", TITLE)
     for name, printed in sorted(published("pahikkala2010").items(), reverse=True):
@@ -68,8 +58,7 @@ def run(
     if not report.tables:
         folder = data_directory(data_dir)
         raise FileError(f"{folder}: neither MQ2008 nor MQ2007 is there: {report.notes[0]}")
-    if out_dir is not None:
-        report.write(Path(out_dir))
+    report.write(out_dir)
     return report
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from leanrank._files import atomic_write
-from leanrank.errors import FileError, MissingDependencyError
+from leanrank._files import atomic_write, make_folder
+from leanrank.errors import MissingDependencyError
 
 
 @dataclass(frozen=True)
@@ -114,17 +115,13 @@ class Plot:
     def svg(self) -> str:
         """Draw the chart; needs the packages of ``leanrank[report]``."""
         from leanrank.plots.charts import lines
+        from leanrank.report.page import drawn
 
-        try:
-            import vl_convert
-        except ImportError as error:
-            raise MissingDependencyError("vl-convert-python", "report", "a figure") from error
         chart = lines(
             self.x, self.lines, title=self.title, x_label=self.x_label, y_label=self.y_label,
             bands=self.bands, log_x=self.log_x, ordered=self.ordered,
         )  # fmt: skip
-        drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
-        return drawn
+        return drawn(chart, "a figure")
 
 
 @dataclass
@@ -201,16 +198,14 @@ class Report:
             "plots": {name: asdict(plot) for name, plot in self.plots.items()},
         }
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write report.md, report.json and the plots; returns the files.
+    def write(self, out_dir: str | os.PathLike[str] | None) -> list[Path]:
+        """Write report.md, report.json and the plots to a folder, if any; returns the files.
 
         Without the packages that draw, the plots are in report.json only.
         """
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"{folder}: cannot be made a directory ({error.strerror})") from error
-        texts = {}
+        if out_dir is None:
+            return []
+        folder, texts = make_folder(out_dir), {}
         try:
             texts = {f"{name}.svg": plot.svg() for name, plot in self.plots.items()}
         except MissingDependencyError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from leanrank.reproduce.paper_report import Report
 from leanrank.reproduce.stevens2013_images import ImageSizes, image_table
@@ -31,16 +30,10 @@ def run(
 
     Parameters
     ----------
-    data_dir : path, optional
-        Where the LETOR sets and Reuters-21578 are; by default ``$LEANRANK_DATA``. Tables whose data
-        are missing are left out, with a note.
-    out_dir : path, optional
-        Where to write report.md and report.json; by default nothing is written.
-    say : callable
-        Called with what is being done.
-    n_jobs : int, optional
-        Threads; our results do not depend on it, except for the times in the notes. The last digits
-        of liblinear's may: its threads share one random generator.
+    data_dir, out_dir, say, n_jobs
+        As for every paper: see ``leanrank.reproduce``. Tables whose data (the LETOR sets and
+        Reuters-21578) are missing are left out, with a note. The last digits of liblinear's results
+        may depend on the threads, which share one random generator.
     shape : ImageSizes
         Of the made-up pictures.
     """
@@ -58,6 +51,5 @@ def run(
         if table is not None:
             report.tables.append(table)
         report.notes.extend(notes)
-    if out_dir is not None:
-        report.write(Path(out_dir))
+    report.write(out_dir)
     return report

@@ -10,7 +10,6 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -53,18 +52,12 @@ def run(
     splits: int = 20,
     grid: Grid = GRID,
 ) -> Report:
-    """Run the paper's experiment on those of its data sets that are there.
+    """Run the paper's experiment on OHSUMED and MQ2008, as far as they are there.
 
     Parameters
     ----------
-    data_dir : path, optional
-        Where OHSUMED and MQ2008 are; by default ``$LEANRANK_DATA``.
-    out_dir : path, optional
-        Where to write report.md, report.json and the plots; by default nothing is written.
-    say : callable
-        Called with what is being done.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
+    data_dir, out_dir, say, n_jobs
+        As for every paper: see ``leanrank.reproduce``.
     splits : int
         Random splits; the curve over the share of labels takes half as many.
     grid : Grid
@@ -111,8 +104,7 @@ def run(
         raise FileError(f"{folder}: neither OHSUMED nor MQ2008 is there: {report.notes[0]}")
     report.conclusion = " ".join(findings)
     report.notes += _notes(splits, grid)
-    if out_dir is not None:
-        report.write(Path(out_dir))
+    report.write(out_dir)
     return report
 
 

@@ -35,11 +35,11 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from leanrank._files import make_folder
 from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
@@ -122,7 +122,7 @@ def run(
     Parameters
     ----------
     data_dir, out_dir, say, n_jobs
-        As for every reproduction; runs that ``out_dir`` holds already are not repeated.
+        As for every paper: see ``leanrank.reproduce``. Runs that are there are not repeated.
     seeds : int
         Runs per fold; slow learners take at most three.
     queries : int
@@ -151,8 +151,7 @@ def run(
         )
     report.notes += missing
     fill_report(report, results, chosen, _places(queries), START)
-    if out_dir is not None:
-        report.write(Path(out_dir))
+    report.write(out_dir)
     return report
 
 
@@ -161,12 +160,7 @@ def open_journal(out_dir: str | os.PathLike[str] | None, seeds: int, queries: in
     protocol = {"seeds": seeds, "queries": queries}
     if out_dir is None:
         return Journal(None, protocol)
-    folder = Path(out_dir)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder}: cannot be made a directory ({error.strerror})") from error
-    return Journal(folder / "runs.jsonl", protocol, "reproduce")
+    return Journal(make_folder(out_dir) / "runs.jsonl", protocol, "reproduce")
 
 
 def collect(
