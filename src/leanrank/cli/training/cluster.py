@@ -12,12 +12,11 @@ from leanrank.cli.options import check_measures
 from leanrank.cli.training.steps import (
     Request,
     check_able,
+    finish,
     make_ranker,
     print_result,
     print_summary,
-    refuse_empty,
     set_monotone,
-    with_measures,
 )
 from leanrank.errors import InputError
 
@@ -25,7 +24,6 @@ from leanrank.errors import InputError
 def train_on_cluster(request: Request, where: str) -> None:
     """Fit files on a cluster and write the model."""
     from leanrank.data.scaling.spread import check_scale, scale_wanted
-    from leanrank.metrics import evaluate
     from leanrank.model.writing import as_model
     from leanrank.rankers.cluster import data_on_cluster
     from leanrank.rankers.inputs import warn_of_units
@@ -65,21 +63,13 @@ def train_on_cluster(request: Request, where: str) -> None:
         sizes = screen.sizes(data)
         fitted = as_model(ranker, normalizer)
         fitted = fitted.replace(provenance={**fitted.provenance, "data": sizes})
-        refuse_empty(fitted, request)
-        columns = {}
+        sets = {}
         if request.vali is not None:
             say(f"Reading {request.vali}")
-            held_out = read_data(
+            sets["validation"] = read_data(
                 request.vali, request.format, request.read, n_features=data.n_features
             )
-            columns["validation"] = evaluate(
-                held_out,
-                fitted.predict(held_out),
-                measures=request.measures,
-                convention=request.convention,
-            )
-            fitted = with_measures(fitted, {"validation": columns["validation"].means})
-        fitted.save(request.model)
+        fitted, columns = finish(fitted, request, sets, say)
         workers, threads = len(client.nthreads()), sum(client.nthreads().values())
     if request.json:
         print_result(request.model, {"training": sizes}, fitted, columns)

@@ -13,13 +13,12 @@ from leanrank.cli.training.on_disk import store_beside
 from leanrank.cli.training.steps import (
     Request,
     check_checkpoint,
+    finish,
     fit_model,
     make_ranker,
     print_result,
     print_summary,
-    refuse_empty,
     set_monotone,
-    with_measures,
 )
 
 if TYPE_CHECKING:
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
 def train_in_memory(request: Request) -> None:
     """Learn from one file and write the model."""
     file, vali, model = request.files[0], request.vali, request.model
-    how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
     with screen.progress() as say:
         from leanrank.data.scaling.spread import check_scale, scale_wanted
-        from leanrank.metrics import evaluate
 
         algorithm = request.algorithm or "domination"
         ranker = make_ranker(algorithm, request.parameters, seed=request.seed, jobs=request.jobs)
@@ -57,11 +54,7 @@ def train_in_memory(request: Request) -> None:
         curves = getattr(ranker, "curves", None) is not None
         choice = scale_wanted(training, request.scale, curves=curves)
         fitted = fit_model(ranker, training, choice.make(), judge, request.checkpoint)
-        refuse_empty(fitted, request)
-        say("Measuring")
-        columns = {name: evaluate(d, fitted.predict(d), **how) for name, d in sets.items()}
-        fitted = with_measures(fitted, {name: column.means for name, column in columns.items()})
-        fitted.save(model)
+        fitted, columns = finish(fitted, request, sets, say)
         if request.report is not None:
             say("Writing the report")
             _write_report(fitted, sets, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,22 @@ def fit_model(
 
         fit_resumable(ranker, scaled, checkpoint)
     return described(as_model(ranker, normalizer), training)
+
+
+def finish(
+    model: Model, request: Request, sets: dict[str, Any], say: Callable[[str], None]
+) -> tuple[Model, dict[str, Any]]:
+    """Measure a model on data sets and write it, unless it is empty; return it and the measures."""
+    from leanrank.metrics import evaluate
+
+    refuse_empty(model, request)
+    say("Measuring")
+    how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
+    columns = {name: evaluate(data, model.predict(data), **how) for name, data in sets.items()}
+    if columns:
+        model = with_measures(model, {name: column.means for name, column in columns.items()})
+    model.save(request.model)
+    return model, columns
 
 
 def refuse_empty(model: Model, request: Request) -> None:

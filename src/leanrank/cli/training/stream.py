@@ -11,23 +11,21 @@ from leanrank.cli.training.steps import (
     Request,
     check_able,
     check_checkpoint,
+    finish,
     make_ranker,
     print_result,
     print_summary,
-    refuse_empty,
-    with_measures,
 )
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
-    from leanrank.data import RankingData
     from leanrank.data.streams import RankingStream
-    from leanrank.metrics import Evaluation
     from leanrank.model import Model
 
 
 def train_stream(request: Request) -> None:
     """Learn from a stream and write the model."""
+    from leanrank.data.streams import resized
     from leanrank.model.writing import as_model
     from leanrank.rankers.sampling.streaming import fit_stream
 
@@ -64,13 +62,10 @@ def train_stream(request: Request) -> None:
             progress=show,
         )
         fitted = _described(as_model(ranker, normalizer), ranker)
-        refuse_empty(fitted, request)
-        columns = {}
-        if held_out is not None:
-            say("Measuring")
-            columns["validation"] = _measured(fitted, held_out, request)
-            fitted = with_measures(fitted, {"validation": columns["validation"].means})
-        fitted.save(request.model)
+        sets = {}
+        if held_out is not None:  # whose features may be fewer or more than those met
+            sets["validation"] = resized(held_out, fitted.n_features)
+        fitted, columns = finish(fitted, request, sets, say)
     if request.json:
         print_result(request.model, {"training": dict(fitted.provenance["data"])}, fitted, columns)
     else:
@@ -130,17 +125,6 @@ def _described(model: Model, ranker: Any) -> Model:
         "features": model.n_features,
     }
     return model.replace(provenance={**model.provenance, "data": data})
-
-
-def _measured(model: Model, held_out: RankingData, request: Request) -> Evaluation:
-    """Measure on the held-out data, whose features may be fewer or more than those met."""
-    from leanrank.data.streams import resized
-    from leanrank.metrics import evaluate
-
-    same = resized(held_out, model.n_features)
-    return evaluate(
-        same, model.predict(same), measures=request.measures, convention=request.convention
-    )
 
 
 def _shown(request: Request, model: Model) -> dict[str, str]:
