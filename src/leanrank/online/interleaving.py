@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError, check_choice
 from leanrank.online import kernels
@@ -37,9 +38,7 @@ class Interleaving:
     most_rankers: ClassVar[int | None] = None
 
     def __init__(self, length: int = 10) -> None:
-        if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1:
-            raise InputError(f"length={length!r} is not a number of documents: give 1 or more")
-        self.length = int(length)
+        self.length = check_whole("length", length)
 
     def interleave(
         self, a: Any, b: Any, rng: np.random.Generator | int

@@ -19,31 +19,19 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, BoolArray, FloatArray
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele, Lea & Flood 2014)
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-@kernel
-def mix(z: Any) -> Any:
-    """Return a well-mixed function of 64 bits."""
-    z = np.uint64(z)
-    z = (z ^ (z >> np.uint64(30))) * _MIX_1
-    z = (z ^ (z >> np.uint64(27))) * _MIX_2
-    return z ^ (z >> np.uint64(31))
+from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, to_unit
 
 
 @kernel
 def list_key(seed: Any, number: int) -> Any:
     """Return the key of one list's random numbers, a ``np.uint64``."""
-    return mix(mix(np.uint64(seed) + _STEP) + np.uint64(number) * _STEP)
+    return mix_bits(mix_bits(np.uint64(seed) + GOLDEN) + np.uint64(number) * GOLDEN)
 
 
 @kernel
 def uniform(key: Any, draw: int) -> float:
     """Return draw number ``draw`` of a key, uniform in [0, 1)."""
-    bits = mix(np.uint64(key) + np.uint64(draw + 1) * _STEP)
-    return np.float64(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    return to_unit(mix_bits(np.uint64(key) + np.uint64(draw + 1) * GOLDEN))
 
 
 @kernel
