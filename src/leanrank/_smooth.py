@@ -102,25 +102,21 @@ def _log1p(e: float) -> float:
     return 2.0 * s * _artanh_series(s * s)
 
 
-@intrinsic
-def _as_float(context: Any, bits: Any) -> Any:
-    """Read the bits of an integer as a float."""
-    del context, bits
+def _bitcast(signature: Any, kind: Any) -> Any:
+    """Return a function for kernels that reads the bits of a number as another kind of number."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del context, signature
-        return builder.bitcast(arguments[0], ir.DoubleType())
+    @intrinsic
+    def bitcast(context: Any, value: Any) -> Any:
+        del context, value
 
-    return types.float64(types.int64), generate
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del context, signature
+            return builder.bitcast(arguments[0], kind)
+
+        return signature, generate
+
+    return bitcast
 
 
-@intrinsic
-def _as_bits(context: Any, number: Any) -> Any:
-    """Read the bits of a float as an integer."""
-    del context, number
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del context, signature
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
+_as_float = _bitcast(types.float64(types.int64), ir.DoubleType())
+_as_bits = _bitcast(types.int64(types.float64), ir.IntType(64))

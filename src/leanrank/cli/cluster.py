@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leanrank.data import RankingData
     from leanrank.metrics import Evaluation
     from leanrank.model import Model
 
@@ -103,13 +102,9 @@ def delayed_files(
     """Return a partition for each file, which a worker reads when it is asked for."""
     import dask
 
-    return [dask.delayed(_read)(file, format, given) for file in files]
-
-
-def _read(file: str, format: str | None, given: Sequence[str] | None) -> RankingData:
     from leanrank.cli.datafiles import read_data
 
-    return read_data(file, format, given)
+    return [dask.delayed(read_data)(file, format, given) for file in files]
 
 
 @contextlib.contextmanager

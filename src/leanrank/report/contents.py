@@ -273,26 +273,25 @@ def _data_summary(study: Study, test: RankingData | None) -> list[dict[str, Any]
 
 
 def _stability(study: Study) -> dict[str, Any] | None:
-    """Summarise a stability result, as far as it has a summary."""
+    """Summarise which features were selected again on subsamples."""
     result = study.stability
     if result is None:
         return None
-    facts = {
-        "subsamples": getattr(result, "n_subsamples", None),
-        "jaccard": getattr(result, "jaccard", None),
-        "index": getattr(result, "stability_index", None),
-    }
-    said = {name: None if value is None else brief(float(value)) for name, value in facts.items()}
     groups = [
         {
             "features": [feature_name(at, study.feature_names) for at in group.features],
             "frequency": brief(group.frequency),
             "at_once": brief(group.at_once, 3),
         }
-        for group in getattr(result, "groups", ())
+        for group in result.groups
         if len(group.features) > 1
     ]
-    return {**said, "groups": groups[:MOST_GROUPS]}
+    return {
+        "subsamples": brief(result.n_subsamples),
+        "jaccard": brief(result.jaccard),
+        "index": brief(result.stability_index),
+        "groups": groups[:MOST_GROUPS],
+    }
 
 
 def _charts(

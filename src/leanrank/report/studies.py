@@ -140,12 +140,13 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
     A study whose ranker has no path, or whose path has no start, is returned unchanged.
     """
     ranker = _ranker_of(study.chosen)
-    if ranker is None or "n_alphas" not in _arguments(getattr(ranker, "path", None)):
+    follow = getattr(ranker, "path", None)
+    if follow is None or "n_alphas" not in inspect.signature(follow).parameters:
         return study  # nothing enters one by one along a ridge
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            path: Path = ranker.path(study.training, n_alphas=n_alphas)
+            path: Path = follow(study.training, n_alphas=n_alphas)
     except InputError:  # such as a penalty without a strength at which everything is zero
         return study
     split = Split(study.training, study.validation, study.measure, study.convention)
@@ -198,10 +199,6 @@ def _ranker_of(one: Candidate) -> Any:
         return kind(**{key: value for key, value in made.items() if key in known})
     except (TypeError, InputError):
         return None
-
-
-def _arguments(method: Any) -> Sequence[str]:
-    return [] if method is None else list(inspect.signature(method).parameters)
 
 
 def _about_the_same(first: IntArray, second: IntArray) -> bool:

@@ -77,16 +77,11 @@ def markdown(compared: Sequence[ComparedSet]) -> str:
     """Write tables for a web page; the best of each column is bold."""
     parts = []
     for one in compared:
-        best = {m: one.best(m) for m in one.measures}
         lines = [f"### {one.name}", ""]
         heads = ["", *map(head, one.measures), *OTHERS]
         lines += [_line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
         for row in one.rows:
-            texts = cells(row, one.measures)
-            for at, measure in enumerate(one.measures):
-                if best[measure] == row.system:
-                    texts[at] = f"**{texts[at]}**"
-            lines.append(_line([row.title, *texts]))
+            lines.append(_line([row.title, *_stressed(one, row, "**{}**")]))
         lines += ["", legend(one), *(f"\n{problem}" for problem in one.problems)]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
@@ -96,7 +91,6 @@ def latex(compared: Sequence[ComparedSet]) -> str:
     """Write tables for a paper, with booktabs; the best of each column is bold."""
     parts = []
     for one in compared:
-        best = {m: one.best(m) for m in one.measures}
         heads = [*map(head, one.measures), *OTHERS]
         lines = [
             f"% {one.name}",
@@ -106,14 +100,20 @@ def latex(compared: Sequence[ComparedSet]) -> str:
             "\\midrule",
         ]
         for row in one.rows:
-            texts = [text.replace(MARK, "$^\\circ$") for text in cells(row, one.measures)]
-            for at, measure in enumerate(one.measures):
-                if best[measure] == row.system:
-                    texts[at] = f"\\textbf{{{texts[at]}}}"
+            texts = [t.replace(MARK, "$^\\circ$") for t in _stressed(one, row, "\\textbf{{{}}}")]
             lines.append(" & ".join([_tex(row.title), *texts]) + " \\\\")
         lines += ["\\bottomrule", "\\end{tabular}", f"% {legend(one)}"]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def _stressed(one: ComparedSet, row: Row, form: str) -> list[str]:
+    """Return the texts of a row, those that are the best of their column in a form."""
+    texts = cells(row, one.measures)
+    for at, measure in enumerate(one.measures):
+        if one.best(measure) == row.system:
+            texts[at] = form.format(texts[at])
+    return texts
 
 
 def comma_separated(compared: Sequence[ComparedSet]) -> str:
