@@ -54,7 +54,7 @@ def test_names_and_shifts(run, model, files):
         ("a,b\n", "map.csv, line 1: the header must have feature and name"),
         ("feature,name\nspam,\n", "map.csv, line 2: a feature or a name is empty"),
         ("feature,name\nspam,x\nspam,y\n", "map.csv, line 3: 'spam' is named twice"),
-        ("feature,name,shift\nspam,x,1e999\n", "line 2: the shift is no finite number"),
+        ("feature,name,shift\nspam,x,1e999\n", "line 2: the shift '1e999' is not a finite number"),
     ],
 )
 def test_a_bad_map_is_refused_by_line(run, model, files, text, message):
