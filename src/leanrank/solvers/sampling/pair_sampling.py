@@ -260,21 +260,15 @@ def fill_pairs(index, state, out, n_pairs):  # type: ignore[no-untyped-def]
     rows, mass = index.rows, index.mass
     first, last, bottom = index.first, index.last, index.bottom
     cumulative, guide = index.cumulative, index.guide
-    for t in range(n_pairs):
-        out[t, 0], out[t, 1] = _draw(rows, first, last, bottom, cumulative, guide, mass, state)
-
-
-@kernel
-def _draw(rows, first, last, bottom, cumulative, guide, mass, state):  # type: ignore[no-untyped-def]
-    u = next_uniform(state)
     n_cells = len(cumulative)
-    cell = guide[int(u * n_cells)]
-    while cell < n_cells - 1 and cumulative[cell] <= u:
-        cell += 1
-    begin = first[cell]
-    higher = draw_place(mass, begin, last[cell], next_uniform(state))
-    lower = draw_place(mass, bottom[cell], begin, next_uniform(state))
-    return rows[higher], rows[lower]
+    for t in range(n_pairs):
+        u = next_uniform(state)
+        cell = guide[int(u * n_cells)]
+        while cell < n_cells - 1 and cumulative[cell] <= u:
+            cell += 1
+        begin = first[cell]
+        out[t, 0] = rows[draw_place(mass, begin, last[cell], next_uniform(state))]
+        out[t, 1] = rows[draw_place(mass, bottom[cell], begin, next_uniform(state))]
 
 
 @kernel
