@@ -332,11 +332,11 @@ def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ign
         loss, slope = rule.loss(z, y[a] - y[b])
         c = pair_weight(weights, a, b) if is_weighted else 1.0
         total += c * loss
-        norm = squared_norm(values, at, n) if rule.passive_aggressive or rule.project else 0.0
         if rule.passive_aggressive:
             step = 0.0
-            if z < 1.0 and norm > 0.0:
-                step = c * min(rule.largest, (1.0 - z) / norm)
+            if z < 1.0:
+                norm = squared_norm(values, at, n)
+                step = c * min(rule.largest, (1.0 - z) / norm) if norm > 0.0 else 0.0
         else:
             rate = learning_rate(rule.schedule, rule.eta0, rule.power, alpha, t)
             if rule.l2 > 0.0:
@@ -350,7 +350,7 @@ def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ign
         if step != 0.0:
             factor = step / numbers[scaled.SCALE]
             if rule.project:
-                along = dot(is_dense, v, features, values, at, n)
+                along, norm = dot(is_dense, v, features, values, at, n), squared_norm(values, at, n)
                 numbers[scaled.NORM] += 2.0 * factor * along + factor * factor * norm
             add(is_dense, v, features, values, at, n, factor)
             if average:
