@@ -75,7 +75,7 @@ def compile_seconds() -> float:
 
 def is_compiled(function: Any) -> bool:
     """Return whether a kernel has been compiled, by this process or by one that kept the result."""
-    if function.signatures:
+    if function.overloads:
         return True
     try:
         return bool(function._cache._cache_file._load_index())

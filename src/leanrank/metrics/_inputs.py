@@ -45,17 +45,6 @@ def check_finite(array: FloatArray, name: str) -> None:
         )
 
 
-def for_kernel(array: AnyArray) -> AnyArray:
-    """Return an array that is writeable in type, so that the kernels are compiled once.
-
-    Memory that is read-only itself is copied: one number per document is cheaper than compiling.
-    """
-    from leanrank._jit import kernel_view
-
-    view = kernel_view(array)
-    return view if view.flags.writeable else view.copy()
-
-
 def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray, IntArray | None]:
     """Return the identifiers and boundaries of the queries, and the order that groups the rows."""
     if qid is not None and group is not None:

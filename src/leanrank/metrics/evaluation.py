@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import warnings
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from leanrank.data.grouping import one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import Executor, make_executor, query_ranges, row_blocks
-from leanrank.metrics._inputs import check_finite, find_queries, for_kernel, numbers, whole_or_real
+from leanrank.metrics._inputs import check_finite, find_queries, numbers, whole_or_real
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.measures import (
     AP,
@@ -242,6 +241,7 @@ def measure_lists(
     ``pool_labels`` are the labels of all documents that could have been listed; without them the
     lists hold every document.
     """
+    from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, RARE, measure_queries
     from leanrank.metrics._order import TIE_CODES
     from leanrank.metrics._plain import is_plain, measure_plainly
@@ -251,8 +251,8 @@ def measure_lists(
     plain = is_plain({measure.kind for measure in measures}, convention.ties, len(everything))
     codes, levels = _encode(everything, executor, plain)
     codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
-    query_ptr = for_kernel(query_ptr)
-    pool_ptr = query_ptr if pool_ptr is None else for_kernel(pool_ptr)
+    query_ptr = kernel_view(query_ptr)
+    pool_ptr = query_ptr if pool_ptr is None else kernel_view(pool_ptr)
     table, figures = _tables(measures, convention, levels)
     gains = np.zeros(len(levels))
     if any(measure.uses_gains for measure in measures):
@@ -263,7 +263,7 @@ def measure_lists(
     longest = 0
     if n_queries:
         longest = max(int(np.diff(query_ptr).max()), int(np.diff(pool_ptr).max()))
-    scores = for_kernel(scores)
+    scores = kernel_view(scores)
     breaker = codes if convention.ties == "pessimistic" else None
     if convention.ties == "docid":
         assert doc_ids is not None
@@ -294,14 +294,14 @@ def measure_lists(
     if convention.ties == "input" and any(measure.sees_tie_order for measure in measures):
         carried = int(np.count_nonzero(state == CARRIED_BY_TIES))
         _warn_about_ties(carried, int(np.count_nonzero(state != ONE_LEVEL)))
-    settings = dataclasses.asdict(convention)
+    settings = {**vars(convention), "changed": changed}
     del settings["name"], settings["source"]
-    settings["changed"] = changed
     return summarise(measures, values, query_ids, convention.name, settings)
 
 
 def _encode(labels: AnyArray, executor: Executor, plain: bool) -> tuple[IntArray, FloatArray]:
     """Number the label levels from low to high; small whole labels are their own numbers."""
+    from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import FEW_LEVELS, encode_labels
     from leanrank.metrics._plain import encode_plainly
 
@@ -310,9 +310,9 @@ def _encode(labels: AnyArray, executor: Executor, plain: bool) -> tuple[IntArray
     codes: IntArray
     if labels.dtype == np.int64:
         if labels.min() >= 0 and labels.max() < FEW_LEVELS:
-            return for_kernel(labels), np.arange(labels.max() + 1, dtype=np.float64)
+            return kernel_view(labels), np.arange(labels.max() + 1, dtype=np.float64)
     else:
-        labels = for_kernel(labels)
+        labels = kernel_view(labels)
         codes = np.empty(len(labels), dtype=np.int64)
         encode = encode_plainly if plain else encode_labels
         counts = executor.map(
