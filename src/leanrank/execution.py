@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -108,8 +109,8 @@ def query_ranges(
         return []
     n_ranges = max(1, -(-int(ptr[-1] - ptr[0]) // rows_per_range))
     targets = ptr[0] + np.arange(1, n_ranges) * rows_per_range
-    cuts = np.unique(np.concatenate(([0], np.searchsorted(ptr, targets), [n_queries])))
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    cuts = sorted({0, *np.searchsorted(ptr, targets).tolist(), n_queries})
+    return list(pairwise(cuts))
 
 
 def row_blocks(n_rows: int, rows_per_block: int = ROWS_PER_RANGE) -> list[tuple[int, int]]:
