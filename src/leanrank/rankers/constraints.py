@@ -78,7 +78,7 @@ def check_parameters(ranker: Any, kinds: Mapping[str, Kind] = PARAMETERS) -> Non
     Traceback (most recent call last):
     leanrank.errors.InputError: normalize=2 must be a text
     """
-    for name, value in ranker.get_params(deep=False).items():
+    for name, value in vars(ranker).items():  # scikit-learn's get_params takes ten times as long
         kind = kinds.get(name)
         if kind is not None and not kind.includes(value):
             raise InputError(f"{name}={value!r} must be {kind.name}")

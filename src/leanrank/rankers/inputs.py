@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -149,9 +150,15 @@ def changed(ranker: Any, names: Iterable[str]) -> list[str]:
     >>> changed(SPD(C=2.0), ["C", "loss"])
     ['C']
     """
-    known = signature(type(ranker)).parameters
-    given = (name for name in names if name in known)
-    return [name for name in given if repr(getattr(ranker, name)) != repr(known[name].default)]
+    usual = _defaults(ranker.__class__)
+    given = (name for name in names if name in usual)
+    return [name for name in given if repr(getattr(ranker, name)) != usual[name]]
+
+
+@cache
+def _defaults(kind: type) -> dict[str, str]:
+    """Return the default of each parameter, as code."""
+    return {name: repr(known.default) for name, known in signature(kind).parameters.items()}
 
 
 def seed_of(random_state: Any) -> int:
