@@ -15,10 +15,9 @@ import numpy as np
 from leanrank.data._checks import check_optional
 from leanrank.data.formats import check_exists, format_name, group_sizes, sizes_beside
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sources import open_bytes
 from leanrank.data.streams import Returns
 from leanrank.data.tables.arrow import build_runs
-from leanrank.data.tables.files import check_header, reading
+from leanrank.data.tables.files import check_header, lent_to_arrow, reading
 from leanrank.data.tables.imports import pa, pq
 from leanrank.data.tables.layout import column_roles, find_layout
 from leanrank.data.tables.parquet import agree, parquet_tables, part_files, rows_per_chunk
@@ -171,10 +170,10 @@ def _open_csv(
 
     names = None
     if not header:
-        with open_bytes(file) as stream:
+        with lent_to_arrow(file) as stream:
             first = csv.open_csv(stream, csv.ReadOptions(autogenerate_column_names=True))
             names = [str(at + 1) for at in range(len(first.schema))]
-    with open_bytes(file) as stream:
+    with lent_to_arrow(file) as stream:
         read = csv.ReadOptions(column_names=names, block_size=block_bytes, use_threads=False)
         convert = csv.ConvertOptions(column_types=types or {})
         reader = csv.open_csv(stream, read, convert_options=convert)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
+from weakref import WeakSet
 
 from leanrank.data.sources import PACKED, open_bytes
 from leanrank.errors import FileError, InputError, LeanrankError
@@ -80,7 +83,7 @@ def _read_csv(path: str | os.PathLike[str], header: bool) -> Any:
 
     def read(use_threads: bool) -> Any:
         options = csv.ReadOptions(autogenerate_column_names=not header, use_threads=use_threads)
-        with open_bytes(path) as stream:
+        with lent_to_arrow(path) as stream:
             return csv.read_csv(stream, options)
 
     try:
@@ -91,6 +94,28 @@ def _read_csv(path: str | os.PathLike[str], header: bool) -> Any:
         return table.rename_columns([str(at + 1) for at in range(table.num_columns)])
     check_header(table.column_names, path)
     return table
+
+
+_lent: WeakSet[IO[bytes]] = WeakSet()
+
+
+@contextmanager
+def lent_to_arrow(path: Any) -> Iterator[IO[bytes]]:
+    """Open a file for Arrow's CSV readers, whose threads may hold it for longer than they read.
+
+    A thread that lets go of a Python object while the interpreter ends aborts the process.
+    """
+    with open_bytes(path) as stream:
+        _lent.add(stream)
+        yield stream
+
+
+@atexit.register
+def _wait_for_arrow(seconds: float = 1.0) -> None:
+    """Wait until no thread holds a file that was lent, for at most so long."""
+    until = time.monotonic() + seconds
+    while len(_lent) and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 def check_header(names: Sequence[str], path: str | os.PathLike[str]) -> None:
