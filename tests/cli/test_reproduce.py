@@ -52,7 +52,7 @@ def test_unknown_papers_and_missing_data(run, tmp_path):
     assert "no paper 'knuth1968'" in done.err
     done = run("reproduce", "pahikkala2010", "--data", tmp_path, "--out", tmp_path / "out")
     assert done.code == 2
-    assert "neither MQ2008 nor MQ2007" in done.err
+    assert "none of MQ2008, MQ2007 is there" in done.err
     assert not (tmp_path / "out").exists()
 
 

@@ -69,7 +69,7 @@ def test_the_other_set_has_its_own_tables(small_set):
 
 
 def test_without_any_data_there_is_a_sentence(tmp_path):
-    with pytest.raises(FileError, match="neither MQ2008 nor MQ2007"):
+    with pytest.raises(FileError, match="none of MQ2008, MQ2007 is there"):
         pahikkala2010.run(tmp_path)
 
 

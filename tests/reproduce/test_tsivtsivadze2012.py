@@ -118,7 +118,7 @@ def test_the_paired_test_is_careful():
 
 
 def test_without_data_or_splits_there_is_a_sentence(tmp_path):
-    with pytest.raises(FileError, match="neither OHSUMED nor MQ2008"):
+    with pytest.raises(FileError, match="none of OHSUMED, MQ2008 is there"):
         paper.run(tmp_path)
     with pytest.raises(InputError, match="at least 2"):
         paper.run(tmp_path, splits=1)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -41,6 +42,23 @@ def get_paper(name: str, *, online: bool = False) -> Any:
 
         raise InputError(f"{name} has no experiment with clicks: leave out --online")
     return importlib.import_module(f"leanrank.reproduce.{name}{'_online' * online}")
+
+
+def find_sets(names: Iterable[str], data_dir: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return those of some public sets that are there, and a note on each of the others."""
+    from leanrank.data.sets.public_sets import data_directory, fetch
+    from leanrank.errors import FileError
+
+    found, notes = {}, []
+    for name in names:
+        try:
+            found[name] = fetch(name, data_dir=data_dir, download=False)
+        except FileError as error:
+            notes.append(f"Left out: {name}, as {error}.")
+    if not found:
+        folder, listed = data_directory(data_dir), ", ".join(names)
+        raise FileError(f"{folder}: none of {listed} is there: {notes[0]}")
+    return found, notes
 
 
 def published(paper: str) -> dict[str, Any]:

@@ -19,14 +19,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sets.public_sets import data_directory, fetch
-from leanrank.errors import DataWarning, FileError, InputError
+from leanrank.errors import DataWarning, InputError
 from leanrank.execution import Executor, make_executor
 from leanrank.metrics import evaluate
 from leanrank.metrics.judge import Judge, best_of
 from leanrank.rankers import get_ranker
 from leanrank.registry import Fits, Space
-from leanrank.reproduce import published
+from leanrank.reproduce import find_sets, published
 from leanrank.reproduce.cheng2018_systems import (
     DENSE,
     LISTWISE,
@@ -128,19 +127,13 @@ def run(
         Which rows to fill.
     """
     outcomes: ReachedBySet = {}
-    missing = []
-    for name in reversed(SETS):  # OHSUMED is the smallest
-        try:
-            folds = list(fetch(name, data_dir=data_dir, download=False).folds())
-        except FileError:
-            missing.append(name)
-            continue
+    sets, missing = find_sets(SETS, data_dir)
+    for name in reversed(sets):  # OHSUMED is the smallest
+        folds = list(sets[name].folds())
         outcomes[name] = {}
         for system in systems:
             say(f"{name}: {system.label}")
             outcomes[name][system.label] = learn(system, folds, seeds, make_executor(n_jobs))
-    if not outcomes:
-        raise FileError(f"{data_directory(data_dir)}: none of {', '.join(SETS)} is there")
     printed = published("cheng2018")
     report = Report("cheng2018", TITLE, conclusion=_summary(outcomes))
     for name, found in outcomes.items():
@@ -356,8 +349,7 @@ def _notes(
         "but not what its figures fit."
     ]
     notes += [f"{s.label}: {s.about}." for s in systems if s.about]
-    if missing:
-        notes.append(f"Left out: {', '.join(missing)}, not in the data directory.")
+    notes += missing
     for name, found in outcomes.items():
         bad = [
             f"{o.n_unusable} of {o.n_models} of {label}"

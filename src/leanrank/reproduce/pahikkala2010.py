@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.data.sets.public_sets import RankingFolds, data_directory, fetch
-from leanrank.errors import DataWarning, FileError
+from leanrank.data.sets.public_sets import RankingFolds
+from leanrank.errors import DataWarning
 from leanrank.execution import make_executor
 from leanrank.metrics import evaluate
 from leanrank.registry import AlphaPath, Sizes, Space
-from leanrank.reproduce import published
+from leanrank.reproduce import find_sets, published
 from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report
 from leanrank.selection.validation import Split, Trial, make_ranker, run_trials
 
@@ -48,16 +48,10 @@ def run(
     The parameters are those of every paper: see ``leanrank.reproduce``.
     """
     report = Report("pahikkala2010", TITLE)
-    for name, printed in sorted(published("pahikkala2010").items(), reverse=True):
-        try:
-            folds = fetch(name, data_dir=data_dir, download=False)
-        except FileError as error:
-            report.notes.append(f"Left out: {name}, as {error}.")
-            continue
-        _run_set(name, folds, printed, report, say, n_jobs)
-    if not report.tables:
-        folder = data_directory(data_dir)
-        raise FileError(f"{folder}: neither MQ2008 nor MQ2007 is there: {report.notes[0]}")
+    printed = published("pahikkala2010")
+    sets, report.notes = find_sets(sorted(printed, reverse=True), data_dir)
+    for name, folds in sets.items():
+        _run_set(name, folds, printed[name], report, say, n_jobs)
     report.write(out_dir)
     return report
 

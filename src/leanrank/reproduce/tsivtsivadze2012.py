@@ -16,9 +16,10 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import QueryMinMaxScaler
-from leanrank.data.sets.public_sets import RankingFolds, data_directory, fetch
-from leanrank.errors import DataWarning, FileError, InputError
+from leanrank.data.sets.public_sets import RankingFolds
+from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor
+from leanrank.reproduce import find_sets
 from leanrank.reproduce.paper_report import ComparedTable, Plot, Report, beside
 from leanrank.reproduce.tsivtsivadze2012_protocol import (
     FOLDS,
@@ -68,24 +69,19 @@ def run(
     report = Report("tsivtsivadze2012", TITLE)
     findings = []
     executor = make_executor(n_jobs)
-    for name, convention in SETS.items():
-        try:
-            folds = fetch(name, data_dir=data_dir, download=False)
-        except FileError as error:
-            report.notes.append(f"Left out: {name}, as {error}.")
-            continue
+    sets, report.notes = find_sets(SETS, data_dir)
+    for name, folds in sets.items():
         data = whole_set(folds)
 
         def one(
             task: tuple[float, int],
             name: str = name,
-            convention: str = convention,
             data: RankingData = data,
         ) -> dict[str, SplitResult]:
             fraction, seed = task
             say(f"{name}, {100 * fraction:g} % labelled, split {seed + 1}")
             systems = SYSTEMS if fraction == FRACTION else CURVE_SYSTEMS
-            return run_split(data, convention, fraction, seed, systems, grid)
+            return run_split(data, SETS[name], fraction, seed, systems, grid)
 
         shorter = max(2, splits // 2)
         tasks = [(f, seed) for f in CURVE for seed in range(splits if f == FRACTION else shorter)]
@@ -99,9 +95,6 @@ def run(
         report.tables.append(table)
         report.tables.append(_curve_table(name, results, shorter))
         report.plots[f"labelled-{name.lower()}"] = _curve(name, results, shorter)
-    if not report.tables:
-        folder = data_directory(data_dir)
-        raise FileError(f"{folder}: neither OHSUMED nor MQ2008 is there: {report.notes[0]}")
     report.conclusion = " ".join(findings)
     report.notes += _notes(splits, grid)
     report.write(out_dir)
