@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import check_folder, read_data, read_options
-from leanrank.errors import DataWarning
+from leanrank.errors import warn
 
 
 def convert(
@@ -93,8 +93,6 @@ def is_click_log(source: str) -> bool:
 
 def convert_clicks(source: str, target: str, actions: list[str], json: bool) -> None:
     """Write the table of an engine's click log, and report what did not fit."""
-    import warnings
-
     from leanrank.data.logs.clicks import EngineClicks
 
     with screen.progress() as say:
@@ -102,7 +100,7 @@ def convert_clicks(source: str, target: str, actions: list[str], json: bool) -> 
         log = EngineClicks(source, actions=actions)
         rows = log.write(target)
     for sentence in log.sentences():
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        warn(sentence)
     if json:
         screen.print_json({"source": source, "target": target, "rows": rows, **log.totals})
     else:

@@ -8,7 +8,7 @@ from typer import Option
 
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import check_folder, stdin_once
-from leanrank.errors import DataWarning
+from leanrank.errors import warn
 
 
 def join(
@@ -55,8 +55,6 @@ def join(
 
     For example: leanrank join --features log.ndjson --judgments ratings.csv -o train.parquet
     """
-    import warnings
-
     stdin_once(features, judgments)
     check_folder(output, json, "data", "the data a file")
     fields = {
@@ -76,7 +74,7 @@ def join(
         say(f"Writing {output}")
         dump(joined.data, output)
     for sentence in joined.sentences():
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        warn(sentence)
     if json:
         screen.print_json(
             {

@@ -7,7 +7,6 @@ from a position gives the very chunks that an uninterrupted reading gives.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
@@ -16,7 +15,7 @@ import numpy as np
 
 from leanrank.data.formats import FORMATS, check_exists, format_name
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError, warn
 
 CHUNK_BYTES = 4 * 2**20
 """Text, or Parquet data once unpacked, in one chunk; a query that is larger makes a larger one."""
@@ -321,11 +320,9 @@ class Returns:
 
 def warn_split(query: Any, place: str) -> None:
     """Warn of a query that is not in one place."""
-    warnings.warn(
+    warn(
         f"{place}: query {query} was there before, and its documents here are taken as another "
-        "query: keep the documents of a query together",
-        DataWarning,
-        stacklevel=2,
+        "query: keep the documents of a query together"
     )
 
 

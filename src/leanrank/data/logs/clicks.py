@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +11,18 @@ import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank.data.clicks.click_log import ClickLog, read_clicks
-from leanrank.data.logs.records import SUFFIXES, Place, at, brief, identifier, json_records, sources
-from leanrank.data.logs.records import timestamp as moment
+from leanrank.data.logs.records import (
+    SUFFIXES,
+    Place,
+    at,
+    brief,
+    identifier,
+    json_records,
+    sources,
+    timestamp,
+)
 from leanrank.data.ranking_data import counted
-from leanrank.errors import DataWarning, FileError, InputError, MissingDependencyError
+from leanrank.errors import FileError, InputError, MissingDependencyError, warn
 
 COLUMNS = ("session", "query", "document", "position", "clicked", "timestamp")
 _EVENTS = ("ranking", "interaction", "item", "user")
@@ -229,7 +236,7 @@ def read_engine_clicks(
     log = EngineClicks(path, actions=actions)
     joined = log.join(features)
     for sentence in log.sentences():
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        warn(sentence)
     return joined
 
 
@@ -251,8 +258,7 @@ def _ubi_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
         raise place.fault(f"the ordinal of a click is {brief(ordinal)}, not a whole number")
     if named is None and ordinal is None:
         raise place.fault("a click has neither object.object_id nor position.ordinal")
-    if (time := record.get("timestamp")) is not None:
-        moment(time, place)
+    _moment(record, place)  # checked, though a click is not kept by its time
     document = None if named is None else identifier(named, "object_id", place)
     if session is None:
         return None, _Click(document, ordinal)
@@ -264,13 +270,12 @@ def _ubi_list(place: Place, record: Any) -> _Shown:
     if hits is not None and not isinstance(hits, list):
         raise place.fault("query_response_hit_ids is not a list of documents")
     query = record.get("user_query")
-    time = record.get("timestamp")
     return _Shown(
         place,
         identifier(record.get("query_id"), "query_id", place),
         None if query is None or query == "" else identifier(query, "user_query", place),
         [identifier(hit, "hit id", place) for hit in hits or []],
-        "" if time is None else moment(time, place),
+        _moment(record, place),
     )
 
 
@@ -280,8 +285,7 @@ def _metarank_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
         raise place.fault(f"the event is {brief(kind)}: Metarank has {', '.join(_EVENTS)}")
     if kind != "interaction" or record.get("type") not in actions:
         return None
-    if (time := record.get("timestamp")) is not None:
-        moment(time, place)
+    _moment(record, place)
     click = _Click(identifier(record.get("item"), "item", place), None)
     ranking = record.get("ranking")
     return (None if ranking is None else identifier(ranking, "ranking", place)), click
@@ -303,5 +307,10 @@ def _metarank_list(place: Place, record: Any) -> _Shown | None:
         session,
         query,
         [identifier(item.get("id"), "id of an item", place) for item in items],
-        moment(record["timestamp"], place) if record.get("timestamp") is not None else "",
+        _moment(record, place),
     )
+
+
+def _moment(record: Any, place: Place) -> str:
+    """Return when something happened, empty where the log does not say."""
+    return "" if record.get("timestamp") is None else timestamp(record["timestamp"], place)

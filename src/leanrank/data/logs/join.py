@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from leanrank.data.logs.features import LoggedDocument, feature_log
 from leanrank.data.logs.judgments import read_judgments
 from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.data.trec import Qrels
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError, warn
 
 _EXAMPLES = 3
 
@@ -137,7 +136,7 @@ def join_judgments(features: Any, judgments: Any, **options: Any) -> RankingData
     """
     joined = match_judgments(features, judgments, **options)
     for sentence in joined.sentences():
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        warn(sentence)
     return joined.data
 
 

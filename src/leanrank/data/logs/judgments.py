@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from leanrank.data.logs.records import SUFFIXES, Place, identifier, json_records
 from leanrank.data.ranking_data import counted
 from leanrank.data.text_lines import shown_name, text_lines
 from leanrank.data.trec import Qrels, load_qrels
-from leanrank.errors import DataWarning, InputError, ParseError, check_choice
+from leanrank.errors import InputError, ParseError, check_choice, warn
 
 FORMATS = ("quepid", "workbench", "qrels")
 _COLUMNS = {
@@ -89,10 +88,9 @@ def _collect(rated: Iterator[_Rated]) -> Qrels:
         value = number(rating, f"rating of document {document[:60]!r}", place)
         before, first = found.setdefault((query, document), (value, place))
         if before != value:
-            where = f"line {first.line}" if first.line else f"record {first.record}"
             raise place.fault(
                 f"document {document[:60]!r} of query {query[:60]!r} is rated {value:g}, and "
-                f"{before:g} in {where}: keep one rating"
+                f"{before:g} in {first.where}: keep one rating"
             )
         if first is not place:
             again.append(place)
@@ -102,10 +100,9 @@ def _collect(rated: Iterator[_Rated]) -> Qrels:
     ):
         if places:
             place = places[0]
-            where = f"line {place.line}" if place.line else f"record {place.record}"
             count = counted(len(places), "entry", "entries")
-            text = f"{place.path}: {count} {what} (the first: {where})"
-            warnings.warn(text, DataWarning, stacklevel=4)
+            text = f"{place.path}: {count} {what} (the first: {place.where})"
+            warn(text)
     pairs = list(found)
     return Qrels(
         np.array([query for query, _ in pairs], dtype=object),

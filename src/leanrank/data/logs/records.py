@@ -23,6 +23,11 @@ class Place(NamedTuple):
     line: int | None = None
     record: int | None = None
 
+    @property
+    def where(self) -> str:
+        """The place within its file."""
+        return f"line {self.line}" if self.line else f"record {self.record}"
+
     def fault(self, problem: str) -> ParseError:
         """Return an error about this record."""
         path = self.path if self.record is None else f"{self.path}, record {self.record}"

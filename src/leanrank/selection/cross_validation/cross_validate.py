@@ -15,7 +15,7 @@ from leanrank._numbers import is_whole
 from leanrank._typing import FloatArray
 from leanrank.data.dask.collections import is_dask
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
+from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.metrics import parse_measures
 from leanrank.metrics.judge import Judge, mean_of, ranks_something
@@ -273,7 +273,7 @@ def _cross_validated(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         done = make_executor(n_jobs).map(run, tasks)
-    summarise_warnings(caught, len(tasks), stacklevel=4)
+    summarise_warnings(caught, len(tasks))
     # A row is a fold, with the models of all settings; a greedy search may end early in some fold.
     by_fold = [
         [done[f * len(settings) + s] for s in range(len(settings))] for f in range(len(folds))
@@ -313,18 +313,13 @@ def _by_query(
     return mean
 
 
-def summarise_warnings(
-    caught: Sequence[warnings.WarningMessage], n_fits: int, *, stacklevel: int
-) -> None:
+def summarise_warnings(caught: Sequence[warnings.WarningMessage], n_fits: int) -> None:
     """Summarise the warnings of many fits."""
     short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
     if short:
         n_short = min(len(short), n_fits)
-        warnings.warn(
-            f"{n_short} of {n_fits} fits did not converge, the first: {short[0].message}",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
+        first = f"the first: {short[0].message}"
+        warn(f"{n_short} of {n_fits} fits did not converge, {first}", ConvergenceWarning)
     others = [one for one in caught if one not in short]
     for text, category in dict.fromkeys((str(one.message), one.category) for one in others):
-        warnings.warn(text, category, stacklevel=stacklevel)
+        warn(text, category)

@@ -128,7 +128,7 @@ def fuse(
         warnings.simplefilter("always")
         values, settings, points = _tested(learner, pool, curve)
         setting, weights, gap = learner.learn(pool)
-    summarise_warnings(caught, learner.n_fits, stacklevel=3)
+    summarise_warnings(caught, learner.n_fits)
     per_query = {FUSED: values, **others}
     return Fusion(
         weights=dict(zip(named, _normalised(weights).tolist(), strict=True)),

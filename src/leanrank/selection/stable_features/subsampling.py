@@ -239,14 +239,13 @@ def stability(
         )
     rng = np.random.default_rng(seed)
     draws = [np.sort(rng.choice(informative, n_drawn, replace=False)) for _ in range(n_subsamples)]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fitted = make_executor(n_jobs).map(lambda drawn: _weights(ranker, data, drawn), draws)
-    summarise_warnings(caught, n_subsamples, stacklevel=3)
-    features = np.unique(np.concatenate([used for used, _ in fitted]))
+    models = _fitted(ranker, data, draws, n_jobs)
+    selected = [model.values != 0 for model in models]
+    pairs = list(zip(models, selected, strict=True))
+    features = np.unique(np.concatenate([model.indices[kept] for model, kept in pairs]))
     weights = np.zeros((n_subsamples, len(features)))
-    for row, (used, values) in zip(weights, fitted, strict=True):
-        row[np.searchsorted(features, used)] = values
+    for row, (model, kept) in zip(weights, pairs, strict=True):
+        row[np.searchsorted(features, model.indices[kept])] = model.values[kept]
     return StabilityResult(
         n_features=data.n_features,
         features=features,
@@ -282,23 +281,23 @@ def bootstrap_models(
     seed = 0 if random_state is None else check_whole("random_state", random_state, 0)
     rng = np.random.default_rng(seed)
     draws = [np.sort(rng.integers(data.n_queries, size=data.n_queries)) for _ in range(n_draws)]
+    return _fitted(ranker, data, draws, n_jobs)
 
-    def fitted(drawn: IntArray) -> Model:
+
+def _fitted(
+    ranker: Any, data: RankingData, draws: list[IntArray], n_jobs: int | None
+) -> list[Model]:
+    """Fit a ranker on some queries, several times."""
+
+    def fit(drawn: IntArray) -> Model:
         model: Model = clone(ranker).fit(data.queries[drawn]).to_model()
         return model
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        models = make_executor(n_jobs).map(fitted, draws)
-    summarise_warnings(caught, n_draws, stacklevel=3)
+        models = make_executor(n_jobs).map(fit, draws)
+    summarise_warnings(caught, len(draws))
     return models
-
-
-def _weights(ranker: Any, data: RankingData, drawn: IntArray) -> tuple[IntArray, FloatArray]:
-    """Fit on some queries; return the features used and their weights."""
-    model = clone(ranker).fit(data.queries[drawn]).to_model()
-    kept = model.values != 0
-    return model.indices[kept], model.values[kept]
 
 
 def _groups(
