@@ -15,17 +15,6 @@ from leanrank.data._checks import as_labels, as_matrix, check_names, one_per_que
 from leanrank.data.grouping import Grouping, group_rows, group_sizes_to_qid, one_dimensional
 from leanrank.errors import InputError
 
-__all__ = [
-    "Grouping",
-    "QueryIndexer",
-    "RankingData",
-    "counted",
-    "feature_name",
-    "group_rows",
-    "group_sizes_to_qid",
-    "informative_queries",
-]
-
 
 class RankingData:
     """Documents with features and labels, grouped by query; immutable.

@@ -10,7 +10,8 @@ import numpy as np
 
 from leanrank._numbers import is_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.ranking_data import counted, group_rows
+from leanrank.data.grouping import group_rows
+from leanrank.data.ranking_data import counted
 from leanrank.errors import InputError
 
 

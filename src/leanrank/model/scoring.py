@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.data.ranking_data import group_rows
+from leanrank.data.grouping import group_rows
 from leanrank.execution import row_blocks
 from leanrank.model.curves import Curve, Line
 

@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.dask.collections import is_dask
-from leanrank.data.ranking_data import RankingData, group_sizes_to_qid
+from leanrank.data.grouping import group_sizes_to_qid
+from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, overflow, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels

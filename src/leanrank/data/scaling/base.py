@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.data.ranking_data import RankingData, group_rows
+from leanrank.data.grouping import group_rows
+from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.arithmetic import Apply
 from leanrank.errors import InputError
 
