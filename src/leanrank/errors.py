@@ -147,7 +147,10 @@ class ParseError(InputError):
         self.column = column
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_parse_error, (self.problem, self.path, self.line, self.column))
+        from functools import partial
+
+        made = partial(ParseError, self.problem, path=self.path, line=self.line, column=self.column)
+        return (made, ())
 
 
 class ModelError(LeanrankError, ValueError):
@@ -188,7 +191,3 @@ class DataWarning(LeanrankWarning):
 
 class CacheWarning(LeanrankWarning):
     """Compiled code that cannot be kept for the next process."""
-
-
-def _parse_error(problem: str, path: str, line: int | None, column: int | None) -> ParseError:
-    return ParseError(problem, path=path, line=line, column=column)

@@ -62,12 +62,13 @@ def simulate(
 
     For example: leanrank simulate train.txt --learners spd,lcra,pdgd --report r.html
     """
+    from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
     from leanrank.online.users import USERS
 
     stdin_once(data, test)
     methods = _methods(learners, parameter or [])
     visitors = _listed("--users", users, USERS)
-    normalizer = _normalizer(scale)
+    normalizer = None if scale == "none" else make_normalizer(scale, (*NORMALIZERS, "none"))
     if report is not None:
         check_folder(report, json, "page", "the page a file")
         options.check_report()
@@ -127,12 +128,6 @@ def _listed(option: str, text: str, choices: tuple[str, ...]) -> list[str]:
         if names.count(name) > 1:
             raise InputError(f"{option} names {name} twice: name it once")
     return names
-
-
-def _normalizer(scale: str) -> Any:
-    from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
-
-    return None if scale == "none" else make_normalizer(scale, (*NORMALIZERS, "none"))
 
 
 def _number(data: RankingData, query: str, file: str) -> int:

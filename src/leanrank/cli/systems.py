@@ -21,7 +21,7 @@ def systems(
         Argument(
             metavar="NAME",
             help="A system to explain; without one, all are listed.",
-            autocompletion=lambda: _named(),
+            autocompletion=lambda: [(name, one.title) for name, one in _fitted().items()],
         ),
     ] = None,
     json: options.Json = False,
@@ -131,10 +131,6 @@ def complete_parameter(context: Context, incomplete: str) -> list[tuple[str, str
 
 def _fitted() -> dict[str, System]:
     return {name: system for name, system in SYSTEMS.items() if system.space is not None}
-
-
-def _named() -> list[tuple[str, str]]:
-    return [(name, system.title) for name, system in _fitted().items()]
 
 
 def _summary(system: System) -> dict[str, Any]:

@@ -55,17 +55,16 @@ def make_provenance(
     >>> made["algorithm"], made["parameters"], sorted(made["versions"])
     ('RankRLS', {'alpha': 2.0}, ['leanrank', 'numpy', 'python'])
     """
-    made: dict[str, Any] = {
-        "versions": {
-            "leanrank": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        }
+    python = platform.python_version()
+    given = {
+        "versions": {"leanrank": __version__, "numpy": np.__version__, "python": python},
+        "algorithm": algorithm,
+        "parameters": parameters,
+        "measures": measures,
+        "training": training,
+        "created": created,
     }
-    if algorithm is not None:
-        made["algorithm"] = algorithm
-    if parameters is not None:
-        made["parameters"] = to_json_values(parameters)
+    made = {name: to_json_values(value) for name, value in given.items() if value is not None}
     if data is not None:
         made["data"] = {
             "queries": data.n_queries,
@@ -73,12 +72,6 @@ def make_provenance(
             "features": data.n_features,
             "fingerprint": fingerprint(data),
         }
-    if measures is not None:
-        made["measures"] = to_json_values(measures)
-    if training is not None:
-        made["training"] = to_json_values(training)
-    if created is not None:
-        made["created"] = created
     return made
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -101,7 +102,7 @@ def make_collection(data: RankingData, length: int = 10) -> Collection:
     if not np.array_equal(grades, data.y) or grades.min(initial=0) < 0:
         raise InputError("users click by grade: labels must be whole numbers from 0 on")
     ptr, gains = data.query_ptr, np.exp2(grades) - 1.0
-    parts = [slice(*ends) for ends in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)]
+    parts = [slice(*ends) for ends in pairwise(ptr.tolist())]
     values = np.concatenate([X[part].T.ravel() for part in parts])
     discount = 1.0 / np.log2(np.arange(2, length + 2))
     best = [np.sort(gains[part])[::-1][:length] for part in parts]

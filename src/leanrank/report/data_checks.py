@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -235,7 +236,7 @@ def _inner_squares(data: RankingData) -> FloatArray:
         squares = np.asarray(X.multiply(X).sum(axis=0)).ravel()
         return np.asarray(squares - np.asarray(weighted.sum(axis=0)).ravel())
     total = np.zeros(data.n_features)
-    for start, stop in zip(data.query_ptr[:-1].tolist(), data.query_ptr[1:].tolist(), strict=True):
+    for start, stop in pairwise(data.query_ptr.tolist()):
         block = np.asarray(X[start:stop], dtype=np.float64)
         if len(block):
             total += ((block - block.mean(axis=0)) ** 2).sum(axis=0)

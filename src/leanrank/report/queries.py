@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -103,10 +104,9 @@ def _most_telling(
 
 def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
     """Return the first documents of each query, best first."""
-    starts, stops = query_ptr[:-1].tolist(), query_ptr[1:].tolist()
     return [
         np.argsort(-scores[start:stop], kind="stable")[:TOP]
-        for start, stop in zip(starts, stops, strict=True)
+        for start, stop in pairwise(query_ptr.tolist())
     ]
 
 

@@ -143,17 +143,12 @@ def estimate_propensities(clicks: ClickLog, method: str = "adjacent") -> FloatAr
 def _by_position(propensities: Any, position: IntArray) -> FloatArray:
     """Return one propensity a position that was shown, checked."""
     last = int(position.max())
-    if isinstance(propensities, Mapping):
-        values = np.full(last, np.nan)
-        for k, value in propensities.items():
-            if 1 <= k <= last:
-                values[k - 1] = value
-    else:
+    if not isinstance(propensities, Mapping):
         given = np.asarray(propensities, dtype=np.float64)
         if given.ndim != 1:
             raise InputError("propensities must be one number a position, from position 1 on")
-        values = np.full(last, np.nan)
-        values[: min(last, len(given))] = given[:last]
+        propensities = dict(enumerate(given.tolist(), start=1))
+    values = np.array([propensities.get(k, np.nan) for k in range(1, last + 1)], np.float64)
     shown = np.zeros(last, dtype=bool)
     shown[position - 1] = True
     missing = np.flatnonzero(shown & np.isnan(values))
@@ -174,7 +169,7 @@ def _counts(clicks: ClickLog, last: int) -> tuple[IntArray, IntArray, FloatArray
     """Count shows and clicks of each document at each position where it was shown."""
     key = clicks.row * last + (clicks.position - 1)
     n_cells = len(clicks.data) * last
-    if n_cells <= 8 * len(key) + 1024:
+    if n_cells <= 8 * len(key) + 1024:  # a table of all cells is quicker than a sort
         shows = np.bincount(key, minlength=n_cells)
         hits = np.bincount(key[clicks.clicked], minlength=n_cells)
         cells = np.flatnonzero(shows)

@@ -104,7 +104,8 @@ def read_partitions(
     for at in range(len(pieces["X"])):
         given = {name: values[at] for name, values in pieces.items()}
         tasks.append(delayed(read_rows, pure=False)(at, checks, **given))
-    rows = [_compute(client, task, homes[at]) for at, task in enumerate(tasks)]
+    placed = [{"workers": [h], "allow_other_workers": True} if h else {} for h in homes]
+    rows = [client.compute(task, **how) for task, how in zip(tasks, placed, strict=True)]
     facts = _gathered(client, [client.submit(facts_of, each, pure=False) for each in rows])
     _agree(facts)
     filled = [at for at, each in enumerate(facts) if each.n_rows]
@@ -176,11 +177,6 @@ def _homes(client: Any, n_parts: int) -> list[str]:
     if not seats:
         return [""] * n_parts  # workers that join later
     return [seats[at * len(seats) // n_parts] for at in range(n_parts)]
-
-
-def _compute(client: Any, task: Any, home: str) -> Any:
-    placed = {"workers": [home], "allow_other_workers": True} if home else {}
-    return client.compute(task, **placed)
 
 
 def _agree(facts: Sequence[Facts]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from leanrank._files import atomic_write
 from leanrank._typing import AnyArray, Matrix
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import FileError, InputError, ParseError
+from leanrank.errors import FileError, InputError, ParseError, check_choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,7 @@ class TextCollection:
         """
         if name not in self._columns:
             raise InputError(f"{self.name} has no topic {name!r}: see its attribute topics")
-        if part not in ("train", "test"):
-            raise InputError(f"part={part!r} must be 'train' or 'test'")
+        check_choice("part", part, ("train", "test"))
         rows = self._rows[part]
         labels = self.Y[:, [self._columns[name]]].toarray().ravel()[rows]
         return RankingData(

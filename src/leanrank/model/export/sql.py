@@ -75,7 +75,6 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
     """Write the score of one row, one term per line."""
     dialect = DIALECTS[target.dialect]
     qid = _quoted(options.qid, dialect)
-    scaled = {None: lambda x, _: x, **_SCALED}[formula.scaler]
     cast = "CAST({x} AS " + dialect.double + ")"
     syntax = Syntax(
         literal=lambda value: literal(value) + dialect.cast,
@@ -89,8 +88,9 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
     for name in formula.names:
         column = _quoted(name, dialect)
         if formula.scaler is not None:
-            column = f"COALESCE({cast.format(x=column)}, 0e0)"
-        features.append(scaled(column, _Window(qid, dialect)))
+            filled = f"COALESCE({cast.format(x=column)}, 0e0)"
+            column = _SCALED[formula.scaler](filled, qid, dialect)
+        features.append(column)
     return formula.written(syntax, features)
 
 
@@ -104,33 +104,27 @@ def literal(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-@dataclass(frozen=True)
-class _Window:
-    qid: str
-    dialect: Dialect
-
-
-def _minmax(x: str, at: _Window) -> str:
+def _minmax(x: str, qid: str, dialect: Dialect) -> str:
     low, high = f"MIN({x}) OVER q", f"MAX({x}) OVER q"
     return f"COALESCE(({x} - {low}) / NULLIF({high} - {low}, 0e0), 0e0)"
 
 
-def _standard(x: str, at: _Window) -> str:
+def _standard(x: str, qid: str, dialect: Dialect) -> str:
     varies = f"MIN({x}) OVER q < MAX({x}) OVER q"
-    deviation = f"NULLIF({at.dialect.deviation}({x}) OVER q, 0e0)"
+    deviation = f"NULLIF({dialect.deviation}({x}) OVER q, 0e0)"
     scaled = f"COALESCE(({x} - AVG({x}) OVER q) / {deviation}, 0e0)"
     return f"CASE WHEN {varies} THEN {scaled} ELSE 0e0 END"
 
 
-def _rank(x: str, at: _Window) -> str:
+def _rank(x: str, qid: str, dialect: Dialect) -> str:
     """Return the mean of the first and last place of equal values, from 0 to 1."""
-    place = f"RANK() OVER (PARTITION BY {at.qid} ORDER BY {x})"
-    equal = f"COUNT(*) OVER (PARTITION BY {at.qid}, {x})"
-    both = f"CAST(2 * {place} + {equal} - 3 AS {at.dialect.double})"
+    place = f"RANK() OVER (PARTITION BY {qid} ORDER BY {x})"
+    equal = f"COUNT(*) OVER (PARTITION BY {qid}, {x})"
+    both = f"CAST(2 * {place} + {equal} - 3 AS {dialect.double})"
     return f"COALESCE({both} / 2e0 / NULLIF(COUNT(*) OVER q - 1, 0), 0.5e0)"
 
 
-_SCALED: dict[str | None, Callable[[str, _Window], str]] = {
+_SCALED: dict[str, Callable[[str, str, Dialect], str]] = {
     "query-minmax": _minmax,
     "query-standard": _standard,
     "query-rank": _rank,

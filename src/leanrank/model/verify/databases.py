@@ -148,15 +148,12 @@ def _in_process(job: Job, script: str) -> tuple[str, FloatArray]:
 def run_python(script: str, *arguments: str, cwd: str) -> str:
     """Run a script in another interpreter, which ends with it; return what it printed."""
     words = [sys.executable, "-c", script, *arguments]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=_environment())
+    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=env)
     if done.returncode != 0:
         last = done.stderr.strip().split("\n")[-1]
         raise InputError(f"the engine failed: {last}")
     return done.stdout
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def _view(job: Job) -> str:
