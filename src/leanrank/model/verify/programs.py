@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,69 +16,35 @@ from leanrank.errors import InputError
 from leanrank.model.verify.engines import Job
 
 
-def c(job: Job) -> tuple[str, FloatArray]:
-    """Compile with the system's compiler."""
-    files = {"model.c": job.content, "main.c": _driver(_C, job)}
-    flags = ["-O2", "-ffp-contract=off", "-o", "run"]
-    return _ran(job, files, [["cc", *flags, "main.c"]], ["./run"], ["cc", "--version"])
-
-
-def java(job: Job) -> tuple[str, FloatArray]:
-    """Compile to byte code and run it."""
-    kind = _capitalised(job)
-    files = {f"{kind}.java": job.content, "Main.java": _driver(_JAVA, job)}
-    build = [["javac", "-encoding", "UTF-8", *files]]
-    return _ran(job, files, build, ["java", "-cp", ".", "Main"], ["java", "--version"])
-
-
-def javascript(job: Job) -> tuple[str, FloatArray]:
-    """Run in Node."""
-    files = {"model.js": job.content, "main.js": _driver(_JAVASCRIPT, job)}
-    said, scores = _ran(job, files, [], ["node", "main.js"], ["node", "--version"])
-    return f"node {said}", scores
-
-
-def python(job: Job) -> tuple[str, FloatArray]:
-    """Run in another Python interpreter."""
-    files = {"model.py": job.content, "main.py": _driver(_PYTHON, job)}
-    return _ran(job, files, [], [sys.executable, "main.py"], [sys.executable, "--version"])
-
-
-def rust(job: Job) -> tuple[str, FloatArray]:
-    """Compile with optimisation."""
-    files = {"model.rs": job.content, "main.rs": _driver(_RUST, job)}
-    build = [["rustc", "--edition", "2021", "-O", "-A", "warnings", "-o", "run", "main.rs"]]
-    return _ran(job, files, build, ["./run"], ["rustc", "--version"])
-
-
-def go(job: Job) -> tuple[str, FloatArray]:
-    """Compile as a module of two packages."""
-    name = job.options.name
-    files = {
-        "go.mod": "module check\n\ngo 1.20\n",
-        f"model/{name}.go": job.content,
-        "main.go": _driver(_GO, job),
-    }
-    build = [["go", "build", "-o", "run", "."]]
-    return _ran(job, files, build, ["./run"], ["go", "version"])
-
-
 def _ran(
+    export: str,
+    main: str,
+    driver: str,
     job: Job,
-    files: dict[str, str | bytes],
-    build: Sequence[Sequence[str]],
+    *,
     run: Sequence[str],
     version: Sequence[str],
+    build: Sequence[str] = (),
+    more: Sequence[tuple[str, str]] = (),
 ) -> tuple[str, FloatArray]:
+    """Write an export and its driver to files, build and run them; return version and scores."""
+    name = job.options.name
+    words = {"NAME": name, "CLASS": name[:1].upper() + name[1:], "COLUMNS": str(len(job.names))}
+
+    def filled(text: str) -> str:
+        for word, value in words.items():
+            text = text.replace(f"@{word}@", value)
+        return text
+
+    assert isinstance(job.content, str)
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in files.items():
-            path = Path(folder, name)
+        for file, text in ((export, job.content), (main, filled(driver)), *more):
+            path = Path(folder, filled(file))
             path.parent.mkdir(exist_ok=True)
-            assert isinstance(text, str)
             path.write_text(text, encoding="utf-8")
         said = _call(version, folder).decode("utf-8", "replace").strip().split("\n")[0]
-        for words in build:
-            _call(words, folder)
+        if build:
+            _call([filled(word) for word in build], folder)
         out = _call(run, folder, np.ascontiguousarray(job.X, dtype="<f8").tobytes())
     return said, np.frombuffer(out, dtype="<f8").astype(np.float64)
 
@@ -89,17 +56,6 @@ def _call(words: Sequence[str], folder: str, given: bytes = b"") -> bytes:
         last = said.split("\n")[0] if said else f"exit code {done.returncode}"
         raise InputError(f"{words[0]} failed: {last}")
     return done.stdout
-
-
-def _driver(text: str, job: Job) -> str:
-    names = {"NAME": job.options.name, "CLASS": _capitalised(job), "COLUMNS": str(len(job.names))}
-    for word, value in names.items():
-        text = text.replace(f"@{word}@", value)
-    return text
-
-
-def _capitalised(job: Job) -> str:
-    return job.options.name[:1].upper() + job.options.name[1:]
 
 
 # Each driver fails if the test in the export does.
@@ -213,3 +169,29 @@ func main() {
 	}
 }
 """
+
+c = partial(
+    _ran, "model.c", "main.c", _C, run=["./run"], version=["cc", "--version"],
+    build=["cc", "-O2", "-ffp-contract=off", "-o", "run", "main.c"],
+)  # fmt: skip
+java = partial(
+    _ran, "@CLASS@.java", "Main.java", _JAVA,
+    run=["java", "-cp", ".", "Main"], version=["java", "--version"],
+    build=["javac", "-encoding", "UTF-8", "@CLASS@.java", "Main.java"],
+)  # fmt: skip
+javascript = partial(
+    _ran, "model.js", "main.js", _JAVASCRIPT, run=["node", "main.js"],
+    version=["node", "-p", "'node ' + process.version"],
+)  # fmt: skip
+python = partial(
+    _ran, "model.py", "main.py", _PYTHON,
+    run=[sys.executable, "main.py"], version=[sys.executable, "--version"],
+)  # fmt: skip
+rust = partial(
+    _ran, "model.rs", "main.rs", _RUST, run=["./run"], version=["rustc", "--version"],
+    build=["rustc", "--edition", "2021", "-O", "-A", "warnings", "-o", "run", "main.rs"],
+)  # fmt: skip
+go = partial(
+    _ran, "model/@NAME@.go", "main.go", _GO, run=["./run"], version=["go", "version"],
+    build=["go", "build", "-o", "run", "."], more=[("go.mod", "module check\n\ngo 1.20\n")],
+)  # fmt: skip
