@@ -89,9 +89,10 @@ class Curve(ABC):
         """Whether the curve adds nothing to any score."""
 
     @property
-    @abstractmethod
     def numbers(self) -> list[float]:
-        """The numbers that define the curve."""
+        """The numbers that define the curve, in the order of the file."""
+        own = [number for key in self.keys for number in np.ravel(getattr(self, key)).tolist()]
+        return own if self.missing is None else [*own, self.missing]
 
     @abstractmethod
     def written(self, writer: Writer[T], x: T) -> T:
@@ -149,11 +150,6 @@ class Line(Curve):
         """Whether the weight is zero."""
         return self.weight == 0 and not self.missing
 
-    @property
-    def numbers(self) -> list[float]:
-        """The weight, and the value for missing."""
-        return [self.weight] if self.missing is None else [self.weight, self.missing]
-
     def written(self, writer: Writer[T], x: T) -> T:
         """Write the product."""
         product = writer.times(writer.number(self.weight), writer.filled(x))
@@ -198,12 +194,6 @@ class _Bent(Curve):
     def is_zero(self) -> bool:
         """Whether every value is zero."""
         return not (any(self.heights) or self.missing)
-
-    @property
-    def numbers(self) -> list[float]:
-        """All numbers, in the order of the file."""
-        own = [number for key in self.keys for number in getattr(self, key)]
-        return own if self.missing is None else [*own, self.missing]
 
     def written(self, writer: Writer[T], x: T) -> T:
         """Write nested conditions: a binary search, so that no language runs out of depth."""

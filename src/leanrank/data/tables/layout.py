@@ -85,18 +85,12 @@ def find_layout(
                 f"{remedy} (columns: {_listed(schema.names)})"
             )
     unused = [n for n in schema.names if n not in given.values() and n not in _row_names(schema)]
+    names = None if notes.get("names") is None else tuple(notes["names"])
     if features is None and _holds_lists(schema):
-        return Layout(
-            given,
-            (INDICES, VALUES),
-            None if notes.get("names") is None else tuple(notes["names"]),
-            notes.get("n_features"),
-            True,
-            _common_dtype([schema.field(VALUES).type.value_type]),
-        )
+        dtype = _common_dtype([schema.field(VALUES).type.value_type])
+        return Layout(given, (INDICES, VALUES), names, notes.get("n_features"), True, dtype)
     if features is None and _holds_vectors(schema):
         kind = schema.field(FEATURES).type
-        names = None if notes.get("names") is None else tuple(notes["names"])
         if names is not None and len(names) != kind.list_size:
             raise InputError(f"{where} has notes under 'leanrank' that are damaged: write it again")
         dtype = _common_dtype([kind.value_type])
