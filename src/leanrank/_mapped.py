@@ -92,7 +92,7 @@ def take_rows(X: Any, rows: Any) -> Any:
     return chosen
 
 
-_ROWS = 16_384
+_ROWS = 16_384  # copied at a time, as many as a unit of work has
 
 
 class Spool:

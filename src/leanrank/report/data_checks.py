@@ -16,9 +16,9 @@ NEAR_PERFECT = 0.95
 """A single feature that comes this far from a random order to a perfect one is suspicious."""
 
 _LOOKED_AT = 12  # features, those most correlated with the labels
-_QUERIES = 2000
-_SKEWED = 0.95
-_IDLE = 0.2
+_QUERIES = 2000  # that single features are measured on: seconds, whatever the size of the data
+_SKEWED = 0.95  # share of the documents with one label, from which that is said
+_IDLE = 0.2  # share of the queries without information, from which that is said
 
 
 @dataclass(frozen=True)

@@ -198,11 +198,11 @@ def _standard(X: FloatArray) -> FloatArray:
     return np.where((X.min(axis=0) == X.max(axis=0)) | (squares == 0), 0.0, scaled)
 
 
-def _rank(X: FloatArray) -> FloatArray:
+def _rank(X: FloatArray, most_compared: int = 64) -> FloatArray:
     n_rows = len(X)
     if n_rows == 1:
         return np.full(X.shape, 0.5)
-    if n_rows <= 64:  # all pairs are quicker than a sort per column
+    if n_rows <= most_compared:  # all pairs are quicker than a sort per column
         below = (X[None] < X[:, None]).sum(axis=1)
         same = (X[None] == X[:, None]).sum(axis=1)
         return np.asarray((below + below + same - 1) / 2 / (n_rows - 1))

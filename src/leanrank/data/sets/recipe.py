@@ -15,6 +15,7 @@ from leanrank.data.matrices import DENSE_FROM, stacked
 from leanrank.errors import InputError, check_choice
 from leanrank.execution import row_blocks
 
+# What a seed stands for: other sizes of blocks would be other data.
 _CELLS_PER_BLOCK = 1 << 20
 _MOST_QUERIES_PER_BLOCK = 1 << 10
 _ROWS_PER_DRAW = 1 << 15

@@ -21,7 +21,6 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
 
-_ROWS = 16_384
 _PER_ROW = ("sample_weight", "offset")
 
 
@@ -164,7 +163,7 @@ class Gatherer:
         if not features.sparse or not dense:
             return X
         filled = _Features(False, X.dtype, self.folder)
-        for low, high in row_blocks(self.n_rows, _ROWS):
+        for low, high in row_blocks(self.n_rows):
             filled.append(X[low:high].toarray())
         return filled.matrix(self.n_features)
 
@@ -210,7 +209,7 @@ class _Features:
         place = np.empty(n_rows, dtype=np.int64)
         place[order] = np.arange(n_rows)
         room = _Room(X, order, edges, self.folder)
-        for low, high in row_blocks(n_rows, _ROWS):
+        for low, high in row_blocks(n_rows):
             bucket = np.searchsorted(edges, place[low:high], side="right") - 1
             by_bucket = np.argsort(bucket, kind="stable")
             room.deal(X[low:high][by_bucket], bucket[by_bucket])
@@ -305,7 +304,7 @@ def _texts_in_order(
     if order is None:
         return letters, starts
     out = Spool(np.uint8, folder)
-    for low, high in row_blocks(len(order), _ROWS):
+    for low, high in row_blocks(len(order)):
         rows = order[low:high]
         ends = np.cumsum(sizes[rows])
         begin = np.repeat(starts[rows] - (ends - sizes[rows]), sizes[rows])

@@ -21,6 +21,7 @@ TREES = {"learning_rate": (0.05, 0.1), "leaves": (4, 8, 16), "least": (10, 50)}
 
 MOST_ROUNDS = 500
 PATIENCE = 50
+"""Rounds without a better validation measure after which a fit stops, before the most."""
 
 
 def fit_lightgbm(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Chosen:
