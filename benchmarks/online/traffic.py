@@ -13,6 +13,7 @@ from leanrank._jit import kernel
 from leanrank.data import GlobalStandardScaler, RankingData, load_letor
 from leanrank.online import ClickModel, kernels
 from leanrank.online.interleaving import fair_lists
+from leanrank.solvers.sampling.pair_sampling import mix_bits
 
 METHODS = ("balanced", "team-draft", "probabilistic", "optimised", "pairwise", "sample-scored")
 AB_TESTS = ("A/B, discounted clicks", "A/B, reciprocal rank")
@@ -138,7 +139,7 @@ def _stream(
             best = np.minimum(at[0], at[1])
             kernels.sample_ready(best, key, shown)
         clicked = np.empty(k, dtype=np.bool_)
-        kernels.draw_clicks(examine, click, stop, grades[p0:p1][shown], kernels.mix(key), clicked)
+        kernels.draw_clicks(examine, click, stop, grades[p0:p1][shown], mix_bits(key), clicked)
         value, count = 0.0, max(clicked.sum(), 1)
         if method == 0:
             lowest = -1
