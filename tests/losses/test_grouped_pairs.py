@@ -10,8 +10,8 @@ from leanrank.losses.grouped_pairs import MOST_LEVELS, group_pairs
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.problem.checked_model import CheckedModel
 from leanrank.problem.column_model import ColumnModel
-from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import solve_newton
@@ -152,7 +152,7 @@ def test_newton_finds_the_same_optimum_with_and_without_groups(kind, columns, mo
     problem = sparse_problem(kind(), limits=limits)
     problem.at(np.zeros(60))
     penalty = ElasticNet.build(0.1 * np.abs(problem.gradient()).max(), 1.0, 60)
-    assert isinstance(problem.quadratic(penalty), ColumnModel if columns else GramModel)
+    assert isinstance(problem.quadratic(penalty), ColumnModel if columns else CheckedModel)
     found = solve_newton(problem, penalty, tol=1e-9)
     assert found.converged
     threaded = solve_newton(sparse_problem(kind(), 3, limits), penalty, tol=1e-9)

@@ -206,6 +206,11 @@ class Hessians:
         """Compute the Hessian of a block's features times v, without forming it."""
         return block.rmatvec(self.times(u, block.matvec(v)))
 
+    def bend(self, block: Block, u: FloatArray, step: FloatArray) -> float:
+        """Compute the curvature of the loss at u along a step in the weights of a block."""
+        d = block.matvec(step)
+        return float(self.times(u, d) @ d)
+
     def times(self, u: FloatArray, d: FloatArray) -> FloatArray:
         """Compute the score Hessian at u times d."""
         out = np.zeros(self.plan.n_rows)

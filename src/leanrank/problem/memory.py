@@ -24,7 +24,9 @@ from leanrank.execution import (
 from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
+from leanrank.problem.checked_model import CheckedModel
 from leanrank.problem.coordinate_sweeps import CoordinateSweeps
+from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Hessians, Limits
 
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
@@ -80,6 +82,7 @@ class MemoryProblem(Problem):
         self._step: tuple[FloatArray, FloatArray] | None = None
         self._known: tuple[FloatArray, FloatArray] | None = None  # a score gradient, and Xᵀ of it
         self._partly: tuple[FloatArray, FloatArray, BoolArray] | None = None  # the same of some
+        self._near_is_close = True  # whether approximate Hessians were, since at()
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
     # the point of the current iterate
@@ -89,6 +92,7 @@ class MemoryProblem(Problem):
         u = self.scores(w)
         self._point = _Point(u, *self.evaluate(u))
         self._tried = self._block = self._step = None
+        self._near_is_close = True
         if not w.any():
             self.value_at_zero = self._point.value
         return self._point.value
@@ -270,8 +274,17 @@ class MemoryProblem(Problem):
 
     def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
         """Model the loss as a quadratic in the weights of the working set."""
-        hessians = self.hessians.cheapest(self.block)
-        return hessians.quadratic(self.block, self._features, self.point.u, penalty, thin)
+        exact, block, features = self.hessians, self.block, self._features
+        cheap = exact.cheapest(block) if self._near_is_close else exact
+        model = cheap.quadratic(block, features, self.point.u, penalty, thin)
+        if cheap is exact or not isinstance(model, GramModel):
+            return model
+
+        def make_exact() -> QuadraticModel:
+            self._near_is_close = False
+            return exact.quadratic(block, features, self.point.u, penalty, None)
+
+        return CheckedModel(model, lambda step: exact.bend(block, self.point.u, step), make_exact)
 
     def sampled(self, thin: int | None) -> tuple[bool, bool]:
         """Return whether such a Hessian is of a sample, and has the diagonal of all documents."""
