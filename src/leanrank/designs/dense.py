@@ -167,6 +167,7 @@ class DenseBlock(_Rows, Block):
         self.design = design
         self.features = features
         self.stored = features if copied is None else np.arange(len(features))  # columns of X
+        self.whole = np.array_equal(self.stored, np.arange(X.shape[1]))
         self.n_features = len(features)
         self.n_bytes = self.n_rows * self.n_features * X.itemsize
 
@@ -196,8 +197,8 @@ class DenseBlock(_Rows, Block):
         dtype = np.float64 if curvature.exact else self.X.dtype
         scaled = np.empty((rows[1] - rows[0], self.n_features), dtype=dtype)
         products.dense_weighed(
-            self.X, self.anchor, self.stored, self.spread, curvature.diag, curvature.atoms,
-            curvature.cell, *rows, first_cell, scaled, sums,
+            self.X, self.anchor, self.stored, self.whole, self.spread, curvature.diag,
+            curvature.atoms, curvature.cell, *rows, first_cell, scaled, sums,
         )  # fmt: skip
         gram += scaled.T @ scaled
 
@@ -208,9 +209,7 @@ class DenseBlock(_Rows, Block):
     def dense(self, rows: tuple[int, int]) -> AnyArray:
         """Return some rows as they are stored."""
         X = self.X[rows[0] : rows[1]]
-        if np.array_equal(self.stored, np.arange(X.shape[1])):
-            return X
-        return X.take(self.stored, axis=1)
+        return X if self.whole else X.take(self.stored, axis=1)
 
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Copy some rows of some columns, less their anchors."""

@@ -109,12 +109,14 @@ def dense_columns(
 
 @_dot_kernel
 def dense_weighed(
-    X: AnyArray, anchor: AnyArray, features: IntArray, spread: FloatArray, diag: AnyArray,
-    atoms: AnyArray, cell: IntArray, begin: int, end: int, first: int, scaled: AnyArray,
-    sums: AnyArray,
+    X: AnyArray, anchor: AnyArray, features: IntArray, whole: bool, spread: FloatArray,
+    diag: AnyArray, atoms: AnyArray, cell: IntArray, begin: int, end: int, first: int,
+    scaled: AnyArray, sums: AnyArray,
 ) -> None:  # fmt: skip
     """Fill rows in units of columns times the root of their weights, and add them to the sums of
     their cells.
+
+    ``whole`` says that the features are all columns in order, which are read faster.
     """
     n = len(features)
     inverse, away = np.empty(n), np.empty(n)
@@ -123,7 +125,8 @@ def dense_weighed(
     for i in range(begin, end):
         at = anchor[i]
         for j in range(n):
-            away[j] = np.float64(X[i, features[j]]) - X[at, features[j]]
+            column = j if whole else features[j]
+            away[j] = np.float64(X[i, column]) - X[at, column]
         factor = np.sqrt(max(diag[i], 0.0))
         for j in range(n):
             scaled[i - begin, j] = factor * (away[j] * inverse[j])
