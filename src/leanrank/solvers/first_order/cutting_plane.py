@@ -93,10 +93,15 @@ def solve_cutting_plane(
             planes.add(new)
             best = new if new.objective < best.objective else best
         else:
-            problem.at(best.w)
-            best = _lowest_towards(problem, penalty, best, target)
+            w = _lowest_towards(problem, penalty, best.w, target)
+            beyond = _tangent(problem, penalty, w + BEYOND * (target - w))
+            new = _tangent(problem, penalty, w)  # last: the next search starts here
+            if new.objective < best.objective:
+                best = new
+            else:  # or it overflows
+                problem.at(best.w)
             planes.add(best)
-            planes.add(_tangent(problem, penalty, best.w + BEYOND * (target - best.w)))
+            planes.add(beyond)
         idle = 0 if best.objective - best_bound < room else idle + 1
         room = best.objective - best_bound
         entry = {
@@ -207,22 +212,15 @@ def _spread(penalty: Penalty) -> FloatArray:
 
 
 def _lowest_towards(
-    problem: Problem, penalty: Penalty, best: _Tangent, target: FloatArray
-) -> _Tangent:
-    """Search the line from the best point, where the problem is, to a target."""
-    step = target - best.w
+    problem: Problem, penalty: Penalty, w: FloatArray, target: FloatArray
+) -> FloatArray:
+    """Search the line from w, where the problem is, to a target."""
+    step = target - w
     _, _, ridge = penalty.coordinate_table()
-    pull, bend = float(ridge @ (best.w * step)), float(ridge @ (step * step))
+    pull, bend = float(ridge @ (w * step)), float(ridge @ (step * step))
 
     def probe(t: float) -> tuple[float, float]:
         problem.try_step(step, t)
         return problem.slope() + pull + t * bend, bend
 
-    t = minimise_on_segment(probe)
-    w = best.w + t * step
-    value = best.value if t == 0.0 else problem.try_step(step, t)
-    objective = value + penalty.value(w)
-    if not objective < best.objective:  # nor one that overflows
-        return best
-    problem.accept()
-    return _Tangent(w, value, problem.gradient(), objective)
+    return w + minimise_on_segment(probe) * step
