@@ -338,10 +338,7 @@ def informative_queries(y: FloatArray, query_ptr: IntArray) -> BoolArray:
     filled = np.flatnonzero(np.diff(query_ptr) > 0)
     if len(filled):
         starts = query_ptr[:-1][filled]
-        labelled = ~np.isnan(y)
-        low = np.minimum.reduceat(np.where(labelled, y, np.inf), starts)
-        high = np.maximum.reduceat(np.where(labelled, y, -np.inf), starts)
-        out[filled] = high > low
+        out[filled] = np.fmax.reduceat(y, starts) > np.fmin.reduceat(y, starts)  # NaN aside
     return out
 
 
