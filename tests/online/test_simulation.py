@@ -5,7 +5,7 @@ from leanrank.data import RankingData, make_ranking
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
 from leanrank.online import OnlineRanker, simulate, user
-from leanrank.online.learners.parts import METHODS
+from leanrank.online.learners.state import METHODS
 from leanrank.solvers.sampling.pair_sampling import new_state, next_uniform
 
 DATA = make_ranking(n_queries=15, docs_per_query=(1, 14), n_features=6, n_levels=3, random_state=0)

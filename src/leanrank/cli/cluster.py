@@ -37,7 +37,7 @@ class Memory:
 
     def described(self, model: Model, training: Any) -> Model:
         """Add the training data to how a model was made."""
-        from leanrank.cli.training.steps import described
+        from leanrank.cli.training.shared import described
 
         return described(model, training)
 

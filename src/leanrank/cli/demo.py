@@ -27,7 +27,7 @@ def demo(
 
     The sample set is a small web search that comes with leanrank; nothing is downloaded.
     """
-    from leanrank.cli.training.steps import with_measures
+    from leanrank.cli.training.shared import with_measures
 
     path = str(make_folder(out) / "model.json")
     with progress() as say:
@@ -55,7 +55,7 @@ def _fit(train: RankingData, vali: RankingData) -> Model:
     """
     import numpy as np
 
-    from leanrank.cli.training.steps import fit_model
+    from leanrank.cli.training.shared import fit_model
     from leanrank.data.scaling.normalizers import GlobalStandardScaler
     from leanrank.metrics import evaluate
     from leanrank.rankers import DominationRanker

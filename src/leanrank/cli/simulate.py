@@ -101,8 +101,8 @@ def simulate(
 
 def _methods(learners: str, given: list[str]) -> dict[str, dict[str, Any]]:
     """Return the parameters of each learner; every word must be of use to one of them."""
-    from leanrank.online.learners.parts import METHODS
     from leanrank.online.learners.ranker import DEFAULTS
+    from leanrank.online.learners.state import METHODS
 
     chosen = _listed("--learners", learners, METHODS)
     found: dict[str, dict[str, Any]] = {method: {} for method in chosen}

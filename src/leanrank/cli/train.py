@@ -113,7 +113,7 @@ def train(
 
     For example: leanrank train train.txt --vali vali.txt -p alpha=0.01 --model m.json
     """
-    from leanrank.cli.training.steps import Request
+    from leanrank.cli.training.shared import Request
 
     stdin_once(*data, vali)
     check_folder(model, json, "model", "the model a file")

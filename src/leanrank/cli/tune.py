@@ -221,7 +221,7 @@ def _finished(
     study: Study, raw: dict[str, Any], refit: str, place: Any
 ) -> tuple[Model, dict[str, Evaluation]]:
     """Return the chosen model with its origin, and measure it as the report does."""
-    from leanrank.cli.training.steps import with_measures
+    from leanrank.cli.training.shared import with_measures
     from leanrank.metrics.judge import Judge
 
     final = place.described(study.model, raw["training"])

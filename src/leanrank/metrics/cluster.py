@@ -10,7 +10,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data.dask.partitions import read_partitions
-from leanrank.data.dask.rows import Rows
+from leanrank.data.dask.worker_rows import Rows
 from leanrank.errors import InputError
 from leanrank.metrics.evaluation import Evaluation, evaluate, summarise
 from leanrank.metrics.measures import ERR, Measure

@@ -15,7 +15,7 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
-from leanrank.model.columns import Table
+from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line
 from leanrank.model.fields import Field, is_utf8, shorten
 from leanrank.model.provenance import read_provenance, to_json_values

@@ -21,9 +21,9 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.metrics.evaluation import evaluate
 from leanrank.online.kernels import draw_clicks, list_key
-from leanrank.online.learners.parts import new_slate
 from leanrank.online.learners.ranker import OnlineRanker
 from leanrank.online.learners.serving import serve
+from leanrank.online.learners.state import new_slate
 from leanrank.online.learners.steps import learn
 from leanrank.online.users import ClickModel
 from leanrank.solvers.sampling.pair_sampling import new_state, next_uniform

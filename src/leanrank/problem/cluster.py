@@ -23,7 +23,7 @@ import numpy as np
 
 from leanrank._typing import IntArray
 from leanrank.data.dask.partitions import Partitions
-from leanrank.data.dask.rows import Rows
+from leanrank.data.dask.worker_rows import Rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
 from leanrank.problem.part import Lost, Part, Question, Share

@@ -14,7 +14,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError
 from leanrank.model import Line, Model, Ramps
-from leanrank.model.export.registry import TARGETS
+from leanrank.model.export.targets import TARGETS
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export
 from tests.model import boosted
 

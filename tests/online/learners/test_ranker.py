@@ -10,7 +10,7 @@ from scipy import sparse
 from leanrank.data import read_clicks
 from leanrank.errors import FileError, InputError
 from leanrank.online import OnlineRanker, user
-from leanrank.online.learners.parts import METHODS
+from leanrank.online.learners.state import METHODS
 from leanrank.rankers.sampling.checkpoint import state_bytes
 
 

@@ -9,7 +9,7 @@ from leanrank.cli import screen
 from leanrank.cli.cluster import connect, delayed_files, find_files
 from leanrank.cli.datafiles import read_data
 from leanrank.cli.options import check_measures
-from leanrank.cli.training.steps import (
+from leanrank.cli.training.shared import (
     Request,
     check_able,
     finish,

@@ -10,7 +10,7 @@ from leanrank.cli.datafiles import read_data
 from leanrank.cli.options import check_measures
 from leanrank.cli.training.early_stopping import check_patience, kept, stopping_data
 from leanrank.cli.training.on_disk import store_beside
-from leanrank.cli.training.steps import (
+from leanrank.cli.training.shared import (
     Request,
     check_checkpoint,
     finish,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from leanrank.cli.datafiles import read_data, read_options
 from leanrank.cli.options import check_measures
 from leanrank.cli.screen import progress
-from leanrank.cli.training.steps import (
+from leanrank.cli.training.shared import (
     Request,
     check_able,
     check_checkpoint,

@@ -20,7 +20,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.dask.collections import current_client, is_dask, is_lazy, partition_list
-from leanrank.data.dask.rows import (
+from leanrank.data.dask.worker_rows import (
     Facts,
     facts_of,
     merge_rows,

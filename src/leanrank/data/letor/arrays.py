@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.letor import parser
-from leanrank.data.letor.numbers import powers_of_ten, read_hard
+from leanrank.data.letor.decimals import powers_of_ten, read_hard
 from leanrank.data.letor.source import Lines
 from leanrank.data.matrices import csr
 from leanrank.errors import InputError

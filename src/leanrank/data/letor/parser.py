@@ -12,7 +12,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray
-from leanrank.data.letor.numbers import (
+from leanrank.data.letor.decimals import (
     EXACT,
     HARD,
     NOT_A_NUMBER,

@@ -16,7 +16,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, IntArray
-from leanrank.data.letor.numbers import (
+from leanrank.data.letor.decimals import (
     HIGHEST_POWER,
     LOWEST_POWER,
     ROUNDED,

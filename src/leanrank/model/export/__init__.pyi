@@ -1,5 +1,5 @@
 from .formula import Formula as Formula
 from .formula import formula_of as formula_of
 from .hybrid import hybrid_weights as hybrid_weights
-from .registry import TARGETS as TARGETS
-from .registry import export_model as export_model
+from .targets import TARGETS as TARGETS
+from .targets import export_model as export_model

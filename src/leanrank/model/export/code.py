@@ -15,7 +15,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax, quoted
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from leanrank.errors import InputError
 from leanrank.model.curves import Line
 from leanrank.model.export.formula import Formula, Term
-from leanrank.model.export.registry import Options, Target, checked, find_target
+from leanrank.model.export.targets import Options, Target, checked, find_target
 from leanrank.model.export.text import pretty
 
 RECIPROCAL_RANK = "query-reciprocal-rank"

@@ -11,7 +11,7 @@ from typing import Any
 
 from leanrank.errors import InputError
 from leanrank.model.export.formula import Formula, Term
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import pretty, quoted, rescored
 from leanrank.model.scale import Scale
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import Options, Target, able_targets
+from leanrank.model.export.targets import Options, Target, able_targets
 
 _SCALERS = {
     "query-minmax": "scaled to [0, 1] within each query",

@@ -12,7 +12,7 @@ import numpy as np
 
 from leanrank.errors import MissingDependencyError
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import unused
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime since 2021

@@ -6,7 +6,7 @@ A feature is a numeric field, or ``_score`` if ``--names`` says so.
 from __future__ import annotations
 
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax, pretty, quoted, rescored
 
 PAINLESS = Syntax(value="doc[{x}].value", is_missing="doc[{x}].size() == 0")

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from leanrank._version import __version__
 from leanrank.model.curves import Line
 from leanrank.model.export.formula import Formula, Term
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import unused
 
 _NUMBER = {"optype": "continuous", "dataType": "double"}

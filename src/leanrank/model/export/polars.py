@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leanrank.errors import InputError
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax
 
 _FILLED = "{x}.fill_null(0.0).fill_nan(0.0)"

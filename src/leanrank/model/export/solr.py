@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from leanrank.model.export.formula import Formula, Term
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import pretty, quoted
 from leanrank.model.scale import Scale
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from leanrank.errors import InputError
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax, check_plain, unused
 
 

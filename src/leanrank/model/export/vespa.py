@@ -9,7 +9,7 @@ import re
 
 from leanrank.errors import InputError
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import Options, Target
+from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import IDENTIFIER, Syntax
 
 _RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\(.*\)(\.\w+)?")

@@ -14,9 +14,9 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data import RankingData
 from leanrank.errors import InputError
-from leanrank.model.columns import Table
+from leanrank.model.alignment import Table
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.registry import (
+from leanrank.model.export.targets import (
     QUERY_SCALERS,
     TARGETS,
     Options,

@@ -18,7 +18,8 @@ from leanrank.errors import FileError, InputError, check_choice
 from leanrank.losses import pair_loss
 from leanrank.model.model import Model
 from leanrank.model.provenance import make_provenance
-from leanrank.online.learners.parts import (
+from leanrank.online.learners.serving import serve
+from leanrank.online.learners.state import (
     METHODS,
     LearnerRule,
     LearnerState,
@@ -27,7 +28,6 @@ from leanrank.online.learners.parts import (
     new_scratch,
     new_slate,
 )
-from leanrank.online.learners.serving import serve
 from leanrank.online.learners.steps import learn
 from leanrank.rankers.sampling.checkpoint import Arrays, read_state, state_bytes, unpack
 from leanrank.solvers.sampling.coregularised import listed_views, random_views

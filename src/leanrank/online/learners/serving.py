@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank.online.learners.parts import CPS, DBGD, KEPT, PDGD
+from leanrank.online.learners.state import CPS, DBGD, KEPT, PDGD
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, next_uniform
 
 LOWEST = -600.0  # a lower score than the best less this counts as this: its exponential is no zero

@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 from leanrank._jit import kernel
-from leanrank.online.learners.parts import CPS, DBGD, IPS, KEPT, LCRA, LISTS, PDGD, STEPS
+from leanrank.online.learners.state import CPS, DBGD, IPS, KEPT, LCRA, LISTS, PDGD, STEPS
 from leanrank.solvers.sampling.coregularised import to_pulls
 from leanrank.solvers.sampling.ftrl import move_weight
 from leanrank.solvers.sampling.pair_descent import learning_rate

@@ -203,7 +203,7 @@ def _truncates(state: Any) -> bool:
     return bool(state.weights_.taken.shape[1])
 
 
-_LEARNER = "leanrank.online.learners.parts"
+_LEARNER = "leanrank.online.learners.state"
 _FTRL, _PAIRS, _VIEWS, _SCALED = (
     f"leanrank.solvers.sampling.{name}"
     for name in ("ftrl", "pair_descent", "coregularised", "_scaled_weights")

@@ -8,8 +8,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from leanrank.data.letor.files import load_letor
-from leanrank.data.letor.numbers import (
+from leanrank.data.letor.decimals import (
     HARD,
     HIGHEST_POWER,
     LOWEST_POWER,
@@ -18,6 +17,7 @@ from leanrank.data.letor.numbers import (
     read_hard,
     scale_decimal,
 )
+from leanrank.data.letor.files import load_letor
 from tests.data.letor.reference import _value
 
 
