@@ -79,6 +79,7 @@ def test_logged_scores_by_document(run, files):
     [
         ("s.csv", "value\n1\n", "s.csv, line 1: the header has no column 'score'"),
         ("s.csv", "score\n1\nnan\n", "s.csv, line 3: the score is 'nan'"),
+        ("s.csv", "score\n1\r2\n", "s.csv, line 2: this is not CSV"),
         ("s.jsonl", '{"score": 1}\n[2]\n', "s.jsonl, line 2: expected a JSON object, found a list"),
         ("s.jsonl", '{"score": true}\n', "s.jsonl, line 1: the score is True"),
         ("s.jsonl", "", "s.jsonl holds no scores"),

@@ -81,10 +81,14 @@ def _matched(
 
 def _csv(name: str) -> Iterator[tuple[Place, dict[str, Any]]]:
     reader = csv.DictReader(text for _, text in text_lines(name))
-    if not set(_SCORE) & set(reader.fieldnames or ()):
-        raise ParseError("the header has no column 'score'", path=name, line=1)
-    for record in reader:
-        yield Place(name, reader.line_num), record
+    try:
+        if not set(_SCORE) & set(reader.fieldnames or ()):
+            raise ParseError("the header has no column 'score'", path=name, line=1)
+        for record in reader:
+            yield Place(name, reader.line_num), record
+    except csv.Error as error:
+        line = reader.line_num + 1  # after the last that was read
+        raise ParseError(f"this is not CSV ({error})", path=name, line=line) from None
 
 
 def _record(record: dict[str, Any], place: Place) -> tuple[str | None, str | None, float]:
