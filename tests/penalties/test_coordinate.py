@@ -1,10 +1,10 @@
-"""The closed form of a coordinate step against a scalar search."""
+"""The closed form of a coordinate step against a scalar search; extrapolation."""
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from leanrank.penalties.coordinate import coordinate_minimum
+from leanrank.penalties.coordinate import coordinate_minimum, extrapolated
 
 
 def objective(x, z, beta, above, below, ridge):
@@ -45,3 +45,23 @@ def test_elastic_net_against_search(seed):
     value, at = search(arguments)
     assert objective(x, *arguments) <= value + 1e-12
     assert x == pytest.approx(at, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_extrapolation_cancels_the_moves_as_well_as_factors_of_sum_one_can(seed):
+    points = np.random.default_rng(seed).normal(size=(6, 20))
+    moves = np.diff(points[:, 3:15], axis=0)
+    # a factor of each move, with what is missing to one as that of the last
+    others = np.linalg.lstsq((moves[:-1] - moves[-1]).T, -moves[-1], rcond=None)[0]
+    factors = np.append(others, 1.0 - others.sum())
+    np.testing.assert_allclose(extrapolated(points, 3, 15), factors @ points[1:], rtol=1e-6)
+
+
+def test_extrapolation_finds_the_limit_of_a_linear_iteration():
+    rng = np.random.default_rng(0)
+    matrix = np.diag([0.99, 0.9, 0.5, -0.3])
+    limit, points = rng.normal(size=4), [rng.normal(size=4)]
+    for _ in range(5):
+        points.append(limit + matrix @ (points[-1] - limit))
+    np.testing.assert_allclose(extrapolated(np.array(points), 0, 4), limit, atol=1e-3)
+    assert np.abs(points[-1] - limit).max() > 0.1

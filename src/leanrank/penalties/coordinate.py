@@ -7,6 +7,10 @@ import numpy as np
 from leanrank._jit import column_dot, kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
 
+SWEEPS_EXTRAPOLATED = 5
+"""Sweeps whose points are extrapolated."""
+EPSILON = float(np.finfo(np.float64).eps)
+
 
 @kernel
 def sweep_gram(
@@ -76,7 +80,7 @@ def sweep_columns(
     rows: AnyArray,
     starts: IntArray,
     ends: IntArray,
-    z: FloatArray,
+    n_rows: int,
     left: FloatArray,
     right: FloatArray,
     extra: FloatArray,
@@ -89,23 +93,29 @@ def sweep_columns(
     accuracy: float,
     n_sweeps: int,
 ) -> FloatArray:
-    """Minimise ½ sᵀHs + cᵀs + penalty(w + s) over the step s; z holds A s as it grows.
+    """Minimise ½ sᵀHs + cᵀs + penalty(w + s) over the step s.
 
     Stops when the largest move of a sweep over all weights is below ``accuracy`` times that of
-    the first.
+    the first. Sweeps crawl where columns are nearly collinear, so the points that a few of them
+    reach are extrapolated, and the result is kept if it is lower (Anderson acceleration).
     """
     n, n_terms = left.shape
-    x = w.copy()
-    on_left, on_right = np.zeros(n_terms), np.zeros(n_terms)
-    active = np.ones(n, dtype=np.bool_)
+    # a point: the weights x, z = As, Lᵀs and Rᵀs
+    point = np.zeros(n + n_rows + 2 * n_terms)
+    x, z = point[:n], point[n : n + n_rows]
+    on_left, on_right = point[n + n_rows : n + n_rows + n_terms], point[n + n_rows + n_terms :]
+    x[:] = w
+    reached = np.empty((SWEEPS_EXTRAPOLATED + 1, len(point)))
+    reached[0] = point
+    n_reached = 1
     everything = True
     target = -1.0
     for sweep in range(n_sweeps):
         largest = 0.0
         for j in range(n):
-            h = curve[j] + ridge[j]
-            if not (everything or active[j]):
+            if not everything and x[j] == 0.0:
                 continue
+            h = curve[j] + ridge[j]
             slope = c[j] + extra[j] * (x[j] - w[j])
             slope += column_dot(values, rows, starts[j], ends[j], z)
             for t in range(n_terms):
@@ -119,7 +129,6 @@ def sweep_columns(
             elif pull < -below[j]:
                 new = (pull + below[j]) / h
             change = new - x[j]
-            active[j] = new != 0.0
             if change != 0.0:
                 x[j] = new
                 for at in range(starts[j], ends[j]):
@@ -133,7 +142,81 @@ def sweep_columns(
         if largest <= target and everything:
             break
         everything = largest <= target or sweep % 10 == 9
+        reached[n_reached] = point
+        n_reached += 1
+        if n_reached == len(reached):
+            further = extrapolated(reached, n, n + n_rows)
+            lowest = _height(point, n_rows, extra, c, w, above, below, ridge)
+            if _height(further, n_rows, extra, c, w, above, below, ridge) < lowest:
+                point[:] = further
+            reached[0] = point
+            n_reached = 1
     return x - w
+
+
+@kernel
+def extrapolated(points: FloatArray, begin: int, end: int) -> FloatArray:
+    """Combine all points but the first, with factors that add up to one.
+
+    The factors f minimise ‖Σ_k f_k m_k‖, where m_k is the move to point k from the one before in
+    entries [begin, end): a sweep from there would move little.
+    """
+    n = len(points) - 1
+    gram = np.zeros((n, n))
+    moves = np.empty(n)
+    for i in range(begin, end):
+        for k in range(n):
+            moves[k] = points[k + 1, i] - points[k, i]
+            for b in range(k + 1):
+                gram[k, b] += moves[k] * moves[b]
+    # f solves (G + a little) f = 1, up to a factor; by elimination
+    little = EPSILON * np.trace(gram)  # the size of its rounding
+    factors = np.ones(n)
+    for k in range(n):
+        gram[k, k] += little
+        for b in range(k):
+            gram[b, k] = gram[k, b]
+    for k in range(n):
+        for i in range(k + 1, n):
+            share = gram[i, k] / gram[k, k]
+            gram[i] -= share * gram[k]
+            factors[i] -= share * factors[k]
+    for k in range(n - 1, -1, -1):
+        for b in range(k + 1, n):
+            factors[k] -= gram[k, b] * factors[b]
+        factors[k] /= gram[k, k]
+    total = factors.sum()
+    out = np.zeros(points.shape[1])
+    for k in range(n):
+        out += factors[k] / total * points[k + 1]
+    return out
+
+
+@kernel
+def _height(
+    point: FloatArray,
+    n_rows: int,
+    extra: FloatArray,
+    c: FloatArray,
+    w: FloatArray,
+    above: FloatArray,
+    below: FloatArray,
+    ridge: FloatArray,
+) -> float:
+    """Evaluate what ``sweep_columns`` minimises at one of its points."""
+    n = len(w)
+    n_terms = (len(point) - n - n_rows) // 2
+    value = 0.0
+    for j in range(n):
+        x, s = point[j], point[j] - w[j]
+        value += s * (c[j] + 0.5 * extra[j] * s) + 0.5 * ridge[j] * x * x
+        if x != 0.0:  # a threshold may be infinite
+            value += above[j] * x if x > 0.0 else -below[j] * x
+    for i in range(n, n + n_rows):
+        value += 0.5 * point[i] * point[i]
+    for t in range(n + n_rows, n + n_rows + n_terms):
+        value -= point[t] * point[t + n_terms]
+    return value
 
 
 @kernel

@@ -173,7 +173,7 @@ class ElasticNet(Penalty):
             columns.rows,
             columns.starts,
             columns.ends,
-            np.zeros(columns.n_rows),
+            columns.n_rows,
             columns.left,
             columns.right,
             columns.extra,
