@@ -79,7 +79,8 @@ def brute_sample(problem, X, n_picked):
     sums = np.array([picked[cell].T @ S[cell] for cell in cells])
     left, right = loss.fold(plan, 0, len(plan.query_ptr) - 1, aux, sums)
     hessian = S.T @ (weight[:, None] * S) - left.T @ right - right.T @ left
-    return hessian + np.diag(np.where(found > 0, 1e-4, 1.0) * whole), np.count_nonzero(factor)
+    ridge = 1e-4 if n_picked <= len(X) else 0.0
+    return hessian + np.diag(np.where(found > 0, ridge, 1.0) * whole), np.count_nonzero(factor)
 
 
 def dense_hessian(columns):
@@ -138,14 +139,25 @@ def test_rows_of_next_to_no_weight_are_not_picked():
     np.testing.assert_allclose(atoms, weights[:, None].repeat(2, axis=1))
 
 
-def test_there_is_no_sample_of_a_list_that_is_short_for_its_features():
-    problem, _ = make_problem(1, limits=replace(BY_COLUMNS, fewest_by_columns=0))
-    problem.at(np.zeros(15))
-    penalty = ElasticNet.build(0.01, 1.0, 15)
-    large, whole = (problem.quadratic(penalty, thin=2 * problem.n_rows + n) for n in (0, 2))
-    assert large.sampled
-    assert large.columns.n_rows < problem.n_rows
-    assert not whole.sampled
+@pytest.mark.parametrize("n_levels", [2, 4])
+def test_a_list_that_is_short_for_its_features_is_thinned_by_columns_and_whole_by_matrix(n_levels):
+    for fewest, jobs in ((0, 1), (0, 2), (100, 1)):
+        limits = replace(BY_COLUMNS, fewest_by_columns=fewest)
+        problem, rng = make_problem(1, n_levels, n_jobs=jobs, limits=limits)
+        X = problem.design.take(np.arange(15)).columns((0, problem.n_rows), 0, 15)
+        problem.at(10.0 * rng.normal(size=15))
+        penalty, n = ElasticNet.build(0.01, 1.0, 15), problem.n_rows
+        large, rest, whole = (problem.quadratic(penalty, thin=t) for t in (2 * n, 2 * n + 2, None))
+        assert large.sampled
+        assert not whole.sampled
+        if fewest:
+            assert not rest.sampled
+            np.testing.assert_array_equal(rest.hessian, whole.hessian)
+            continue
+        expected, n_picked = brute_sample(problem, X, 100 * n)
+        assert rest.sampled
+        assert large.columns.n_rows < rest.columns.n_rows == n_picked < whole.columns.n_rows
+        np.testing.assert_allclose(dense_hessian(rest.columns), expected, rtol=1e-9, atol=1e-12)
 
 
 def nearly_collinear(seed, n_rows=40, n=12):
@@ -219,6 +231,20 @@ def test_newton_with_samples_of_any_size_reaches_the_same_optimum(n_levels, per_
         assert solution.objective == pytest.approx(expected.objective, rel=1e-8)
         found.append(solution.w)
     np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_samples_return_where_a_model_of_all_documents_falls_short_as_well():
+    problem, _ = make_problem(0, n_queries=1)
+    thinned, form = [], problem.quadratic
+
+    def quadratic(part, *, thin):
+        thinned.append(thin is not None)
+        return form(part, thin=thin and 40)
+
+    problem.quadratic = quadratic
+    assert Newton(tol=1e-8).solve(problem, ElasticNet.build(1e-5, 1.0, 15)).converged
+    assert thinned[:4] == [True, True, False, True]
+    assert not thinned[-1]
 
 
 @pytest.mark.parametrize(("c", "step"), [(0.3, -5.0), (-0.3, -5.0), (1.5, 0.0), (-1.5, 0.0)])

@@ -116,8 +116,9 @@ def pick_rows(
     for i in range(len(diag)):
         total += diag[i]
     step = total / n_picked
-    rows = np.empty(n_picked + 1, dtype=np.int64)
-    factors = np.empty(n_picked + 1)
+    most = min(n_picked + 1, len(diag))
+    rows = np.empty(most, dtype=np.int64)
+    factors = np.empty(most)
     whole, found = np.zeros((n_cells, n_atoms + 1)), np.zeros((n_cells, n_atoms + 1))
     n, reached = 0, 0.5 * step
     for i in range(len(diag)):
@@ -131,7 +132,7 @@ def pick_rows(
                 continue
             reached -= step
             weight = step
-        if weight > 0.0 and n <= n_picked:
+        if weight > 0.0 and n < most:
             rows[n], factors[n] = i, weight / diag[i]
             found[c, n_atoms] += weight
             for t in range(n_atoms):

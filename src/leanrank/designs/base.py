@@ -125,6 +125,7 @@ class Block(ABC):
     ) -> tuple[WeightedColumns, FloatArray]:
         """Weigh the columns by the root of the curvature, in about ``n_picked`` rows or in all.
 
+        A number above that of the rows thins only those whose curvature is far below the mean.
         Returns their sums over cells as well.
         """
         raise NotImplementedError(f"{type(self).__name__} does not weigh columns")

@@ -316,7 +316,7 @@ class SparseBlock(Block):
             ),
             design.column_blocks(sizes, coarse=2),
         )  # fmt: skip
-        if n_picked is not None:
+        if n_picked is not None and n_picked <= self.n_rows:
             extra += SAMPLE_RIDGE * squares
         columns = WeightedColumns(values, rows, starts[:-1], ends, squares, extra, len(picked))
         return columns, sums

@@ -143,15 +143,19 @@ class Hessians:
         By columns where that is cheaper, by the Hessian if it fits memory, else by products.
         """
         sample = self.sample(block, features, thin)
-        sampled = sample is not self._all
         if self._by_columns(block) and penalty.offers("sweep_columns"):
+            n_picked = sample.n_picked
+            if n_picked is None and thin is not None:
+                # a minimum found roughly needs few of the rows whose weight is far below the mean
+                n_picked = round(self.plan.n_rows / ColumnModel.accuracy**2)
             curvature, aux = self._curvature(sample.ranges, u, False)
-            columns, sums = block.weighed(curvature, len(aux), sample.n_picked)
-            return ColumnModel.build(columns, *self._fold(aux, sums), sampled=sampled)
+            columns, sums = block.weighed(curvature, len(aux), n_picked)
+            low_rank = self._fold(aux, sums)
+            return ColumnModel.build(columns, *low_rank, sampled=n_picked is not None)
         formed = self.loss.offers("curvature") or self.loss.offers("products")
         if formed and block.n_features <= self.largest_gram:
             hessian = self.hessian(block, features, u, thin=thin)
-            return GramModel(hessian, sampled, exact_diagonal=sample.seen is None)
+            return GramModel(hessian, sample is not self._all, exact_diagonal=sample.seen is None)
         return ProductModel(partial(self.product, block, u))
 
     def hessian(

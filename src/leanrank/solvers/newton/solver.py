@@ -84,7 +84,8 @@ class Newton(Solver):
     far : float
         Relative gap below which a sample needs the diagonal of all documents. Above it, a sample
         without serves until the objective falls short of a promise by more than ``good_step``; one
-        with it, until less than half of what was promised was kept twice in a row.
+        with it, until less than half of what was promised was kept twice in a row, and again once a
+        model of all documents keeps no more.
     sample_per_feature : int
         Sample size per feature for approximate Hessians.
     patience, least_progress : int, float
@@ -327,8 +328,8 @@ class _WorkingSet:
                 if kept < 1.0 - self.solver.good_step and not self.exact_diagonal:
                     self.samples = False
                 short, self.short = self.short, kept < 0.5 and not rough
-                if short and self.short:
-                    self.samples = False
+                if short and self.short:  # by its sample, unless all documents do no better
+                    self.samples = not self.sampled
             elif fresh and not self.sampled:
                 stuck = True
                 break
