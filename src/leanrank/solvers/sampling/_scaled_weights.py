@@ -140,15 +140,16 @@ def flush(state, r):  # type: ignore[no-untyped-def]
 @kernel
 def take_threshold(v, taken, features, n, numbers, ceiling):  # type: ignore[no-untyped-def]
     """Apply the threshold due to some weights, except those above the ceiling."""
-    due, highest = numbers[DUE], ceiling / numbers[SCALE]
+    due, highest, norm = numbers[DUE], ceiling / numbers[SCALE], numbers[NORM]
     for k in range(n):
         j = features[k]
         left_due, size = due - taken[j], abs(v[j])
         if size <= highest:
             left = max(size - left_due, 0.0)
-            numbers[NORM] += left * left - size * size
+            norm += left * left - size * size
             v[j] = math.copysign(left, v[j])
         taken[j] = due
+    numbers[NORM] = norm
 
 
 @kernel
