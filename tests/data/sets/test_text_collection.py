@@ -120,7 +120,7 @@ def test_topics_are_ranking_tasks(tmp_path):
     assert "5 documents (2 train, 1 test)" in repr(collection)
     with pytest.raises(InputError, match="no topic 'gold'"):
         collection.topic("gold")
-    with pytest.raises(InputError, match="'train' or 'test'"):
+    with pytest.raises(InputError, match="choose from test, train"):
         collection.topic("earn", "vali")
 
 
