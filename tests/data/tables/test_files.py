@@ -10,9 +10,9 @@ import sys, threading, time
 from leanrank.data.tables.files import lent_to_arrow
 
 def hold(streams):
-    time.sleep(0.3)
-    streams.clear()
+    time.sleep(0.1)
     print("released", flush=True)
+    streams.clear()
 
 with lent_to_arrow(sys.argv[1]) as stream:
     threading.Thread(target=hold, args=([stream],), daemon=True).start()
