@@ -66,6 +66,8 @@ def main() -> None:
                 print("\n" + table.markdown(), flush=True)
             command = f"python -m benchmarks {name}" + f" --only {part}" * bool(part)
             command += " --data DIR" * (args.data is not None) + " --quick" * args.quick
+            command += f" --budget {args.budget}" * (args.budget is not None)
+            command += f" --repeat {args.repeat}" * (args.repeat != parser.get_default("repeat"))
             file = f"{name}-{part}" if part else name
             if tables:  # none where public sets are missing
                 save(file, tables, args.out, about=about, command=command, quick=args.quick)
