@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False  # typing's own would import it, before the command line can be interrupted
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def attach(
@@ -28,6 +30,8 @@ def attach(
     modules = {name: module for _, module, _, name, *_ in words}
 
     def load(name: str) -> Any:
+        import importlib
+
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if modules[name] == ".":

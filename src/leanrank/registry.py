@@ -193,9 +193,9 @@ def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
     return tuple(float(f"{10.0 ** (low + k / per_decade):.2g}") for k in steps)
 
 
-# A search may end after any setting. So the values of a grid stand in the order in which they helped
-# most on made-up worlds (20 features that act as lines, up to a point or as steps; 100 weak ones; 40
-# correlated ones) and on halves of a training part of MQ2008 and of OHSUMED.
+# A search may end after any setting. So the values of a grid stand in the order in which they
+# helped most on made-up worlds (20 features that act as lines, up to a point or as steps; 100 weak
+# ones; 40 correlated ones) and on halves of a training part of MQ2008 and of OHSUMED.
 _L1 = AlphaPath(n_alphas=20, alpha_min_ratio=1e-3)
 _L1_DENSE = AlphaPath(n_alphas=30, alpha_min_ratio=3e-3)
 _L1_CURVES = AlphaPath(n_alphas=16, alpha_min_ratio=3e-3)  # weak strengths take most of the time

@@ -217,6 +217,35 @@ def test_ctrl_c_leaves_no_half_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+INTERRUPTING = """
+import os, sys
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPTED_MODULE"]:
+            print("now", flush=True)
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+exec(sys.argv.pop(1))
+"""
+STARTS = {
+    "script": "from leanrank.cli import main; sys.exit(main())",  # as pip writes it
+    "python -m": "import runpy; runpy.run_module('leanrank', None, '__main__')",
+}
+
+
+@pytest.mark.parametrize(
+    "module", ["leanrank.cli.entry", "typing", "leanrank.errors", "leanrank.cli.app", "typer"]
+)
+@pytest.mark.parametrize("start", STARTS)
+def test_an_interrupt_while_python_imports(start, module):
+    where = {"INTERRUPTED_MODULE": module, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = ("-S", "-c", INTERRUPTING, STARTS[start], "--version")
+    ran = python(*words, env={**os.environ, **where})
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "now\n", "leanrank: interrupted\n")
+
+
 def test_a_terminal_without_a_character_shows_another(tmp_path):
     code = (
         "import sys; from leanrank.cli import app, main\n"
@@ -238,7 +267,8 @@ def test_an_interrupt_that_a_callback_swallows(monkeypatch, capfd, then_fails):
         ctypes.CFUNCTYPE(None)(raise_it)()
         if then_fails:
             raise RuntimeError("no compiled object yet")
-        time.sleep(60)
+        for _ in range(600):  # a single sleep would end before the interrupt is seen
+            time.sleep(0.1)
 
     monkeypatch.setattr(entry, "_run", run)
     hook = sys.unraisablehook

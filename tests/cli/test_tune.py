@@ -71,8 +71,22 @@ def test_costs(run, files):
     assert json.loads(done.out)["chosen"]["cost"] <= 3
     assert 0 not in load_model("m.json").indices
     done = run(*words, "--max-cost", "500us")
-    assert "at a cost of at most 0.5: the smallest has 1 at a cost of" in done.err
+    assert "at a cost of at most 0.5: the smallest has 1 feature at a cost of" in done.err
     assert run(*WORDS, "--max-cost", "3ms").code == 2
+    done = run(*WORDS, *SOME, "--costs", "none.txt")
+    assert (done.code, "none.txt: cannot be read (No such file or directory)" in done.err) == (
+        2,
+        True,
+    )
+
+
+def test_a_wrong_test_part_does_not_lose_the_search(run, files):
+    (files / "wrong.txt").write_text("1 qid:1 1:0.5\n0 qid:1 99:x\n")
+    done = run(*WORDS, *SOME, "--test", "wrong.txt")
+    assert done.code == 2
+    assert "wrong.txt, line 2, column 9: " in done.err
+    assert done.err.rstrip().endswith("(the chosen model is in m.json)")
+    assert load_model("m.json").n_nonzero > 0
 
 
 def test_scaled_features_travel_in_the_model(run, files):

@@ -84,16 +84,18 @@ def test_damaged_tables(tmp_path):
     with pytest.raises(InputError, match=r"a\.arrow: this is no Arrow file"):
         load(tmp_path / "a.arrow")
     (tmp_path / "a.csv").write_text("label,qid,x\n0,1\n")
-    with pytest.raises(InputError, match=r"a\.csv: this is no CSV file"):
+    with pytest.raises(InputError, match=r"a\.csv, line 2: 2 cells where 3 are expected"):
         load(tmp_path / "a.csv")
-    (tmp_path / "a.csv").write_text("label,qid,x\n0,1,2\n0,1\n")
-    with pytest.raises(InputError, match=r"a\.csv: .*Row #3: Expected 3 columns, got 2"):
+    (tmp_path / "a.csv").write_text("\nlabel,qid,x\n0,1,2\n\n0,1\n")
+    with pytest.raises(InputError, match=r"a\.csv, line 5: 2 cells where 3 are expected"):
         load(tmp_path / "a.csv")
     (tmp_path / "b.csv").write_text("label,qid,x\n0,1,3\n0,1,-inf\n")
-    with pytest.raises(InputError, match=r"column 'x' of .*b\.csv is -inf in row 1"):
+    with pytest.raises(InputError, match=r"column 'x' of .*b\.csv is -inf in line 3"):
         load(tmp_path / "b.csv")
     (tmp_path / "c.csv").write_text("label,qid,x\n0,1,high\n")
-    with pytest.raises(InputError, match=r"column 'x' .* string"):
+    with pytest.raises(
+        InputError, match=r"column 'x' of .*c\.csv holds 'high' in line 2, not a number"
+    ):
         load(tmp_path / "c.csv")
 
 
@@ -137,7 +139,7 @@ def test_compressed_csv(tmp_path, suffix):
 
 def test_csv_without_names(tmp_path):
     (tmp_path / "a.csv").write_text("0,7,1.5,2\n1,7,2.5,3\n")
-    with pytest.raises(InputError, match=r"the first line holds numbers.*header=false"):
+    with pytest.raises(InputError, match=r"the first line holds numbers.*`header=False`"):
         load(tmp_path / "a.csv")
     data = load(tmp_path / "a.csv", header=False, label=1, qid=2)
     assert data.y.tolist() == [0.0, 1.0]
@@ -146,6 +148,18 @@ def test_csv_without_names(tmp_path):
     assert data.feature_names is None
     with pytest.raises(InputError, match=r"no column 'label' for label.*\(columns: '1', '2'"):
         load(tmp_path / "a.csv", header=False)
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_csv_with_other_separators(tmp_path, separator):
+    (tmp_path / "a.csv").write_text("label,qid,x\n0,1,2\n".replace(",", separator))
+    words = f"a.csv: the first line is separated by {separator!r}: write the file with commas"
+    with pytest.raises(InputError) as error:
+        load(tmp_path / "a.csv", optional=("label", "qid"))
+    assert words in str(error.value)
+    dump(make_ranking(3), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet: this is no CSV file"):
+        load(tmp_path / "b.parquet", format="csv")
 
 
 def test_an_option_that_tables_do_not_have(tmp_path):

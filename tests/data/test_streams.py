@@ -222,10 +222,12 @@ def test_wrong_features_and_infinity_in_parquet(tmp_path):
 
     table = pa.table({"label": [1, 0, 1], "qid": [1, 2, 2], "f": [0.5, 1.0, float("inf")]})
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(
-        InputError, match=r"column 'f' of .*a\.parquet, after row 1 is inf in row 1"
-    ):
+    with pytest.raises(InputError, match=r"column 'f' of .*a\.parquet is inf in row 2 \(counted"):
         list(open_stream(tmp_path / "a.parquet", chunk_bytes=1))
+    nameless = table.set_column(1, "qid", pa.array([1, 2, None]))
+    pq.write_table(nameless, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"column 'qid' of .*b\.parquet has no value in row 2"):
+        list(open_stream(tmp_path / "b.parquet", chunk_bytes=1))
     (tmp_path / "d").mkdir()
     pq.write_table(table.drop_columns(["f"]), tmp_path / "d" / "0.parquet")
     pq.write_table(table, tmp_path / "d" / "1.parquet")

@@ -66,6 +66,8 @@ def read_options(
         known["header"] = True
     what = "text" if kind == "letor" else "a table"
     options = parse_parameters(given or [], known, what, "--read")
+    if not isinstance(options.get("header", True), bool):
+        raise InputError(f"--read header={options['header']}: write true or false")
     if kind == "letor":
         absent = tuple(part for part in ("label", "qid") if options.pop(part, part) is None)
         return {**options, "optional": absent} if absent else options
@@ -94,6 +96,21 @@ def check_folder(path: str, json: bool = False, what: str = "", remedy: str = "a
         raise FileError(f"{path} is not a regular file: give another, or - for standard output")
     if not os.access(folder, os.W_OK):
         raise FileError(f"{path}: the directory {folder} is not writable: choose another")
+
+
+def check_apart(written: Sequence[str | None], read: Sequence[str | None] = ()) -> None:
+    """Check that no result takes the place of what it is made from, or of another result."""
+    sources = {os.path.realpath(path) for path in read if path and path != "-"}
+    results: set[str] = set()
+    for path in written:
+        if path in (None, "-", os.devnull):
+            continue
+        place = os.path.realpath(path)
+        if place in sources:
+            raise InputError(f"{path} is read, and would be overwritten: write to another file")
+        if place in results:
+            raise InputError(f"{path} is given for two results: write them to two files")
+        results.add(place)
 
 
 def shown(path: str, stream: str = "<stdin>") -> str:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
+from leanrank.cli.wording import in_options
 from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError, one_line
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -105,7 +106,7 @@ def _explain(error: BaseException) -> int:
         say(f"error: {one_line(_usage(error, context)).rstrip('.')}{where}")
         return BAD_INPUT
     if isinstance(error, LeanrankError):
-        say(f"error: {one_line(str(error))}")
+        say(f"error: {one_line(in_options(str(error)))}")
         return FAILED if isinstance(error, MissingDependencyError) else BAD_INPUT
     if isinstance(error, MemoryError):
         say("error: there is not enough memory for this data")
@@ -139,7 +140,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
     if str(message) in _shown:  # a command may fit many models to the same data
         return
     _shown.add(str(message))
-    say(f"warning: {one_line(str(message))}")
+    say(f"warning: {one_line(in_options(str(message)))}")
 
 
 def say(sentence: str) -> None:

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_folder, read_data, shown, stdin_once
+from leanrank.cli.datafiles import check_apart, check_folder, read_data, shown, stdin_once
 from leanrank.cli.screen import print_json, progress
 from leanrank.errors import InputError
 
@@ -94,6 +94,7 @@ def _judge(
     stdin_once(data, scores)
     if per_query is not None:
         check_folder(per_query)
+        check_apart([per_query], [data, scores])
         if per_query == "-" and json:
             raise InputError("--json and --per-query - both go to standard output: give a file")
     with progress() as say:

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from leanrank._files import atomic_write
 from leanrank.cli import options
-from leanrank.cli.datafiles import check_folder
+from leanrank.cli.datafiles import check_apart, check_folder
 from leanrank.errors import InputError, ParseError
 
 
@@ -52,6 +52,7 @@ def export(
             "give a model and a target, such as m.json --to sql:duckdb; --list shows the targets"
         )
     check_folder(output)
+    check_apart([output], [model])
     content = export_model(
         load_model(model),
         to,

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_folder, stdin_once
+from leanrank.cli.datafiles import check_apart, check_folder, stdin_once
 from leanrank.errors import InputError, suggest
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def fuse(
     stdin_once(*runs, qrels)
     if output is not None:
         check_folder(output, json, "weights")
+        check_apart([output], [*runs, qrels])
     if target is not None and target not in TARGET_SCALERS:
         raise InputError(f"there is no target {target!r}: {suggest(target, TARGET_SCALERS)}")
     if target is not None and not nonnegative:

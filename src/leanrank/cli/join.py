@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_folder, stdin_once
+from leanrank.cli.datafiles import check_apart, check_folder, stdin_once
 from leanrank.errors import warn
 
 
@@ -57,6 +57,7 @@ def join(
     """
     stdin_once(features, judgments)
     check_folder(output, json, "data", "the data a file")
+    check_apart([output], [features, judgments])
     fields = {
         "query_field": query_field,
         "document_field": document_field,

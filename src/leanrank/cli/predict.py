@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from leanrank.cli import options
-from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+from leanrank.cli.datafiles import check_apart, check_folder, read_data, stdin_once
 from leanrank.cli.screen import print_json, progress
 
 
@@ -29,6 +29,7 @@ def predict(
 
     stdin_once(model, data)
     check_folder(output, json, "scores", "the scores -o FILE")
+    check_apart([output], [model, data])
     with progress() as say:
         from leanrank.model import load_model
 

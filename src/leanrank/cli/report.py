@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_folder, read_data, stdin_once
+from leanrank.cli.datafiles import check_apart, check_folder, read_data, stdin_once
 from leanrank.cli.screen import number
 from leanrank.errors import InputError
 
@@ -52,6 +52,7 @@ def report(
     """
     stdin_once(model, train, vali, test)
     check_folder(output, json, "page", "the page -o FILE")
+    check_apart([output], [model, train, vali, test, costs])
     options.check_measures(measures, convention)
     _check_counts(alphas, subsamples)
     with screen.progress() as say:

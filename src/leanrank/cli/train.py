@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from leanrank.cli import options
-from leanrank.cli.datafiles import check_folder, stdin_once
+from leanrank.cli.datafiles import check_apart, check_folder, stdin_once
 from leanrank.cli.systems import complete_algorithm, complete_parameter
 from leanrank.errors import InputError
 from leanrank.rankers import RANKERS
@@ -68,7 +68,9 @@ def train(
     report: Annotated[
         str | None, Option(metavar="FILE", help="Write a page about the model; with --vali.")
     ] = None,
-    seed: Annotated[int | None, Option(help="Seed of an algorithm that draws at random.")] = None,
+    seed: Annotated[
+        int | None, Option(min=0, max=2**32 - 1, help="Seed of an algorithm that draws at random.")
+    ] = None,
     jobs: options.Jobs = -1,
     stream: Annotated[
         bool,
@@ -117,6 +119,7 @@ def train(
 
     stdin_once(*data, vali)
     check_folder(model, json, "model", "the model a file")
+    check_apart([model, report], [*data, vali])
     request = Request(
         data, model, vali, algorithm, parameter or [], monotone, scale, format, read or [],
         measures, convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
@@ -124,8 +127,10 @@ def train(
     )  # fmt: skip
     if report is not None:
         check_folder(report)
-        if stream or vali is None:
-            raise InputError("--report needs --vali, and all data at once: leave --stream out")
+        if vali is None:
+            raise InputError("--report needs --vali FILE to measure on: add it")
+        if stream:
+            raise InputError("--report needs all data at once: leave --stream out")
         options.check_report()
     if stream and monotone is not None:
         raise InputError("--monotone is for curves, which need all data at once: leave one out")

@@ -10,9 +10,9 @@ import typer
 from typer import Argument, Option
 
 from leanrank.cli import options
-from leanrank.cli.datafiles import check_folder, stdin_once
+from leanrank.cli.datafiles import check_apart, check_folder, read_options, stdin_once
 from leanrank.cli.entry import INTERRUPTED
-from leanrank.errors import InputError
+from leanrank.errors import InputError, LeanrankError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -38,7 +38,9 @@ def tune(
     test: Annotated[
         str | None, Option(metavar="FILE", help="Test data: read once, after the choice.")
     ] = None,
-    max_features: Annotated[int | None, Option(metavar="N", help="At most N features.")] = None,
+    max_features: Annotated[
+        int | None, Option(min=1, metavar="N", help="At most N features.")
+    ] = None,
     min_ndcg: Annotated[float | None, Option(metavar="VALUE", help="Reach this NDCG@10.")] = None,
     min_measure: Annotated[
         list[str] | None, Option(metavar="NAME=VALUE", help="Reach this measure; may be repeated.")
@@ -57,7 +59,7 @@ def tune(
         str | None, Option(metavar="TIME", help="How long to search; 60s unless told.")
     ] = None,
     trials: Annotated[
-        int | None, Option(metavar="N", help="Or how many trials: then it can be repeated.")
+        int | None, Option(min=1, metavar="N", help="Or how many trials: then it can be repeated.")
     ] = None,
     systems: Annotated[
         str | None, Option(metavar="LIST", help="What to try, in this order.")
@@ -90,10 +92,12 @@ def tune(
     For example: leanrank tune train.txt --vali vali.txt --max-features 10 --budget 60s -m m.json
     """
     from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
+    from leanrank.data.formats import check_exists
     from leanrank.data.scaling.spread import check_scale
 
     stdin_once(*data, vali, test)
     check_folder(model, json, "model", "the model a file")
+    check_apart([model, report, journal], [*data, vali, test, costs])
     for path in (journal, report):
         if path is not None:
             check_folder(path)
@@ -113,6 +117,9 @@ def tune(
     options.check_measures(",".join(measures), convention)
     check_scale(scale)
     names = _systems(systems)
+    if test is not None and cluster is None:  # it is read when the search is over
+        check_exists(test)
+        read_options(test, format, read)
     with progress_bar(seconds, trials) as told, _place(cluster, format, read, told) as place:
         from leanrank.selection.tuning.tune import tune as search
 
@@ -141,7 +148,11 @@ def tune(
         )
         told("Measuring")
         if test is not None:
-            raw["test"] = place.read(test, raw["training"].n_features)
+            try:
+                raw["test"] = place.read(test, raw["training"].n_features)
+            except LeanrankError as error:  # the search is not to be lost
+                _finished(study, raw, refit, place)[0].save(model)
+                raise InputError(f"{error} (the chosen model is in {model})") from error
         final, columns = _finished(study, raw, refit, place)
         final.save(model)
         if report is not None:

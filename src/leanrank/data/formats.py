@@ -140,11 +140,13 @@ def _load_table(
     from leanrank.data.tables.files import read_table, reading
     from leanrank.data.tables.frames import from_table
     from leanrank.data.tables.layout import column_roles
+    from leanrank.data.tables.places import Place
 
     names = column_roles(roles, ("features", "header", "n_jobs", "optional"))
     with reading(path, kind):
         table = read_table(path, kind, header=header)
-        data = from_table(table, os.fspath(path), names, features, optional, n_jobs)
+        place = Place(os.fspath(path), csv_header=header if kind == "csv" else None)
+        data = from_table(table, place, names, features, optional, n_jobs)
     return data if header else data.replace(feature_names=None)
 
 

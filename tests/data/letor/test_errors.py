@@ -56,7 +56,7 @@ CASES = [
     (
         b"1 qid:1 0:1",
         9,
-        "feature index 0 in a file read as one-based: load it with zero_based=True",
+        "feature index 0 in a file read as one-based: load it with `zero_based=True`",
     ),
     (
         b"1 qid:1 2147483647:1",
@@ -112,7 +112,7 @@ def test_sentences_that_depend_on_parameters(tmp_path):
         load_letor(path, dtype=np.float32)
     assert str(caught.value) == (
         f"{path}, line 1, column 11: the value '1e39' is beyond the range of float32: "
-        "use dtype=numpy.float64 or rescale"
+        "use `dtype=numpy.float64` or rescale"
     )
     with pytest.raises(ParseError) as caught:
         load_letor(path, n_features=4)

@@ -261,8 +261,8 @@ def test_one_very_long_query_does_not_widen_all():
         ({"zero_based": "yes"}, "zero_based='yes' is not one of"),
         ({"zero_based": 2}, "zero_based=2 is not one of"),
         ({"storage": "csr"}, "storage='csr' is not known"),
-        ({"dtype": np.int32}, "is not one of numpy.float64 and numpy.float32"),
-        ({"dtype": "text"}, "is not one of numpy.float64 and numpy.float32"),
+        ({"dtype": np.int32}, "is not one of float64 and float32"),
+        ({"dtype": "text"}, "is not one of float64 and float32"),
     ],
 )
 def test_wrong_parameters(options, message):
@@ -271,7 +271,7 @@ def test_wrong_parameters(options, message):
 
 
 def test_a_dense_matrix_that_cannot_be():
-    with pytest.raises(InputError, match="does not fit in memory: use storage='sparse'"):
+    with pytest.raises(InputError, match="does not fit in memory: use `storage='sparse'`"):
         load(b"1 qid:1 2147483646:1\n" * 500_000, storage="dense")
 
 

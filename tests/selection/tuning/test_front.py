@@ -97,7 +97,10 @@ def test_the_best_within_limits(sizes):
             "no model reaches map 0.6 with at most 10 features: the best has 0.441 with 9; the "
             "best of any size has 0.47 with 30",
         ),
-        ({"min_measure": {"map": 0.6}}, "no model reaches map 0.6: the best has 0.47 with 30"),
+        (
+            {"min_measure": {"map": 0.6}},
+            "no model reaches map 0.6: the best has 0.47 with 30 features",
+        ),
         (
             {"max_features": 1},
             "no model was found with at most 1 feature: the smallest has 2",

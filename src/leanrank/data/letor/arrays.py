@@ -301,5 +301,5 @@ def _zeros(n_rows: int, width: int, dtype: Any) -> AnyArray:
     except (MemoryError, ValueError):
         raise InputError(
             f"a dense matrix of {n_rows:,} documents × {width:,} features does not fit in memory: "
-            "use storage='sparse'"
+            "use `storage='sparse'`"
         ) from None

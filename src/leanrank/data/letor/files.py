@@ -109,7 +109,7 @@ def make_request(
     width = None if n_features is None else check_whole("n_features", n_features)
     check_choice("storage", storage, ("auto", "dense", "sparse"))
     if dtype not in _DTYPES:
-        raise InputError(f"dtype={dtype!r} is not one of numpy.float64 and numpy.float32")
+        raise InputError(f"dtype={dtype!r} is not one of float64 and float32")
     return LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
 
 

@@ -9,7 +9,9 @@ _LINE = "'LABEL qid:QUERY INDEX:VALUE ...'"
 _INDEX = "feature index {index} is"
 _SENTENCES = {
     parser.EMPTY_QID: f"the query identifier after 'qid:' is empty: expected {_LINE}",
-    parser.ZERO_INDEX: "feature index 0 in a file read as one-based: load it with zero_based=True",
+    parser.ZERO_INDEX: (
+        "feature index 0 in a file read as one-based: load it with `zero_based=True`"
+    ),
     parser.LARGE_INDEX: f"{_INDEX} too large: at most {parser.LARGEST_INDEX} is possible",
     parser.INDEX_BEYOND: f"{_INDEX} beyond n_features={{n_features}}: expected a smaller index",
     parser.REPEATED_INDEX: f"{_INDEX} repeated: expected each index once, in ascending order",
@@ -39,7 +41,7 @@ def describe(code: int, line: bytes, column: int, n_features: int | None, dtype:
             return "the value after ':' is missing (is the line cut short?): expected INDEX:VALUE"
         return f"the value {shown} is not a finite number: expected INDEX:VALUE"
     if code == parser.OVERFLOW:
-        remedy = "use dtype=numpy.float64 or rescale" if dtype == "float32" else "rescale"
+        remedy = "use `dtype=numpy.float64` or rescale" if dtype == "float32" else "rescale"
         return f"the value {shown} is beyond the range of {dtype}: {remedy}"
     index = quoted(token.partition(b":")[0])
     return _SENTENCES[code].format(index=index, shown=shown, n_features=n_features)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -119,6 +120,10 @@ def mean_and_deviation(apply: Apply) -> tuple[FloatArray, FloatArray]:
 
 def moments(apply: Apply, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
     """Return mean and deviation of columns of these ranges, and whether X is sparse."""
+    scale = _powers_of_two(low, high)
+    if (scale != 1).any():
+        scaled = moments(partial(apply, _of_scaled, scale), low / scale, high / scale)
+        return scaled[0] * scale, scaled[1] * scale, scaled[2]
     found = apply(_sums)
     n_values = np.maximum(add_up([counts for _, counts, _ in found]), 1)
     mean = add_up([sums for sums, _, _ in found]) / n_values
@@ -126,6 +131,22 @@ def moments(apply: Apply, low: FloatArray, high: FloatArray) -> tuple[FloatArray
     if not sparse:
         mean[low == high] = low[low == high]
     return mean, np.sqrt(add_up(apply(_squares, mean)) / n_values), sparse
+
+
+def _powers_of_two(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the scale of columns whose squares may leave the range of doubles, 1 for others."""
+    exponents = np.frexp(np.fmax(np.abs(low), np.abs(high)))[1]
+    # 2^1000 because 2^1074, for the least number there is, is none
+    return np.ldexp(1.0, np.where(np.abs(exponents) > 400, np.clip(exponents, -1000, 1000), 0))
+
+
+def _of_scaled(
+    X: Matrix, scale: FloatArray, function: Callable[..., Any], *more: FloatArray
+) -> Any:
+    """Return a function of X with its columns divided by a scale."""
+    dense = isinstance(X, np.ndarray)
+    scaled = shift_and_divide(X, np.zeros(1), scale) if dense else divide_entries(X, scale)
+    return function(scaled, *more)
 
 
 def _sums(X: Matrix) -> tuple[FloatArray, IntArray, bool]:

@@ -142,9 +142,8 @@ def wide_spread_of_parts(
     spreads = ranges[counted]
     if _ratio(spreads) <= factor:
         return None
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        deviations = moments(apply, low, high)[1][counted]
-    if np.isfinite(deviations).all() and deviations.all():  # squares are in range
+    deviations = moments(apply, low, high)[1][counted]
+    if deviations.all():  # none is below the least number there is
         spreads = deviations
     if _ratio(spreads) <= factor:
         return None
@@ -153,7 +152,7 @@ def wide_spread_of_parts(
 
 
 def _ratio(spreads: FloatArray) -> float:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return float(spreads.max() / spreads.min()) if len(spreads) else 1.0
 
 

@@ -95,7 +95,7 @@ def make_directory(folder: Path) -> None:
     except OSError as error:
         raise FileError(
             f"{folder}: cannot be created ({error.strerror}): choose another directory with "
-            "data_dir= or LEANRANK_DATA"
+            "`data_dir=…` or LEANRANK_DATA"
         ) from error
 
 

@@ -35,6 +35,7 @@ from leanrank.data.tables.layout import (
     find_layout,
     weights_per_row,
 )
+from leanrank.data.tables.places import Place
 from leanrank.errors import FileError, InputError
 from leanrank.execution import row_blocks
 
@@ -225,7 +226,8 @@ class _Window:
 
 def _mapped(batch: Any, window: _Window, where: str) -> RankingData:
     roles = column_roles({}, ())
-    layout = find_layout(batch.schema, roles, None, where, ("label", "qid"))
+    table = pa.Table.from_batches([batch])
+    layout = find_layout(batch.schema, roles, None, Place(where), ("label", "qid"), table.column)
     n_rows, columns = batch.num_rows, layout.columns
     known = {"label", "qid"} <= set(columns) and (layout.packed or layout.sparse)
     if n_rows == 0 or not known:
@@ -331,7 +333,7 @@ def _queries(column: Any, window: _Window) -> tuple[AnyArray, IntArray]:
         if heads.min() < 0 or heads.max() >= len(column.dictionary):
             raise InputError("a query has no name: the file is damaged")
         named = pa.chunked_array([column.dictionary.take(pa.array(heads))])
-        return identifiers(named, "qid", "the file"), starts
+        return identifiers(named, "qid", Place("the file")), starts
     return heads, starts
 
 

@@ -20,7 +20,14 @@ from leanrank.data.tables.arrow import build_runs
 from leanrank.data.tables.files import check_header, lent_to_arrow, reading
 from leanrank.data.tables.imports import pa, pq
 from leanrank.data.tables.layout import column_roles, find_layout
-from leanrank.data.tables.parquet import agree, parquet_tables, part_files, rows_per_chunk
+from leanrank.data.tables.parquet import (
+    agree,
+    parquet_column,
+    parquet_tables,
+    part_files,
+    rows_per_chunk,
+)
+from leanrank.data.tables.places import Place, csv_error
 from leanrank.errors import InputError
 
 _CHUNK_BYTES = 16 << 20  # as fast as 4 MiB to write 116 MB of text; 1 and 64 MiB are slower by half
@@ -110,7 +117,9 @@ def _tables(
     for file in files:
         with reading(file, kind):
             schema = _schema(file, kind, header)
-            found = find_layout(schema, roles, features, str(file), missing)
+            place = Place(str(file), csv_header=header if kind == "csv" else None)
+            column = partial(_column, file, kind, header)
+            found = find_layout(schema, roles, features, place, missing, column)
             layout = found if layout is None else agree(layout, found, files[0], file)
     assert layout is not None
     wanted = layout
@@ -124,7 +133,8 @@ def _tables(
                     table = next(batches, None)
                     if table is None:
                         break
-                    data = build_runs(wanted, table, str(file), row)
+                    place = Place(str(file), row, header if kind == "csv" else None)
+                    data = build_runs(wanted, table, place)
                 row += table.num_rows
                 yield data if header else data.replace(feature_names=None)
 
@@ -142,6 +152,17 @@ def _schema(file: Path, kind: str, header: bool) -> Any:
         return reader.schema
 
 
+def _column(file: Path, kind: str, header: bool, name: str) -> Any:
+    """Return one column of a file, as bytes if that is CSV."""
+    if kind == "parquet":
+        return parquet_column(file, name)
+    if kind == "arrow":
+        with pa.memory_map(os.fspath(file)) as source, pa.ipc.open_file(source) as reader:
+            return reader.read_all().column(name)
+    with _open_csv(file, header, {name: pa.binary()}) as reader:
+        return pa.chunked_array([batch.column(name) for batch in reader], pa.binary())
+
+
 def _batches(file: Path, kind: str, layout: Any, header: bool, chunk_bytes: int) -> Iterator[Any]:
     """Return the needed columns of a file, some rows at a time."""
     needed = layout.needed
@@ -155,8 +176,14 @@ def _batches(file: Path, kind: str, layout: Any, header: bool, chunk_bytes: int)
                 for low in range(0, table.num_rows, rows):
                     yield table.slice(low, rows)
     else:
-        numbers = {name: pa.float64() for name in layout.features}
-        with _open_csv(file, header, numbers, chunk_bytes) as reader:
+        schema = _schema(file, kind, header)
+        texts = [layout.columns.get(role) for role in ("qid", "doc_id")]
+        numbers = [
+            name
+            for name in needed
+            if name not in texts and not pa.types.is_boolean(schema.field(name).type)
+        ]
+        with _open_csv(file, header, dict.fromkeys(numbers, pa.float64()), chunk_bytes) as reader:
             for batch in reader:
                 yield pa.Table.from_batches([batch]).select(needed)
 
@@ -169,17 +196,20 @@ def _open_csv(
     from pyarrow import csv
 
     names = None
-    if not header:
+    try:
+        if not header:
+            with lent_to_arrow(file) as stream:
+                first = csv.open_csv(stream, csv.ReadOptions(autogenerate_column_names=True))
+                names = [str(at + 1) for at in range(len(first.schema))]
         with lent_to_arrow(file) as stream:
-            first = csv.open_csv(stream, csv.ReadOptions(autogenerate_column_names=True))
-            names = [str(at + 1) for at in range(len(first.schema))]
-    with lent_to_arrow(file) as stream:
-        read = csv.ReadOptions(column_names=names, block_size=block_bytes, use_threads=False)
-        convert = csv.ConvertOptions(column_types=types or {})
-        reader = csv.open_csv(stream, read, convert_options=convert)
-        if header:
-            check_header(reader.schema.names, file)
-        yield reader
+            read = csv.ReadOptions(column_names=names, block_size=block_bytes, use_threads=False)
+            convert = csv.ConvertOptions(column_types=types or {})
+            reader = csv.open_csv(stream, read, convert_options=convert)
+            if header:
+                check_header(reader.schema.names, file)
+            yield reader
+    except pa.ArrowInvalid as error:
+        raise csv_error(file, header, error) from error
 
 
 def _cut(

@@ -17,9 +17,9 @@ from leanrank.data.tables.layout import (
     INDICES,
     VALUES,
     Layout,
-    is_number,
     weights_per_row,
 )
+from leanrank.data.tables.places import THE_TABLE, Place
 from leanrank.errors import InputError
 from leanrank.execution import Executor, make_executor
 
@@ -31,7 +31,7 @@ def build(
     sizes: Sequence[int],
     read: Callable[[int], pa.Table],
     executor: Executor,
-    where: str = "the table",
+    where: Place = THE_TABLE,
 ) -> RankingData:
     """Build a set from pieces, each read in any thread."""
     ptr = np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64))))
@@ -87,18 +87,17 @@ def build(
     )
 
 
-def build_runs(layout: Layout, table: pa.Table, where: str, row0: int = 0) -> RankingData:
+def build_runs(layout: Layout, table: pa.Table, where: Place) -> RankingData:
     """Make a set of rows in their order: a query that comes back is another one of that name."""
     name = layout.columns.get("qid")
-    place = f"{where}, after row {row0:,}" if row0 else where
     if name is None:
-        return build(layout, [table.num_rows], lambda at: table, make_executor(None), place)
+        return build(layout, [table.num_rows], lambda at: table, make_executor(None), where)
     ids = identifiers(table.column(name), name, where)
     starts = run_starts(ids)
     lengths = np.diff(np.append(starts, table.num_rows))
     runs = pa.array(np.repeat(np.arange(len(starts)), lengths))
     table = table.set_column(table.schema.get_field_index(name), name, runs)
-    data = build(layout, [table.num_rows], lambda at: table, make_executor(None), place)
+    data = build(layout, [table.num_rows], lambda at: table, make_executor(None), where)
     return data.with_fields(query_ids=ids[starts])
 
 
@@ -163,40 +162,38 @@ def _joined(chunks: Sequence[AnyArray]) -> AnyArray:
     return np.concatenate(chunks) if chunks else np.empty(0)
 
 
-def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: str) -> None:
+def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: Place) -> None:
     # A finite sum proves that all is finite, at a third of the cost of looking at each value.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(rows.sum()) or not np.isinf(rows).any():
             return
     row, column = (int(at) for at in np.argwhere(np.isinf(rows))[0])
     raise InputError(
-        f"column {names[column]!r} of {where} is {rows[row, column]} in row {row0 + row} (counted "
-        "from 0): a feature is a finite number, or empty where it is missing"
+        f"column {names[column]!r} of {where} is {rows[row, column]} in {where.row(row0 + row)}: "
+        "a feature is a finite number, or empty where it is missing"
     )
 
 
-def _refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: str) -> None:
+def _refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: Place) -> None:
     if column.null_count:
         row = row0 + int(pc.index(column.is_null(), True).as_py())
         raise InputError(
-            f"column {name!r} of {where} has no value in row {row} (counted from 0): fill or drop "
-            "missing values first"
+            f"column {name!r} of {where} has no value in {where.row(row)}: fill or drop missing "
+            "values first"
         )
 
 
 def _side_numbers(
-    column: pa.ChunkedArray | None, role: str, where: str, nulls_are_nan: bool = False
+    column: pa.ChunkedArray | None, role: str, where: Place, nulls_are_nan: bool = False
 ) -> AnyArray | None:
     if column is None:
         return None
-    if not is_number(column.type):
-        raise InputError(f"the {role} column of {where} holds {column.type}, not numbers")
     if not nulls_are_nan:
         _refuse_nulls(column, role, 0, where)
     return _joined(_numbers(column)).astype(np.float64)
 
 
-def identifiers(column: pa.ChunkedArray, name: str, where: str) -> AnyArray:
+def identifiers(column: pa.ChunkedArray, name: str, where: Place) -> AnyArray:
     """Return query identifiers: whole numbers stay numbers, anything else is looked up once."""
     _refuse_nulls(column, name, 0, where)
     if pa.types.is_integer(column.type) and column.num_chunks:
@@ -219,7 +216,7 @@ def _texts(column: pa.ChunkedArray | None) -> AnyArray | None:
     return None if column is None else np.array(column.cast(pa.string()).to_pylist(), dtype=str)
 
 
-def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[AnyArray, ...]:
+def _entries(table: pa.Table, layout: Layout, row0: int, where: Place) -> tuple[AnyArray, ...]:
     parts: dict[str, tuple[AnyArray, AnyArray]] = {}
     for name in layout.features:
         column = table.column(name)
@@ -228,8 +225,8 @@ def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[An
         parts[name] = _flattened(column), _joined(lengths).astype(np.int64)
     (indices, lengths_i), (values, lengths_v) = parts[INDICES], parts[VALUES]
     if not np.array_equal(lengths_i, lengths_v):
-        row = row0 + int(np.flatnonzero(lengths_i != lengths_v)[0])
-        raise InputError(f"{INDICES} and {VALUES} of {where} differ in length in row {row}")
+        row = where.row(row0 + int(np.flatnonzero(lengths_i != lengths_v)[0]))
+        raise InputError(f"{INDICES} and {VALUES} of {where} differ in length in {row}")
     top = MOST_FEATURES if layout.n_features is None else layout.n_features
     if len(indices) and not (indices.min() >= 0 and indices.max() < top and _are_whole(indices)):
         raise InputError(f"{INDICES} of {where} holds a feature outside 0..{top - 1}")
@@ -241,7 +238,7 @@ def _are_whole(values: AnyArray) -> bool:
     return values.dtype.kind in "iu" or bool(np.all(values == np.floor(values)))
 
 
-def _stack(parts: list[Any], n_rows: int, layout: Layout, where: str) -> Any:
+def _stack(parts: list[Any], n_rows: int, layout: Layout, where: Place) -> Any:
     from scipy.sparse import csr_array
 
     if not parts:

@@ -89,7 +89,12 @@ def _read_csv(path: str | os.PathLike[str], header: bool) -> Any:
     try:
         table = read(True)
     except ArrowInvalid:
-        table = read(False)  # one thread knows the number of the row that is wrong
+        try:
+            table = read(False)  # one thread knows the number of the row that is wrong
+        except ArrowInvalid as error:
+            from leanrank.data.tables.places import csv_error
+
+            raise csv_error(path, header, error) from error
     if not header:
         return table.rename_columns([str(at + 1) for at in range(table.num_columns)])
     check_header(table.column_names, path)
@@ -119,20 +124,30 @@ def _wait_for_arrow(seconds: float = 1.0) -> None:
 
 
 def check_header(names: Sequence[str], path: str | os.PathLike[str]) -> None:
-    """Reject names of columns that are all numbers."""
-    if names and all(_is_numeral(name) for name in names):
+    """Reject names of columns that are all numbers, or one name that is a whole line of them."""
+    if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
+        raise InputError(
+            f"{os.fspath(path)}: the first line is separated by {other!r}: write the file with "
+            "commas between cells"
+        )
+    if names and all(is_numeral(name) for name in names):
         raise InputError(
             f"{os.fspath(path)}: the first line holds numbers, not names of columns: read the file "
-            "with header=false, and name columns by their number"
+            "with `header=False`, and name columns by their number"
         )
 
 
-def _is_numeral(name: str) -> bool:
+def is_numeral(text: str) -> bool:
+    """Return whether a text is a number as Arrow reads it.
+
+    >>> [is_numeral(text) for text in ("1e3", "-inf", " 7 ", "1_000", "x")]
+    [True, True, True, False, False]
+    """
     try:
-        float(name)
+        float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text and text.isascii()
 
 
 def _damaged(file: str | os.PathLike[str], kind: str, error: Exception) -> InputError:

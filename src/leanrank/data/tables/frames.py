@@ -7,12 +7,15 @@ others implement: nothing here depends on the library of a table.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from leanrank.data._checks import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.execution import make_executor, row_blocks
+
+if TYPE_CHECKING:
+    from leanrank.data.tables.places import Place
 
 
 def from_frame(
@@ -70,12 +73,14 @@ def from_frame(
     """
     roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
     roles |= {"query_weight": query_weight, "offset": offset}
-    return from_table(as_table(frame), "the table", roles, features, optional, n_jobs)
+    from leanrank.data.tables.places import THE_TABLE
+
+    return from_table(as_table(frame), THE_TABLE, roles, features, optional, n_jobs)
 
 
 def from_table(
     table: Any,
-    where: str,
+    where: Place,
     roles: dict[str, str | None],
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
@@ -85,7 +90,9 @@ def from_table(
     from leanrank.data.tables.arrow import build
     from leanrank.data.tables.layout import find_layout
 
-    layout = find_layout(table.schema, roles, features, where, check_optional(optional))
+    layout = find_layout(
+        table.schema, roles, features, where, check_optional(optional), table.column
+    )
     needed = table.select(layout.needed)
     blocks = row_blocks(needed.num_rows) or [(0, 0)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ import numpy as np
 from leanrank._typing import AnyArray
 from leanrank.data.matrices import MOST_FEATURES
 from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.sources import quoted
 from leanrank.data.tables.imports import pa
+from leanrank.data.tables.places import THE_TABLE, Place, first_text
 from leanrank.errors import InputError, first_repeated, suggest
 
 INDICES, VALUES = "indices", "values"
@@ -52,17 +54,21 @@ class Layout:
     @property
     def needed(self) -> list[str]:
         """All columns that must be read."""
-        return [*dict.fromkeys(self.columns.values()), *self.features]
+        return [*dict.fromkeys([*self.columns.values(), *self.features])]
 
 
 def find_layout(
     schema: pa.Schema,
     roles: dict[str, str | None],
     features: Sequence[str] | None,
-    where: str = "the table",
+    where: Place = THE_TABLE,
     optional: Collection[str] = (),
+    column: Callable[[str], pa.ChunkedArray] | None = None,
 ) -> Layout:
-    """Decide which column is what, from the caller's names and what leanrank wrote beside them."""
+    """Decide which column is what, from the caller's names and what leanrank wrote beside them.
+
+    ``column`` returns the column of a name, for a message about one that should hold numbers.
+    """
     notes = _notes(schema, where)
     present = set(schema.names)
     twice = first_repeated(schema.names)
@@ -79,11 +85,14 @@ def find_layout(
         given.setdefault("doc_id", "doc_id")
     for role, name in given.items():
         if name not in present:
-            remedy = ", or None if there is none" if role in ("label", "qid") else ""
+            remedy = f", or `{role}=None` if there is none" if role in ("label", "qid") else ""
             raise InputError(
-                f"{where} has no column {name!r} for {role}: name the right one with {role}="
+                f"{where} has no column {name!r} for {role}: name the right one with `{role}=…`"
                 f"{remedy} (columns: {_listed(schema.names)})"
             )
+        if role not in ("qid", "doc_id") and not is_number(schema.field(name).type):
+            found = _not_numbers(schema.field(name), where, column)
+            raise InputError(f"{found}: correct it, or name another column with `{role}=…`")
     unused = [n for n in schema.names if n not in given.values() and n not in _row_names(schema)]
     names = None if notes.get("names") is None else tuple(notes["names"])
     if features is None and _holds_lists(schema):
@@ -98,16 +107,21 @@ def find_layout(
     if isinstance(features, str):
         raise InputError(f"features={features!r} is one name: give a list of column names")
     chosen = tuple(unused if features is None else features)
+    twice = first_repeated(chosen)
+    if twice is not None:
+        raise InputError(f"`features=…` names the column {twice!r} twice: name it once")
+    if given.get("label") in chosen:
+        raise InputError(f"column {given['label']!r} is the label: leave it out of `features=…`")
     for name in chosen:
         if name not in present:
             raise InputError(
                 f"{where} has no feature column {name!r} (columns: {_listed(schema.names)})"
             )
         if not is_number(schema.field(name).type):
+            found = _not_numbers(schema.field(name), where, column)
             raise InputError(
-                f"column {name!r} of {where} holds {schema.field(name).type}, not numbers: drop "
-                "it, say what it is (label=, qid=, doc_id=, weight=), or list the columns to use "
-                "with features="
+                f"{found}: correct it, say what the column is, as in `doc_id={name!r}`, or list "
+                "the columns to use with `features=…`"
             )
     named = features is not None or notes.get("named", True)
     types = [schema.field(name).type for name in chosen]
@@ -133,7 +147,7 @@ def table_schema(data: RankingData) -> pa.Schema:
         if clash is not None:
             raise InputError(
                 f"a feature is named {clash!r}, which is the name of another column of the table: "
-                "rename it with data.replace(feature_names=...)"
+                "rename it in the source, or with data.replace(feature_names=...)"
             )
         fields += [pa.field(name, number, False) for name in names]
         notes["named"] = data.feature_names is not None
@@ -149,7 +163,19 @@ def weights_per_row(data: Any) -> dict[str, AnyArray]:
     return {role: values for role, values in each.items() if values is not None}
 
 
-def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
+def _not_numbers(
+    field: pa.Field, where: Place, column: Callable[[str], pa.ChunkedArray] | None
+) -> str:
+    """Describe a column that does not hold numbers, by its first cell that is none if there is."""
+    cell = None if column is None else first_text(column(field.name))
+    if cell is None:
+        return f"column {field.name!r} of {where} holds {field.type}, not numbers"
+    row, text = cell
+    shown = quoted(text.encode())
+    return f"column {field.name!r} of {where} holds {shown} in {where.row(row)}, not a number"
+
+
+def _notes(schema: pa.Schema, where: Place) -> dict[str, Any]:
     raw = (schema.metadata or {}).get(_KEY)
     if raw is None:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,7 @@ def load_parquet(
     from leanrank.data.tables.arrow import build
     from leanrank.data.tables.imports import pq
     from leanrank.data.tables.layout import column_roles, find_layout
+    from leanrank.data.tables.places import Place
 
     roles = column_roles(columns, ("features", "n_jobs", "optional"))
     files = part_files(Path(path))
@@ -68,7 +70,8 @@ def load_parquet(
         for file in files:
             metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
-            found = find_layout(schema, roles, features, str(file), optional)
+            column = partial(parquet_column, file)
+            found = find_layout(schema, roles, features, Place(str(file)), optional, column)
             layout = found if layout is None else agree(layout, found, files[0], file)
             for group in range(metadata.num_row_groups):
                 groups.append((file, metadata, group))
@@ -84,7 +87,7 @@ def load_parquet(
 
         if not groups:
             sizes, read = [0], lambda at: pq.read_table(files[0], columns=needed)
-        return build(layout, sizes, read, make_executor(n_jobs), str(path))
+        return build(layout, sizes, read, make_executor(n_jobs), Place(str(path)))
 
 
 def dump_parquet(
@@ -169,6 +172,14 @@ def parquet_tables(
         if groups:  # older releases of Arrow fail on none
             for batch in parquet.iter_batches(n_rows, groups, columns, use_threads=False):
                 yield pa.Table.from_batches([batch])
+
+
+def parquet_column(file: Path, name: str) -> Any:
+    """Return one column of a Parquet file."""
+    from leanrank.data.tables.imports import pq
+
+    with pq.ParquetFile(file) as parquet:
+        return parquet.read([name]).column(0)
 
 
 def part_files(path: Path) -> list[Path]:

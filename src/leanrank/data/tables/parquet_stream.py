@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,14 @@ from leanrank.data.tables.arrow import build_runs, identifiers, run_starts
 from leanrank.data.tables.files import reading
 from leanrank.data.tables.imports import pa, pq
 from leanrank.data.tables.layout import Layout, column_roles, find_layout
-from leanrank.data.tables.parquet import agree, parquet_tables, part_files, rows_per_chunk
+from leanrank.data.tables.parquet import (
+    agree,
+    parquet_column,
+    parquet_tables,
+    part_files,
+    rows_per_chunk,
+)
+from leanrank.data.tables.places import Place
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +43,7 @@ def parquet_parts(
     """Return a part for each file of a directory, or for the one file."""
     roles = column_roles(columns, ("features", "chunk_bytes", "n_jobs"))
     if roles["qid"] is None:
-        raise InputError("qid=None makes one query of everything: a stream needs a query column")
+        raise InputError("`qid=None` makes one query of everything: a stream needs a query column")
     first: ParquetPart | None = None
     for file in part_files(Path(path)):
         part = ParquetPart(file, roles, features, returns, chunk_bytes)
@@ -62,7 +70,9 @@ class ParquetPart:
         with reading(file):
             metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
-            self.layout: Layout = find_layout(schema, roles, features, str(file))
+            self.layout: Layout = find_layout(
+                schema, roles, features, Place(str(file)), column=partial(parquet_column, file)
+            )
         sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
         self._first_rows = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         self._n_rows = rows_per_chunk(metadata, chunk_bytes)
@@ -81,7 +91,7 @@ class ParquetPart:
         ended = False
         while not ended:
             with reading(self.file):
-                table, rest, ended = self._next_table(batches, rest)
+                table, rest, ended = self._next_table(batches, rest, offset)
                 data = self._as_data(table, offset) if table.num_rows else None
             if data is not None:
                 offset += table.num_rows
@@ -96,7 +106,7 @@ class ParquetPart:
             skip -= dropped
             yield table.slice(dropped)
 
-    def _next_table(self, batches: Iterator[Any], rest: Any) -> tuple[Any, Any, bool]:
+    def _next_table(self, batches: Iterator[Any], rest: Any, row: int) -> tuple[Any, Any, bool]:
         """Take a chunk's worth of rows and cut them before the query that may not be complete."""
         wanted = self._n_rows
         while True:
@@ -111,19 +121,19 @@ class ParquetPart:
             part = joined.slice(0, wanted)
             if have < wanted:
                 return part, None, True
-            starts = self._run_starts(part)
+            starts = self._run_starts(part, row)
             if len(starts) > 1:
                 cut = int(starts[-1])
                 return part.slice(0, cut), joined.slice(cut), False
             rest = joined
             wanted *= 2  # a query larger than a chunk
 
-    def _run_starts(self, table: Any) -> IntArray:
+    def _run_starts(self, table: Any, row: int) -> IntArray:
         """Find the rows where a query begins."""
         name = self.layout.columns["qid"]
-        return run_starts(identifiers(table.column(name), name, str(self.file)))
+        return run_starts(identifiers(table.column(name), name, Place(str(self.file), row)))
 
     def _as_data(self, table: Any, row: int) -> RankingData:
-        data = build_runs(self.layout, table, str(self.file), row)
+        data = build_runs(self.layout, table, Place(str(self.file), row))
         self._returns.check(data.query_ids.tolist(), f"{self.file}, after row {row:,}")
         return data

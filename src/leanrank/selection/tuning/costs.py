@@ -86,7 +86,8 @@ class Costs:
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"{path}: cannot be read ({error})") from error
+            reason = getattr(error, "strerror", None) or error
+            raise FileError(f"{path}: cannot be read ({reason})") from error
         table = _from_json(text, path) if text.lstrip()[:1] == "{" else _from_lines(text, path)
         return cls.from_table(table, names, n_features=n_features, source=str(path))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import counted
 from leanrank.errors import InputError
 from leanrank.metrics.judge import as_good_as, better_sign, check_rule
 from leanrank.selection.tuning.candidate import Candidate
@@ -158,12 +159,18 @@ def _nearest(
 ) -> str:
     """Return a sentence on what comes nearest to limits that nothing meets."""
     limits = _limits(max_features, max_cost)
+
+    def size(one: Candidate) -> str:
+        # a limit on features, where there is one, has named them
+        text = counted(one.n_features, "feature") if max_features is None else f"{one.n_features}"
+        return text if max_cost is None else f"{text} at a cost of {one.cost:g}"
+
     if not slim:
         smallest = min(listed, key=lambda one: (one.n_features, one.cost))
         cheapest = min(listed, key=lambda one: (one.cost, one.n_features))
-        text = f"no model was found{limits}: the smallest has {_size(smallest, max_cost)}"
+        text = f"no model was found{limits}: the smallest has {size(smallest)}"
         if max_cost is not None and cheapest is not smallest:
-            text += f", the cheapest {_size(cheapest, max_cost)}"
+            text += f", the cheapest {size(cheapest)}"
         return text
     # report a limit that nothing reaches, or the first if they only exclude each other
     unmet = [m for m, v in wishes.items() if not any(reaches(one, m, v) for one in slim)]
@@ -171,17 +178,15 @@ def _nearest(
     best = _best_by(slim, wish)
     head = " and ".join(f"{m} {v:g}" for m, v in wishes.items())
     by = f"by {wish} " if len(wishes) > 1 else ""
-    size = _size(best, max_cost)
-    text = f"no model reaches {head}{limits}: the best {by}has {best.score(wish):.4g} with {size}"
+    text = f"no model reaches {head}{limits}: the best {by}has {best.score(wish):.4g} with "
+    text += size(best)
     able = [one for one in listed if all(reaches(one, m, v) for m, v in wishes.items())]
     if able:
         least = min(able, key=lambda one: (one.n_features, one.cost))
-        text += (
-            f"; {' and '.join(f'{v:g}' for v in wishes.values())} needs {_size(least, max_cost)}"
-        )
+        text += f"; {' and '.join(f'{v:g}' for v in wishes.values())} needs {size(least)}"
     elif limits:
         top = _best_by(listed, wish)
-        text += f"; the best of any size has {top.score(wish):.4g} with {_size(top, max_cost)}"
+        text += f"; the best of any size has {top.score(wish):.4g} with {size(top)}"
     return text
 
 
@@ -198,8 +203,3 @@ def _limits(max_features: int | None, max_cost: float | None) -> str:
     if max_cost is not None:
         parts.append(f" at a cost of at most {max_cost:g}")
     return " and".join(parts)
-
-
-def _size(one: Candidate, max_cost: float | None) -> str:
-    text = f"{one.n_features}"
-    return text if max_cost is None else f"{text} at a cost of {one.cost:g}"
