@@ -179,10 +179,9 @@ def _write(compared: list[ComparedSet], paths: dict[str, str | None]) -> None:
 
 
 def _title(one: ComparedSet) -> str:
+    measured = [o for o in one.outcomes if o.per_query]  # some systems may have failed
     n_queries = sum(
-        len(next(iter(o.per_query.values())))
-        for o in one.outcomes
-        if o.system == one.outcomes[0].system and o.per_query
+        len(next(iter(o.per_query.values()))) for o in measured if o.system == measured[0].system
     )
     return f"\n{one.name}: {n_queries:,} test queries"
 

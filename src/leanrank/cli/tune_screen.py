@@ -82,7 +82,8 @@ def print_summary(
     facts = {name: screen.data_summary(part) for name, part in raw.items()}
     facts["models"] = f"{len(study.candidates):,} judged, {len(study.front)} on the front"
     if study.scale_reason:
-        facts["scaled"] = f"{study.normalizer.kind}, because {study.scale_reason}"
+        kind = "" if study.normalizer is None else f"{study.normalizer.kind}, because "
+        facts["scaled"] = f"{kind}{study.scale_reason}"
     if study.not_tried:
         facts["not tried"] = ", ".join(study.not_tried)
     if study.skipped:

@@ -35,6 +35,16 @@ def stacked(given: Sequence[Any]) -> Matrix:
     return vstack(parts, format="csr")
 
 
+def has_gaps(X: Matrix) -> bool:
+    """Return whether a value is missing (NaN).
+
+    >>> has_gaps(np.array([[1.0, np.nan]])), has_gaps(np.array([[1.0, -np.inf]]))
+    (True, False)
+    """
+    values = X if isinstance(X, np.ndarray) else X.data
+    return bool(values.size) and bool(np.isnan(values.min()))  # without an array of answers
+
+
 def csr(values: AnyArray, indices: AnyArray, ptr: IntArray, n_features: int) -> Matrix:
     """Return a CSR array of rows that are known to be sound, with 32-bit indices if they fit."""
     from scipy.sparse import csr_array

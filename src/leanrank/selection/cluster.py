@@ -14,6 +14,8 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.dask.collections import is_dask
+from leanrank.data.matrices import has_gaps
+from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError, NoLevelsError
 from leanrank.losses.squared import SquaredLoss
@@ -21,9 +23,10 @@ from leanrank.model import Model
 from leanrank.model.provenance import fingerprint
 from leanrank.problem.part import InGroup, Part
 from leanrank.problem.parts import PartedProblem
+from leanrank.rankers import get_ranker
 from leanrank.rankers.cluster import ClusterData, Measured, read_cluster
 from leanrank.rankers.curves import scores_of_models
-from leanrank.registry import SYSTEMS
+from leanrank.registry import SYSTEMS, get_system
 from leanrank.selection.cross_validation.splits import QueryFacts, QueryKFold, query_facts
 from leanrank.selection.tuning.trials import Task, n_groups
 
@@ -98,18 +101,25 @@ def fingerprint_of(data: Any) -> str:
     return data.fingerprint() if isinstance(data, ClusterData) else fingerprint(data)
 
 
-def unable(systems: Sequence[str], data: ClusterData) -> dict[str, str]:
-    """Return which systems cannot be tried on a cluster, and what they need."""
+def unable(systems: Sequence[str], data: RankingData | ClusterData) -> dict[str, str]:
+    """Return which systems cannot be tried on some data, and what they need."""
     found = {}
-    gaps = bool(data.missing.any())
+    there = isinstance(data, ClusterData)
+    gaps = data.missing.any() if isinstance(data, ClusterData) else has_gaps(data.X)
     for name in systems:
         system = SYSTEMS[name]
-        space = system.tuning or system.space
-        if not system.cluster:
+        if there and not system.cluster:
             found[name] = IN_ORDER if system.streams else IN_MEMORY
-        elif gaps and (space is None or "curves" not in space.fixed):
+        elif gaps and not takes_gaps(name):
             found[name] = "features without missing values"
     return found
+
+
+def takes_gaps(name: str) -> bool:
+    """Return whether a search fits curves or steps with a system: in any unit, and with gaps."""
+    system = get_system(name)
+    space = system.tuning or system.space
+    return space is not None and bool(get_ranker(space.ranker)(**space.fixed).takes_nan)
 
 
 class ClusterTask(Task):

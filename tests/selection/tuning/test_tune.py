@@ -513,3 +513,33 @@ def test_limits_and_costs_count_features_of_curves_and_gaps_are_values():
     assert study.chosen.cost == costs.of(study.chosen.model.indices) <= 6.0
     assert any(one.cost > 6.0 for one in study.candidates)
     assert "domination" in study.problems  # which takes no missing values
+
+
+def test_systems_that_take_no_gaps_are_left_out_of_a_search():
+    data = make_ranking(30, 8, n_features=3, n_informative=2, random_state=0)
+    X = data.X.copy()
+    X[::7, 1] = np.nan
+    study = tune(data.replace(X=X * [1.0, 1e5, 1.0]), trials=5)
+    assert study.normalizer is None  # curves and steps alone
+    assert {one.algorithm for one in study.candidates} == {
+        "rankboost", "domination", "ranksvm", "listnet", "ranknet",
+    }  # fmt: skip
+    assert all(
+        one.algorithm == "rankboost" or "curves" in one.parameters for one in study.candidates
+    )
+    assert study.skipped["domination"] == "features without missing values"
+    assert not study.problems
+    assert not tune(data, systems=["rankrls"], trials=1).skipped
+
+
+def test_curves_alone_are_not_scaled():
+    data = make_ranking(30, 8, n_features=3, n_informative=2, random_state=0)
+    wide = data.replace(X=data.X * [1.0, 1e5, 1.0])
+    curves = {"systems": ["domination-curves"], "trials": 1}
+    study = tune(wide, **curves)
+    assert study.normalizer is None
+    assert study.scale_reason == "no, curves need no scaling"
+    with pytest.raises(InputError, match="scale='standard' has no effect on curves"):
+        tune(wide, scale="standard", **curves)
+    mixed = tune(wide, systems=["rankrls", "domination-curves"], trials=2)
+    assert mixed.normalizer.kind == "standard"

@@ -141,7 +141,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise
             raise InputError(
                 f"X contains NaN, and {self.kind!r} cannot scale missing values: fill them in, or "
-                "scale with 'standard' or 'minmax', which keep them"
+                "scale with 'standard' or 'minmax', which keep them (curves need neither)"
             ) from error
 
     def _validated(self, X: Any, reset: bool, settings: dict[str, Any]) -> Matrix:

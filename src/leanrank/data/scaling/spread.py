@@ -58,8 +58,8 @@ def scale_wanted(data: Any, scale: str | None = "auto", *, curves: bool = False)
         "auto" standardises if ``wide_spread`` finds something. "none" and None do not scale.
         Otherwise the kind of a normaliser.
     curves : bool
-        Whether a ranker with curves gets the data. It needs no scaling: "auto" leaves them as they
-        are, and a normaliser that treats all queries alike is rejected.
+        Whether only rankers with curves or steps get the data. They need no scaling: "auto" leaves
+        the data as they are, and a normaliser that treats all queries alike is rejected.
 
     Returns
     -------
@@ -81,8 +81,8 @@ def scale_wanted(data: Any, scale: str | None = "auto", *, curves: bool = False)
         return ScaleChoice(None, "no, curves need no scaling")
     if curves and scale not in (None, "none") and not make_normalizer(scale).per_query:
         raise InputError(
-            f"scale={scale!r} has no effect on curves, which are cut at quantiles of each feature: "
-            "leave it out, or choose a normaliser per query"
+            f"scale={scale!r} has no effect on curves and steps, whose cuts follow the unit of a "
+            "feature: leave it out, or choose a normaliser per query"
         )
     if scale == "auto":
         found = spread_of(data)

@@ -75,7 +75,7 @@ class Study:
     normalizer : Normalizer or None
         Applied to ``training``, ``validation`` and the features of all models.
     scale_reason : str
-        Why features were normalised, if the data decided.
+        Why features were normalised or not, if that was not asked for.
     not_tried : tuple of str
         Systems that a search had no time for.
     skipped : dict of str to str

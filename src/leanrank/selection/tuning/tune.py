@@ -18,6 +18,7 @@ from leanrank.selection.cluster import (
     list_unable,
     on_dask,
     read_parts,
+    takes_gaps,
     unable,
 )
 from leanrank.selection.tuning.costs import Costs
@@ -121,11 +122,11 @@ def tune(
     unscaled, held_out = _read(training, validation, there=there)
     _check(unscaled, held_out, max_features, budget, trials)
     names = default_systems() if systems is None else list(systems)
-    skipped = unable(names, unscaled) if there else {}
+    skipped = unable(names, unscaled) if there or systems is None else {}
     if skipped and (systems is not None or len(skipped) == len(names)):
         raise InputError(f"on Dask these cannot be tried: {list_unable(skipped)}: name others")
     names = [name for name in names if name not in skipped]
-    choice = scale_wanted(unscaled, scale)
+    choice = scale_wanted(unscaled, scale, curves=all(map(takes_gaps, names)))
     normalizer = choice.make()
     training, validation = unscaled, held_out
     if normalizer is not None:
