@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, random_array
 
 from leanrank.designs.ramps import RampColumns, RampDesign, SparseRampDesign, ramp_design
 from leanrank.errors import InputError
@@ -216,6 +217,56 @@ def test_an_outlier_moves_no_knot():
     x[:10] = 1e9
     moved = RampColumns.at_quantiles(x, 8).knots[0]
     assert np.allclose(knots, moved, atol=0.1)
+
+
+def column(kind, n, rng):
+    """Values of several shapes: continuous, rounded, one that many share, few that all share."""
+    x = rng.normal(rng.normal(), size=n)
+    if kind == "rounded":
+        return np.round(x, 1)
+    if kind == "shared":
+        return np.where(rng.random(n) < rng.uniform(0.1, 0.99), rng.normal(), x)
+    if kind == "few":
+        return rng.random() * rng.integers(-3, rng.integers(1, 30), n)
+    return x
+
+
+@pytest.mark.parametrize("kind", ["continuous", "rounded", "shared", "few"])
+def test_knots_of_the_negative_are_the_negatives_and_shared_values_have_one(kind):
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n, n_segments = int(rng.integers(3, 700)), int(rng.choice([1, 2, 3, 4, 5, 8, 20, 60, 200]))
+        x = column(kind, n, rng)
+        knots, mirrored = (
+            RampColumns.at_quantiles(each[:, None], n_segments).knots[0] for each in (x, -x)
+        )
+        assert np.array_equal(knots, -mirrored[::-1])
+        values, counts = np.unique(x, return_counts=True)
+        assert min(2, len(values)) <= len(knots) <= n_segments + 1
+        if len(values) <= n_segments + 1:
+            assert np.array_equal(knots, values)
+        assert np.isin(values[counts >= n / n_segments], knots).all()
+
+
+@pytest.mark.parametrize("n", [60, 100, 149, 150])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_one_outlier_among_few_documents_is_no_knot(n, sign):
+    x = np.random.default_rng(n).normal(size=(n, 1))
+    x[n // 2] = sign * 1e9
+    assert np.abs(RampColumns.at_quantiles(x, 4).knots[0]).max() < 10
+
+
+def test_one_feature_with_many_knots_costs_no_memory_for_the_others():
+    X = random_array((200, 5_000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    knots = (np.linspace(0.0, 1.0, 900), *[np.array([0.0, 1.0])] * 4_999)
+    ramps = RampColumns(knots, np.zeros(5_000, dtype=bool))
+    tracemalloc.start()
+    try:
+        ramp_design(X, ramps, SerialExecutor()).rmatvec(np.ones(200))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 5e6
 
 
 def test_knots_too_close_for_a_slope_are_one():

@@ -191,6 +191,13 @@ def test_the_inner_problem_meets_its_conditions(seed):
     assert penalty.residual(w + step, c + H @ step).max() <= 1e-7
 
 
+def test_the_penalty_of_free_features_alone_has_no_ridge():
+    penalty = GroupPenalty.build(1.0, 0.5, 4, [0, 0, 1, 1], group_ratio=0.5, factors=[0, 0, 1, 1])
+    free = penalty.only_free()
+    assert free.excluded.tolist() == [False, False, True, True]
+    assert not free.ridge.any()
+
+
 def test_groups_travel_together():
     penalty = GroupPenalty.build(0.1, 1.0, P, GROUPS, factors=[1, np.inf, 0, *[1] * 7])
     chosen = np.zeros(P, dtype=bool)

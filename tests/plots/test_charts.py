@@ -290,3 +290,86 @@ def test_outliers_leave_room_for_the_curve():
     data = RankingData(X, np.arange(1000) % 2, np.arange(1000) // 10)
     part = curve_parts(Model(1, {0: Ramps((0.0, 1.0), (1.0,))}), data)[0]
     assert part["range"][1] < 1.5
+
+
+def test_a_scaler_is_drawn_in_the_units_of_the_data():
+    data = bent_data()
+    raw = data.replace(X=np.asarray(data.X) * [100.0, 1.0, 1.0] + [5000.0, 0.0, 0.0])
+    curve = Ramps((-1.0, 0.0, 1.0), (1.0, 3.0), missing=2.0)
+    names = data.feature_names
+    plain = Model(3, {0: curve, 1: Line(0.1)}, feature_names=names)
+    scaler = {"kind": "standard", "mean": [5000.0, 0.0, 0.0], "scale": [100.0, 1.0, 1.0]}
+    scaled = plain.replace(normalizer=scaler)
+    expected, found = curve_parts(plain, data, [plain]), curve_parts(scaled, raw, [plain, scaled])
+    for layer in ("curve", "straight", "missing", "band", "density"):
+        for one, other in zip(layer_of(expected[0], layer), layer_of(found[0], layer), strict=True):
+            for key, value in one.items():
+                moved = 5000 + 100 * value if key in ("x", "x2") else value
+                assert other[key] == pytest.approx(moved, rel=1e-4, abs=1e-3)
+    assert found[0]["scaled"] is None
+    alone = layer_of(curve_parts(scaled, None)[0], "curve")
+    assert all(4900 <= row["x"] <= 5100 for row in alone)
+
+
+def test_a_scaler_per_query_is_named_on_the_axis():
+    X = np.asarray(bent_data().X)[:, 1:] * 1000.0
+    data = RankingData(X, np.arange(400) % 2, np.arange(400) // 10)
+    curve = Ramps((0.2, 0.8), (1.0,))
+    model = Model(2, {1: curve}, normalizer={"kind": "query-minmax"})
+    part = curve_parts(model, data)[0]
+    assert part["range"] == [0.0, 1.0]
+    assert part["scaled"] == "query-minmax"
+    assert [row["x"] for row in layer_of(part, "curve")] == [0.0, 0.2, 0.8, 1.0]
+    assert "scaled (query-minmax)" in json.dumps(checked(model.plot(data)))
+
+
+def test_a_scaler_that_cannot_be_folded_is_named_on_the_axis():
+    data = RankingData(np.linspace(0, 1, 100)[:, None], np.arange(100) % 2, np.arange(100) // 10)
+    huge = {"kind": "standard", "mean": [1e300], "scale": [1.0]}
+    model = Model(1, {0: Ramps((-1.0, 1.0), (1.0,))}, normalizer=huge)
+    assert curve_parts(model, data)[0]["scaled"] == "standard"
+
+
+def test_features_are_found_by_name():
+    data = bent_data()
+    ranker = DominationRanker(alpha=0.02, curves=4)
+    model = ranker.fit(data).to_model()
+    order = [2, 0, 1]
+    names = [data.feature_names[at] for at in order]
+    moved = data.replace(X=np.asarray(data.X)[:, order], feature_names=names)
+    draws = bootstrap_models(ranker, data, n_draws=3)
+    others = bootstrap_models(ranker, moved, n_draws=3)
+    assert curve_parts(model, data, draws) == curve_parts(model, moved, draws)
+    expected, found = curve_parts(model, data, draws), curve_parts(model, moved, others)
+    for one, other in zip(expected, found, strict=True):
+        ends = [[row["low"] for row in layer_of(each, "band")] for each in (one, other)]
+        assert np.allclose(*ends, atol=1e-3)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1.7e9, -1e12])
+def test_an_offset_takes_no_digits_from_a_chart(offset):
+    x = offset + np.linspace(0.0, 100.0, 1001)
+    data = RankingData(x[:, None], np.arange(1001) % 2, np.arange(1001) // 10)
+    knots = offset + np.array([10.0, 37.5, 60.0])
+    part = curve_parts(Model(1, {0: Ramps(knots, (1.0, -2.0))}), data)[0]
+    assert np.allclose(
+        [row["x"] for row in layer_of(part, "curve")][1:-1], knots, rtol=0, atol=0.01
+    )
+    assert all(row["x2"] - row["x"] > 4 for row in layer_of(part, "density"))
+    checked(Model(1, {0: Ramps(knots, (1.0, -2.0))}).plot(data))
+
+
+@pytest.mark.parametrize("largest", [1e300, 1.7e308])
+@pytest.mark.parametrize(
+    "curve", [Ramps((0.0, 1e300), (1.0,)), Steps((0.0,), (0.0, 1.0)), Line(2.0)]
+)
+def test_the_largest_numbers_are_drawn_quietly(largest, curve):
+    x = largest * np.linspace(-1, 1, 100)
+    data = RankingData(np.c_[x, np.full(100, largest)], np.arange(100) % 2, np.arange(100) // 10)
+    model = Model(2, {0: curve, 1: Ramps((0.0, 1.0), (1.0,))})
+    for part in curve_parts(model, data, [model, model]):
+        low, high = part["range"]
+        assert low < high < np.inf
+        assert np.isfinite(high - low)
+    checked(model.plot(data))
+    checked(Model(2, {0: Line(1e-10), 1: Line(1e-10)}).plot(data))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from leanrank import (
     DominationRanker,
@@ -22,7 +23,6 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.ramps import ramp_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
-from leanrank.model import Model
 from leanrank.online import OnlineRanker
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.selection import cross_validate_path
@@ -242,6 +242,56 @@ def test_infinity_is_refused_and_missing_values_only_where_training_had_some():
     assert np.isfinite(ranker.predict(gaps)).all()
 
 
+def with_outlier(value):
+    """Few documents without gaps, and one value far from all others."""
+    train = bent(120)
+    X = np.nan_to_num(train.X)
+    X[7, 0] = value
+    return train.replace(X=X)
+
+
+def test_the_sign_of_features_makes_no_difference():
+    train = with_outlier(1e6)
+    one, other = (
+        DominationRanker(alpha=0.01, curves=4, tol=1e-8).fit(data)
+        for data in (train, train.replace(X=-train.X))
+    )
+    assert one.ramps_.knots[0].max() < 1e5
+    assert np.isclose(one.objective_, other.objective_, rtol=1e-7)
+
+
+def test_one_huge_value_moves_nothing():
+    train = with_outlier(1e308)
+    ranker = DominationRanker(alpha=0.01, curves=4).fit(train)
+    assert np.isfinite(ranker.predict(train)).all()
+
+
+@pytest.mark.parametrize(
+    ("knots", "text"),
+    [
+        ([0.0, 1e-320], "0 and 9.99989e-321 of the feature 'age' are too close"),
+        ([-1.0, 0.0, 1e-320], "0 and 9.99989e-321 of the feature 'age' are too close"),
+        ([-4e307, 0.0, 4e307], r"-4e\+307 and 4e\+307 of the feature 'age' are too far apart"),
+    ],
+)
+def test_given_knots_without_a_slope_are_refused(knots, text):
+    with pytest.raises(InputError, match=text):
+        DominationRanker(curves={"age": knots}).fit(bent())
+
+
+@pytest.mark.parametrize("curves", [1, 4, "auto"])
+def test_values_too_far_apart_for_a_curve_are_refused(curves):
+    X = bent().X.copy()
+    X[:, 1] = np.where(X[:, 1] > 0, 1.7e308, -1.7e308)
+    with pytest.raises(InputError, match=r"-1.7e\+308 and 1.7e\+308 of the feature 'age' are"):
+        DominationRanker(curves=curves).fit(bent().replace(X=X))
+
+
+def test_a_fit_that_stops_early_advises_what_helps_curves():
+    with pytest.warns(ConvergenceWarning, match="fewer segments or a larger alpha"):
+        DominationRanker(alpha=1e-4, curves=50, max_iter=3).fit(bent())
+
+
 def test_curves_need_all_data_at_once():
     data = bent().replace(X=np.nan_to_num(bent().X))
     with pytest.raises(InputError, match="reads X itself"):
@@ -294,21 +344,6 @@ def test_fixed_knots_give_any_linear_learner_curves(kind):
     line = RankRLS().fit(train.replace(X=np.nan_to_num(bent().X) * [1e-3, 1, 1, 1, 1]))
     straight = line.score(test.replace(X=np.nan_to_num(test.X) * [1e-3, 1, 1, 1, 1]))
     assert learner.score(ramps.transform(test)) > straight + 0.05
-
-
-def test_fixed_knots_stay_and_a_new_gap_counts_as_the_smallest_value():
-    X = np.random.default_rng(0).normal(size=(200, 2))
-    ramps = RampFeatures(4).fit(X)
-    later = np.array([[np.nan, 0.0], [-99.0, 0.0]])
-    columns = ramps.transform(later)
-    assert columns.shape == (2, 8)
-    assert np.array_equal(columns[0], columns[1])
-    with pytest.raises(InputError, match="the knots are for 2"):
-        ramps.transform(np.zeros((3, 5)))
-    with pytest.raises(InputError, match="not learned from these ramps"):
-        ramps.to_model(Model.from_coef([1.0, 2.0]))
-    with pytest.raises(InputError, match="a matrix of numbers"):
-        RampFeatures().fit(np.zeros(3))
 
 
 def test_an_online_learner_has_curves_by_fixed_knots():

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from leanrank import DominationRanker, RankRLS, make_ranking
+from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import FileError, InputError, MissingDependencyError
 from leanrank.metrics import evaluate
-from leanrank.model import Model
+from leanrank.model import Model, Ramps, Steps
 from leanrank.model.writing import as_model
 from leanrank.plots.rows import front_models
 from leanrank.report import page as page_module
@@ -231,3 +232,29 @@ def test_models_refitted_to_some_features_are_no_points_of_a_path(study):
     (before,), (after,) = find_paths(bare).values(), find_paths(grown).values()
     np.testing.assert_array_equal(before.alphas, after.alphas)
     assert path_of(refitted, find_paths(grown)) is None
+
+
+@pytest.mark.parametrize(
+    "curve", [Ramps((1.0, 37.5, 60.0), (1.0, -2.0)), Steps((50.0,), (0.0, 1.0))]
+)
+def test_documents_stand_on_curves_far_from_zero(curve):
+    """The page computes heights from rounded numbers."""
+    offset = 1.7e9
+    cuts = tuple(offset + cut for cut in curve.cuts)
+    moved = Ramps(cuts, curve.rises) if isinstance(curve, Ramps) else Steps(cuts, curve.levels)
+    x = offset + 100 * np.random.default_rng(0).random(200)
+    data = RankingData(x[:, None], np.arange(200) % 2, np.arange(200) // 10)
+    model = Model(1, {0: moved})
+    contents = report_contents(study_of_model(model, data, data))
+    (part,) = contents["scoring"][0]["parts"]
+    written = (
+        Ramps(part["cuts"], np.diff(part["heights"]))
+        if part["ramps"]
+        else Steps(part["cuts"], part["heights"])
+    )
+    for detail in contents["details"]:
+        rows = data.query_ptr[detail["position"]] + np.array(
+            [int(name.split()[1]) - 1 for name in detail["names"]]
+        )
+        shown = np.array(detail["values"][0])[:, 0]
+        assert np.allclose(written(shown), moved(x[rows]), atol=1e-6)

@@ -11,10 +11,14 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 
+ROWS_OF_A_COLUMN = 128
+"""Rows of which one column is copied at a time, to find several positions at once."""
+
 
 @kernel
 def place_rows(
     X: AnyArray,
+    first: IntArray,
     low: FloatArray,
     high: FloatArray,
     rate: FloatArray,
@@ -24,23 +28,20 @@ def place_rows(
 ) -> BoolArray:
     """Fill the positions of some rows; return which features have a missing value there.
 
-    Of segment k of feature j, ``low[k, j]`` and ``high[k, j]`` are the ends and ``rate[k, j]`` is
-    one over the length.
+    The segments of feature j begin at ``first[j]``. Of segment k, ``low[k]`` and ``high[k]`` are
+    the ends and ``rate[k]`` is one over the length.
     """
-    n_segments, n = low.shape
+    n = X.shape[1]
     gaps = np.zeros(n, dtype=np.bool_)
-    place = np.empty(n)
-    for i in range(begin, end):
-        place[:] = 1.0
-        for k in range(n_segments):
-            for j in range(n):
-                x = np.float64(X[i, j])
-                t = min(max((x - low[k, j]) * rate[k, j], 0.0), 1.0)
-                place[j] += 1.0 if x >= high[k, j] else t
+    column, places = np.empty(ROWS_OF_A_COLUMN), np.empty(ROWS_OF_A_COLUMN)
+    for top in range(begin, end, ROWS_OF_A_COLUMN):
+        n_rows = min(ROWS_OF_A_COLUMN, end - top)
         for j in range(n):
-            missing = np.isnan(X[i, j])
-            gaps[j] |= missing
-            out[i, j] = 0.0 if missing else place[j]
+            for r in range(n_rows):
+                column[r] = X[top + r, j]
+            gaps[j] |= _place(column, low, high, rate, first[j], first[j + 1], 0, n_rows, places)
+            for r in range(n_rows):
+                out[top + r, j] = places[r]
     return gaps
 
 
@@ -48,6 +49,7 @@ def place_rows(
 def place_entries(
     data: AnyArray,
     indptr: IntArray,
+    first: IntArray,
     low: FloatArray,
     high: FloatArray,
     rate: FloatArray,
@@ -58,20 +60,45 @@ def place_entries(
     """Fill the positions of the stored entries of some columns; return which have a gap."""
     gaps = np.zeros(end - begin, dtype=np.bool_)
     for j in range(begin, end):
-        for at in range(indptr[j], indptr[j + 1]):
-            x = np.float64(data[at])
-            place = 1.0
-            for k in range(low.shape[0]):
-                t = min(max((x - low[k, j]) * rate[k, j], 0.0), 1.0)
-                place += 1.0 if x >= high[k, j] else t
-            missing = np.isnan(x)
-            gaps[j - begin] |= missing
-            out[at] = 0.0 if missing else place
+        gaps[j - begin] = _place(
+            data, low, high, rate, first[j], first[j + 1], indptr[j], indptr[j + 1], out
+        )
     return gaps
 
 
 @kernel
-def knot_sums(places: AnyArray, g: FloatArray, width: int, begin: int, end: int) -> FloatArray:
+def _place(
+    values: AnyArray,
+    low: FloatArray,
+    high: FloatArray,
+    rate: FloatArray,
+    first: int,
+    last: int,
+    begin: int,
+    end: int,
+    out: AnyArray,
+) -> bool:
+    """Fill the positions of some values of one feature; return whether one is missing."""
+    for i in range(begin, end):
+        out[i] = 1.0
+    for k in range(first, last):
+        a, b, slope = low[k], high[k], rate[k]
+        for i in range(begin, end):
+            x = np.float64(values[i])
+            t = min(max((x - a) * slope, 0.0), 1.0)
+            out[i] += 1.0 if x >= b else t
+    gap = False
+    for i in range(begin, end):
+        if np.isnan(values[i]):
+            out[i] = 0.0
+            gap = True
+    return gap
+
+
+@kernel
+def knot_sums(
+    places: AnyArray, g: FloatArray, knot_starts: IntArray, begin: int, end: int
+) -> FloatArray:
     """Return for each feature and knot the sum of g × hat over some rows.
 
     A document at position b + t gives the share 1 − t of its g to knot b and t to knot b + 1; a
@@ -79,8 +106,8 @@ def knot_sums(places: AnyArray, g: FloatArray, width: int, begin: int, end: int)
     that loop works on several features at a time.
     """
     n = places.shape[1]
-    sums = np.zeros(n * (width + 1))
-    first = ((width + 1) * np.arange(n)).astype(np.int32)
+    sums = np.zeros(knot_starts[-1])
+    first = knot_starts[:-1].astype(np.int32)
     at = np.empty(n, dtype=np.int64)
     up = np.empty(n)
     for i in range(begin, end):
@@ -107,29 +134,32 @@ def knot_sums_of_entries(
     zero: FloatArray,
     g: FloatArray,
     total: float,
+    knot_starts: IntArray,
     begin: int,
     end: int,
     out: FloatArray,
 ) -> None:
     """Fill the same sums for some columns; rows that are not stored are at ``zero``."""
     for f in range(begin, end):
-        j = features[f]
+        j, first = features[f], knot_starts[f]
         rest = total
         for at in range(indptr[j], indptr[j + 1]):
             weight, place = g[indices[at]], np.float64(places[at])
             b = np.int64(place)
             up = weight * (place - b)
             rest -= weight
-            out[f, b] += weight - up
-            out[f, b + 1] += up
+            out[first + b] += weight - up
+            out[first + b + 1] += up
         b = np.int64(zero[j])
         up = rest * (zero[j] - b)
-        out[f, b] += rest - up
-        out[f, b + 1] += up
+        out[first + b] += rest - up
+        out[first + b + 1] += up
 
 
 @kernel
-def ramp_sums(sums: FloatArray, sizes: IntArray, gap: BoolArray, starts: IntArray) -> FloatArray:
+def ramp_sums(
+    sums: FloatArray, knot_starts: IntArray, sizes: IntArray, gap: BoolArray, starts: IntArray
+) -> FloatArray:
     """Return Xᵀg for all ramps from the sums per knot.
 
     A ramp is 0 up to its first knot and 1 from the next one on, so one running sum from above
@@ -137,12 +167,13 @@ def ramp_sums(sums: FloatArray, sizes: IntArray, gap: BoolArray, starts: IntArra
     """
     out = np.empty(starts[-1])
     for j in range(len(sizes)):
-        above = sums[j, sizes[j] + 2]
+        first = knot_starts[j]
+        above = sums[first + sizes[j] + 2]
         for b in range(sizes[j], 0, -1):
-            above += sums[j, b + 1]
+            above += sums[first + b + 1]
             out[starts[j] + b - 1] = above
         if gap[j]:
-            out[starts[j] + sizes[j]] = sums[j, 0]
+            out[starts[j] + sizes[j]] = sums[first]
     return out
 
 
@@ -150,19 +181,21 @@ def ramp_sums(sums: FloatArray, sizes: IntArray, gap: BoolArray, starts: IntArra
 def curve_scores(
     places: AnyArray,
     features: IntArray,
+    first: IntArray,
     base: FloatArray,
     slope: FloatArray,
     begin: int,
     end: int,
     out: FloatArray,
 ) -> None:
-    """Add up the curves of some features: in bin b, ``base[f, b] + slope[f, b]`` × position."""
+    """Add up the curves of some features: in bin b, base + slope × position at ``first[f] + b``."""
     for i in range(begin, end):
         total = 0.0
         for f in range(len(features)):
             place = np.float64(places[i, np.uint64(features[f])])
-            b = np.uint64(np.uint32(np.int32(place)))  # a signed index may count from the end: slow
-            total += base[f, b] + slope[f, b] * place
+            # a signed index may count from the end: slow
+            b = np.uint64(first[f]) + np.uint64(np.uint32(np.int32(place)))
+            total += base[b] + slope[b] * place
         out[i] = total
 
 

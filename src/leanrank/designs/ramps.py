@@ -34,6 +34,9 @@ OUTSIDE = 0.01
 """Share of the documents beyond the outermost knots at either end. A knot at an outlier would leave
 a last segment in which all other documents stand at its start, so that its slope costs too much."""
 
+NARROWEST = float(np.finfo(np.float64).tiny)
+"""Shortest segment whose slope is a number; the longest is 1 / NARROWEST."""
+
 ROWS_AT_ONCE = 2_048
 """Rows of which columns are written out at a time, so that they stay in a cache."""
 
@@ -57,15 +60,15 @@ class RampColumns:
     def at_quantiles(cls, X: Matrix, n_segments: int) -> RampColumns:
         """Split features into at most ``n_segments`` with about equally many documents.
 
-        The outermost knots leave 1% of the documents outside, where a curve is flat. A value that
-        very many documents share, such as zero, becomes one knot and does not count for the others.
-        A feature with few values has a knot at each.
+        The outermost knots leave 1% of the documents outside, or half a segment if that is less;
+        there a curve is flat. A value that very many documents share, such as zero, becomes one
+        knot and does not count for the others. A feature with few values has a knot at each.
 
         Examples
         --------
         >>> X = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [2.0], [3.0], [4.0]])
         >>> RampColumns.at_quantiles(X, 2).knots[0].tolist()
-        [0.0, 2.0, 4.0]
+        [0.0, 1.0, 4.0]
         """
         sample = X[:: sample_step(X.shape[0])]
         if isinstance(sample, np.ndarray):
@@ -101,26 +104,29 @@ class RampColumns:
         out[(self.starts[1:] - 1)[self.gap]] = True
         return out
 
-    @property
-    def width(self) -> int:
-        """Bins of a feature: missing, the segments, and from the last knot on."""
-        return int(self.sizes.max(initial=0)) + 2
+    @cached_property
+    def knot_starts(self) -> IntArray:
+        """Where the sums of each feature begin: missing, its knots, and one more, always zero."""
+        return np.concatenate(([0], np.cumsum(self.sizes + 3))).astype(np.int64)
 
     def restrict(self, features: IntArray) -> RampColumns:
         """Return the ramps of some features."""
         return RampColumns(tuple(self.knots[j] for j in features), self.gap[features])
 
     @cached_property
-    def segments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Both ends of segment k of feature j, and one over its length; missing ones never rise."""
-        shape = self.width - 2, len(self.knots)
-        low, high, rate = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
-        for j in np.flatnonzero(self.sizes).tolist():
-            a, size = self.knots[j], self.sizes[j]
-            low[:size, j], high[:size, j] = a[:-1], a[1:]
-            with np.errstate(over="ignore"):
-                rate[:size, j] = 1.0 / np.diff(a)
-        return low, high, rate
+    def segments(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Where the segments of each feature begin; the ends of all segments, and 1 / length."""
+        first = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
+        curved = [self.knots[j] for j in np.flatnonzero(self.sizes).tolist()]
+        low = np.concatenate([np.zeros(0), *(a[:-1] for a in curved)])
+        high = np.concatenate([np.zeros(0), *(a[1:] for a in curved)])
+        with np.errstate(over="ignore"):
+            return first, low, high, 1.0 / (high - low)
+
+    def from_knots(self, sums: FloatArray) -> FloatArray:
+        """Return Xᵀg for all ramps from the sums of g per knot."""
+        c: FloatArray = kernels.ramp_sums(sums, self.knot_starts, self.sizes, self.gap, self.starts)
+        return c
 
     def used(self, w: FloatArray) -> IntArray:
         """Return the features with a weight that is not zero."""
@@ -142,18 +148,22 @@ class RampColumns:
                 found[j] = Ramps.of(self.knots[j], w[begin : begin + size], missing)
         return found
 
-    def lines(self, w: FloatArray, features: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return base and slope in the position, for some features and all bins."""
-        slope, base = np.zeros((2, len(features), self.width))
-        for f, j in enumerate(features):
+    def lines(self, w: FloatArray, features: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return where the bins of some features begin, and base and slope in the position.
+
+        The bins of a feature: missing, the segments, and from the last knot on.
+        """
+        first = np.concatenate(([0], np.cumsum(self.sizes[features] + 2))).astype(np.int64)
+        slope, base = np.zeros((2, first[-1]))
+        for j, low, high in zip(features, first[:-1], first[1:], strict=True):
             begin, size = self.starts[j], int(self.sizes[j])
             rises = w[begin : begin + size]
-            slope[f, 1 : size + 1] = rises
-            base[f, 1 : size + 2] = np.concatenate(([0.0], np.cumsum(rises)))
-            base[f, 1 : size + 1] -= rises * np.arange(1, size + 1)
+            slope[low + 1 : high - 1] = rises
+            base[low + 1 : high] = np.concatenate(([0.0], np.cumsum(rises)))
+            base[low + 1 : high - 1] -= rises * np.arange(1, size + 1)
             if self.gap[j]:
-                base[f, 0] = w[self.starts[j + 1] - 1]
-        return base, slope
+                base[low] = w[self.starts[j + 1] - 1]
+        return first, base, slope
 
 
 def sample_step(n_rows: int) -> int:
@@ -207,10 +217,10 @@ class _Positions:
     def _matvec(self, w: FloatArray) -> FloatArray:
         """Add up the curves of the features that have one."""
         features = self.ramps.used(w)
-        base, slope = self.ramps.lines(w, features)
+        lines = self.ramps.lines(w, features)
         out = np.zeros(self.n_rows)
         self.executor.map(
-            lambda at: kernels.curve_scores(self.places, features, base, slope, *at, out),
+            lambda at: kernels.curve_scores(self.places, features, *lines, *at, out),
             row_blocks(self.n_rows, self.rows_per_block),
         )
         return out
@@ -219,13 +229,10 @@ class _Positions:
         """Sum g by knot, block sums added in the order of the rows; then run over the knots."""
         ramps = self.ramps
         parts = self.executor.map(
-            lambda at: kernels.knot_sums(self.places, g, ramps.width, *at),
+            lambda at: kernels.knot_sums(self.places, g, ramps.knot_starts, *at),
             row_blocks(self.n_rows, self.rows_per_block),
         )
-        shape = len(ramps.knots), ramps.width + 1
-        sums = add_up(parts).reshape(shape) if parts else np.zeros(shape)
-        c: FloatArray = kernels.ramp_sums(sums, ramps.sizes, ramps.gap, ramps.starts)
-        return c
+        return ramps.from_knots(add_up(parts) if parts else np.zeros(ramps.knot_starts[-1]))
 
 
 class _AllRamps(Design):
@@ -340,16 +347,25 @@ class SparseRampDesign(_AllRamps):
         if features is not None:
             used = np.unique(ramps.feature[features])
         part = ramps.restrict(used) if features is not None else ramps
-        sums = np.zeros((len(used), ramps.width + 1))
+        sums = np.zeros(part.knot_starts[-1])
         total = float(g.sum())
         sizes = np.diff(self.indptr)[used]
         self.executor.map(
             lambda at: kernels.knot_sums_of_entries(
-                self.places, self.indices, self.indptr, used, self.zero[0], g, total, *at, sums
+                self.places,
+                self.indices,
+                self.indptr,
+                used,
+                self.zero[0],
+                g,
+                total,
+                part.knot_starts,
+                *at,
+                sums,
             ),
             query_ranges(np.concatenate(([0], np.cumsum(sizes))), self.entries_per_block),
         )
-        c: FloatArray = kernels.ramp_sums(sums, part.sizes, part.gap, part.starts)
+        c = part.from_knots(sums)
         return c if features is None else c[_own_columns(ramps, part, used, features)]
 
     @cached_property
@@ -489,13 +505,17 @@ def _knots(column: tuple[FloatArray, IntArray], n_segments: int) -> FloatArray:
     values, counts = column
     if len(values) > n_segments + 1:
         weight = counts.astype(np.float64)
-        for _ in range(50):  # no value counts for more than a segment
-            weight = np.minimum(weight, weight.sum() / n_segments)
-        reached = np.cumsum(weight) - 0.5 * weight
-        first = max(reached[0], OUTSIDE * weight.sum())
-        last = min(reached[-1], (1 - OUTSIDE) * weight.sum())
-        wanted = np.linspace(first, last, n_segments + 1)
-        values = values[np.unique(np.searchsorted(reached, wanted - 1e-9 * reached[-1]))]
+        for _ in range(50):  # no value counts for more than a segment, or for more than half
+            weight = np.minimum(weight, weight.sum() / max(n_segments, 2))
+        reached = np.cumsum(weight)
+        total, middle = reached[-1], reached - 0.5 * weight
+        close = 1e-9 * total
+        outside = min(OUTSIDE, 0.5 / n_segments) * total - close
+        inside = middle[(middle >= outside) & (middle <= total - outside)]
+        wanted = np.linspace(inside[0], inside[-1], n_segments + 1)
+        # A quantile between two values is their mean, so that −x has the negatives of the knots.
+        below, above = (values[np.searchsorted(reached, wanted + d)] for d in (-close, close))
+        values = np.unique(0.5 * below + 0.5 * above)
     with np.errstate(over="ignore"):
-        apart = np.concatenate(([True], np.isfinite(1.0 / np.diff(values))))
+        apart = np.concatenate(([True], np.diff(values) >= NARROWEST))
     return values[apart[: len(values)]]

@@ -129,6 +129,8 @@ class Explanation:
         parts = self.contributions[self.rows]
         if not len(starts) or not parts.shape[1]:
             return np.zeros(parts.shape[1])
+        # shares do not depend on a factor, and with this one no square is too large or too small
+        parts = np.ldexp(parts, -np.frexp(np.abs(parts).max())[1])
         means = np.add.reduceat(parts, starts, axis=0) / sizes[filled, None]
         inside = parts - np.repeat(means, sizes[filled], axis=0)
         total = inside.sum(axis=1)

@@ -184,7 +184,9 @@ class GroupPenalty(Penalty):
         """Return the penalty that excludes every feature but the free ones."""
         shut = np.where(self.free, 0.0, np.inf)
         return ElasticNet(
-            np.maximum(self.base.above, shut), np.maximum(self.base.below, shut), 0.0 * shut
+            np.maximum(self.base.above, shut),
+            np.maximum(self.base.below, shut),
+            np.zeros(len(shut)),
         )
 
     def prox(self, z: FloatArray, lipschitz: float) -> FloatArray:

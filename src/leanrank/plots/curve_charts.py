@@ -1,6 +1,7 @@
 """Charts of curves: what each feature adds to a score, over the density of its values.
 
-A ranking does not depend on a constant, so a curve is drawn less its mean over the documents.
+A ranking does not depend on a constant, so a curve is drawn less its mean over the documents. The
+horizontal axis has the units of the data, unless a scaler per query stands between.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import column_values, feature_name
 from leanrank.errors import InputError
+from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line, Steps
+from leanrank.model.export.formula import in_units_of_data
 from leanrank.plots.colours import theme
-from leanrank.plots.numbers import brief
+from leanrank.plots.numbers import brief, digits_along
 from leanrank.plots.parts import altair_for, inline
 from leanrank.plots.rows import first_documents
 
@@ -56,11 +59,11 @@ def curves(
     ----------
     model : Model
     data : RankingData, optional
-        Documents for the densities, the straight lines and the order of the features; without them,
-        curves alone are drawn.
+        Documents for the densities, the straight lines and the order of the features, as
+        ``model.predict`` takes them; without them, curves alone are drawn.
     draws : sequence of Model, optional
         The same ranker on queries drawn again (``leanrank.selection.bootstrap_models``): a band
-        then holds 90% of their curves.
+        then holds 90% of their curves. Those without a normaliser take that of the model.
     most : int
         Features to draw at most, those with the largest curves first.
     columns, width, height : int
@@ -77,7 +80,17 @@ def curves(
     low, high = heights(parts)
     ends = [width - ROOM if part["rows"]["missing"] else width for part in parts]
     charts = [
-        one_curve(part["rows"], part["range"], (low, high), width, height, ends[at], f"_{at}")
+        one_curve(
+            part["rows"],
+            part["range"],
+            (low, high),
+            width,
+            height,
+            ends[at],
+            part["digits"],
+            title=None if part["scaled"] is None else f"scaled ({part['scaled']})",
+            suffix=f"_{at}",
+        )
         for at, part in enumerate(parts)
     ]
     return alt.concat(*charts, columns=columns).configure(**theme())
@@ -91,45 +104,61 @@ def curve_parts(
     Returns
     -------
     list of dict
-        ``index`` and ``feature``, the ``range`` of its values, its ``mean`` over the documents,
-        and ``rows`` by layer.
+        ``index`` and ``feature``, the ``range`` of its values, the ``digits`` that tell them apart,
+        the normaliser after which they are ``scaled`` or None, the ``mean`` of the curve over the
+        documents, and ``rows`` by layer.
     """
-    seen = None if data is None else first_documents(data)
+    drawn = in_units_of_data(model)
+    bands = [_by_name(each, model) for each in draws]
+    seen = None if data is None else _features_seen(drawn, first_documents(data))
     parts = []
-    for index, curve in model.curves.items():
-        values = np.array(curve.cuts) if seen is None else column_values(seen.X, index)
-        values = np.asarray(values, dtype=np.float64)
-        there = values[~np.isnan(values)]
-        low, high = _range(there, curve)
-        mean = _mean(curve, values) if seen is not None else 0.0
-        x = _places(curve, low, high)
-        rows: dict[str, Rows] = {name: [] for name in LAYERS}
-        rows["curve"] = _points(x, _drawn(curve, x, mean))
-        if seen is not None:
-            rows["density"] = _density(there, low, high)
-            rows["straight"] = _straight(curve, there, mean, low, high)
-        if draws:
-            ends = _band(draws, index, values, np.linspace(low, high, 49))
-            rows["band"] = [
-                {"x": brief(at), "low": brief(a), "high": brief(b)}
-                for at, a, b in zip(*ends, strict=True)
-            ]
-        if curve.missing is not None and (seen is None or len(there) < len(values)):
-            share = 0.0 if seen is None else 1 - len(there) / len(values)
-            rows["missing"] = [{"y": brief(curve.missing - mean), "share": brief(share, 3)}]
-        size = np.ptp([row["y"] for layer in ("curve", "missing") for row in rows[layer]])
+    for place, (index, curve) in enumerate(drawn.curves.items()):
         name = feature_name(index, model.feature_names)
-        rows["name"] = [{"feature": name}]
-        part = {
-            "index": index,
-            "feature": name,
-            "range": [brief(low, 7), brief(high, 7)],
-            "mean": brief(mean, 7),
-            "rows": rows,
-        }
-        parts.append((float(size), part))
+        column = None if seen is None else column_values(seen[0], seen[1][place])
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not drawn
+            part = _part(name, curve, column, [each.get(name) for each in bands])
+        part["index"] = index
+        part["scaled"] = None if drawn.normalizer is None else drawn.normalizer["kind"]
+        y = [row["y"] for layer in ("curve", "missing") for row in part["rows"][layer]]
+        parts.append((max(y, default=0.0) - min(y, default=0.0), part))
     parts.sort(key=lambda each: -each[0])
     return [part for _, part in parts[:most]]
+
+
+def _part(
+    name: str, curve: Curve, column: AnyArray | None, drawn: Sequence[Curve | None]
+) -> dict[str, Any]:
+    """Return what the chart of a feature shows."""
+    values = np.asarray(curve.cuts if column is None else column, dtype=np.float64)
+    there, missing = values[np.isfinite(values)], np.isnan(values)
+    low, high = _range(there, curve)
+    digits = digits_along(max(abs(low), abs(high)), high - low, 7)
+    mean = 0.0 if column is None else _mean(curve, values)
+    x = _places(curve, low, high)
+    rows: dict[str, Rows] = {layer: [] for layer in LAYERS}
+    rows["name"] = [{"feature": name}]
+    rows["curve"] = _points(x, _drawn(curve, x, mean), digits)
+    if column is not None:
+        rows["density"] = _density(there, low, high, digits)
+        rows["straight"] = _straight(curve, there, mean, low, high, digits)
+    if drawn:
+        ends = _band(drawn, values, np.linspace(low, high, 49))
+        rows["band"] = [
+            {"x": brief(at, digits), "low": brief(a), "high": brief(b)}
+            for at, a, b in zip(*ends, strict=True)
+        ]
+    if curve.missing is not None and (column is None or missing.any()):
+        share = 0.0 if column is None else missing.mean()
+        rows["missing"] = [{"y": brief(curve.missing - mean), "share": brief(share, 3)}]
+    return {
+        "feature": name,
+        "range": [brief(low, digits), brief(high, digits)],
+        "digits": digits,
+        "mean": brief(mean, 7),
+        "rows": {
+            layer: [row for row in each if None not in row.values()] for layer, each in rows.items()
+        },
+    }
 
 
 def heights(parts: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
@@ -154,11 +183,15 @@ def one_curve(
     width: int | str,
     height: int,
     end: Any,
+    digits: Any = 7,
+    *,
+    title: str | None = None,
     suffix: str = "",
 ) -> Any:
     """Draw one curve; ``across`` and ``up`` are the ends of the axes, numbers or expressions.
 
     ``end`` is where the horizontal axis ends in pixels: a missing value has its place behind it.
+    ``digits``, a number or the name of a parameter, tell values along it apart.
 
     The data sets are named as the layers are, with ``suffix``: charts side by side need different
     names.
@@ -166,11 +199,16 @@ def one_curve(
     alt = altair_for("a chart of a curve")
     x = alt.X(
         "x:Q",
-        title=None,
+        title=title,
         scale=alt.Scale(
             domainMin=across[0], domainMax=across[1], nice=False, zero=False, range=[0, end]
         ),
-        axis=alt.Axis(grid=False, tickCount=4, labelOverlap=True, format="~g"),
+        axis=alt.Axis(
+            grid=False,
+            tickCount=4,
+            labelOverlap=True,
+            labelExpr=f"format(datum.value, '.' + ({digits} - 1) + '~g')",
+        ),
     )
     y = alt.Y(
         "y:Q",
@@ -235,11 +273,28 @@ def one_curve(
     return layered.properties(width=width, height=height)
 
 
+def _features_seen(model: Model, data: RankingData) -> tuple[Matrix, IntArray]:
+    """Return the features of documents as a model scores them, and the column of each curve."""
+    from leanrank.data.scaling.normalizers import normalizer_from_dict
+
+    table = Table.of(data)
+    if model.normalizer is None:
+        matrix, columns = table.take(model, model.indices)
+        return matrix, np.arange(len(model.indices)) if columns is None else columns
+    matrix, columns = table.take(model, np.arange(model.n_features))
+    ordered = matrix if columns is None else matrix[:, columns]
+    normalizer = normalizer_from_dict(model.normalizer)
+    return normalizer.transform(ordered, qid=data.qid), model.indices
+
+
 def _range(there: FloatArray, curve: Curve) -> tuple[float, float]:
     """Return where a chart begins and ends: outliers are outside."""
     some = there if len(there) else np.array(curve.cuts or (0.0, 1.0))
-    low, high = (float(end) for end in np.quantile(some, (OUTSIDE, 1 - OUTSIDE)))
-    return (low, high) if low < high else (low - 0.5, high + 0.5)
+    most = np.finfo(np.float64).max / 4  # an axis whose length is a number
+    ends = np.quantile(np.clip(some, -most, most), (OUTSIDE, 1 - OUTSIDE))
+    low, high = map(float, ends)
+    room = max(0.5, 1e-9 * abs(low))
+    return (low, high) if low < high else (low - room, high + room)
 
 
 def _mean(curve: Curve, values: FloatArray) -> float:
@@ -265,26 +320,28 @@ def _drawn(curve: Curve, x: FloatArray, mean: float) -> FloatArray:
     return curve(x) - mean
 
 
-def _points(x: FloatArray, y: FloatArray) -> Rows:
+def _points(x: FloatArray, y: FloatArray, digits: int) -> Rows:
     return [
-        {"x": brief(a, 7), "y": brief(b), "order": at}
+        {"x": brief(a, digits), "y": brief(b), "order": at}
         for at, (a, b) in enumerate(zip(x.tolist(), y.tolist(), strict=True))
     ]
 
 
-def _density(there: FloatArray, low: float, high: float) -> Rows:
+def _density(there: FloatArray, low: float, high: float, digits: int) -> Rows:
     """Return bars whose highest is 1, and the share of the documents in each."""
     counts, edges = np.histogram(there, N_BARS, (low, high))
     top = max(1, counts.max(initial=0))
     return [
-        {"x": brief(a, 7), "x2": brief(b, 7), "share": brief(n / top, 3),
+        {"x": brief(a, digits), "x2": brief(b, digits), "share": brief(n / top, 3),
          "documents": brief(n / max(1, len(there)), 3)}
         for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
         if n
     ]  # fmt: skip
 
 
-def _straight(curve: Curve, there: FloatArray, mean: float, low: float, high: float) -> Rows:
+def _straight(
+    curve: Curve, there: FloatArray, mean: float, low: float, high: float, digits: int
+) -> Rows:
     """Return the ends of the straight line nearest to a curve on the documents."""
     spread = there - there.mean() if len(there) else there
     square = float(spread @ spread)
@@ -293,17 +350,23 @@ def _straight(curve: Curve, there: FloatArray, mean: float, low: float, high: fl
     added = _added(curve, there) - mean
     slope = float(spread @ added) / square
     x = np.array([low, high])
-    return _points(x, added.mean() + slope * (x - there.mean()))
+    return _points(x, added.mean() + slope * (x - there.mean()), digits)
+
+
+def _by_name(draw: Model, model: Model) -> dict[str, Curve]:
+    """Return the curves of a drawn model, in the units in which those of the model are drawn."""
+    names = draw.feature_names or model.feature_names
+    drawn = in_units_of_data(draw.replace(normalizer=draw.normalizer or model.normalizer))
+    return {feature_name(index, names): curve for index, curve in drawn.curves.items()}
 
 
 def _band(
-    draws: Sequence[Model], index: int, values: FloatArray, x: FloatArray
+    draws: Sequence[Curve | None], values: FloatArray, x: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return places, and between which values most of the drawn curves are there."""
     drawn = np.zeros((len(draws), len(x)))
-    for row, model in zip(drawn, draws, strict=True):
-        if index in model.curves:
-            curve = model.curves[index]
+    for row, curve in zip(drawn, draws, strict=True):
+        if curve is not None:
             row[:] = _drawn(curve, x, _mean(curve, values))
     low, high = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
     return x, low, high

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
+
+_ALL_DIGITS = 17  # of a float64
 
 
 def brief(value: Any, digits: int = 5) -> float | None:
@@ -15,6 +18,20 @@ def brief(value: Any, digits: int = 5) -> float | None:
     """
     number = float(value)
     return float(f"{number:.{digits}g}") if math.isfinite(number) else None
+
+
+def digits_along(magnitude: float, width: float, digits: int) -> int:
+    """Return how many digits tell numbers apart that lie within a width, far from zero.
+
+    ``digits`` of them are left when an offset that all numbers share is taken away.
+
+    >>> digits_along(2.0, 4.0, 7), digits_along(1.7e9, 100.0, 7), digits_along(1.0, 0.0, 7)
+    (7, 15, 17)
+    """
+    if not width > 0:
+        return _ALL_DIGITS
+    shared = math.ceil(math.log10(max(magnitude, sys.float_info.min)) - math.log10(width))
+    return min(_ALL_DIGITS, digits + max(0, shared))
 
 
 def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:

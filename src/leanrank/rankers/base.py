@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from leanrank._jit import kernel_view
-from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.dask.collections import is_dask
 from leanrank.data.grouping import group_sizes_to_qid
 from leanrank.data.ranking_data import RankingData
@@ -21,7 +21,7 @@ from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries
 from leanrank.rankers.cluster import ClusterData, cluster_data, fit_partitions
 from leanrank.rankers.constraints import PARAMETERS, Kind, check_parameters
-from leanrank.rankers.inputs import by_feature, grouped_gains, warn_of_units
+from leanrank.rankers.inputs import NamedFeatures, by_feature, grouped_gains, warn_of_units
 from leanrank.rankers.inputs import check_finite as check_finite
 from leanrank.rankers.inputs import check_number as check_number
 from leanrank.rankers.inputs import validated_matrix as validated_matrix
@@ -43,7 +43,7 @@ LONGEST_LIST = 1_251
 public sets, in MSLR-WEB30K."""
 
 
-class BaseRanker(BaseEstimator):
+class BaseRanker(NamedFeatures, BaseEstimator):
     """A ranking function that follows scikit-learn's conventions.
 
     A subclass stores its parameters in ``__init__`` and implements ``_learn``, ``predict`` and
@@ -235,9 +235,7 @@ class BaseRanker(BaseEstimator):
         if isinstance(X, RankingData):
             _refuse_beside_data(y=y, qid=qid, **parts)
             data = X
-            self.take_names(data)
-            names = data.feature_names
-            check_finite(data.X, self.n_features_in_, names, allow_nan=self.takes_nan)
+            self.checked_features(data, reset=True)
         else:
             data = self._validated(X, y, qid, parts, needs_y=not explicit)
             unnamed = qid is None and parts.get("group") is None and first is None
@@ -283,25 +281,6 @@ class BaseRanker(BaseEstimator):
         remedies = {"alpha": "lower alpha", "epochs": "take more passes"}
         given = [text for name, text in remedies.items() if hasattr(self, name)]
         return " or ".join(given) or "give features that differ within queries"
-
-    def checked_features(self, X: Any) -> Matrix:
-        """Return the features to score, checked against those of ``fit``."""
-        if not isinstance(X, RankingData):
-            return validated_matrix(self, X, reset=False)
-        if X.n_features != self.n_features_in_:
-            raise InputError(
-                f"X has {X.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        own = self._names()
-        if own is not None and X.feature_names is not None and own != X.feature_names:
-            at = next(j for j, name in enumerate(own) if name != X.feature_names[j])
-            raise InputError(
-                f"column {at} of X is {X.feature_names[at]!r}, but {type(self).__name__} was "
-                f"fitted with {own[at]!r} there: give the same columns in the same order"
-            )
-        check_finite(X.X, X.n_features, X.feature_names, allow_nan=self.takes_nan)
-        return X.X
 
     def rank(self, X: Any, qid: Any = None, *, group: Any = None) -> IntArray:
         """Return each document's rank within its query, 1 the best; ties keep the input order."""
@@ -362,10 +341,6 @@ class BaseRanker(BaseEstimator):
         """Return a parameter with one value per feature, which may be given by name."""
         return by_feature(name, getattr(self, name), n_features, self._names(), rest)
 
-    def _names(self) -> tuple[str, ...] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(map(str, names))
-
     def _provenance(self) -> dict[str, Any]:
         """Describe how the model was made."""
         from leanrank.model import make_provenance
@@ -396,14 +371,6 @@ class BaseRanker(BaseEstimator):
         if y is not None and y.dtype.kind == "c":
             raise InputError("Complex data not supported: labels must be real numbers")
         return RankingData(matrix, y, qid, feature_names=names, **parts)
-
-    def take_names(self, data: RankingData) -> None:
-        """Set the number and the names of the features, as ``fit`` does."""
-        self.n_features_in_ = data.n_features
-        if data.feature_names is not None:
-            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _repr_html_(self) -> str:
         """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""

@@ -11,8 +11,15 @@ import numpy as np
 
 from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray, Matrix
+from leanrank.data.ranking_data import feature_name
 from leanrank.designs.base import Design
-from leanrank.designs.ramps import RampColumns, RampDesign, SparseRampDesign, ramp_design
+from leanrank.designs.ramps import (
+    NARROWEST,
+    RampColumns,
+    RampDesign,
+    SparseRampDesign,
+    ramp_design,
+)
 from leanrank.errors import InputError
 from leanrank.execution import Executor
 from leanrank.model import Model
@@ -62,20 +69,21 @@ def find_ramps(curves: Any, names: Any, X: Matrix, n_rows: int) -> RampColumns:
     --------
     >>> X = np.arange(200.0).reshape(100, 2)
     >>> [a.tolist() for a in find_ramps({"age": [0, 50], "bm25": 1}, ["age", "bm25"], X, 100).knots]
-    [[0.0, 50.0], [3.0, 199.0]]
+    [[0.0, 50.0], [3.0, 197.0]]
     """
-    if not isinstance(curves, Mapping):
-        return RampColumns.at_quantiles(X, n_segments(curves, n_rows))
-    ramps = RampColumns.at_quantiles(X, n_segments("auto", n_rows))
+    by_name = isinstance(curves, Mapping)
+    ramps = RampColumns.at_quantiles(X, n_segments("auto" if by_name else curves, n_rows))
     knots = list(ramps.knots)
-    for feature, given in curves.items():
+    for feature, given in curves.items() if by_name else ():
         at = feature_number(feature, len(knots), names, "curves")
         if np.ndim(given) == 0:
             column = RampColumns.at_quantiles(X[:, [at]], n_segments(given, n_rows))
             knots[at] = column.knots[0]
         else:
             knots[at] = _given_knots(feature, given)
-    return replace(ramps, knots=tuple(knots))
+    ramps = replace(ramps, knots=tuple(knots))
+    _check_lengths(ramps, names)
+    return ramps
 
 
 def _given_knots(feature: Any, given: Any) -> FloatArray:
@@ -90,6 +98,23 @@ def _given_knots(feature: Any, given: Any) -> FloatArray:
             f"{MOST_SEGMENTS + 1:,} finite numbers, each larger than the one before"
         )
     return knots
+
+
+def _check_lengths(ramps: RampColumns, names: Any) -> None:
+    """Reject knots whose slopes are no numbers; a model may leave out any but the outermost."""
+    for at in np.flatnonzero(ramps.sizes).tolist():
+        knots = ramps.knots[at]
+        low, high = knots[[0, -1]].tolist()
+        wide = high - low > 1.0 / NARROWEST
+        if not wide:
+            closest = int(np.diff(knots).argmin())
+            low, high = knots[closest : closest + 2].tolist()
+        if wide or high - low < NARROWEST:
+            raise InputError(
+                f"curves: the knots {low:g} and {high:g} of the feature "
+                f"{feature_name(at, names)!r} are too {'far apart' if wide else 'close'} for a "
+                "slope: give others, or change the unit of the feature"
+            )
 
 
 def curve_design(

@@ -43,6 +43,46 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     return matrix
 
 
+class NamedFeatures:
+    """An estimator that knows the number and the names of its features."""
+
+    n_features_in_: int
+
+    def checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
+        """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
+        if not isinstance(X, RankingData):
+            return validated_matrix(self, X, reset=reset)
+        if reset:
+            self.take_names(X)
+        if X.n_features != self.n_features_in_:
+            raise InputError(
+                f"X has {X.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        own = self._names()
+        if own is not None and X.feature_names is not None and own != X.feature_names:
+            at = next(j for j, name in enumerate(own) if name != X.feature_names[j])
+            raise InputError(
+                f"column {at} of X is {X.feature_names[at]!r}, but {type(self).__name__} was "
+                f"fitted with {own[at]!r} there: give the same columns in the same order"
+            )
+        allow_nan = getattr(self, "takes_nan", False)
+        check_finite(X.X, X.n_features, X.feature_names, allow_nan=allow_nan)
+        return X.X
+
+    def take_names(self, data: RankingData) -> None:
+        """Set the number and the names of the features, as ``fit`` does."""
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
+
 def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bool = False) -> None:
     """Reject NaN, unless it is allowed, and infinity with a sentence that names the column."""
     values = X if isinstance(X, np.ndarray) else X.data
@@ -60,11 +100,12 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
     else:
         return
     column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
-    kind = "NaN" if np.isnan(flat[at]) else "infinity"
+    kind, remedy = "infinity", "correct or drop the infinite values first"
+    if np.isnan(flat[at]):
+        remedy = "fill in or drop missing values first, or use curves or RankBoost, which take them"
+        kind = "NaN"
     named = f"feature {feature_name(column, names)!r} (column {column})"
-    raise InputError(
-        f"Input X contains {kind} in {named}: fill in or drop the missing and infinite values first"
-    )
+    raise InputError(f"Input X contains {kind} in {named}: {remedy}")
 
 
 def warn_of_units(data: Any, *, by_query: bool = False, slow: bool = False) -> None:

@@ -340,9 +340,11 @@ def _empty_curve() -> Any:
 
     names = ("low_x", "high_x", "low_y", "high_y", "room")
     *ends, width = [altair.expr(name) for name in (*names[:4], "width - room")]
-    chart = one_curve({name: [] for name in LAYERS}, ends[:2], ends[2:], _FILL, 120, width)
+    rows: dict[str, Any] = {name: [] for name in LAYERS}
+    chart = one_curve(rows, ends[:2], ends[2:], _FILL, 120, width, "digits")
     size = altair.AutoSizeParams(type="fit-x", contains="padding")
     params = [altair.param(name=name, value=at % 2) for at, name in enumerate(names)]
+    params.append(altair.param(name="digits", value=7))
     return chart.properties(autosize=size).add_params(*params)
 
 

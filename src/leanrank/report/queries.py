@@ -13,7 +13,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, column_values, feature_name
 from leanrank.model.curves import Line, Ramps, Steps
 from leanrank.model.model import Model
-from leanrank.plots.numbers import brief, numbers
+from leanrank.plots.numbers import brief, digits_along, numbers
 from leanrank.report.studies import as_seen_by
 from leanrank.selection.tuning.study import Study
 
@@ -53,8 +53,7 @@ def query_details(
     features = [
         _feature_values(next(m for m in models if _key(m) == key), part, union) for key in specs
     ]
-    # a step must fall on the right side of its threshold
-    digits = 9 if any(not model.is_linear for model in models) else 4
+    digits = [_digits(models, at) for at in union.tolist()]
     details = []
     for number, position in enumerate(looked_into):
         start, stop = part.query_ptr[number : number + 2].tolist()
@@ -69,7 +68,8 @@ def query_details(
                           for row in shown.tolist()],
                 "labels": numbers(part.y[start:stop][shown], 4),
                 "values": [
-                    [numbers(row, digits) for row in each[start:stop][shown]] for each in features
+                    [list(map(brief, row, digits)) for row in each[start:stop][shown].tolist()]
+                    for each in features
                 ],
                 "orders": [[place[row] for row in order[number].tolist()] for order in orders],
             }
@@ -79,7 +79,7 @@ def query_details(
         "details": details,
         "columns": [feature_name(at, names) for at in union.tolist()],
         "scoring": [
-            {"matrix": specs.index(_key(model)), "parts": _scoring(model, union)}
+            {"matrix": specs.index(_key(model)), "parts": _scoring(model, union, digits)}
             for model in models
         ],
     }
@@ -116,16 +116,36 @@ def _feature_values(model: Model, data: RankingData, columns: IntArray) -> Float
     return np.column_stack([column_values(X, at) for at in columns.tolist()]).astype(np.float64)
 
 
-def _scoring(model: Model, union: IntArray) -> list[dict[str, Any]]:
+def _digits(models: Sequence[Model], feature: int) -> int:
+    """Return to how many digits values of a feature are written, and the cuts of its curves.
+
+    A value must fall on the right side of every threshold, and stand between two knots where it
+    does.
+    """
+    digits = 4 if all(model.is_linear for model in models) else 9
+    for model in models:
+        curve = model.curves.get(feature)
+        if isinstance(curve, (Ramps, Steps)):
+            gaps = np.diff(curve.cuts) if isinstance(curve, Ramps) else np.zeros(1)
+            largest = max(map(abs, curve.cuts), default=0.0)
+            digits = max(digits, digits_along(largest, float(gaps.min()), 9))
+    return digits
+
+
+def _scoring(model: Model, union: IntArray, digits: Sequence[int]) -> list[dict[str, Any]]:
     """Return the curve of each feature, with its place among the columns."""
     parts = []
     for feature, curve in model.curves.items():
-        values: dict[str, Any] = {"at": int(np.searchsorted(union, feature))}
+        at = int(np.searchsorted(union, feature))
+        values: dict[str, Any] = {"at": at}
         if isinstance(curve, Line):
             values["weight"] = brief(curve.weight, 7)
         elif isinstance(curve, (Ramps, Steps)):
             values["ramps"] = isinstance(curve, Ramps)
-            values |= {"cuts": numbers(curve.cuts, 9), "heights": numbers(curve.heights, 7)}
+            values |= {
+                "cuts": numbers(curve.cuts, digits[at]),
+                "heights": numbers(curve.heights, 7),
+            }
         if curve.missing is not None:
             values["missing"] = brief(curve.missing, 7)
         parts.append(values)

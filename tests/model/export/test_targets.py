@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from leanrank.errors import InputError, ModelError
-from leanrank.model import Line, Model
+from leanrank.model import Line, Model, Ramps
 from leanrank.model.export import TARGETS, export_model
 from tests.model import boosted
 
@@ -140,6 +140,20 @@ def test_rescoring_never_asks_for_a_negative_score():
     values = [1 / (1 - s) if s < 0 else 1 + s for s in (-1e6, -2.0, -1e-3, 0.0, 1e-3, 5.0)]
     assert values == sorted(values)
     assert min(values) > 0
+
+
+def test_the_test_of_a_program_covers_missing_features():
+    curves = {0: Line(2.0), 1: Ramps((0.0, 10.0), (1.0,), missing=-0.5)}
+    text = export_model(Model(2, curves), "python")
+
+    def passes(program):
+        module = {}
+        exec(program, module)
+        return module["test"]()
+
+    assert passes(text)
+    assert text.count("-0.5 if") == 1
+    assert not passes(text.replace("-0.5 if", "0.5 if"))
 
 
 def test_pmml_is_a_regression_model():

@@ -5,6 +5,7 @@ LEANRANK_ENGINES=1 (``make test-engines``).
 """
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError
 from leanrank.model import Line, Model, Ramps
-from leanrank.model.export.targets import TARGETS
-from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export
+from leanrank.model.export import export_model, sql
+from leanrank.model.export.formula import formula_of
+from leanrank.model.export.targets import TARGETS, Options, written
+from leanrank.model.verify.engines import EMULATED, ENGINES, Job, verify_export
 from tests.model import boosted
 
 SCALERS = ["query-minmax", "query-standard", "query-rank"]
@@ -122,6 +125,67 @@ def test_missing_values(target, data):
 
 
 @pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize("scaler", [None, "query-minmax"])
+def test_a_missing_feature_of_a_line_counts_as_zero(target, scaler):
+    """Also where the model itself refuses the document, as NULL and as NaN."""
+    if scaler is not None and scaler not in TARGETS[target].scalers:
+        pytest.skip(f"{target} cannot scale per query")
+    at_hand(target)
+    normalizer = None if scaler is None else {"kind": scaler}
+    formula = formula_of(Model.from_coef([2.0, -1.0], normalizer=normalizer))
+    X, query = np.array([[5.0, 1.0], [np.nan, 3.0], [np.nan, np.nan]]), np.zeros(3, dtype=int)
+    options = Options()
+    job = Job(written(formula, TARGETS[target], options), formula.names, X, query, options)
+    _, found = ENGINES[target].run_both(job)
+    assert len(found) == 1 + ENGINES[target].nulls
+    for scores in found:
+        assert scores.tolist() == formula.scores(X, query).tolist()
+
+
+@pytest.mark.parametrize("target", ["sql:duckdb", "sql:ansi"])
+def test_missing_values_in_a_parquet_file(target, tmp_path):
+    """Its statistics say that there is no NaN, and DuckDB believes them."""
+    duckdb, pa = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"bm25": [5.0, 99.0, np.nan, None], "clicks": [1, 2, None, 3], "qid": [1, 1, 1, 1]}
+    parquet.write_table(pa.table(columns), tmp_path / "d.parquet")
+    curves = {0: Ramps((0.0, 10.0), (1.0,), missing=-0.5), 1: Line(2.0)}
+    model = Model(2, curves, feature_names=("bm25", "clicks"))
+    view, _ = export_model(model, target).split("\n\n")
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE VIEW documents AS FROM '{tmp_path}/d.parquet'")
+        connection.execute(view)
+        found = connection.execute("SELECT score FROM leanrank").fetchall()
+    assert found == [(2.5,), (5.0,), (-0.5,), (5.5,)]
+
+
+def test_missing_values_in_columns_of_postgres():
+    """Whole numbers and decimals have their own NaN, or none."""
+    at_hand("sql:postgres")
+    import tempfile
+
+    import pgserver
+
+    types = ["integer", "real", "numeric", "double precision"]
+    curves = dict.fromkeys(range(4), Ramps((0.0, 10.0), (1.0,), missing=-0.5))
+    model = Model(4, curves, feature_names=("i", "r", "n", "d"))
+    view, _ = export_model(model, "sql:postgres").split("\n\n")
+    named = ", ".join(f"{a} {b}" for a, b in zip(model.feature_names, types, strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        server = pgserver.get_server(folder, cleanup_mode="delete")
+        try:
+            out = server.psql(
+                f"CREATE TABLE documents (qid integer, {named});\n"
+                "INSERT INTO documents VALUES (1, 5, 5, 5, 5), (2, NULL, 'NaN', 'NaN', 'NaN');\n"
+                f"{view}\nCOPY (SELECT score FROM leanrank ORDER BY qid) TO STDOUT;\n"
+            )
+        finally:
+            server.cleanup()
+    assert list(map(float, out.split()[-2:])) == [2.0, -2.0]
+
+
+@pytest.mark.parametrize("target", ENGINES)
 def test_odd_names(target, data):
     at_hand(target)
     names = ['it\'s "odd"', "score", "leanrank_row", "back\\slash", "per cent %", "größe", "a`b"]
@@ -155,6 +219,20 @@ def test_numbers_are_read_back_bit_for_bit(target):
     data = RankingData(np.eye(400), np.zeros(400))
     found = verify_export(Model.from_coef(coef), target, data)
     assert found.bit_equal == 400
+
+
+def test_the_worse_of_null_and_nan_is_reported(data, monkeypatch):
+    """An export that takes NaN for a number is found out by documents with NaN."""
+    pytest.importorskip("duckdb")
+    X = np.array(data.X)
+    X[::3, 0] = np.nan
+    absent = RankingData(X, data.y, qid=data.qid)
+    model = Model(data.n_features, {0: Ramps((0.0, 10.0), (1.0,), missing=-0.5)})
+    assert verify_export(model, "sql:duckdb", absent).bit_equal == len(data)
+    monkeypatch.setitem(sql.DIALECTS, "duckdb", replace(sql.DIALECTS["duckdb"], known="{x}"))
+    found = verify_export(model, "sql:duckdb", absent)
+    assert found.bit_equal == len(data) - np.isnan(X[:, 0]).sum()
+    assert found.difference == 1.5
 
 
 @pytest.mark.parametrize("target", EMULATED)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -541,5 +542,18 @@ def test_curves_alone_are_not_scaled():
     assert study.scale_reason == "no, curves need no scaling"
     with pytest.raises(InputError, match="scale='standard' has no effect on curves"):
         tune(wide, scale="standard", **curves)
-    mixed = tune(wide, systems=["rankrls", "domination-curves"], trials=2)
-    assert mixed.normalizer.kind == "standard"
+
+
+def test_a_curve_has_its_knots_in_the_units_of_the_features():
+    data = make_ranking(30, 8, n_features=3, n_informative=2, random_state=0)
+    wide = data.replace(X=data.X * [1.0, 1e5, 1.0] + 7.0)
+    study = tune(wide, systems=["rankrls", "domination-curves", "rankboost"], trials=3)
+    assert study.normalizer.kind == "standard"
+    scaled = study.normalizer.transform(wide)
+    for algorithm in ("domination", "rankboost", "rankrls"):
+        chosen = next(one for one in study.candidates if one.algorithm == algorithm)
+        model = replace(study, chosen=chosen).model
+        assert (model.normalizer is None) == (algorithm != "rankrls")
+        np.testing.assert_allclose(model.predict(wide), chosen.model.predict(scaled), atol=1e-12)
+        if 1 in model.curves and algorithm != "rankrls":
+            assert max(map(abs, model.curves[1].cuts)) > 1000

@@ -1,7 +1,8 @@
-"""Plain code: one function without dependencies, with a test vector in it.
+"""Plain code: one function without dependencies, with a test in it.
 
 The function takes the features that have a weight, in the order of the list in the file; NaN is a
-missing feature. Sums are in float64 in that order, so that every language gives the same bits.
+missing feature. Sums are in float64 in that order, so that every language gives the same bits. The
+test scores one document, and one whose features are all missing.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     if formula.constant != 0:
         parts.append(language.syntax.number(formula.constant))
     x, score = sample_document(formula)
+    missing = formula.scores(np.full((1, len(x)), np.nan))
     lines = [language.indent + language.add.format(part=part) for part in parts]
     fields = {
         "name": options.name,
@@ -48,6 +50,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         "body": "\n".join(lines),
         "vector": ", ".join(map(language.syntax.number, x.tolist())),
         "expected": language.syntax.number(score),
+        "missing": language.syntax.number(float(missing[0])),
     }
     return re.sub("@([a-z]+)@", lambda found: fields[found[1]], language.template)
 
@@ -61,6 +64,8 @@ def sample_document(formula: Formula) -> tuple[FloatArray, float]:
 _C = """\
 /* Score of @name@, a ranking function: within a query, higher is better.
    Compile with -ffp-contract=off for the same bits everywhere, and without -ffast-math. */
+#include <math.h>
+
 #define @name@_n @n@
 
 const char *const @name@_features[@name@_n] = {@features@};
@@ -74,7 +79,10 @@ double @name@_score(const double *x) {
 /* Returns 1 if the function computes what it should. */
 int @name@_test(void) {
     const double x[@name@_n] = {@vector@};
-    return @name@_score(x) == @expected@;
+    double missing[@name@_n];
+    int i;
+    for (i = 0; i < @name@_n; i++) missing[i] = NAN;
+    return @name@_score(x) == @expected@ && @name@_score(missing) == @missing@;
 }
 """
 
@@ -91,7 +99,9 @@ public final class @class@ {
 
     /** Returns true if the function computes what it should. */
     public static boolean test() {
-        return score(new double[] {@vector@}) == @expected@;
+        double[] missing = new double[@n@];
+        java.util.Arrays.fill(missing, Double.NaN);
+        return score(new double[] {@vector@}) == @expected@ && score(missing) == @missing@;
     }
 }
 """
@@ -108,7 +118,8 @@ function @name@Score(x) {
 
 // Returns true if the function computes what it should.
 function @name@Test() {
-  return @name@Score([@vector@]) === @expected@;
+  const missing = new Array(@n@).fill(NaN);
+  return @name@Score([@vector@]) === @expected@ && @name@Score(missing) === @missing@;
 }
 
 if (typeof module !== "undefined") {
@@ -131,7 +142,8 @@ def score(x):
 
 def test():
     """Return True if the function computes what it should."""
-    return score([@vector@]) == @expected@
+    missing = [float("nan")] * @n@
+    return score([@vector@]) == @expected@ and score(missing) == @missing@
 '''
 
 _RUST = """\
@@ -147,13 +159,15 @@ pub fn score(x: &[f64]) -> f64 {
 
 /// Returns true if the function computes what it should.
 pub fn test() -> bool {
-    score(&[@vector@]) == @expected@
+    score(&[@vector@]) == @expected@ && score(&[f64::NAN; @n@]) == @missing@
 }
 """
 
 _GO = """\
 // Package @name@ computes a ranking function: within a query, higher is better.
 package @name@
+
+import "math"
 
 var Features = []string{@features@}
 
@@ -174,7 +188,11 @@ func choose(test bool, then, otherwise float64) float64 {
 
 // Test returns true if the function computes what it should.
 func Test() bool {
-	return Score([]float64{@vector@}) == @expected@
+	missing := make([]float64, @n@)
+	for i := range missing {
+		missing[i] = math.NaN()
+	}
+	return Score([]float64{@vector@}) == @expected@ && Score(missing) == @missing@
 }
 """
 

@@ -185,6 +185,26 @@ def formula_of(model: Model, *, fold: bool = True) -> Formula:
     return Formula(tuple(terms), constant, *kind, model.provenance)
 
 
+def in_units_of_data(model: Model) -> Model:
+    """Return a model without a normaliser whose curves are those of the unscaled features.
+
+    A constant is left out. The model is returned as it is if its normaliser cannot be folded into
+    its curves: one that scales per query, or whose numbers are too large.
+
+    >>> from leanrank.model import Model, Ramps
+    >>> scaler = {"kind": "standard", "mean": [10.0], "scale": [2.0]}
+    >>> in_units_of_data(Model(1, {0: Ramps((0.0, 1.0), (3.0,))}, normalizer=scaler)).curves[0]
+    Ramps(knots=(10.0, 12.0), rises=(3.0,), missing=None)
+    """
+    if model.normalizer is None or model.needs_qid:
+        return model
+    try:
+        terms = formula_of(model).terms
+    except ModelError:
+        return model
+    return model.replace(curves={term.feature: term.curve for term in terms}, normalizer=None)
+
+
 def _scaler(
     model: Model,
 ) -> tuple[tuple[str | None, tuple[tuple[str, Any], ...]], Callable[[int], Scale] | None]:

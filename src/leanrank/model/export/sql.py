@@ -2,6 +2,7 @@
 
 Products are added in the order of features in double precision. Numbers have an exponent, which
 makes them doubles where ``0.3`` would be a decimal. Per-query scalers are window functions.
+NULL and NaN are both missing: NaN is turned into NULL first.
 """
 
 from __future__ import annotations
@@ -28,14 +29,25 @@ class Dialect:
     deviation: str = "STDDEV_POP"
     backslash_escapes: bool = False  # also in names
     cast: str = ""  # after a number that would be a decimal in spite of its exponent
+    known: str = "NULLIF({x}, CAST('NaN' AS DOUBLE))"  # a double, NULL instead of NaN
 
 
 DIALECTS = {
-    "ansi": Dialect(),
-    "sqlite": Dialect("REAL"),
-    "duckdb": Dialect("DOUBLE", create="CREATE OR REPLACE VIEW"),
+    # Standard SQL cannot write NaN, and x <> x is false where NaN equals itself (PostgreSQL,
+    # DuckDB, Spark). The product is 0 for every finite number and for nothing else.
+    "ansi": Dialect(known="CASE WHEN 0e0 * {x} = 0e0 THEN {x} END"),
+    "sqlite": Dialect("REAL", known="{x}"),  # stores NaN as NULL
+    # Over Parquet files DuckDB answers isnan(x) and x = 'NaN' from statistics, which leave NaN out
+    # (duckdb/duckdb#25521).
+    "duckdb": Dialect(
+        "DOUBLE", create="CREATE OR REPLACE VIEW", known="CASE WHEN isfinite({x}) THEN {x} END"
+    ),
     "postgres": Dialect(
-        case_sensitive=True, most_bytes=63, create="CREATE OR REPLACE VIEW", cast="::float8"
+        case_sensitive=True,
+        most_bytes=63,
+        create="CREATE OR REPLACE VIEW",
+        cast="::float8",
+        known="NULLIF({x}, 'NaN')",
     ),
     "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW"),
     "clickhouse": Dialect(
@@ -44,6 +56,7 @@ DIALECTS = {
         create="CREATE OR REPLACE VIEW",
         deviation="stddevPopStable",
         backslash_escapes=True,
+        known="if(isNaN({x}), NULL, {x})",  # NaN differs from itself
     ),
 }
 
@@ -76,11 +89,12 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
     dialect = DIALECTS[target.dialect]
     qid = _quoted(options.qid, dialect)
     cast = "CAST({x} AS " + dialect.double + ")"
+    known = dialect.known.format(x=cast)
     syntax = Syntax(
         literal=lambda value: literal(value) + dialect.cast,
         value=cast if formula.scaler is None else "{x}",
-        zero_filled=f"COALESCE({cast}, 0e0)" if formula.scaler is None else "{x}",
-        is_missing=f"{cast} IS NULL" if formula.scaler is None else "1 = 0",
+        zero_filled=f"COALESCE({known}, 0e0)" if formula.scaler is None else "{x}",
+        is_missing=f"{known} IS NULL" if formula.scaler is None else "1 = 0",
         choice="CASE WHEN {test} THEN {then} ELSE {otherwise} END",
         sum="{a}\n  + {b}",
     )
@@ -88,7 +102,7 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
     for name in formula.names:
         column = _quoted(name, dialect)
         if formula.scaler is not None:
-            filled = f"COALESCE({cast.format(x=column)}, 0e0)"
+            filled = f"COALESCE({known.format(x=column)}, 0e0)"
             column = _SCALED[formula.scaler](filled, qid, dialect)
         features.append(column)
     return formula.written(syntax, features)

@@ -52,11 +52,13 @@ def polars(job: Job) -> tuple[str, FloatArray]:
     import polars as engine
 
     names = _columns(job)[1:]
-    columns = [job.query, *job.X.T]
-    series = [engine.Series(name, column) for name, column in zip(names, columns, strict=True)]
+    columns = [engine.Series(job.query)]
+    for column, null in zip(job.X.T, job.is_null.T, strict=True):
+        columns.append(engine.Series(column).set(engine.Series(null), None))
+    frame = engine.DataFrame(dict(zip(names, columns, strict=True)))
     module: dict[str, Any] = {}
     exec(compile(job.content, "<export>", "exec"), module)  # what was just written
-    score = engine.DataFrame(series).select(score=module[f"{job.options.name}_score"]())
+    score = frame.select(score=module[f"{job.options.name}_score"]())
     return f"Polars {engine.__version__}", score["score"].to_numpy()
 
 
@@ -174,15 +176,20 @@ def _columns(job: Job) -> list[str]:
 
 
 def _rows(job: Job) -> Iterator[list[Any]]:
-    for at, (query, x) in enumerate(zip(job.query.tolist(), job.X.tolist(), strict=True)):
-        yield [at, query, *(None if value != value else value for value in x)]
+    cells = job.X.astype(object)
+    cells[job.is_null] = None
+    for at, (query, x) in enumerate(zip(job.query.tolist(), cells.tolist(), strict=True)):
+        yield [at, query, *x]
 
 
 def _arrow(job: Job) -> Any:
     import pyarrow
 
     columns = [pyarrow.array(np.arange(len(job.X))), pyarrow.array(job.query)]
-    columns += [pyarrow.array(column, from_pandas=True) for column in job.X.T]
+    columns += [
+        pyarrow.array(column, mask=null)
+        for column, null in zip(job.X.T, job.is_null.T, strict=True)
+    ]
     return pyarrow.table(columns, names=_columns(job))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.model.alignment import Table
@@ -47,6 +47,8 @@ class Job:
         The query of each document.
     options : Options
         What the export was written with.
+    n_null : int
+        In so many documents, from the first, a missing feature is NULL; in the others it is NaN.
     """
 
     content: str | bytes
@@ -54,17 +56,29 @@ class Job:
     X: FloatArray
     query: IntArray
     options: Options
+    n_null: int = 0
+
+    @property
+    def is_null(self) -> BoolArray:
+        """Documents × features: what an engine is given as NULL."""
+        rows = np.arange(len(self.X)) < self.n_null
+        null: BoolArray = np.isnan(self.X) & rows[:, None]
+        return null
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs an export: the function of a module here, the packages and programs it needs."""
+    """What runs an export: the function of a module here, the packages and programs it needs.
+
+    With ``nulls`` the engine knows NULL beside NaN.
+    """
 
     module: str
     function: str
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     heavy: bool = False
+    nulls: bool = False
 
     def lacks(self) -> str | None:
         """Return what is missing, if anything."""
@@ -80,17 +94,36 @@ class Engine:
         """Run the export; return the engine with its version, and the scores."""
         module = import_module(f"leanrank.model.verify.{self.module}")
         function: Callable[[Job], tuple[str, FloatArray]] = getattr(module, self.function)
-        return function(job)
+        version, scores = function(job)
+        return version, np.asarray(scores, dtype=np.float64)
+
+    def run_both(self, job: Job) -> tuple[str, list[FloatArray]]:
+        """Run the export with NULL and with NaN for what is missing, where the engine knows both.
+
+        The documents are there twice then, in queries of their own, so that the engine starts once.
+        """
+        if not (self.nulls and np.isnan(job.X).any()):
+            version, scores = self.run(job)
+            return version, [scores]
+        n = len(job.X)
+        query = np.concatenate([job.query, job.query + job.query.max() + 1])
+        both = replace(job, X=np.concatenate([job.X, job.X]), query=query, n_null=n)
+        version, scores = self.run(both)
+        return version, [scores[:n], scores[n:]]
 
 
 ENGINES: dict[str, Engine] = {
     "sql:sqlite": Engine("databases", "sqlite"),
-    "sql:duckdb": Engine("databases", "duckdb", ("duckdb", "pyarrow")),
-    "sql:ansi": Engine("databases", "duckdb", ("duckdb", "pyarrow")),
-    "sql:postgres": Engine("databases", "postgres", ("pgserver",)),
-    "sql:clickhouse": Engine("databases", "clickhouse", ("chdb", "pyarrow"), heavy=True),
-    "sql:spark": Engine("databases", "spark", ("pyspark", "pyarrow"), ("java",), heavy=True),
-    "polars": Engine("databases", "polars", ("polars",)),
+    "sql:duckdb": Engine("databases", "duckdb", ("duckdb", "pyarrow"), nulls=True),
+    "sql:ansi": Engine("databases", "duckdb", ("duckdb", "pyarrow"), nulls=True),
+    "sql:postgres": Engine("databases", "postgres", ("pgserver",), nulls=True),
+    "sql:clickhouse": Engine(
+        "databases", "clickhouse", ("chdb", "pyarrow"), heavy=True, nulls=True
+    ),
+    "sql:spark": Engine(
+        "databases", "spark", ("pyspark", "pyarrow"), ("java",), heavy=True, nulls=True
+    ),
+    "polars": Engine("databases", "polars", ("polars",), nulls=True),
     "onnx": Engine("graphs", "onnx", ("onnx", "onnxruntime")),
     "pmml": Engine("graphs", "pmml", ("jpmml_evaluator", "pandas"), ("java",), heavy=True),
     "c": Engine("programs", "c", (), ("cc",)),
@@ -118,7 +151,8 @@ def verify_export(
         A target with an installed engine, or one of the learning-to-rank modules, which a float32
         emulator replaces.
     data : RankingData
-        Documents to score.
+        Documents to score. Where features are missing (NaN), a database and Polars are given
+        each document twice, with NULL and with NaN, and the score that is further off counts.
     tolerance : float
         Differences between two documents of a query up to which their order does not matter.
     **options
@@ -141,7 +175,7 @@ def verify_export(
     query = query_codes(data)
     content = written(formula, to, given)
     if to.name in EMULATED:
-        engine, found = "float32 emulator", float32_scores(formula, X, given.shifts)
+        engine, found = "float32 emulator", [float32_scores(formula, X, given.shifts)]
     else:
         runner = ENGINES.get(to.name)
         if runner is None:
@@ -152,13 +186,13 @@ def verify_export(
         lack = runner.lacks()
         if lack is not None:
             raise InputError(f"running {to.name} needs {lack}")
-        engine, found = runner.run(Job(content, formula.names, X, query, given))
-    found = np.asarray(found, dtype=np.float64)
-    if found.shape != (len(data),):
-        raise InputError(f"{engine} gave {found.size} scores for {len(data)} documents")
+        engine, found = runner.run_both(Job(content, formula.names, X, query, given))
+    for scores in found:
+        if scores.shape != (len(data),):
+            raise InputError(f"{engine} gave {scores.size} scores for {len(data)} documents")
     expected, added = _expected(formula, to, X, query, given)
     return compare_scores(
-        found,
+        _furthest(found, expected),
         expected,
         ranker.predict(data) + added,
         data.query_ptr,
@@ -210,6 +244,14 @@ def verify_logged(
         tolerance=tolerance,
         engine="logged scores",
     )
+
+
+def _furthest(found: list[FloatArray], expected: FloatArray) -> FloatArray:
+    """Return for each document the score that is furthest from the expected one, NaN if any is."""
+    gaps = np.abs(np.array(found) - expected)
+    at = np.argmax(np.where(np.isnan(gaps), np.inf, gaps), axis=0)
+    furthest: FloatArray = np.array(found)[at, np.arange(len(expected))]
+    return furthest
 
 
 def used_features(model: Model, data: RankingData) -> FloatArray:

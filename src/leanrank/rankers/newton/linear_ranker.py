@@ -276,9 +276,12 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             remedy = "raise max_iter or tol"
             if solution.n_iter < self.max_iter:
                 remedy = "further steps hardly lower the objective in double precision, raise tol"
+            other = "bring features to one scale"
+            if self.ramps_ is not None:
+                other = "take fewer segments or a larger alpha"
             warn(
                 f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
-                f"above tol={self.tol:g}: {remedy}, or bring features to one scale",
+                f"above tol={self.tol:g}: {remedy}, or {other}",
                 ConvergenceWarning,
             )
         return solution.w

@@ -13,6 +13,7 @@ from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.metrics.judge import better_sign
+from leanrank.model.export.formula import in_units_of_data
 from leanrank.selection.tuning.candidate import Candidate
 from leanrank.selection.tuning.front import pareto_front
 
@@ -109,10 +110,16 @@ class Study:
 
     @property
     def model(self) -> Model:
-        """The chosen model with its normaliser: it scores features as they were given."""
+        """The chosen model for features as they were given.
+
+        Lines carry the normaliser; curves and steps have their cuts in the units of the features,
+        unless these are normalised per query.
+        """
+        model = self.chosen.model
         if self.normalizer is None:
-            return self.chosen.model
-        return self.chosen.model.replace(normalizer=self.normalizer.to_dict())
+            return model
+        scaled = model.replace(normalizer=self.normalizer.to_dict())
+        return scaled if model.is_linear else in_units_of_data(scaled)
 
     @cached_property
     def front(self) -> list[Candidate]:
