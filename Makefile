@@ -81,8 +81,8 @@ kill: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz.kills --kills $(KILLS) --seed $(SEED)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks scripts examples
-	$(BIN)/ruff format --check src tests benchmarks scripts examples
+	$(BIN)/ruff check src papers tests benchmarks scripts examples
+	$(BIN)/ruff format --check src papers tests benchmarks scripts examples
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

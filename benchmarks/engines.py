@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.model.verify.test_recorded import ENGINES as RECORDED
-from tests.model.verify.test_recorded import documents, recorded
 
 from benchmarks.harness import Options, Table, race
 from leanrank import RankBoost, RankSVM
@@ -26,6 +24,8 @@ from leanrank.model.export import TARGETS, export_model
 from leanrank.model.verify.agreement import Agreement
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export, verify_logged
 from leanrank.model.writing import as_model
+from tests.model.verify.test_recorded import ENGINES as RECORDED
+from tests.model.verify.test_recorded import documents, recorded
 
 
 def run(options: Options) -> list[Table]:

@@ -295,7 +295,7 @@ _TEXT = """
 import json, os, time
 import numpy as np
 from leanrank import GreedyRankRLS
-from leanrank.data.sets.public_sets import fetch
+from papers.public_sets import fetch
 from leanrank.data.ranking_data import RankingData
 reuters = fetch("Reuters-21578", data_dir={data!r}, download=False)
 train = np.flatnonzero(reuters.part == "train")

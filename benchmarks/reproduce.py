@@ -1,4 +1,4 @@
-"""Published experiments run again: what ``leanrank reproduce PAPER --data DIR`` prints.
+"""Published experiments run again: the tables of ``python -m papers PAPER --data DIR``.
 
 ``--only`` picks a paper, or with ``-online`` after its name the experiment with clicks that it
 leaves open; that one keeps its runs in ``--reports`` and goes on from there.
@@ -7,8 +7,8 @@ leaves open; that one keeps its runs in ``--reports`` and goes on from there.
 from __future__ import annotations
 
 from benchmarks.harness import Options, Table
-from leanrank.reproduce import PAPERS, get_paper
-from leanrank.reproduce.paper_report import ComparedTable
+from papers import PAPERS, get_paper
+from papers.report import ComparedTable
 
 ONLINE = "tsivtsivadze2012-online"
 PARTS = (*PAPERS, ONLINE)

@@ -25,10 +25,10 @@ from benchmarks.domination.problems import load
 from benchmarks.harness import Options, Table, Timing, show_seconds
 from benchmarks.pairwise.clock import measure, now
 from leanrank import DominationRanker
-from leanrank.data import fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import single_threaded_blas
 from leanrank.selection import cross_validate_path
+from papers.public_sets import fetch
 
 TOL, RATIO, MEASURES = 1e-4, 1e-3, ("ndcg@10", "map")
 SOLVERS = {"liblinear": ("liblinear", 1e-4), "saga": ("saga", 1e-4), "saga-loose": ("saga", 1e-3)}

@@ -16,10 +16,9 @@ import numpy as np
 
 from benchmarks.harness import Options, Table
 from leanrank import DominationRanker, RampFeatures
-from leanrank.data import fetch
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sets.public_sets import find_set
 from leanrank.metrics.judge import Judge, best_of
+from papers.public_sets import fetch, find_set
 
 SETS = ("MQ2008", "OHSUMED")
 MEASURE = "ndcg@10"

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Kept, Options, Table
-from leanrank.data import GlobalStandardScaler, fetch
+from leanrank.data import GlobalStandardScaler
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sets.public_sets import find_set
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.metrics import compare_values, evaluate
@@ -23,6 +22,7 @@ from leanrank.selection.comparison.peers import fit_lightgbm, fit_xgboost
 from leanrank.selection.tuning.candidate import Candidate
 from leanrank.selection.tuning.trials import Task, run_trial
 from leanrank.selection.validation import Split
+from papers.public_sets import fetch, find_set
 
 SETS = ("MQ2008", "OHSUMED")
 MEASURES = ("map", "ndcg@10")

@@ -13,11 +13,11 @@ from typing import Any
 
 from benchmarks.domination.problems import alpha_max, lasso, load, make_problem
 from benchmarks.harness import Options, Table, race, show_seconds
-from leanrank.data import fetch
 from leanrank.execution import SerialExecutor, single_threaded_blas
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.first_order.bound_cd import solve_bound_cd
 from leanrank.solvers.newton.solver import solve_newton
+from papers.public_sets import fetch
 
 ACCURACY = 1e-6
 RATIOS = (0.1, 0.01, 0.001)

@@ -16,11 +16,11 @@ import numpy as np
 
 from benchmarks.domination.problems import load
 from benchmarks.harness import Options, Table, show_seconds
-from leanrank.data import fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning
 from leanrank.metrics import evaluate
-from leanrank.reproduce.stevens2013_letor import VARIANTS, fit_variant
+from papers.public_sets import fetch
+from papers.stevens2013_letor import VARIANTS, fit_variant
 
 SETS = ("MQ2008", "OHSUMED")
 MEASURES = ("map", "ndcg@10")

@@ -18,9 +18,9 @@ from benchmarks.domination.problems import load
 from benchmarks.harness import Options, Table, Timing, show_seconds
 from benchmarks.pairwise.clock import measure, now
 from leanrank import RankSVM
-from leanrank.data import fetch
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import single_threaded_blas
+from papers.public_sets import fetch
 
 AIM = 100.0
 ACCURACIES = (1e-4, 1e-6)

@@ -18,7 +18,6 @@ import numpy as np
 from benchmarks.domination.problems import alpha_max, lasso, load
 from benchmarks.harness import Options, Table, show_seconds
 from benchmarks.pairwise.clock import measure, now
-from leanrank.data import fetch
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
@@ -26,6 +25,7 @@ from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.first_order.fenchel import solve_fenchel
 from leanrank.solvers.first_order.proximal import solve_proximal
 from leanrank.solvers.newton.solver import solve_newton
+from papers.public_sets import fetch
 
 ACCURACIES = (1e-3, 1e-6)
 SHARES = (0.1, 0.01, 0.001)

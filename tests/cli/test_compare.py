@@ -42,13 +42,13 @@ def test_every_file_is_written(run, files):
     assert (files / "c.csv").read_text().startswith("set,system,split,map,")
 
 
-def test_public_sets_and_folds(run, files, tmp_path):
+def test_sets_in_folders(run, files, tmp_path):
     for fold in ("Fold1", "Fold2", "Fold3", "Fold4", "Fold5"):
         folder = tmp_path / "data" / "MQ2008" / fold
         folder.mkdir(parents=True)
         for name in FILES:
             (folder / name).write_text((files / name).read_text())
-    words = ("compare", "--data", tmp_path / "data", "--sets", "mq2008", "--folds", "1,3")
+    words = ("compare", "--data", tmp_path / "data", "--sets", "MQ2008", "--folds", "1,3")
     done = run(*words, "--systems", "bestfeature", "-j", 1, "--json")
     assert done.code == 0
     one = json.loads(done.out)["sets"][0]
@@ -56,7 +56,14 @@ def test_public_sets_and_folds(run, files, tmp_path):
     assert len(one["systems"][0]["splits"]) == 2
     done = run("compare", "--data", tmp_path / "data", "--systems", "bestfeature")
     assert done.code == 2
-    assert "OHSUMED is not in" in done.err
+    assert "OHSUMED: holds no train" in done.err
+    done = run(
+        "compare", "--data", tmp_path, "--sets", "data/MQ2008,data/MQ2008/Fold2",
+        "--systems", "bestfeature", "-j", 1, "--json",
+    )  # fmt: skip
+    whole, alone = json.loads(done.out)["sets"]
+    assert (len(whole["systems"][0]["splits"]), len(alone["systems"][0]["splits"])) == (5, 1)
+    assert whole["convention"] == "standard"
 
 
 def test_what_is_not_installed_is_left_out_with_a_sentence(run, files, monkeypatch):
@@ -82,15 +89,15 @@ def test_scaled_and_in_other_words(run, files):
         (["train.txt"], "1 file was given: give three"),
         (["train.txt", "vali.txt", "-"], "not from standard input"),
         (["train.txt", "vali.txt", "none.txt"], "none.txt: there is no such file"),
-        ([*FILES, "--folds", "1"], "are for public sets"),
+        ([*FILES, "--folds", "1"], "are for folders"),
         ([*FILES, "--systems", "rankrsl"], "did you mean 'rankrls'?"),
         ([*FILES, "--systems", "rankrls,rankrls"], "named twice"),
         ([*FILES, "--choose-by", "mapp"], "mapp"),
         ([*FILES, "--scale", "huge"], "huge"),
         ([*FILES, "--csv", "-", "--json"], "one of the results only"),
         ([*FILES, "--csv", "no/where.csv"], "does not exist"),
-        (["--sets", "RCV1"], "no set of judged searches"),
-        (["--sets", "MQ2009"], "no public set"),
+        (["--data", ".", "--folds", "one"], "--folds one"),
+        (["--data", ".", "--sets", "MQ2009"], "MQ2009: holds no train"),
     ],
 )
 def test_bad_input_is_one_sentence(run, files, words, sentence):

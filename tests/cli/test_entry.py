@@ -263,7 +263,7 @@ def test_an_interrupt_that_a_callback_swallows(monkeypatch, capfd, then_fails):
     def raise_it():
         raise KeyboardInterrupt
 
-    def run(arguments):
+    def run(*arguments):
         ctypes.CFUNCTYPE(None)(raise_it)()
         if then_fails:
             raise RuntimeError("no compiled object yet")

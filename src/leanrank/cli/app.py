@@ -31,7 +31,6 @@ COMMANDS = {
     "verify": "Check that an engine computes the scores of a model.",
     "convert": "Write data in another format.",
     "simulate": "Try learners that explore on simulated users.",
-    "reproduce": "Run a published experiment again, and compare.",
     "warmup": "Compile now what a first run would compile.",
 }
 """Each command is the function of its name in the module of its name, here."""

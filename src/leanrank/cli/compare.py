@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from leanrank.selection.comparison.compare import ComparedSet, SetParts
 
 SETS = "MQ2008,OHSUMED"
+PARTS = ("train", "vali", "test")
+CONVENTIONS = {
+    "letor4": ("MQ2007", "MQ2008"),
+    "letor3": ("OHSUMED", "TD200", "HP200", "NP200"),
+    "mslr": ("MSLR",),
+}
+"""How the measures of public sets are computed in publications, by the first letters of the set."""
 
 
 def compare(
@@ -28,11 +35,15 @@ def compare(
         Argument(
             metavar="[TRAIN VALI TEST]",
             show_default=False,
-            help="Your own data in three files; without them, public sets.",
+            help="Data in three files; without them, the sets of --data.",
         ),
     ] = None,
-    data: options.DataFolder = None,
-    sets: Annotated[str, Option(metavar="LIST", help="Public sets, separated by commas.")] = SETS,
+    data: Annotated[
+        str | None, Option(metavar="DIR", help="Folder of sets; by default $LEANRANK_DATA.")
+    ] = None,
+    sets: Annotated[
+        str, Option(metavar="LIST", help="Folders of --data, with train, vali and test or folds.")
+    ] = SETS,
     folds: Annotated[
         str | None, Option(metavar="LIST", help="Which of their folds; by default all.")
     ] = None,
@@ -79,10 +90,10 @@ def compare(
         chosen, left_out = _systems(systems)
         if files:
             if data is not None or folds is not None or sets != SETS:
-                raise InputError("--data, --sets and --folds are for public sets: leave them out")
+                raise InputError("--data, --sets and --folds are for folders: leave them out")
             given = _own_files(files, convention or "standard", scale, format, read)
         else:
-            given = _public_sets(data, sets, folds, convention, scale)
+            given = _folders(data, sets, folds, convention, scale)
         compared = comparison.compare_systems(
             given, chosen, choose_by=choose_by, n_jobs=count_workers(jobs), say=say
         )
@@ -141,30 +152,34 @@ def _own_files(
     return {test.name: (convention, [parts])}
 
 
-def _public_sets(
+def _folders(
     data: str | None, sets: str, folds: str | None, convention: str | None, scale: str | None
 ) -> dict[str, tuple[str, list[SetParts]]]:
-    from leanrank.data import fetch
-    from leanrank.data.sets.public_sets import find_set
+    """Return the splits of sets in folders, which hold Fold1, Fold2, … or one split."""
+    import os
+    import re
+    from pathlib import Path
+
     from leanrank.selection.comparison.compare import SetParts
 
+    given = data or os.environ.get("LEANRANK_DATA")
+    if not given:
+        raise InputError("give three files, or the folder of sets with --data")
+    if folds is not None and not re.fullmatch(r"\d+(,\d+)*", folds):
+        raise InputError(f"--folds {folds}: write numbers, such as 1,2")
     found = {}
-    for name in sets.split(","):
-        public = find_set(name.strip())
-        if not public.n_features or not public.folders or public.name == "RCV1":
-            raise InputError(f"{public.name} is no set of judged searches: choose another")
-        there = fetch(public.name, data_dir=data, download=False)
-        numbers: list[int] = list(range(1, there.n_folds + 1))
-        if folds is not None:
-            try:
-                numbers = [int(number) for number in folds.split(",")]
-            except ValueError as error:
-                raise InputError(f"--folds {folds}: write numbers, such as 1,2") from error
+    for name in (word.strip() for word in sets.split(",")):
+        folder = Path(given, name)
+        parts = [folder / f"Fold{n}" for n in folds.split(",")] if folds else []
         splits = []
-        for number in numbers:
-            train, vali, test = there.files(number)
-            splits.append(SetParts(train, vali, test, public.n_features, scale))
-        found[public.name] = (convention or public.convention, splits)
+        for place in parts or sorted(folder.glob("Fold[0-9]*")) or [folder]:
+            files = [next(iter(sorted(place.glob(f"{part}*"))), place) for part in PARTS]
+            if place in files:
+                raise FileError(f"{place}: holds no {PARTS[files.index(place)]} file")
+            train, vali, test = files
+            splits.append(SetParts(train, vali, test, scale=scale))
+        own = next((each for each, names in CONVENTIONS.items() if name.startswith(names)), None)
+        found[name] = (convention or own or "standard", splits)
     return found
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from _thread import interrupt_main
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import Any
@@ -24,6 +24,11 @@ _shown: set[str] = set()
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit code."""
+    return run_app(_leanrank, argv, name="leanrank")
+
+
+def run_app(make_app: Callable[[list[str]], Any], argv: Sequence[str] | None, *, name: str) -> int:
+    """Run the application that ``make_app`` returns for the arguments, and give its exit code."""
     # Imports make many objects that stay; by default Python searches them for garbage every 700.
     gc.set_threshold(10_000, 10, 10)
     arguments, debug = _take_debug(sys.argv[1:] if argv is None else argv)
@@ -36,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = _show_warning
         _shown.clear()
         try:
-            code = _run(arguments)
+            code = _run(make_app(arguments), arguments, name)
             sys.stdout.flush()
         except BrokenPipeError:
             _silence(sys.stdout)
@@ -77,11 +82,15 @@ def _late_interrupts() -> Iterator[list[Timer]]:
             timer.cancel()
 
 
-def _run(arguments: list[str]) -> int:
+def _leanrank(arguments: list[str]) -> Any:
     from leanrank.cli.app import make_app
 
+    return make_app(arguments)
+
+
+def _run(app: Any, arguments: list[str], name: str) -> int:
     try:
-        code = make_app(arguments)(args=arguments, prog_name="leanrank", standalone_mode=False)
+        code = app(args=arguments, prog_name=name, standalone_mode=False)
     except SystemExit as leaving:  # what typer does when the reader of a pipe has gone
         code = leaving.code
     return code if isinstance(code, int) else DONE

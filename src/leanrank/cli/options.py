@@ -47,12 +47,6 @@ Scale = Annotated[
         "need it). The model keeps the normaliser.",
     ),
 ]
-DataFolder = Annotated[
-    str | None,
-    Option(
-        "--data", metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."
-    ),
-]
 Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
 ExportName = Annotated[

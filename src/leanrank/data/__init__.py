@@ -1,4 +1,4 @@
-"""What a ranking data set is, and how it is read, written, scaled, fetched and made up."""
+"""What a ranking data set is, and how it is read, written, scaled and made up."""
 
 from leanrank._lazy import attach
 

@@ -22,7 +22,6 @@ from .scaling.normalizers import QueryRankScaler as QueryRankScaler
 from .scaling.normalizers import QueryStandardScaler as QueryStandardScaler
 from .scaling.normalizers import make_normalizer as make_normalizer
 from .scaling.normalizers import normalizer_from_dict as normalizer_from_dict
-from .sets.public_sets import fetch as fetch
 from .sets.sample import load_sample as load_sample
 from .sets.sample import sample_weights as sample_weights
 from .sets.synthetic import make_ranking as make_ranking

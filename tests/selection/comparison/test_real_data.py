@@ -2,9 +2,9 @@
 
 import pytest
 
-from leanrank.data import fetch
 from leanrank.selection import compare_systems
 from leanrank.selection.comparison.compare import SetParts
+from papers.public_sets import fetch
 
 
 @pytest.mark.realdata

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupShuffleSplit
 
 from leanrank import DominationRanker, FenchelRank, GreedyRankRLS, RankRLS, RankSVM
-from leanrank.data import RankingData, fetch, make_ranking
+from leanrank.data import RankingData, make_ranking
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers import RANKERS, get_ranker
@@ -20,6 +20,7 @@ from leanrank.selection import (
     cross_validate_path,
     cross_validate_ranker,
 )
+from papers.public_sets import fetch
 
 ALPHAS = (0.3, 0.1, 0.03)
 QUICK = {

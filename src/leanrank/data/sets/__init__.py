@@ -1,1 +1,1 @@
-"""Data sets one can have: the sample, public ones, made-up ones."""
+"""Data sets one can have: the sample and made-up ones."""

@@ -41,13 +41,13 @@ def get_paper(name: str, *, online: bool = False) -> Any:
         from leanrank.errors import InputError
 
         raise InputError(f"{name} has no experiment with clicks: leave out --online")
-    return importlib.import_module(f"leanrank.reproduce.{name}{'_online' * online}")
+    return importlib.import_module(f"papers.{name}{'_online' * online}")
 
 
 def find_sets(names: Iterable[str], data_dir: Any) -> tuple[dict[str, Any], list[str]]:
     """Return those of some public sets that are there, and a note on each of the others."""
-    from leanrank.data.sets.public_sets import data_directory, fetch
     from leanrank.errors import FileError
+    from papers.public_sets import data_directory, fetch
 
     found, notes = {}, []
     for name in names:
@@ -67,6 +67,6 @@ def published(paper: str) -> dict[str, Any]:
     >>> published("stevens2013")["letor"]["Margin"]
     ['2.75', '2.38', '3.62']
     """
-    file = files("leanrank.reproduce").joinpath("published", f"{paper}.json")
+    file = files("papers").joinpath("published", f"{paper}.json")
     figures: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return figures

@@ -44,15 +44,15 @@ from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import QueryMinMaxScaler
-from leanrank.data.sets.public_sets import fetch
 from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import Executor, make_executor
 from leanrank.online.learners.ranker import OnlineRanker
 from leanrank.online.simulation import Collection, Simulation, looks, make_collection, simulate
 from leanrank.online.users import user
-from leanrank.reproduce.paper_report import Report
-from leanrank.reproduce.tsivtsivadze2012_online_tables import Cells, Results, fill_report
 from leanrank.selection.tuning.journal import Journal, pack, unpack
+from papers.public_sets import fetch
+from papers.report import Report
+from papers.tsivtsivadze2012_online_tables import Cells, Results, fill_report
 
 TITLE = "Co-regularisation in online learning to rank"
 SETS = ("MQ2008", "OHSUMED")
@@ -122,7 +122,7 @@ def run(
     Parameters
     ----------
     data_dir, out_dir, say, n_jobs
-        As for every paper: see ``leanrank.reproduce``. Runs that are there are not repeated.
+        As for every paper: see ``papers``. Runs that are there are not repeated.
     seeds : int
         Runs per fold; slow learners take at most three.
     queries : int

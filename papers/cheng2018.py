@@ -25,8 +25,10 @@ from leanrank.metrics import evaluate
 from leanrank.metrics.judge import Judge, best_of
 from leanrank.rankers import get_ranker
 from leanrank.registry import Fits, Space
-from leanrank.reproduce import find_sets, published
-from leanrank.reproduce.cheng2018_systems import (
+from leanrank.selection.tuning.sweeps import count_features
+from leanrank.selection.validation import Split, Trial, make_ranker, run_setting
+from papers import find_sets, published
+from papers.cheng2018_systems import (
     DENSE,
     LISTWISE,
     MEANS,
@@ -36,9 +38,7 @@ from leanrank.reproduce.cheng2018_systems import (
     SPARSE,
     TableRow,
 )
-from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report, beside
-from leanrank.selection.tuning.sweeps import count_features
-from leanrank.selection.validation import Split, Trial, make_ranker, run_setting
+from papers.report import Cell, ComparedTable, Plot, Report, beside
 
 TITLE = "A Mini-batch Stochastic Gradient Method for Sparse Learning to Rank"
 SETS = ("HP2004", "NP2004", "TD2004", "OHSUMED")
@@ -120,7 +120,7 @@ def run(
     Parameters
     ----------
     data_dir, out_dir, say, n_jobs
-        As for every paper: see ``leanrank.reproduce``.
+        As for every paper: see ``papers``.
     seeds : sequence of int
         For the randomised systems.
     systems : sequence of TableRow

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from leanrank.errors import FileError, InputError
-from leanrank.reproduce import PAPERS, get_paper
-from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report, beside
+from papers import PAPERS, get_paper
+from papers.report import Cell, ComparedTable, Plot, Report, beside
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 
 from leanrank import dump_letor, make_ranking
 from leanrank.errors import FileError
-from leanrank.reproduce import pahikkala2010, published
-from leanrank.reproduce.pahikkala2010 import MEASURES
+from papers import pahikkala2010, published
+from papers.pahikkala2010 import MEASURES
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from leanrank.data import dump_letor, make_ranking
-from leanrank.data.sets.public_sets import fetch
 from leanrank.errors import FileError
 from leanrank.execution import make_executor
 from leanrank.metrics import evaluate
 from leanrank.registry import Space
-from leanrank.reproduce import cheng2018, get_paper, published
-from leanrank.reproduce.cheng2018 import SETS, learn
-from leanrank.reproduce.cheng2018_systems import MEANS, PLAIN, TableRow
+from papers import cheng2018, get_paper, published
+from papers.cheng2018 import SETS, learn
+from papers.cheng2018_systems import MEANS, PLAIN, TableRow
+from papers.public_sets import fetch
 
 PRINTED = published("cheng2018")
 SMALL = TableRow("MinBatSRank", "minbatsrank", {"eta0": (1.0, 0.1), "alpha": (0.3, 0.05)}, True)

@@ -5,9 +5,9 @@ import pytest
 
 from leanrank import dump_letor, make_ranking
 from leanrank.errors import FileError, InputError
-from leanrank.reproduce import tsivtsivadze2012 as paper
-from leanrank.reproduce import tsivtsivadze2012_protocol as protocol
-from leanrank.reproduce.tsivtsivadze2012_protocol import LCRA, SPD, SPD_MV, SYSTEMS, Grid, run_split
+from papers import tsivtsivadze2012 as paper
+from papers import tsivtsivadze2012_protocol as protocol
+from papers.tsivtsivadze2012_protocol import LCRA, SPD, SPD_MV, SYSTEMS, Grid, run_split
 
 QUICK = Grid(eta0=(0.1,), alpha=(1e-3, 1e-1), pull=(1e-2, 1.0), labelled_pairs=200)
 

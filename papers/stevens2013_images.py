@@ -19,9 +19,9 @@ from leanrank._typing import FloatArray, Matrix
 from leanrank.data.sets.synthetic import make_ranking
 from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.topics import TopicRanker
-from leanrank.reproduce import published
-from leanrank.reproduce.paper_report import ComparedTable
-from leanrank.reproduce.stevens2013_topics import (
+from papers import published
+from papers.report import ComparedTable
+from papers.stevens2013_topics import (
     MEASURES,
     SEED,
     TopicSplit,

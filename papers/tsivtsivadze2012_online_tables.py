@@ -9,8 +9,8 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.metrics.comparison import Comparison, compare_values
-from leanrank.reproduce.paper_report import ComparedTable, Plot, Report, beside
 from leanrank.selection.comparison.compare import holm
+from papers.report import ComparedTable, Plot, Report, beside
 
 FAILED, STEPS, CUMULATIVE, FIRST = range(4)
 """Columns of a run: FIRST is that of the measure on test data at the first place."""

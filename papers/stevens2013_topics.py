@@ -13,7 +13,7 @@ from leanrank.data.ranking_data import column_values
 from leanrank.metrics import evaluate, percent_zero
 from leanrank.rankers.sampling.pamir import PAMIR
 from leanrank.rankers.topics import TopicRanker
-from leanrank.reproduce.paper_report import Cell, beside
+from papers.report import Cell, beside
 
 MEASURES = {
     "map": "AP",

@@ -2,8 +2,22 @@ import json
 
 import pytest
 
-from leanrank.reproduce import pahikkala2010, tsivtsivadze2012
-from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report
+from papers import __main__ as front
+from papers import pahikkala2010, tsivtsivadze2012
+from papers.report import Cell, ComparedTable, Plot, Report
+from tests.cli.conftest import Ran
+
+
+@pytest.fixture
+def run(capsys):
+    """Run ``python -m papers`` in this process; give exit code, output and errors."""
+
+    def run_command(*words):
+        capsys.readouterr()
+        code = front.main([str(word) for word in words])
+        return Ran(code, *capsys.readouterr())
+
+    return run_command
 
 
 @pytest.fixture
@@ -26,7 +40,7 @@ def small_paper(monkeypatch):
 
 
 def test_tables_and_files(run, small_paper, tmp_path):
-    done = run("reproduce", "pahikkala2010", "--data", "here", "--out", tmp_path / "out")
+    done = run("pahikkala2010", "--data", "here", "--out", tmp_path / "out")
     assert done.code == 0
     assert "Table 7: MAP" in done.out
     assert done.out.split("\n")[4].split() == ["1", "0.4311", "0.4311", "0.45"]
@@ -41,23 +55,23 @@ def test_tables_and_files(run, small_paper, tmp_path):
 
 
 def test_json(run, small_paper, tmp_path):
-    done = run("reproduce", "pahikkala2010", "--json", "--out", tmp_path)
+    done = run("pahikkala2010", "--json", "--out", tmp_path)
     kept = json.loads(done.out)
     assert (kept["compared"], kept["different"]) == (2, 1)
 
 
 def test_unknown_papers_and_missing_data(run, tmp_path):
-    done = run("reproduce", "knuth1968")
+    done = run("knuth1968")
     assert done.code == 2
     assert "no paper 'knuth1968'" in done.err
-    done = run("reproduce", "pahikkala2010", "--data", tmp_path, "--out", tmp_path / "out")
+    done = run("pahikkala2010", "--data", tmp_path, "--out", tmp_path / "out")
     assert done.code == 2
     assert "none of MQ2008, MQ2007 is there" in done.err
     assert not (tmp_path / "out").exists()
 
 
 def test_splits_are_for_papers_that_have_them(run, small_paper, tmp_path, monkeypatch):
-    done = run("reproduce", "pahikkala2010", "--splits", "3", "--out", tmp_path / "out")
+    done = run("pahikkala2010", "--splits", "3", "--out", tmp_path / "out")
     assert done.code == 2
     assert "has no splits: leave out --splits" in done.err
 
@@ -66,7 +80,7 @@ def test_splits_are_for_papers_that_have_them(run, small_paper, tmp_path, monkey
         return Report("tsivtsivadze2012", "T", [ComparedTable("Own", ("MAP",), rows)])
 
     monkeypatch.setattr(tsivtsivadze2012, "run", fake)
-    done = run("reproduce", "tsivtsivadze2012", "--splits", "3", "--out", tmp_path / "out")
+    done = run("tsivtsivadze2012", "--splits", "3", "--out", tmp_path / "out")
     assert done.code == 0
     lines = [line.split() for line in done.out.split("\n")]
     assert ["MAP"] in lines  # one column where nothing was published
@@ -76,26 +90,24 @@ def test_splits_are_for_papers_that_have_them(run, small_paper, tmp_path, monkey
 def test_a_table_too_wide_for_the_screen_puts_our_figures_below():
     from rich.console import Console
 
-    from leanrank.cli.reproduce import _fitting
-
     columns = tuple(f"measure {n}" for n in range(6))
     cells = tuple(Cell("0.4311", "0.4311" if n else "0.5") for n in range(6))
     alone = tuple(Cell(None, "0.1234") for _ in range(6))
     table = ComparedTable("T", columns, (("RankSVM", cells), ("new", alone)))
     console = Console(width=80, record=True)
-    console.print(_fitting(console, table))
+    console.print(front.fitting(console, table))
     printed = console.export_text(clear=False)
     labels = [line[:10].strip() for line in printed.splitlines()[2:]]
     assert [label for label in labels if label] == ["RankSVM", "ours", "new"]
     assert "(+0.0689)" in printed
     assert max(map(len, printed.splitlines())) <= 80
     wide = Console(width=200, record=True)
-    wide.print(_fitting(wide, table))
+    wide.print(front.fitting(wide, table))
     assert wide.export_text().count("ours") == 6
 
 
 def test_the_experiment_with_clicks(run, small_paper, tmp_path, monkeypatch):
-    from leanrank.reproduce import tsivtsivadze2012_online
+    from papers import tsivtsivadze2012_online
 
     def fake(data_dir, out_dir, *, say, n_jobs, seeds=25, queries=10_000):
         rows = (("SPD", (Cell(None, f"{seeds} seeds, {queries} lists"),)),)
@@ -103,12 +115,12 @@ def test_the_experiment_with_clicks(run, small_paper, tmp_path, monkeypatch):
 
     monkeypatch.setattr(tsivtsivadze2012_online, "run", fake)
     monkeypatch.chdir(tmp_path)
-    done = run("reproduce", "tsivtsivadze2012", "--online", "--seeds", "3")
+    done = run("tsivtsivadze2012", "--online", "--seeds", "3")
     assert "3 seeds, 10000 lists" in done.out
     assert "Not so.\nWritten to reproduce-tsivtsivadze2012-online" in done.out
-    done = run("reproduce", "tsivtsivadze2012", "--online", "--splits", "3")
+    done = run("tsivtsivadze2012", "--online", "--splits", "3")
     assert "tsivtsivadze2012 --online has no splits: leave out --splits" in done.err
-    done = run("reproduce", "tsivtsivadze2012", "--queries", "300")
+    done = run("tsivtsivadze2012", "--queries", "300")
     assert "tsivtsivadze2012 has no queries: leave out --queries" in done.err
-    done = run("reproduce", "pahikkala2010", "--online")
+    done = run("pahikkala2010", "--online")
     assert "pahikkala2010 has no experiment with clicks: leave out --online" in done.err

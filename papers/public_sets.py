@@ -13,10 +13,10 @@ from typing import Any
 import numpy.typing as npt
 
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sets.download import download as download_file
-from leanrank.data.sets.download import make_directory, unpack, verify
 from leanrank.data.sources import PACKED
 from leanrank.errors import FileError, InputError, suggest
+from papers.download import download as download_file
+from papers.download import make_directory, unpack, verify
 
 _PARTS = {
     "train": ("train.txt", "trainingset.txt"),
@@ -36,8 +36,7 @@ class PublicSet:
     archive : str
         The file that the owner publishes.
     url : str or None
-        Where the archive can be downloaded without further ado; None if an agreement must be
-        accepted first.
+        Where the archive can be downloaded; None if an agreement must be accepted first.
     sha256 : str or None
         Of the archive, as loaders of these sets have pinned it; None if not known.
     folders : sequence of str
@@ -153,7 +152,7 @@ def fetch(
     known = find_set(name)
     folder = data_directory(data_dir)
     if known.name == "RCV1":
-        from leanrank.data.sets.text_collection import load_rcv1
+        from papers.text_collection import load_rcv1
 
         if download:
             make_directory(folder)
@@ -206,7 +205,7 @@ def data_directory(given: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _reuters(known: PublicSet, folder: Path, download: bool) -> Any:
-    from leanrank.data.sets.text_collection import convert_reuters, load_reuters
+    from papers.text_collection import convert_reuters, load_reuters
 
     lines = folder / "reuters21578.jsonl"
     if not lines.exists():

@@ -9,11 +9,11 @@ from scipy.sparse import csr_array
 from leanrank import DominationRanker
 from leanrank.data import dump_letor, make_ranking
 from leanrank.metrics import evaluate
-from leanrank.reproduce import get_paper, published
-from leanrank.reproduce.stevens2013_images import ImageSizes, make_clicks
-from leanrank.reproduce.stevens2013_letor import VARIANTS, fit_variant
-from leanrank.reproduce.stevens2013_text import l1_logistic
-from leanrank.reproduce.stevens2013_topics import MEASURES, cut, measure
+from papers import get_paper, published
+from papers.stevens2013_images import ImageSizes, make_clicks
+from papers.stevens2013_letor import VARIANTS, fit_variant
+from papers.stevens2013_text import l1_logistic
+from papers.stevens2013_topics import MEASURES, cut, measure
 
 SMALL = ImageSizes(n_documents=300, n_features=150, n_queries=3, density=0.1)
 

@@ -1,26 +1,48 @@
-"""``leanrank reproduce``: run a published experiment, and compare."""
+"""``python -m papers PAPER --data DIR``: run a published experiment again, and compare."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import inspect
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
-from typer import Argument, Option
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+from typer import Argument, Option, Typer
 
 from leanrank.cli import options, screen
-from leanrank.cli.screen import empty_table
+from leanrank.cli.entry import run_app
 from leanrank.errors import InputError
-from leanrank.reproduce import PAPERS
+from papers import PAPERS, get_paper
+from papers.report import ComparedTable
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
-    from leanrank.reproduce.paper_report import ComparedTable
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit code."""
+    return run_app(_app, argv, name="python -m papers")
+
+
+def _app(arguments: Sequence[str]) -> Typer:
+    app = Typer(
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.command()(reproduce)
+    return app
 
 
 def reproduce(
     paper: Annotated[str, Argument(metavar="PAPER", help=f"Which: {', '.join(PAPERS)}.")],
-    data: options.DataFolder = None,
+    data: Annotated[
+        str | None,
+        Option(metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."),
+    ] = None,
     out: Annotated[
         str | None, Option(metavar="DIR", help="Where to write; by default reproduce-PAPER.")
     ] = None,
@@ -46,13 +68,8 @@ def reproduce(
 ) -> None:
     """Run a published experiment again, and show what was printed beside what comes out.
 
-    Writes report.md, report.json and the plots. For example: leanrank reproduce pahikkala2010
+    Writes report.md, report.json and the plots. For example: python -m papers pahikkala2010
     """
-    import inspect
-    from pathlib import Path
-
-    from leanrank.reproduce import get_paper
-
     module = get_paper(paper, online=online)
     folder = Path(f"reproduce-{paper}{'-online' * online}" if out is None else out)
     given = {"splits": splits, "seeds": seeds, "queries": queries}
@@ -68,7 +85,7 @@ def reproduce(
     console = screen.screen()
     for table in report.tables:
         console.print(f"\n{table.title}")
-        console.print(_fitting(console, table))
+        console.print(fitting(console, table))
     console.print()
     for note in report.notes:
         console.print(note, style="dim", soft_wrap=True)
@@ -76,10 +93,8 @@ def reproduce(
     console.print(f"Written to {folder}", soft_wrap=True)
 
 
-def _fitting(console: Console, table: ComparedTable) -> Table:
+def fitting(console: Console, table: ComparedTable) -> Table:
     """Lay out a table with our figures beside the printed ones or, if too wide, below them."""
-    from rich.measure import Measurement
-
     wide = _table(table)
     endless = console.options.update(max_width=10_000)
     if Measurement.get(console, endless, wide).maximum <= console.width:
@@ -88,8 +103,6 @@ def _fitting(console: Console, table: ComparedTable) -> Table:
 
 
 def _stacked(table: ComparedTable) -> Table:
-    from rich.text import Text
-
     grid = _grid()
     for name in table.columns:
         grid.add_column(name, justify="right")
@@ -106,15 +119,13 @@ def _stacked(table: ComparedTable) -> Table:
 
 
 def _grid() -> Table:
-    grid = empty_table()
+    grid = screen.empty_table()
     grid.add_column("", no_wrap=True)
     return grid
 
 
 def _table(table: ComparedTable) -> Table:
     """Lay out a table; what differs is red."""
-    from rich.text import Text
-
     grid = _grid()
     printed = [table.has_published(at) for at in range(len(table.columns))]
     for at, name in enumerate(table.columns):
@@ -133,3 +144,7 @@ def _table(table: ComparedTable) -> Table:
                 texts.append(Text(ours, style="bold red" if cell.differs else ""))
         grid.add_row(*texts)
     return grid
+
+
+if __name__ == "__main__":
+    sys.exit(main())

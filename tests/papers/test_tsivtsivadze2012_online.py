@@ -4,8 +4,8 @@ import pytest
 from leanrank.data import make_ranking
 from leanrank.errors import FileError, InputError
 from leanrank.online.simulation import make_collection
-from leanrank.reproduce import tsivtsivadze2012_online as paper
-from leanrank.reproduce import tsivtsivadze2012_online_tables as tables
+from papers import tsivtsivadze2012_online as paper
+from papers import tsivtsivadze2012_online_tables as tables
 
 SYSTEMS = tuple(
     paper.Learner(each.name, each.method, each.settings[:2], each.explore, each.most_seeds and 2)

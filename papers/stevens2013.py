@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from leanrank.reproduce.paper_report import Report
-from leanrank.reproduce.stevens2013_images import ImageSizes, image_table
-from leanrank.reproduce.stevens2013_letor import letor_table
-from leanrank.reproduce.stevens2013_text import text_table
+from papers.report import Report
+from papers.stevens2013_images import ImageSizes, image_table
+from papers.stevens2013_letor import letor_table
+from papers.stevens2013_text import text_table
 
 TITLE = "Efficient Learning of Sparse Ranking Functions"
 
@@ -31,7 +31,7 @@ def run(
     Parameters
     ----------
     data_dir, out_dir, say, n_jobs
-        As for every paper: see ``leanrank.reproduce``. Tables whose data (the LETOR sets and
+        As for every paper: see ``papers``. Tables whose data (the LETOR sets and
         Reuters-21578) are missing are left out, with a note. The last digits of liblinear's results
         may depend on the threads, which share one random generator.
     shape : ImageSizes

@@ -19,15 +19,15 @@ from scipy.sparse import csr_array
 
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sets.public_sets import fetch
 from leanrank.errors import FileError
 from leanrank.execution import make_executor
 from leanrank.metrics.judge import Judge, best_of
 from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.rankers.topics import TopicRanker
-from leanrank.reproduce import published
-from leanrank.reproduce.paper_report import ComparedTable
-from leanrank.reproduce.stevens2013_topics import (
+from papers import published
+from papers.public_sets import fetch
+from papers.report import ComparedTable
+from papers.stevens2013_topics import (
     AGGRESSIVENESS,
     MEASURES,
     TopicSplit,

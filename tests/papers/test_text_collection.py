@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leanrank.data import fetch
 from leanrank.errors import FileError, InputError, ParseError
+from papers.public_sets import fetch
 
 REAL = os.environ.get("LEANRANK_DATA")
 

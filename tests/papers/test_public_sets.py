@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leanrank.data import fetch, load_letor
-from leanrank.data.sets.download import download, unpack, verify
-from leanrank.data.sets.public_sets import SETS, data_directory, find_set
+from leanrank.data import load_letor
 from leanrank.errors import FileError, InputError
+from papers.download import download, unpack, verify
+from papers.public_sets import SETS, data_directory, fetch, find_set
 
 REAL = os.environ.get("LEANRANK_DATA")
 
@@ -187,7 +187,7 @@ def test_the_registry_is_sound():
 
 
 def test_the_security_page_names_the_sets_with_a_checksum():
-    page = (Path(__file__).parents[3] / "SECURITY.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith("| **Downloads**"))
     assert {name for name in SETS if name in row} == {
         name for name, known in SETS.items() if known.sha256 is not None

@@ -16,12 +16,13 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import QueryMinMaxScaler
-from leanrank.data.sets.public_sets import RankingFolds
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor
-from leanrank.reproduce import find_sets
-from leanrank.reproduce.paper_report import ComparedTable, Plot, Report, beside
-from leanrank.reproduce.tsivtsivadze2012_protocol import (
+from leanrank.selection.tuning.trials import joined_sets
+from papers import find_sets
+from papers.public_sets import RankingFolds
+from papers.report import ComparedTable, Plot, Report, beside
+from papers.tsivtsivadze2012_protocol import (
     FOLDS,
     GRID,
     LCRA,
@@ -33,7 +34,6 @@ from leanrank.reproduce.tsivtsivadze2012_protocol import (
     SplitResult,
     run_split,
 )
-from leanrank.selection.tuning.trials import joined_sets
 
 TITLE = "Large Scale Co-Regularized Ranking"
 SETS = {"OHSUMED": "letor3", "MQ2008": "letor4"}
@@ -58,7 +58,7 @@ def run(
     Parameters
     ----------
     data_dir, out_dir, say, n_jobs
-        As for every paper: see ``leanrank.reproduce``.
+        As for every paper: see ``papers``.
     splits : int
         Random splits; the curve over the share of labels takes half as many.
     grid : Grid

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.data.sets.public_sets import RankingFolds
 from leanrank.errors import DataWarning
 from leanrank.execution import make_executor
 from leanrank.metrics import evaluate
 from leanrank.registry import AlphaPath, Sizes, Space
-from leanrank.reproduce import find_sets, published
-from leanrank.reproduce.paper_report import Cell, ComparedTable, Plot, Report
 from leanrank.selection.validation import Split, Trial, make_ranker, run_trials
+from papers import find_sets, published
+from papers.public_sets import RankingFolds
+from papers.report import Cell, ComparedTable, Plot, Report
 
 TITLE = "Greedy RankRLS: a Linear Time Algorithm for Learning Sparse Ranking Models"
 CONVENTION = "letor4"
@@ -45,7 +45,7 @@ def run(
 ) -> Report:
     """Run the paper's experiments on MQ2008 and MQ2007, as far as they are there.
 
-    The parameters are those of every paper: see ``leanrank.reproduce``.
+    The parameters are those of every paper: see ``papers``.
     """
     report = Report("pahikkala2010", TITLE)
     printed = published("pahikkala2010")

@@ -18,16 +18,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sets.public_sets import SETS, RankingFolds, fetch
 from leanrank.errors import DataWarning, FileError
 from leanrank.metrics import evaluate
 from leanrank.rankers.boosting.adarank import AdaRank
 from leanrank.rankers.boosting.rankboost import RankBoost
 from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.registry import AlphaPath, Space
-from leanrank.reproduce import published
-from leanrank.reproduce.paper_report import ComparedTable, beside
 from leanrank.selection.validation import Chosen, Split, fit_best
+from papers import published
+from papers.public_sets import SETS, RankingFolds, fetch
+from papers.report import ComparedTable, beside
 
 CHOOSE_BY = "ndcg@10"
 MEASURES = {"ndcg@10": "NDCG@10", "p@10": "P@10", "ndcg@5": "NDCG@5"}
