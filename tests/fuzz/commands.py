@@ -29,8 +29,6 @@ COMMANDS = (
     "evaluate in.txt in.scores --measures ndcg@3,map --per-query out.csv",
     "evaluate --clicks in.log.csv --policy in.one.json --depth 2",
     "evaluate in.docs.csv --clicks in.shown.csv --policy in.one.json --assume position --depth 1",
-    "simulate in.txt --learners spd,pdgd --queries 20 --seeds 1 -p spd.alpha=0.01 -j 1",
-    "simulate in.csv --learners lcra --users perfect --queries 9 --seeds 2 --seed 3 -j 1 --json",
     "warmup rankrls",
     "compare in.txt in.csv in.txt --systems rankrls --choose-by ndcg@5 --csv out.csv -j 1",
     "join --features in.named.txt --judgments in.qrels -o out.csv --unjudged 0",

@@ -30,7 +30,6 @@ COMMANDS = {
     "export": "Write a model for an engine, a database or a program.",
     "verify": "Check that an engine computes the scores of a model.",
     "convert": "Write data in another format.",
-    "simulate": "Try learners that explore on simulated users.",
     "warmup": "Compile now what a first run would compile.",
 }
 """Each command is the function of its name in the module of its name, here."""
