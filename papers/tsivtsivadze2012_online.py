@@ -10,7 +10,7 @@ The protocol, fixed before any test part was looked at:
 - *Systems.* SPD, SPD-MV (two views, no agreement) and LCRA (two views, ten unlabelled pairs per
   step) differ in nothing else: the same pairs from clicks, hinge loss, one step for each list that
   tells something, constant rate, no penalty, ε-greedy lists with ε of 0, 0.2, 0.5 and 1. Beside
-  them, on three seeds, IPS with ε of 0.2, PDGD, DBGD, MGD and CPS.
+  them, on three seeds, IPS with ε of 0.2, PDGD and DBGD.
 - *Parameters.* One setting per set, user and system, for all folds and ε: the one with the highest
   NDCG@10 on the validation parts, mean over the folds, ε of 0 and 0.5, two seeds that are used for
   nothing else, and 10, 30, 100, 300, 1,000 and 2,000 lists.
@@ -91,8 +91,6 @@ SYSTEMS = (
     Learner("PDGD", "pdgd", _grid(eta0=(0.01, 0.1, 1.0)), most_seeds=3),
     Learner("DBGD", "dbgd", _grid(eta0=_RATES), most_seeds=3),
     Learner("IPS", "ips", _grid(eta0=_RATES), (0.2,), most_seeds=3),
-    Learner("MGD", "mgd", _grid(eta0=_RATES), most_seeds=3),
-    Learner("CPS", "cps", _grid(eta0=_RATES), most_seeds=3),
 )
 
 

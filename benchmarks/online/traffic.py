@@ -12,13 +12,17 @@ from leanrank import DominationRanker, make_ranking
 from leanrank._jit import kernel
 from leanrank.data import GlobalStandardScaler, RankingData, load_letor
 from leanrank.online import ClickModel, kernels
-from leanrank.online.interleaving import fair_lists
+from leanrank.online.interleaving import (
+    fair_lists,
+    mixture_share,
+    sample_mixture,
+    team_draft,
+)
 from leanrank.solvers.sampling.pair_sampling import mix_bits
 
-METHODS = ("balanced", "team-draft", "probabilistic", "optimised", "pairwise", "sample-scored")
+METHODS = ("balanced", "team-draft", "probabilistic", "optimised")
 AB_TESTS = ("A/B, discounted clicks", "A/B, reciprocal rank")
 DEPTH = 10
-PAIR_BOUND = 8.0
 
 
 def judged(options: Options) -> tuple[str, RankingData]:
@@ -70,16 +74,13 @@ class Pair:
         return cls(ptr, ranking, rank, grades, *packed, lists_ptr)
 
     def credits(self, method: str, user: ClickModel, n: int, seed: int) -> np.ndarray:
-        """Return credit a − credit b per click, at most 1 in size.
-
-        Pairwise credit is per preference, in units of PAIR_BOUND and cut there.
-        """
+        """Return credit a − credit b per click, at most 1 in size."""
         out = np.empty(n)
         args = (self.ptr, self.ranking, self.rank, self.grades)
         optimised = (self.lists, self.chance, self.lists_ptr)
         code = METHODS.index(method)
         _stream(code, *args, *optimised, *user.tables, np.uint64(seed), out)
-        return np.clip(out / PAIR_BOUND, -1.0, 1.0) if method == "pairwise" else out
+        return out
 
     def paired(self, user: ClickModel, n: int, seed: int) -> dict[str, np.ndarray]:
         """Return a − b in discounted clicks and in reciprocal rank, for n pairs of lists."""
@@ -114,20 +115,12 @@ def _stream(
                     r += 1
                 turn += 1
         elif method == 1:
-            kernels.team_draft(mine, key, shown, share)
-        elif method == 2 or method == 5:
+            team_draft(mine, key, shown, share)
+        elif method == 2:
             weight = (at + 1.0) ** -3.0
-            kernels.sample_mixture(weight, key, shown)
-            if method == 2:
-                kernels.mixture_share(weight, shown, share)
-            else:
-                among = np.zeros((2, k))
-                for i in range(k):
-                    for j in range(k):
-                        among[0, i] += at[0, shown[j]] <= at[0, shown[i]]
-                        among[1, i] += at[1, shown[j]] <= at[1, shown[i]]
-                kernels.mixture_share(among**-3.0, np.arange(k), share)
-        elif method == 3:
+            sample_mixture(weight, key, shown)
+            mixture_share(weight, shown, share)
+        else:
             u = kernels.uniform(key, 0)
             i = lists_ptr[query]
             while i < lists_ptr[query + 1] - 1 and chance[i] <= u:
@@ -135,9 +128,6 @@ def _stream(
             shown[:] = lists[i, :k]
             for r in range(k):
                 share[0, r] = (min(at[1, shown[r]], k) - min(at[0, shown[r]], k)) / k
-        else:
-            best = np.minimum(at[0], at[1])
-            kernels.sample_ready(best, key, shown)
         clicked = np.empty(k, dtype=np.bool_)
         kernels.draw_clicks(examine, click, stop, grades[p0:p1][shown], mix_bits(key), clicked)
         value, count = 0.0, max(clicked.sum(), 1)
@@ -149,19 +139,6 @@ def _stream(
             for r in range(k):
                 if clicked[r]:
                     value += int(at[0, shown[r]] <= lowest) - int(at[1, shown[r]] <= lowest)
-        elif method == 4:
-            if clicked.any():
-                count = 0
-                pairs = np.empty((k, k))
-                kernels.pair_weights(best, shown, pairs)
-                for i in range(k):
-                    for j in range(min(i + 2, k)):
-                        if clicked[i] and not clicked[j]:
-                            x, y = shown[i], shown[j]
-                            count += 2
-                            value += pairs[i, j] * (
-                                np.sign(at[0, y] - at[0, x]) - np.sign(at[1, y] - at[1, x])
-                            )
         else:
             for r in range(k):
                 if clicked[r]:

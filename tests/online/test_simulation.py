@@ -67,7 +67,7 @@ def test_offline_measures_average_ties():
     assert run.online().shape == (2,)
 
 
-@pytest.mark.parametrize("method", ["spd", "lcra", "pdgd", "mgd"])
+@pytest.mark.parametrize("method", ["spd", "lcra", "pdgd", "dbgd"])
 def test_every_learner_learns(method):
     data = make_ranking(n_queries=60, n_features=6, n_levels=3, random_state=1)
     more = {} if method == "pdgd" else {"eta0": 0.05}

@@ -5,10 +5,10 @@ it, and ``credit(assignment, clicks)``, one number per ranker; who has more is p
 user. ``multileave(rankings, rng)`` does the same for several rankers where the method can.
 
 Where clicks have nothing to do with the documents, no ranker should win. With team draft each
-ranker leads equally often. With probabilistic, optimised and pairwise methods the expected credits
-are equal, but one ranker may lead more often by smaller amounts: test the mean difference of
-credits, not how often each one leads. Balanced interleaving favours one ranker in both ways when
-one list is the other with a document moved, and sample-only scoring promises neither.
+ranker leads equally often. With probabilistic and optimised interleaving the expected
+credits are equal, but one ranker may lead more often by smaller amounts: test the mean difference
+of credits, not how often each one leads. Balanced interleaving favours one ranker in both ways when
+one list is the other with a document moved. ``confidence_sequence`` says when a test may stop.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leanrank._jit import kernel
 from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.grouping import one_dimensional
 from leanrank.errors import InputError, check_choice
-from leanrank.online import kernels
+from leanrank.online.kernels import list_key, uniform
 from leanrank.online.users import seed_of
 
 
@@ -63,8 +65,8 @@ class Interleaving:
             raise InputError("rankings must be integer arrays of one length, best document first")
         if self.most_rankers is not None and len(ranking) > self.most_rankers:
             raise InputError(
-                f"{type(self).__name__} compares two rankers, not {len(ranking)}: use team-draft, "
-                "probabilistic, sample-scored or pairwise for more"
+                f"{type(self).__name__} compares two rankers, not {len(ranking)}: use "
+                "team-draft or probabilistic for more"
             )
         documents, codes = np.unique(ranking, return_inverse=True)
         codes = np.ascontiguousarray(codes.reshape(ranking.shape))
@@ -73,7 +75,7 @@ class Interleaving:
         if (np.sort(codes, axis=1)[:, 1:] == np.sort(codes, axis=1)[:, :-1]).any():
             raise InputError("a ranking holds a document twice: give each document once")
         shown = np.empty(min(self.length, len(documents)), dtype=np.int64)
-        key = np.uint64(kernels.list_key(np.uint64(seed_of(rng) % 2**64), 0))
+        key = np.uint64(list_key(np.uint64(seed_of(rng) % 2**64), 0))
         assignment = self._draw(codes, rank, key, shown)
         return documents[shown], assignment
 
@@ -103,7 +105,7 @@ class TeamDraft(Interleaving):
 
     def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
         share = np.empty((len(ranking), len(shown)))
-        kernels.team_draft(ranking, key, shown, share)
+        team_draft(ranking, key, shown, share)
         return share
 
 
@@ -116,7 +118,7 @@ class Balanced(Interleaving):
     most_rankers = 2
 
     def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
-        first = int(kernels.uniform(key, 0) < 0.5)
+        first = int(uniform(key, 0) < 0.5)
         turns = ranking[[first, 1 - first]].T.ravel()  # first's best, the other's best, ...
         _, at = np.unique(turns, return_index=True)
         shown[:] = turns[np.sort(at)][: len(shown)]
@@ -146,31 +148,13 @@ class Probabilistic(Interleaving):
         super().__init__(length)
         self.tau = tau
 
-    def _weights(self, rank: IntArray, n: int) -> FloatArray:
-        by_rank = np.append(np.arange(1.0, n + 1) ** -self.tau, 0.0)
-        return np.ascontiguousarray(by_rank[rank])
-
     def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
-        weight = self._weights(rank, ranking.shape[1])
-        kernels.sample_mixture(weight, key, shown)
-        return self._share(weight, rank, shown)
-
-    def _share(self, weight: FloatArray, rank: IntArray, shown: IntArray) -> FloatArray:
+        by_rank = np.append(np.arange(1.0, ranking.shape[1] + 1) ** -self.tau, 0.0)
+        weight = np.ascontiguousarray(by_rank[rank])
+        sample_mixture(weight, key, shown)
         share = np.empty((len(rank), len(shown)))
-        kernels.mixture_share(weight, shown, share)
+        mixture_share(weight, shown, share)
         return share
-
-
-class SampleScored(Probabilistic):
-    """The list of ``Probabilistic``, scored as if there were no other documents.
-
-    Ranks are counted among the documents shown (Brost et al. 2016).
-    """
-
-    def _share(self, weight: FloatArray, rank: IntArray, shown: IntArray) -> FloatArray:
-        among = rank[:, shown].argsort(axis=1, kind="stable").argsort(axis=1)
-        known = np.where(weight[:, shown] > 0, self._weights(among, len(shown)), 0.0)
-        return super()._share(known, among, np.arange(len(shown)))
 
 
 class Optimised(Interleaving):
@@ -193,36 +177,11 @@ class Optimised(Interleaving):
     def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
         top = np.ascontiguousarray(ranking[:, : len(shown)])  # what stands lower is never taken
         lists, chance = fair_lists(top.tobytes(), len(shown))
-        at = np.searchsorted(np.cumsum(chance), kernels.uniform(key, 0), side="right")
+        at = np.searchsorted(np.cumsum(chance), uniform(key, 0), side="right")
         shown[:] = lists[min(int(at), len(lists) - 1)]
         above = np.minimum(rank[:, shown], len(shown))
         difference = above[1] - above[0]
         return np.maximum([difference, -difference], 0).astype(np.float64)
-
-
-class Pairwise(Interleaving):
-    """Each rank draws, at random, from what some ranker puts there or above; pairs are scored.
-
-    A clicked document is preferred to those above it that were not clicked, and to the one right
-    below. A ranker gets the preferences it agrees with less those it does not, each weighed by the
-    inverse probability that its two documents could come in either order (Oosterhuis & de Rijke
-    2017). The assignment holds these weights, by ranker and pair of ranks.
-    """
-
-    def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
-        best = rank.min(axis=0)
-        kernels.sample_ready(best, key, shown)
-        weight = np.empty((len(shown), len(shown)))
-        kernels.pair_weights(best, shown, weight)
-        there = rank[:, shown]
-        return np.asarray(np.sign(there[:, None, :] - there[:, :, None]) * weight)
-
-    def credit(self, assignment: FloatArray, clicks: Any) -> FloatArray:
-        """Return each ranker's balance of the preferences that the clicks express."""
-        hit, k = np.asarray(clicks, dtype=bool), assignment.shape[1]
-        above_or_next = np.tri(k, k, -1, dtype=bool) | np.eye(k, k, 1, dtype=bool)
-        pairs = above_or_next & hit[:, None] & ~hit[None, :]
-        return np.asarray(assignment[:, pairs].sum(axis=1))
 
 
 METHODS: dict[str, Callable[..., Interleaving]] = {
@@ -230,8 +189,6 @@ METHODS: dict[str, Callable[..., Interleaving]] = {
     "team-draft": TeamDraft,
     "probabilistic": Probabilistic,
     "optimised": Optimised,
-    "pairwise": Pairwise,
-    "sample-scored": SampleScored,
 }
 
 
@@ -240,7 +197,7 @@ def interleaver(method: str = "team-draft", length: int = 10) -> Interleaving:
 
     Parameters
     ----------
-    method : {"team-draft", "balanced", "probabilistic", "optimised", "pairwise", "sample-scored"}
+    method : {"team-draft", "balanced", "probabilistic", "optimised"}
     length : int, default=10
         Documents in a list.
 
@@ -253,6 +210,59 @@ def interleaver(method: str = "team-draft", length: int = 10) -> Interleaving:
     """
     check_choice("method", method, METHODS)
     return METHODS[method](length)
+
+
+def confidence_sequence(
+    values: Any, *, low: float = -1.0, high: float = 1.0, alpha: float = 0.05
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the mean after each value, all of which hold together.
+
+    With probability 1 − alpha the true mean lies between the bounds at every time. So you may look
+    after every list, and stop as soon as zero is outside. No distribution is assumed but that the
+    values are bounded and that each has the same mean given those before it. (The predictable
+    plug-in empirical Bernstein bound of Waudby-Smith & Ramdas 2024.)
+
+    Parameters
+    ----------
+    values : array-like
+        One number per list, in the order of time, such as the sign of the difference of credits.
+    low, high : float
+        Bounds of what a value can be.
+    alpha : float, default=0.05
+        Probability of an error at any time.
+
+    Returns
+    -------
+    lower, upper : arrays
+        As long as ``values``; the interval only shrinks.
+
+    Examples
+    --------
+    >>> wins = np.random.default_rng(0).choice([-1, 0, 1], p=[0.2, 0.5, 0.3], size=3_000)
+    >>> lower, upper = confidence_sequence(wins)
+    >>> int(np.argmax(lower > 0)), bool(lower[-1] < 0.1 < upper[-1])
+    (256, True)
+    """
+    given = np.asarray(one_dimensional(values, "values"), dtype=np.float64)
+    if not low < high or not 0 < alpha < 1:
+        raise InputError(f"low={low!r} must be below high={high!r}, and alpha={alpha!r} in (0, 1)")
+    if not ((given >= low) & (given <= high)).all():
+        raise InputError(f"a value lies outside [{low:g}, {high:g}]: give the bounds low and high")
+    x = (given - low) / (high - low)
+    t = np.arange(1, len(x) + 1)
+    mean = (0.5 + np.cumsum(x)) / (t + 1)
+    before = np.concatenate([[0.5], mean[:-1]])
+    spread = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
+    spread_before = np.concatenate([[0.25], spread[:-1]])
+    error = np.log(2.0 / alpha)
+    bet = np.minimum(np.sqrt(2.0 * error / (spread_before * t * np.log1p(t))), 0.5)
+    price = (x - before) ** 2 * (-np.log1p(-bet) - bet)
+    centre, total = np.cumsum(bet * x), np.cumsum(bet)
+    width = (error + np.cumsum(price)) / total
+    scale = high - low
+    lower = np.maximum.accumulate(np.maximum(centre / total - width, 0.0))
+    upper = np.minimum.accumulate(np.minimum(centre / total + width, 1.0))
+    return low + scale * lower, low + scale * upper
 
 
 @lru_cache(maxsize=4096)
@@ -291,3 +301,85 @@ def _sensitivity(difference: IntArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(p > 0, p * np.log2(p), 0.0).sum(axis=0)
     return np.asarray(entropy * decided / falls.sum())
+
+
+@kernel
+def team_draft(ranking: AnyArray, key: Any, shown: AnyArray, share: FloatArray) -> None:
+    """Let rankers take turns in random order, each adding its best document not yet shown.
+
+    ``ranking[j]`` holds the documents of ranker j, best first, as numbers below a common bound;
+    ``shown`` is filled from the top, and ``share[j, r]`` is 1 if ranker j filled rank r.
+    """
+    n_rankers, n = ranking.shape
+    placed = np.zeros(ranking.max() + 1, dtype=np.bool_)
+    at = np.zeros(n_rankers, dtype=np.int64)
+    order = np.arange(n_rankers)
+    share[:] = 0.0
+    draw = r = 0
+    while r < len(shown):
+        for i in range(n_rankers):
+            pick = i + int(uniform(key, draw) * (n_rankers - i))
+            draw += 1
+            order[i], order[pick] = order[pick], order[i]
+            j = order[i]
+            while at[j] < n and placed[ranking[j, at[j]]]:
+                at[j] += 1
+            if at[j] < n and r < len(shown):
+                shown[r] = ranking[j, at[j]]
+                placed[shown[r]] = True
+                share[j, r] = 1.0
+                r += 1
+
+
+@kernel
+def sample_mixture(weight: FloatArray, key: Any, shown: AnyArray) -> None:
+    """Fill each rank with a document of a random ranker, drawn in proportion to its weight there.
+
+    ``weight[j, d]`` is that of document d for ranker j; documents already shown are left out.
+    """
+    n_rankers, n = weight.shape
+    open_ = np.ones(n, dtype=np.bool_)
+    total = np.empty(n_rankers)
+    for r in range(len(shown)):
+        n_active = 0  # a ranker all of whose documents are shown has no part in it
+        for j in range(n_rankers):
+            total[j] = 0.0
+            for d in range(n):
+                if open_[d]:
+                    total[j] += weight[j, d]
+            n_active += total[j] > 0.0
+        skip, j = int(uniform(key, 2 * r) * n_active), 0
+        while skip > 0 or total[j] == 0.0:
+            skip -= total[j] > 0.0
+            j += 1
+        left = uniform(key, 2 * r + 1) * total[j]
+        pick = -1
+        for d in range(n):
+            if open_[d] and weight[j, d] > 0.0:
+                pick = d
+                left -= weight[j, d]
+                if left < 0.0:
+                    break
+        shown[r] = pick
+        open_[pick] = False
+
+
+@kernel
+def mixture_share(weight: FloatArray, shown: AnyArray, share: FloatArray) -> None:
+    """Write the probability that ranker j filled rank r, given all that is shown.
+
+    Rankers are drawn anew at each rank, so the sum over all assignments is a product over ranks.
+    """
+    n_rankers, n = weight.shape
+    open_ = np.ones(n, dtype=np.bool_)
+    for r in range(len(shown)):
+        everyone = 0.0
+        for j in range(n_rankers):
+            total = 0.0
+            for d in range(n):
+                if open_[d]:
+                    total += weight[j, d]
+            share[j, r] = weight[j, shown[r]] / total if total > 0.0 else 0.0
+            everyone += share[j, r]
+        share[:, r] /= everyone
+        open_[shown[r]] = False

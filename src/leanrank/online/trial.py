@@ -13,9 +13,8 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
-from leanrank.online.interleaving import interleaver
+from leanrank.online.interleaving import confidence_sequence, interleaver
 from leanrank.online.learners.ranker import OnlineRanker
-from leanrank.online.sequential import confidence_sequence
 from leanrank.online.simulation import Collection, Simulation, looks, make_collection, simulate
 from leanrank.online.users import ClickModel, user
 

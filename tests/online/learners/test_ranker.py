@@ -49,7 +49,7 @@ def test_lists_have_each_document_once_and_true_propensities(method):
         assert len(set(key)) == 2
         counts[key] = counts.get(key, 0) + 1
         promised.setdefault(key, []).append(shown.propensities.prod())
-    if method in ("dbgd", "mgd", "cps"):  # lists also depend on the directions that were drawn
+    if method == "dbgd":  # lists also depend on the directions that were drawn
         assert all(0 < p <= 1 for values in promised.values() for p in values)
         return
     for key, count in counts.items():
@@ -188,7 +188,7 @@ def test_a_step_that_leaves_the_numbers_is_refused_and_not_taken(method):
 
 def test_damaged_states_are_refused(tmp_path):
     path = tmp_path / "state"
-    ranker = live(OnlineRanker("cps", n_features=5, n_history=3), queries(), 10)
+    ranker = live(OnlineRanker("lcra", n_features=5), queries(), 10)
     ranker.save(path)
     content = path.read_bytes()
     with pytest.raises(FileError, match="cannot be read"):
@@ -202,27 +202,22 @@ def test_damaged_states_are_refused(tmp_path):
         path.write_bytes(changed)
         with pytest.raises(InputError, match=word):
             OnlineRanker.load(path)
-    header = {"parameters": {**ranker.parameters, "method": "cps"}, "random_state": 0}
-    far = ranker.state._replace(shown=ranker.state.shown + 100)
-    long = ranker.state._replace(sizes=np.full_like(ranker.state.sizes, 2**63 - 1))
-    narrow = ranker.state._replace(clicked=ranker.state.clicked[:, :2])
+    header = {"parameters": {**ranker.parameters, "method": "lcra"}, "random_state": 0}
+    narrow = ranker.state._replace(member=ranker.state.member[:, :2])
     for state, rule, word in (
-        (far, ranker.rule, "not whole"),
-        (long, ranker.rule, "not whole"),
         (narrow, ranker.rule, "entries|parameters"),
-        (ranker.state, ranker.rule._replace(n_pool=40), "parameters"),
+        (ranker.state, ranker.rule._replace(n_unlabeled=40), "parameters"),
         (None, ranker.rule, "missing"),
     ):
         parts = {**header, "rule": rule, "state": state}
         path.write_bytes(state_bytes(parts, b"leanrank-online", 1))
         with pytest.raises(InputError, match=word):
             OnlineRanker.load(path)
-    for name, word in (("n_history", "not whole"), ("n_candidates", "more memory than")):
-        parts = {**header, "rule": ranker.rule, "state": ranker.state}
-        parts["parameters"] = {**header["parameters"], name: 2**55}
-        path.write_bytes(state_bytes(parts, b"leanrank-online", 1))
-        with pytest.raises(InputError, match=word):
-            OnlineRanker.load(path)
+    parts = {**header, "rule": ranker.rule, "state": ranker.state}
+    parts["parameters"] = {**header["parameters"], "n_unlabeled": 2**55}
+    path.write_bytes(state_bytes(parts, b"leanrank-online", 1))
+    with pytest.raises(InputError, match="more memory than"):
+        OnlineRanker.load(path)
 
 
 SERVICE = """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leanrank.online import OnlineRanker
-from leanrank.online.learners.serving import LOWEST, fill_direction
+from leanrank.online.learners.serving import LOWEST
 from leanrank.online.learners.steps import pair_differences
 
 
@@ -185,10 +185,9 @@ def test_agreement_is_the_gradient_of_the_paper():
             np.testing.assert_allclose(with_pull.state.w[view], expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["dbgd", "mgd", "cps"])
-def test_a_duel_moves_to_the_winners(method):
+def test_a_duel_moves_to_the_winner():
     rng = np.random.default_rng(5)
-    ranker = OnlineRanker(method, n_features=5, list_length=4, eta0=0.5, random_state=2)
+    ranker = OnlineRanker("dbgd", n_features=5, list_length=4, eta0=0.5, random_state=2)
     for _ in range(30):
         X, clicks, before = rng.normal(size=(7, 5)), rng.random(4) < 0.4, ranker.coef_
         shown = ranker.rank(X)
@@ -196,45 +195,6 @@ def test_a_duel_moves_to_the_winners(method):
         np.testing.assert_allclose(shares.mean(axis=0), shown.propensities)
         ranker.observe(shown, clicks)
         credit = (shares / shares.sum(axis=0))[:, clicks].sum(axis=1)
-        winners = shown.slate.directions[credit[1:] > credit[0]]
-        move = 0.5 * winners.mean(axis=0) if len(winners) else np.zeros(5)
+        move = 0.5 * shown.slate.direction * (credit[1] > credit[0])
         np.testing.assert_allclose(ranker.coef_ - before, move, atol=1e-12)
-    np.testing.assert_allclose(np.linalg.norm(shown.slate.directions, axis=1), 1.0)
-
-
-def slow_shares(w, X, documents):
-    """Chance of each document of a list, given those above, when rank r has weight 1/r³."""
-    scores, shares = X @ w, []
-    rank = {int(d): r for r, d in enumerate(np.argsort(-scores, kind="stable"), 1)}
-    left = set(rank)
-    for d in documents:
-        shares.append(rank[d] ** -3.0 / sum(rank[e] ** -3.0 for e in left))
-        left.remove(d)
-    return np.array(shares)
-
-
-def test_the_history_selects_the_candidate_that_it_prefers():
-    """Two candidates: the one shown is that whose credit, reweighted, is higher."""
-    rng = np.random.default_rng(8)
-    ranker = OnlineRanker("cps", n_features=4, n_candidates=2, n_history=3, list_length=3)
-    history = []
-    for _ in range(40):
-        X = rng.normal(size=(5, 4))
-        state = ranker.state
-        seen = state.generator.copy()
-        shown = ranker.rank(X)
-        pool = np.empty((2, 4))
-        for direction in pool:  # drawn before anything else
-            fill_direction(seen, direction)
-        total = 0.0
-        for past, documents, clicks, chance in history[-3:]:
-            one, two = (slow_shares(state.w[0] + each, past, documents) for each in pool)
-            credit = ((one - two) / (one + two))[clicks].sum()
-            total += credit * np.prod((one + two) / 2) / chance
-        picked = shown.slate.directions[0]
-        assert any(np.allclose(picked, each) for each in pool)
-        if abs(total) > 1e-12:
-            np.testing.assert_allclose(picked, pool[0 if total > 0 else 1])
-        clicks = rng.random(3) < 0.5
-        history.append((X, shown.documents.tolist(), clicks, shown.propensities.prod()))
-        ranker.observe(shown, clicks)
+    np.testing.assert_allclose(np.linalg.norm(shown.slate.direction), 1.0)

@@ -39,16 +39,13 @@ _MAGIC, _SCHEMA = b"leanrank-online", 1
 _RATES: dict[str, Any] = {"learning_rate": "constant", "power_t": 0.5}
 _STEPS: dict[str, Any] = {**_RATES, "solver": "sgd", "alpha": 0.0, "rho": 1.0}
 _GREEDY: dict[str, Any] = {**_STEPS, "explore": 0.1, "loss": "hinge"}
-_DUEL: dict[str, Any] = {**_RATES, "eta0": 0.01, "delta": 1.0}
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "spd": {**_GREEDY, "eta0": 0.01},
     "lcra": {**_GREEDY, "eta0": 0.01, "mu": 0.01, "n_unlabeled": 10, "views": 2},
     "pdgd": {**_STEPS, "eta0": 0.1},
     "ips": {**_GREEDY, "eta0": 0.1, "eta": 1.0, "clip": 0.01},
-    "dbgd": _DUEL,
-    "mgd": {**_DUEL, "n_candidates": 9},
-    "cps": {**_DUEL, "n_candidates": 6, "n_history": 10},
+    "dbgd": {**_RATES, "eta0": 0.01, "delta": 1.0},
 }
 """The parameters of each method, with their defaults."""
 
@@ -99,7 +96,7 @@ class OnlineRanker:
 
     Parameters
     ----------
-    method : {"spd", "lcra", "pdgd", "ips", "dbgd", "mgd", "cps"}
+    method : {"spd", "lcra", "pdgd", "ips", "dbgd"}
         - ``"spd"``: pairs of a clicked document over those skipped above it and the next one; one
           step of stochastic pairwise descent on their losses. ε-greedy lists.
         - ``"lcra"``: the same in every view, and pairs drawn from all documents of the query pull
@@ -109,8 +106,7 @@ class OnlineRanker:
         - ``"ips"``: clicks weighed by the inverse propensity of their position, over all other
           documents (Joachims et al. 2017). ε-greedy lists.
         - ``"dbgd"``: dueling bandit gradient descent (Yue & Joachims 2009) with probabilistic
-          interleaving; ``"mgd"`` with many candidates at once (Oosterhuis et al. 2016); ``"cps"``
-          with a candidate that the history preselects (Hofmann et al. 2013).
+          interleaving.
     n_features : int
     list_length : int, default=10
         Documents per list.
@@ -131,9 +127,8 @@ class OnlineRanker:
             As for ``LCRA``.
         eta, clip : float
             A position r is looked at with propensity r^−η, at least ``clip``.
-        delta, n_candidates, n_history : float, int, int
-            Distance of a candidate, how many there are, and from how many past lists the best of
-            them is chosen.
+        delta : float
+            Distance of a candidate.
 
     Examples
     --------
@@ -315,8 +310,6 @@ class OnlineRanker:
         given, rule, state = dict(values["parameters"]), values.get("rule"), values.get("state")
         if not isinstance(rule, LearnerRule) or not isinstance(state, LearnerState):
             raise ValueError("its rule or its state is missing")
-        if given.get("n_history", len(state.shown)) != len(state.shown):
-            raise ValueError("its history is not whole")
         try:
             ranker = cls(
                 n_features=state.w.shape[1],
@@ -328,26 +321,16 @@ class OnlineRanker:
             raise ValueError("its parameters need more memory than there is") from None
         fresh = ranker.state
         if rule != ranker.rule or any(
-            now.shape != then.shape and name != "blocks"
-            for name, now, then in zip(state._fields, state, fresh, strict=True)
+            now.shape != then.shape for now, then in zip(state, fresh, strict=True)
         ):
             raise ValueError("its state is not that of its parameters")
-        if (state.shown >= np.maximum(state.sizes, 1)).any() or (
-            int(state.sizes.max(initial=0)) * state.w.shape[1] > state.blocks.shape[1]
-        ):
-            raise ValueError("its history is not whole")
         ranker.state = state
         return ranker
 
     def room(self, n_documents: int) -> Scratch:
-        """Make room for queries of so many documents, in the history too."""
-        n_documents = max(n_documents, int(self.state.sizes.max(initial=0)))
+        """Make room for queries of so many documents."""
         if len(self._scratch.keys) < n_documents:
             self._scratch = new_scratch(self.rule, self.state, n_documents)
-        more = n_documents * self.n_features - self.state.blocks.shape[1]
-        if len(self.state.blocks) and more > 0:
-            wider = np.pad(self.state.blocks, ((0, 0), (0, more)))
-            self.state = self.state._replace(blocks=wider)
         return self._scratch
 
 
@@ -386,7 +369,6 @@ def _rule(method: str, values: Mapping[str, Any], length: int) -> LearnerRule:
     rates, alpha = values.get("learning_rate", "constant"), number("alpha")
     if rates == "pegasos" and alpha == 0.0:
         raise InputError("learning_rate='pegasos' needs an alpha above 0: it is the rate's scale")
-    candidates = check_whole("n_candidates", values.get("n_candidates", 1))
     return LearnerRule(
         method=METHODS.index(method),
         length=length,
@@ -402,8 +384,6 @@ def _rule(method: str, values: Mapping[str, Any], length: int) -> LearnerRule:
         eta=number("eta"),
         clip=number("clip", 1.0, open_low=True, high=1.0),
         delta=number("delta", 1.0, open_low=True),
-        n_candidates=1 if method == "cps" else candidates,
-        n_pool=candidates if method == "cps" else 1,
     )
 
 
@@ -421,7 +401,6 @@ def _new_state(
     else:
         member = random_views(n_features, check_whole("views", views), seed)
     kept = n_features if rule.ftrl else 0
-    history = check_whole("n_history", values["n_history"]) if "n_history" in values else 0
     zeros = np.zeros
     return LearnerState(
         w=zeros(member.shape),
@@ -429,10 +408,5 @@ def _new_state(
         v=zeros((len(member), kept)),
         s=zeros((len(member), kept)),
         generator=new_state(seed, stream=3),
-        counts=zeros(3, dtype=np.int64),
-        shown=zeros((history, rule.length), dtype=np.int64) - 1,
-        clicked=zeros((history, rule.length)),
-        chance=zeros((history, 1)),
-        sizes=zeros((history, 1), dtype=np.int64),
-        blocks=zeros((history, 0)),
+        counts=zeros(2, dtype=np.int64),
     )

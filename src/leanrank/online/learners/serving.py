@@ -1,4 +1,4 @@
-"""Making a list that explores: ε-greedy, Plackett-Luce, and probabilistic multileaving.
+"""Making a list that explores: ε-greedy, Plackett-Luce, and probabilistic interleaving.
 
 A query's documents are a block with one *row per feature*, so that scoring reads memory in order.
 """
@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank.online.learners.state import CPS, DBGD, KEPT, PDGD
+from leanrank.online.learners.state import DBGD, PDGD
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, next_uniform
 
 LOWEST = -600.0  # a lower score than the best less this counts as this: its exponential is no zero
@@ -22,8 +22,8 @@ def serve(rule, state, block, slate, scratch):  # type: ignore[no-untyped-def]
     """Fill a slate; return the number of documents on it."""
     n = block.shape[1]
     length = min(rule.length, n)
-    if rule.method >= DBGD:
-        _multileave(rule, state, block, slate, scratch, length)
+    if rule.method == DBGD:
+        _interleave(rule, state, block, slate, scratch, length)
         return length
     w, mean, scores, generator = state.w, slate.mean, slate.scores, state.generator
     documents, propensity, n_views = slate.documents, slate.propensity, len(state.w)
@@ -161,19 +161,15 @@ def _draw(weights, n, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _multileave(rule, state, block, slate, scratch, length):  # type: ignore[no-untyped-def]
-    """Fill each slot from a ranker drawn at random; it gives its rank r with weight 1/r³."""
-    n, n_rankers = block.shape[1], 1 + rule.n_candidates
+def _interleave(rule, state, block, slate, scratch, length):  # type: ignore[no-untyped-def]
+    """Fill each slot from one of two rankers, which gives its rank r with weight 1/r³."""
+    n, n_rankers = block.shape[1], 2
     generator, chances, left = state.generator, scratch.chances, scratch.left
-    if rule.method == CPS:
-        _preselect(rule, state, slate, scratch)
-    else:
-        for c in range(rule.n_candidates):
-            fill_direction(generator, slate.directions[c])
+    fill_direction(generator, slate.direction)
     for r in range(n_rankers):
         w = state.w[0].copy()
         if r > 0:
-            w += rule.delta * slate.directions[r - 1]
+            w += rule.delta * slate.direction
         score(w, block, scratch.keys)
         for i in range(n):  # shuffled, so that equal scores come in any order
             j = int(next_uniform(generator) * (i + 1))
@@ -206,15 +202,6 @@ def _fill_chances(keys, order, n, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _chance(keys, n, document):  # type: ignore[no-untyped-def]
-    """Return 1/rank³ of one document; equal scores in the order of the documents."""
-    rank, own = 1.0, keys[document]
-    for i in range(n):
-        rank += keys[i] > own or (keys[i] == own and i < document)
-    return 1.0 / rank**3
-
-
-@kernel
 def fill_direction(generator, out):  # type: ignore[no-untyped-def]
     """Draw a direction uniformly, of length 1."""
     total = 0.0
@@ -223,50 +210,3 @@ def fill_direction(generator, out):  # type: ignore[no-untyped-def]
         out[j] = radius * math.cos(2.0 * math.pi * next_uniform(generator))
         total += out[j] * out[j]
     out /= math.sqrt(total)
-
-
-@kernel
-def _preselect(rule, state, slate, scratch):  # type: ignore[no-untyped-def]
-    """Draw a pool of candidates, and drop the worse of two at random until one is left.
-
-    Two are compared on the lists of the history (Hofmann et al. 2013): the credit that each would
-    have had, had the list come from interleaving them, times how much likelier it then were.
-    """
-    pool, outcomes, generator = scratch.pool, scratch.outcomes, state.generator
-    n_pool, n_kept = len(pool), min(state.counts[KEPT], len(state.shown))
-    for c in range(n_pool):
-        fill_direction(generator, pool[c])
-    alive, n_alive = np.arange(n_pool), n_pool
-    total = np.zeros((n_pool, n_pool))  # by how much the first of two is better
-    for h in range(n_kept):
-        n = state.sizes[h, 0]
-        block = state.blocks[h, : n * pool.shape[1]].copy().reshape((pool.shape[1], n))
-        for c in range(n_pool):
-            score(state.w[0] + rule.delta * pool[c], block, scratch.keys)
-            left = 0.0
-            for rank in range(n):
-                left += 1.0 / (rank + 1.0) ** 3
-            for slot in range(min(n, rule.length)):
-                chance = _chance(scratch.keys, n, state.shown[h, slot])
-                outcomes[c, slot] = min(1.0, chance / left)
-                left -= chance
-        for a in range(n_pool):
-            for b in range(a):
-                credit, chance = 0.0, -state.chance[h, 0]
-                for slot in range(min(n, rule.length)):
-                    both = outcomes[a, slot] + outcomes[b, slot]
-                    chance += math.log(0.5 * both)
-                    if state.clicked[h, slot] > 0.0:
-                        credit += (outcomes[a, slot] - outcomes[b, slot]) / both
-                if credit != 0.0:
-                    credit *= math.exp(chance)
-                    total[a, b] += credit
-                    total[b, a] -= credit
-    while n_alive > 1:
-        i = int(next_uniform(generator) * n_alive)
-        j = int(next_uniform(generator) * (n_alive - 1))
-        j += int(j >= i)
-        loser = j if total[alive[i], alive[j]] >= 0.0 else i
-        n_alive -= 1
-        alive[loser] = alive[n_alive]
-    slate.directions[0, :] = pool[alive[0]]

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from leanrank._typing import FloatArray, IntArray
 
-METHODS = ("spd", "lcra", "pdgd", "ips", "dbgd", "mgd", "cps")
-SPD, LCRA, PDGD, IPS, DBGD, MGD, CPS = range(len(METHODS))
+METHODS = ("spd", "lcra", "pdgd", "ips", "dbgd")
+SPD, LCRA, PDGD, IPS, DBGD = range(len(METHODS))
 
-LISTS, STEPS, KEPT = range(3)
-"""Places in ``LearnerState.counts``: lists observed, steps taken, lists put in the history."""
+LISTS, STEPS = range(2)
+"""Places in ``LearnerState.counts``: lists observed, steps taken."""
 
 
 class LearnerRule(NamedTuple):
@@ -45,10 +45,6 @@ class LearnerRule(NamedTuple):
         The smallest propensity.
     delta : float
         Distance of a candidate from the current weights.
-    n_candidates : int
-        Candidates that are shown beside the current weights.
-    n_pool : int
-        Candidates from which the history selects the one shown; 1 without history.
     """
 
     method: int
@@ -65,8 +61,6 @@ class LearnerRule(NamedTuple):
     eta: float
     clip: float
     delta: float
-    n_candidates: int
-    n_pool: int
 
 
 class LearnerState(NamedTuple):
@@ -81,16 +75,7 @@ class LearnerState(NamedTuple):
     v, s : array of shape (views, features)
         Of FTRL.
     generator : array of shape (1,)
-    counts : array of shape (3,)
-    shown : array of shape (history, length)
-        Documents of the last lists, −1 after the end.
-    clicked : array of shape (history, length)
-    chance : array of shape (history, 1)
-        Logarithm of the chance with which each list was shown.
-    sizes : array of shape (history, 1)
-        Documents of their queries.
-    blocks : array of shape (history, features × documents)
-        Their features, one after the other.
+    counts : array of shape (2,)
     """
 
     w: FloatArray
@@ -99,11 +84,6 @@ class LearnerState(NamedTuple):
     s: FloatArray
     generator: npt.NDArray[np.uint64]
     counts: IntArray
-    shown: IntArray
-    clicked: FloatArray
-    chance: FloatArray
-    sizes: IntArray
-    blocks: FloatArray
 
 
 class Slate(NamedTuple):
@@ -118,16 +98,17 @@ class Slate(NamedTuple):
         When the list was made.
     mean : array of shape (documents,)
         Their mean over the views; Plackett-Luce: the exponentials.
-    directions : array of shape (candidates, features)
-    shares : array of shape (1 + candidates, length)
-        Chance that each ranker gives the document of a slot, given those above.
+    direction : array of shape (features,)
+        From the current weights to the candidate of a duel.
+    shares : array of shape (2, length)
+        Chance that each of the two gives the document of a slot, given those above.
     """
 
     documents: IntArray
     propensity: FloatArray
     scores: FloatArray
     mean: FloatArray
-    directions: FloatArray
+    direction: FloatArray
     shares: FloatArray
 
 
@@ -141,30 +122,27 @@ class Scratch(NamedTuple):
     left: FloatArray
     touched: IntArray
     slopes: FloatArray
-    pool: FloatArray
-    outcomes: FloatArray
 
 
 def new_slate(rule: LearnerRule, state: LearnerState, n_documents: int) -> Slate:
     """Make room for a list from so many documents."""
     views, features = state.w.shape
-    duels = rule.method >= DBGD
+    duels = rule.method == DBGD
     return Slate(
         documents=np.zeros(rule.length, dtype=np.int64),
         propensity=np.zeros(rule.length),
         scores=np.zeros((views, n_documents)),
         mean=np.zeros(n_documents),
-        directions=np.zeros((rule.n_candidates if duels else 0, features)),
-        shares=np.zeros((1 + rule.n_candidates if duels else 0, rule.length)),
+        direction=np.zeros(features if duels else 0),
+        shares=np.zeros((2 if duels else 0, rule.length)),
     )
 
 
 def new_scratch(rule: LearnerRule, state: LearnerState, n_documents: int) -> Scratch:
     """Make the room that kernels need for queries of up to so many documents."""
-    views, features = state.w.shape
+    views = len(state.w)
     n_touched = n_documents if rule.method == IPS else rule.length + 2 * rule.n_unlabeled
-    duels = rule.method >= DBGD
-    rankers = max(1 + rule.n_candidates, rule.n_pool) if duels else 0
+    rankers = 2 if rule.method == DBGD else 0
     return Scratch(
         top=np.zeros(rule.length, dtype=np.int64),
         keys=np.zeros(n_documents),
@@ -173,6 +151,4 @@ def new_scratch(rule: LearnerRule, state: LearnerState, n_documents: int) -> Scr
         left=np.zeros(rankers),
         touched=np.zeros(n_touched, dtype=np.int64),
         slopes=np.zeros((views, n_touched)),
-        pool=np.zeros((rule.n_pool if duels else 0, features)),
-        outcomes=np.zeros((rule.n_pool if duels else 0, rule.length)),
     )

@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 from leanrank._jit import kernel
-from leanrank.online.learners.state import CPS, DBGD, IPS, KEPT, LCRA, LISTS, PDGD, STEPS
+from leanrank.online.learners.state import DBGD, IPS, LCRA, LISTS, PDGD, STEPS
 from leanrank.solvers.sampling.coregularised import to_pulls
 from leanrank.solvers.sampling.ftrl import move_weight
 from leanrank.solvers.sampling.pair_descent import learning_rate
@@ -20,10 +20,8 @@ def learn(rule, loss, state, block, slate, length, clicks, scratch):  # type: ig
     n_clicks = 0
     for slot in range(length):
         n_clicks += int(clicks[slot])
-    if rule.method >= DBGD:
+    if rule.method == DBGD:
         _duel(rule, state, slate, length, clicks)
-        if rule.method == CPS:
-            _remember(state, block, slate, length, clicks)
         return
     if n_clicks == 0:
         return
@@ -184,50 +182,17 @@ def _move(rule, state, block, touched, slopes, n_touched):  # type: ignore[no-un
 
 @kernel
 def _duel(rule, state, slate, length, clicks):  # type: ignore[no-untyped-def]
-    """Move towards the mean of the candidates that earn more credit than the current weights.
+    """Move towards the candidate if it earns more credit than the current weights.
 
-    A click counts for every ranker by the chance that the document came from it.
+    A click counts for each of the two by the chance that the document came from it.
     """
-    n_rankers = len(slate.shares)
-    w, winners = state.w[0], 0
-    for r in range(1, n_rankers):
-        if _lead(slate, length, clicks, r) > 0.0:
-            winners += 1
-    if winners == 0:
-        return
-    state.counts[STEPS] += 1
-    rate = learning_rate(rule.schedule, rule.eta0, rule.power, 0.0, state.counts[STEPS])
-    for r in range(1, n_rankers):
-        if _lead(slate, length, clicks, r) > 0.0:
-            for j in range(len(w)):
-                w[j] += rate / winners * slate.directions[r - 1, j]
-
-
-@kernel
-def _lead(slate, length, clicks, r):  # type: ignore[no-untyped-def]
-    """Return the credit of a candidate less that of the current weights."""
-    total = 0.0
+    lead = 0.0
     for slot in range(length):
         if clicks[slot]:
-            shares = 0.0
-            for each in range(len(slate.shares)):
-                shares += slate.shares[each, slot]
-            total += (slate.shares[r, slot] - slate.shares[0, slot]) / shares
-    return total
-
-
-@kernel
-def _remember(state, block, slate, length, clicks):  # type: ignore[no-untyped-def]
-    """Put a list in the history, in place of the oldest."""
-    h = state.counts[KEPT] % len(state.shown)
-    state.counts[KEPT] += 1
-    n_features, n = block.shape
-    state.sizes[h, 0], state.chance[h, 0] = n, 0.0
-    for slot in range(state.shown.shape[1]):
-        state.shown[h, slot] = slate.documents[slot] if slot < length else -1
-        state.clicked[h, slot] = 1.0 if slot < length and clicks[slot] else 0.0
-        if slot < length:
-            state.chance[h, 0] += math.log(slate.propensity[slot])
-    for j in range(n_features):
-        for i in range(n):
-            state.blocks[h, j * n + i] = block[j, i]
+            now, then = slate.shares[0, slot], slate.shares[1, slot]
+            lead += (then - now) / (now + then)
+    if lead > 0.0:
+        state.counts[STEPS] += 1
+        rate = learning_rate(rule.schedule, rule.eta0, rule.power, 0.0, state.counts[STEPS])
+        for j in range(len(slate.direction)):
+            state.w[0, j] += rate * slate.direction[j]

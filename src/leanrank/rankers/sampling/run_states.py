@@ -235,13 +235,13 @@ RECORDS: dict[str, tuple[str, dict[str, Check]]] = {
     "LearnerRule": (
         _LEARNER,
         {
-            "method": _count(high=6),
+            "method": _count(high=4),
             "length": _count(1, _MOST_PAIRS),
             "schedule": _count(high=3),
             **dict.fromkeys(("explore", "eta0", "power", "alpha", "rho", "mu"), _number(0)),
             **dict.fromkeys(("eta", "clip", "delta"), _number(0)),
             "ftrl": _flag,
-            **dict.fromkeys(("n_unlabeled", "n_candidates", "n_pool"), _count(0, _MOST_PAIRS)),
+            "n_unlabeled": _count(0, _MOST_PAIRS),
         },
     ),
     "LearnerState": (
@@ -251,12 +251,7 @@ RECORDS: dict[str, tuple[str, dict[str, Check]]] = {
             "member": _array(np.float64, "vectors", "features", low=0.0, high=1.0),
             **dict.fromkeys(("v", "s"), _array(np.float64, "vectors", "features?")),
             "generator": _array(np.uint64, 1),
-            "counts": _array(np.int64, 3, low=0),
-            "shown": _array(np.int64, "history", "length", low=-1),
-            "clicked": _array(np.float64, "history", "length", low=0.0, high=1.0),
-            "chance": _array(np.float64, "history", 1),
-            "sizes": _array(np.int64, "history", 1, low=0),
-            "blocks": _array(np.float64, "history", None),
+            "counts": _array(np.int64, 2, low=0),
         },
     ),
     "PairRule": (
