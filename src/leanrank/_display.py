@@ -1,11 +1,35 @@
-"""Small tables for notebooks."""
+"""Text that is safe to show, and small tables for notebooks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
+# Control characters, line separators, reversals of direction and what is no character.
+UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
 CELL = "padding:.15em .8em .15em 0;border:0;background:none;text-align:"
+
+
+def printable(text: object) -> str:
+    r"""Return text that moves no cursor and sets no title when a terminal shows it.
+
+    Names come from files. Every character of one that a terminal could obey becomes ``�``.
+
+    >>> printable("a\x1b[2Jb")
+    'a�[2Jb'
+    """
+    return UNSAFE.sub("\ufffd", str(text))
+
+
+def printable_lines(text: str) -> str:
+    """Return the same for several lines, whose ends are kept.
+
+    ``__repr__`` of everything that shows names returns this.
+    """
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def html_table(title: str, note: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,13 +1,19 @@
 import io
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from leanrank import load_model
+from leanrank._display import printable_lines
 from leanrank.cli import screen
+from leanrank.data import RankingData
+from leanrank.data.trec import Run
 from leanrank.metrics import evaluate
 from leanrank.model import Model
 
@@ -104,3 +110,47 @@ def test_progress_is_on_the_terminal_only(tmp_path, colour):
     assert out == b"done\n"
     assert b"Reading [x]" in shown
     assert (b"\x1b[3" in shown) == colour
+
+
+HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\x1b]52;c;eA==\x07"
+
+
+def test_names_in_files_do_not_command_the_terminal(run, files):
+    """Title, clear screen, clipboard: in the header of a CSV file, and then in the model file."""
+    header = f"qid,label,a{HOSTILE},b{HOSTILE}\n"
+    rows = "".join(f"{q},{y},{y + q / 9},{1 - y}\n" for q in range(9) for y in (0, 1))
+    (files / "d.csv").write_text(header + rows)
+    done = run("train", "d.csv", "-a", "rankrls", "-m", "m.json")
+    assert done.code == 0, done.err
+    model = load_model("m.json")
+    assert len(model.weights) == 2
+    assert all(name.endswith(HOSTILE) for name in model.weights)
+    shown = [done.out, done.err, repr(model), repr(model.explain([[1.0, 2.0], [0.0, 1.0]]))]
+    shown.append(repr(model.explain([[1.0, 2.0], [0.0, 1.0]]).why(0, 1)))
+    for words in (["predict", "m.json", "d.csv"], ["train", "d.csv", "--json", "-m", "n.json"]):
+        done = run(*words)
+        shown += [done.out, done.err]
+    for text in shown:
+        assert text == printable_lines(text)
+
+
+def test_ids_of_documents_do_not_command_the_terminal():
+    data = RankingData([[1.0], [2.0]], [0, 1], doc_ids=[f"a{HOSTILE}", f"b{HOSTILE}"])
+    explained = Model.from_coef([1.0]).explain(data)
+    for text in (
+        repr(explained),
+        repr(explained.why(1, 0)),
+        repr(Run(["q"], ["d"], [1.0], HOSTILE)),
+    ):
+        assert text == printable_lines(text)
+
+
+def test_commands_print_on_the_one_screen():
+    """``screen`` makes the only console; what is printed without it holds no names from files."""
+    folder = Path(screen.__file__).parent
+    found = {
+        path.name
+        for path in folder.rglob("*.py")
+        if re.search(r"(?<![.\w])(Console|print)\(|typer\.echo\(", path.read_text())
+    }
+    assert found == {"screen.py", "__init__.py", "entry.py", "app.py", "export.py"}

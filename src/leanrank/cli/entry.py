@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
+from leanrank._display import printable
 from leanrank.cli.wording import in_options
 from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError, one_line
 
@@ -155,7 +156,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 def say(sentence: str) -> None:
     """Write a sentence to standard error."""
     try:
-        print(f"leanrank: {sentence}", file=sys.stderr, flush=True)
+        print(f"leanrank: {printable(sentence)}", file=sys.stderr, flush=True)
     except BrokenPipeError:
         _silence(sys.stderr)
 

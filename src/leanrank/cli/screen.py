@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from leanrank._display import UNSAFE, printable_lines
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -29,21 +31,30 @@ def progress() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda text: None
         return
-    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=screen(error=True), transient=True) as bar:
         task = bar.add_task("Starting", total=None)
         yield lambda text: bar.update(task, description=text)
 
 
 def screen(*, error: bool = False) -> Console:
-    """Return the terminal or pipe to print on; names are never read as markup."""
+    """Return the terminal or pipe to print on; names are never read as markup or obeyed.
+
+    No other console is made: all text that this one shows passes ``printable_lines``.
+    """
     from rich.console import Console
+    from rich.segment import Segment
+
+    class Screen(Console):
+        def render(self, *shown: Any) -> Iterator[Segment]:
+            for text, style, control in super().render(*shown):
+                # rich's own movements of the cursor are segments of their own
+                yield Segment(text if control else printable_lines(text), style, control)
 
     stream = Trimmed(sys.stderr if error else sys.stdout)
-    return Console(file=stream, highlight=False, markup=False, emoji=False)  # type: ignore[arg-type]
+    return Screen(file=stream, highlight=False, markup=False, emoji=False)  # type: ignore[arg-type]
 
 
 class Trimmed:
@@ -63,7 +74,8 @@ class Trimmed:
 
 def print_json(result: Mapping[str, Any]) -> None:
     """Print one JSON object; numbers that are not defined are null."""
-    print(json.dumps(_defined(result), allow_nan=False, ensure_ascii=False))
+    text = json.dumps(_defined(result), allow_nan=False, ensure_ascii=False)
+    print(UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def facts(rows: Mapping[str, str]) -> Table:

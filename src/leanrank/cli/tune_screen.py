@@ -154,7 +154,6 @@ def progress_bar(
         return
     import time
 
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
     total = 60.0 if budget is None and trials is None else budget
@@ -165,7 +164,7 @@ def progress_bar(
         BarColumn(20),
         TextColumn("{task.fields[left]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=screen.screen(error=True), transient=True) as bar:
         task = bar.add_task("Starting", total=1.0, left="")
 
         def tell(at: str | Any) -> None:

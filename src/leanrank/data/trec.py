@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leanrank._display import printable
 from leanrank._files import atomic_write
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.sources import compressed
@@ -32,7 +33,7 @@ class Run:
         _set_columns(self, "score")
 
     def __repr__(self) -> str:
-        return f"Run: {_size(self)}, tag {self.tag}"
+        return printable(f"Run: {_size(self)}, tag {self.tag}")
 
 
 @dataclass(frozen=True)

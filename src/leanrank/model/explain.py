@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._display import printable, printable_lines
 from leanrank._numbers import is_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.grouping import group_rows
@@ -175,11 +176,11 @@ class Explanation:
         columns = np.argsort(-largest, kind="stable")[:n_features]
         shown = ranked[:n_documents].tolist()
         doc = "row" if self.doc_ids is None else "document"
-        cells = [["rank", doc, "score", *(str(self.features[at]) for at in columns)]]
+        cells = [["rank", doc, "score", *(printable(self.features[at]) for at in columns)]]
         digits = _digits(self.scores[ranked], self.contributions[ranked][:, columns])
         for rank, row in enumerate(shown, 1):
             numbers = [self.scores[row], *self.contributions[row, columns]]
-            name = str(row) if self.doc_ids is None else str(self.doc_ids[row])
+            name = str(row) if self.doc_ids is None else printable(self.doc_ids[row])
             cells.append([str(rank), name, *(_fixed(value, digits) for value in numbers)])
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
@@ -243,10 +244,10 @@ class Difference:
         lines = [
             f"{self.above} stands {verb} {self.below}{by} (score {high:.6g} against {low:.6g})"
         ]
-        moving = [(name, value) for name, value in self.differences.items() if value != 0]
-        width = max((len(str(name)) for name, _ in moving), default=0)
-        lines += [f"  {name!s:<{width}}  {value:+.6g}" for name, value in moving]
-        return "\n".join(lines)
+        moving = [(printable(name), v) for name, v in self.differences.items() if v != 0]
+        width = max((len(name) for name, _ in moving), default=0)
+        lines += [f"  {name:<{width}}  {value:+.6g}" for name, value in moving]
+        return printable_lines("\n".join(lines))
 
 
 def _digits(*arrays: FloatArray) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from leanrank._display import printable
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
@@ -298,9 +299,9 @@ class Model:
         return type(self), (self.n_features, dict(self.curves), *plain)
 
     def __repr__(self) -> str:
-        shown = list(self.weights.items())[:10]
-        width = max((len(str(name)) for name, _ in shown), default=0)
-        lines = [f"  {name!s:<{width}}  {value: .6g}" for name, value in shown]
+        shown = [(printable(name), value) for name, value in list(self.weights.items())[:10]]
+        width = max((len(name) for name, _ in shown), default=0)
+        lines = [f"  {name:<{width}}  {value: .6g}" for name, value in shown]
         if self.n_nonzero > len(shown):
             lines.append(f"  … and {self.n_nonzero - len(shown):,} more")
         return "\n".join([self._headline(), *lines])
@@ -316,7 +317,7 @@ class Model:
         if n_cuts:
             head += f", {counted(n_cuts, 'knot')}"
         if self.normalizer is not None:
-            head += f", after {self.normalizer.get('kind', 'a')} normalisation"
+            head += f", after {printable(self.normalizer.get('kind', 'a'))} normalisation"
         return head
 
     @cached_property

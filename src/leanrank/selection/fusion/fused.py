@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from leanrank._display import printable_lines
 from leanrank._typing import FloatArray
 from leanrank.data.run_pool import RunPool, as_run
 from leanrank.data.trec import Run
@@ -146,4 +147,5 @@ class Fusion:
     def __repr__(self) -> str:
         weights = ", ".join(f"{name} {weight:.3f}" for name, weight in self.weights.items())
         means = ", ".join(f"{name} {mean:.4f}" for name, mean in self.means.items())
-        return f"Fusion: {weights} ({self.setting})\n  {self.measure}: {means}\n  {self.verdict()}"
+        text = f"Fusion: {weights} ({self.setting})\n  {self.measure}: {means}\n  {self.verdict()}"
+        return printable_lines(text)

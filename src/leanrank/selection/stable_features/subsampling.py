@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from leanrank._display import printable_lines
 from leanrank._numbers import check_whole
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
@@ -154,7 +155,7 @@ class StabilityResult:
             lines.append(f"  {100 * group.frequency:3.0f}%  {text}")
         if len(self.groups) > _SHOWN:
             lines.append(f"  and {len(self.groups) - _SHOWN} more")
-        return "\n".join(lines)
+        return printable_lines("\n".join(lines))
 
     @cached_property
     def _moments(self) -> tuple[FloatArray, FloatArray]:
