@@ -156,7 +156,7 @@ def test_missing_values_in_a_parquet_file(target, tmp_path):
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW documents AS FROM '{tmp_path}/d.parquet'")
         connection.execute(view)
-        found = connection.execute("SELECT score FROM leanrank").fetchall()
+        found = connection.execute("SELECT leanrank_score FROM leanrank").fetchall()
     assert found == [(2.5,), (5.0,), (-0.5,), (5.5,)]
 
 
@@ -178,7 +178,7 @@ def test_missing_values_in_columns_of_postgres():
             out = server.psql(
                 f"CREATE TABLE documents (qid integer, {named});\n"
                 "INSERT INTO documents VALUES (1, 5, 5, 5, 5), (2, NULL, 'NaN', 'NaN', 'NaN');\n"
-                f"{view}\nCOPY (SELECT score FROM leanrank ORDER BY qid) TO STDOUT;\n"
+                f"{view}\nCOPY (SELECT leanrank_score FROM leanrank ORDER BY qid) TO STDOUT;\n"
             )
         finally:
             server.cleanup()
@@ -255,3 +255,29 @@ def test_an_absent_program_is_named(data, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match="running javascript needs the program node"):
         verify_export(Model.from_coef(np.ones(data.n_features)), "javascript", data)
+
+
+@pytest.mark.parametrize("target", ["sql:postgres", "sql:duckdb", "sql:sqlite", "polars", "c"])
+def test_numbers_out_of_range_are_one_sentence(target):
+    """PostgreSQL refuses a product that underflows; the others give 0, as the model does."""
+    at_hand(target)
+    data = RankingData([[1e-300], [1.0]], [0, 1])
+    model = Model.from_coef([1e-300])
+    if target == "sql:postgres":
+        with pytest.raises(InputError, match="out of range: underflow"):
+            verify_export(model, target, data)
+    else:
+        assert verify_export(model, target, data).bit_equal == 2
+    with pytest.raises(InputError, match="too large"):
+        verify_export(Model.from_coef([1e300]), target, RankingData([[1e300], [1.0]], [0, 1]))
+
+
+def test_an_absent_package_is_named_alone(data, monkeypatch):
+    """What has to be installed is what the target needs, not every engine there is."""
+    import importlib.util
+
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "duckdb" else name
+    )
+    with pytest.raises(InputError, match=r"running sql:duckdb needs duckdb: pip install duckdb$"):
+        verify_export(Model.from_coef(np.ones(data.n_features)), "sql:duckdb", data)

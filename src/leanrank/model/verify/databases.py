@@ -11,12 +11,14 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
+from leanrank.model.export.sql import added_column
 from leanrank.model.export.text import unused
 from leanrank.model.verify.engines import Job
 
@@ -79,18 +81,23 @@ def postgres(job: Job) -> tuple[str, FloatArray]:
     with tempfile.TemporaryDirectory() as folder:
         server = pgserver.get_server(folder, cleanup_mode="delete")
         try:
-            out = server.psql(
+            script = (
                 f"CREATE TEMPORARY TABLE {table} ({types});\n"
                 f"COPY {table} FROM STDIN (FORMAT csv);\n{text.getvalue()}\\.\n"
                 f"{_view(job).replace('CREATE OR REPLACE VIEW', 'CREATE TEMPORARY VIEW', 1)}\n"
                 "COPY (SELECT current_setting('server_version')) TO STDOUT;\n"
                 f"COPY ({_select(job).rstrip(';')}) TO STDOUT;\n"
             )
+            # not its psql(), which leaves errors to the terminal and goes on after them
+            psql = str(Path(pgserver.__file__).parent / "pginstall" / "bin" / "psql")
+            words = [psql, "-q", "-v", "ON_ERROR_STOP=1", server.get_uri()]
+            done = subprocess.run(words, input=script.encode(), capture_output=True)
         finally:
             server.cleanup()
-    lines = out.strip().split("\n")
-    version = lines[-len(job.X) - 1]
-    return f"PostgreSQL {version}", np.array(list(map(float, lines[-len(job.X) :])))
+    if done.returncode != 0:
+        raise InputError(done.stderr.decode("utf-8", "replace").strip().split("\n")[0])
+    version, *scores = done.stdout.decode().strip().split("\n")
+    return f"PostgreSQL {version}", np.array(list(map(float, scores)))
 
 
 def clickhouse(job: Job) -> tuple[str, FloatArray]:
@@ -165,8 +172,7 @@ def _view(job: Job) -> str:
 
 
 def _select(job: Job, quote: str = '"') -> str:
-    row, query, *features = _columns(job)
-    score = unused("score", [query, *features])
+    row, score = _columns(job)[0], added_column("score", job.names, job.options)
     return f"SELECT {score} FROM {quote}{job.options.name}{quote} ORDER BY {row}"
 
 

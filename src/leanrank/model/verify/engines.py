@@ -82,9 +82,9 @@ class Engine:
 
     def lacks(self) -> str | None:
         """Return what is missing, if anything."""
-        for package in self.packages:
-            if importlib.util.find_spec(package) is None:
-                return f"the package {package}: pip install 'leanrank[engines]'"
+        absent = [name for name in self.packages if importlib.util.find_spec(name) is None]
+        if absent:
+            return f"{' and '.join(absent)}: pip install {' '.join(absent)}"
         for program in self.programs:
             if shutil.which(program) is None:
                 return f"the program {program}: install it and put it on the path"
@@ -94,7 +94,10 @@ class Engine:
         """Run the export; return the engine with its version, and the scores."""
         module = import_module(f"leanrank.model.verify.{self.module}")
         function: Callable[[Job], tuple[str, FloatArray]] = getattr(module, self.function)
-        version, scores = function(job)
+        try:
+            version, scores = function(job)
+        except Exception as error:  # whatever an engine raises about what it was given
+            raise InputError(f"the engine refused the export or the documents: {error}") from error
         return version, np.asarray(scores, dtype=np.float64)
 
     def run_both(self, job: Job) -> tuple[str, list[FloatArray]]:
@@ -173,6 +176,7 @@ def verify_export(
     formula = prepared(ranker, to, given)
     X = used_features(ranker, data)
     query = query_codes(data)
+    own = ranker.predict(data)  # before an engine is started: a document may have no score
     content = written(formula, to, given)
     if to.name in EMULATED:
         engine, found = "float32 emulator", [float32_scores(formula, X, given.shifts)]
@@ -194,7 +198,7 @@ def verify_export(
     return compare_scores(
         _furthest(found, expected),
         expected,
-        ranker.predict(data) + added,
+        own + added,
         data.query_ptr,
         tolerance=tolerance,
         engine=engine,
