@@ -1,5 +1,6 @@
 """What is written for each target: formats that engines accepted, and the traps met."""
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -118,6 +119,30 @@ def test_vespa_takes_attributes_and_rank_features():
         export_model(model(), "vespa", names={"bm25": "bm25(title"})
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a(1) } } } rank-profile evil { first-phase { expression { b(2)",
+        "a(1) + b(2)",
+        "a(1)b(2)",
+        "a(b(1))",
+        "a(1).x y()",
+        "a('x')",
+    ],
+)
+def test_vespa_names_write_no_schema(name):
+    odd = Model.from_coef([1.0], feature_names=[name])
+    with pytest.raises(InputError, match="no field or rank feature"):
+        export_model(odd, "vespa")
+
+
+@pytest.mark.parametrize(
+    "name", ["closeness(field, embedding)", "fieldMatch(title).completeness", "attribute(a.b)"]
+)
+def test_vespa_takes_rank_features_with_arguments_and_outputs(name):
+    assert f", 0.0, {name})" in export_model(Model.from_coef([1.0], feature_names=[name]), "vespa")
+
+
 def test_scripts_choose_by_missing_and_by_steps():
     assert export_model(STEPS, "painless") == (
         "return (doc['f1'].size() == 0 ? 0.0 : (doc['f1'].value > 0.75 ? 2.0 : "
@@ -180,6 +205,30 @@ def test_markdown_lists_every_feature():
     assert "- algorithm: RankSVM" in card
 
 
+def test_markdown_interprets_nothing_of_a_model():
+    odd = "x\n\n# y <script>`1` [a](http://b) www.c.d _e_ \x1b[2J"
+    provenance = {"algorithm": odd, "parameters": {odd: odd, "alpha": 1e-05, "l1_ratio": -0.5}}
+    name = "`` | <b> \\"
+    card = export_model(
+        Model.from_coef([1.0], feature_names=[name], provenance=provenance), "markdown"
+    )
+    shown = "`` x��# y <script>`1` [a](http://b) www.c.d _e_ �[2J ``".replace("`` x", "``x")
+    shown = shown.replace("2J ``", "2J``")
+    assert f"- algorithm: {shown}\n" in card
+    assert f"{shown} {shown}" in card
+    assert "alpha 1e-05, l1_ratio -0.5" in card
+    assert "| ``` `` \\| <b> \\ ``` | 1.0 × value |" in card
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["\uffff", "a\x9b2J", "a\u2028b", "a\u202eb", "\x1b]0;x\x07"])
+def test_no_target_is_given_what_is_no_text(target, name):
+    """PMML would be malformed, code would read otherwise than it runs, a terminal would obey."""
+    given = Model.from_coef([1.0], feature_names=[name], normalizer={"kind": "query-minmax"})
+    with pytest.raises(InputError, match="cannot be written"):
+        export_model(given, target)
+
+
 def test_top_k_query_ranks_within_queries():
     import sqlite3
 
@@ -191,11 +240,50 @@ def test_top_k_query_ranks_within_queries():
         connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?)", rows)
         connection.execute(view)
         found = connection.execute(top).fetchall()
-    assert [(row[0], row[1], row[-2], row[-1]) for row in found] == [
-        ("x", 2, 5.0, 1),
-        ("x", 1, 1.0, 2),
-        ("y", 4, 0.0, 1),
-    ]
+    assert [row[:4] for row in found] == [(1, 5.0, "x", 2), (2, 1.0, "x", 1), (1, 0.0, "y", 4)]
+
+
+def in_sqlite(view, top, columns, rows):
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE TABLE documents ({', '.join(columns)})")
+        connection.executemany(
+            f"INSERT INTO documents VALUES ({','.join('?' * len(columns))})", rows
+        )
+        connection.execute(view)
+        return connection.execute(top).fetchall()
+
+
+def in_duckdb(view, top, columns, rows):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE documents ({', '.join(f'{c} DOUBLE' for c in columns)})")
+        connection.executemany(
+            f"INSERT INTO documents VALUES ({','.join('?' * len(columns))})", rows
+        )
+        connection.execute(view)
+        return connection.execute(top).fetchall()
+
+
+@pytest.mark.parametrize(("target", "run"), [("sql:sqlite", in_sqlite), ("sql:duckdb", in_duckdb)])
+@pytest.mark.parametrize("own", [("score", "place"), ("leanrank_score", "leanrank_place")])
+def test_a_table_may_have_a_score_of_its_own(target, run, own):
+    """Also one that an older model left in it: the best documents by the model come first."""
+    view, top = export_model(model(), target, top=2).split("\n\n")
+    rows = [(7, at, x, 0.0, 0.0, 10.0 - x, x) for at, x in enumerate([1.0, 3.0, 2.0])]
+    found = run(view, top, ["qid", "id", "bm25", "length", "spam", *own], rows)
+    assert [row[:4] for row in found] == [(1, 3.0, 7, 1), (2, 2.0, 7, 2)]
+
+
+@pytest.mark.parametrize(("target", "run"), [("sql:sqlite", in_sqlite), ("sql:duckdb", in_duckdb)])
+@pytest.mark.parametrize("absent", ["spam", "qid"])
+@pytest.mark.parametrize("scaler", [None, {"kind": "query-rank"}])
+def test_a_missing_column_is_an_error(target, run, absent, scaler):
+    view, top = export_model(model(scaler=scaler), target).split("\n\n")
+    columns = [name for name in ("qid", "bm25", "length", "spam") if name != absent]
+    with pytest.raises(Exception, match=absent):
+        run(view, top, columns, [(1.0, 2.0, 3.0)])
 
 
 class TestRefusals:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from leanrank._display import printable
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target, able_targets
 
+# Nothing that Markdown, HTML or a finder of links would interpret.
+_WORDS = re.compile(r"([^\W_]|(?<=[^\W_])[_-](?=[^\W_])|[ :+=,]|[.-](?=\d))*")
 _SCALERS = {
     "query-minmax": "scaled to [0, 1] within each query",
     "query-standard": "scaled to mean 0 and deviation 1 within each query",
@@ -39,18 +43,31 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         "| --- | --- |",
     ]
     for term in formula.terms:
-        name = term.name.replace("\\", "\\\\").replace("|", "\\|").replace("`", "'")
-        lines.append(f"| `{name}` | {term.curve.described()} |")
+        name = _code(term.name).replace("|", "\\|")
+        lines.append(f"| {name} | {term.curve.described()} |")
     lines += ["", "## Where it can run", "", ", ".join(f"`{t}`" for t in able_targets(formula))]
     made = formula.provenance
     if made:
         lines += ["", "## How it was made", ""]
-        lines += [f"- {key}: {_flat(made[key])}" for key in sorted(made)]
+        lines += [f"- {_plain(key)}: {_flat(made[key])}" for key in sorted(made)]
     return "\n".join(lines) + "\n"
 
 
 def _flat(value: Any) -> str:
     if isinstance(value, Mapping):
         given = {key: inner for key, inner in value.items() if inner is not None}
-        return ", ".join(f"{key} {_flat(inner)}" for key, inner in given.items())
-    return str(value)
+        return ", ".join(f"{_plain(key)} {_flat(inner)}" for key, inner in given.items())
+    return _plain(str(value))
+
+
+def _plain(text: str) -> str:
+    """Return words and numbers as they are, and anything else as code, which is not interpreted."""
+    return text if _WORDS.fullmatch(text) else _code(text)
+
+
+def _code(text: str) -> str:
+    """Return text between more backquotes than it has in a row."""
+    shown = printable(text)
+    marks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    space = " " if shown[:1] in ("`", "") or shown[-1:] == "`" else ""
+    return f"{marks}{space}{shown}{space}{marks}"

@@ -1,5 +1,9 @@
 """SQL: a view that adds the score to a table of documents, and a query for the best of each query.
 
+Columns are qualified: SQLite takes a quoted name that no column has for a text. The score is called
+after the view and comes before the table's own columns, of which one may have the same name: SQLite
+and DuckDB rename the second, and the others reject the view.
+
 Products are added in the order of features in double precision. Numbers have an exponent, which
 makes them doubles where ``0.3`` would be a decimal. Per-query scalers are window functions.
 NULL and NaN are both missing: NaN is turned into NULL first.
@@ -69,25 +73,30 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     view, table = (_quoted(name, dialect) for name in (options.name, options.table))
     qid = _quoted(options.qid, dialect)
     score = expression(formula, options, target)
-    named = unused("score", [*formula.names, options.qid])
-    place = unused("place", [*formula.names, options.qid])
-    window = "" if formula.scaler is None else f"\nWINDOW q AS (PARTITION BY {qid})"
+    named, place = (added_column(word, formula.names, options) for word in ("score", "place"))
+    window = "" if formula.scaler is None else f"\nWINDOW q AS (PARTITION BY d.{qid})"
+    order = f"PARTITION BY s.{qid} ORDER BY s.{named} DESC"
     return (
         f"{dialect.create} {view} AS\n"
-        f"SELECT d.*,\n  {score} AS {named}\n"
+        f"SELECT\n  {score} AS {named},\n  d.*\n"
         f"FROM {table} AS d{window};\n\n"
         f"-- the {options.top} best documents of each query\n"
         "SELECT * FROM (\n"
-        f"  SELECT s.*, ROW_NUMBER() OVER (PARTITION BY {qid} ORDER BY {named} DESC) AS {place}\n"
+        f"  SELECT ROW_NUMBER() OVER ({order}) AS {place}, s.*\n"
         f"  FROM {view} AS s\n"
-        f") AS ranked\nWHERE {place} <= {options.top}\nORDER BY {qid}, {place};\n"
+        f") AS r\nWHERE r.{place} <= {options.top}\nORDER BY r.{qid}, r.{place};\n"
     )
+
+
+def added_column(word: str, names: list[str], options: Options) -> str:
+    """Return the name of a column that is added to the table, such as ``leanrank_score``."""
+    return unused(f"{options.name}_{word}", [*names, options.qid])
 
 
 def expression(formula: Formula, options: Options, target: Target) -> str:
     """Write the score of one row, one term per line."""
     dialect = DIALECTS[target.dialect]
-    qid = _quoted(options.qid, dialect)
+    qid = f"d.{_quoted(options.qid, dialect)}"
     cast = "CAST({x} AS " + dialect.double + ")"
     known = dialect.known.format(x=cast)
     syntax = Syntax(
@@ -100,7 +109,7 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
     )
     features = []
     for name in formula.names:
-        column = _quoted(name, dialect)
+        column = f"d.{_quoted(name, dialect)}"
         if formula.scaler is not None:
             filled = f"COALESCE({known.format(x=column)}, 0e0)"
             column = _SCALED[formula.scaler](filled, qid, dialect)

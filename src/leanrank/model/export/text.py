@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from leanrank._display import UNSAFE
 from leanrank.errors import InputError
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -86,9 +87,9 @@ def quoted(name: str, quote: str) -> str:
 
 
 def check_plain(names: Iterable[str], target: str) -> None:
-    """Reject names with line breaks or other control characters, which cannot be quoted."""
+    """Reject names with line breaks, control characters or what is no character of a text."""
     for name in names:
-        if not name or any(ord(c) < 32 or ord(c) == 127 for c in name):
+        if not name or UNSAFE.search(name):
             raise InputError(
                 f"the feature name {name!r} cannot be written for {target}: give it another in a "
                 "file for --names"

@@ -12,7 +12,8 @@ from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import IDENTIFIER, Syntax
 
-_RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\(.*\)(\.\w+)?")
+# A name, words in parentheses, and an output: nothing that could end the expression.
+_RANK_FEATURE = re.compile(r"[a-z]\w*\( ?[\w.-]+(, ?[\w.-]+)* ?\)(\.\w+)*", re.ASCII | re.I)
 
 # An attribute without a value is NaN in a rank expression.
 SYNTAX = Syntax(
@@ -40,7 +41,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 def _rank_feature(name: str, target: Target) -> str:
     if IDENTIFIER.fullmatch(name):
         return f"attribute({name})"
-    if _RANK_FEATURE.fullmatch(name) and name.count("(") == name.count(")"):
+    if _RANK_FEATURE.fullmatch(name):
         return name
     raise InputError(
         f"the feature name {name!r} is no field or rank feature of {target.name}: give it another, "
