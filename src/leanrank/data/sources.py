@@ -20,6 +20,12 @@ BLOCK = 2**20
 PACKED = ("", ".gz", ".xz", ".bz2")
 """Suffixes of compression that text files may have."""
 
+RATIO_VARIABLE = "LEANRANK_UNPACK_RATIO"
+"""Environment variable: how many times its own size a compressed file may unpack to."""
+
+_RATIO, _ANY_RATIO_BYTES = 200.0, 1 << 28
+# Text of numbers packs 4 to 30 times, a bomb more than a thousand times.
+
 _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
 _MODULES = {"gz": "gzip", "xz": "lzma", "bz2": "bz2"}  # imported only when needed
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -71,7 +77,9 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
             else:
                 stream = io.BufferedReader(_Rejoined(head, stream), BLOCK)
             if kind is not None:
+                packed = stream = _Counted(stream)
                 stream = stack.enter_context(import_module(_MODULES[kind]).open(stream))
+                stream = io.BufferedReader(_Bounded(stream, packed, name), BLOCK)
             yield stream
         except LeanrankError:
             raise
@@ -152,6 +160,48 @@ def _damage() -> tuple[type[Exception], ...]:
     from lzma import LZMAError
 
     return EOFError, LZMAError, OSError, zlib.error
+
+
+class _Counted(io.RawIOBase):
+    """A stream that counts the bytes that are read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self.size = stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._stream.read(len(buffer))
+        buffer[: len(block)] = block
+        self.size += len(block)
+        return len(block)
+
+
+class _Bounded(io.RawIOBase):
+    """An unpacked stream that ends with an error where it is far larger than it should be."""
+
+    def __init__(self, stream: IO[bytes], packed: _Counted, name: str) -> None:
+        self._stream, self._packed, self._name, self._size = stream, packed, name, 0
+        given = os.environ.get(RATIO_VARIABLE, "")
+        self._ratio = decimal(given) if given else _RATIO
+        if not self._ratio > 0:
+            raise InputError(f"{RATIO_VARIABLE}={given} is not a number above 0")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._stream.read(len(buffer))
+        buffer[: len(block)] = block
+        self._size += len(block)
+        if self._size > max(_ANY_RATIO_BYTES, self._ratio * self._packed.size):
+            raise InputError(
+                f"{self._name}: {self._packed.size:,} bytes unpack to more than {self._size:,}, as "
+                "those of a file made to fill a disk do: unpack it yourself if it is yours, or set "
+                f"{RATIO_VARIABLE} above {self._ratio:g}"
+            )
+        return len(block)
 
 
 class _Rejoined(io.RawIOBase):
