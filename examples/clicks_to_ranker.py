@@ -25,9 +25,7 @@ print("looked at, by position:", propensities.round(2), "\n")
 
 def learn(weights):
     """Fit a ranker to clicks that were counted in some way."""
-    return DominationRanker(alpha=0.001).fit(
-        clicks.X, weights.y, qid=clicks.qid, gain_weight=weights.gain_weight
-    )
+    return DominationRanker(alpha=0.001).fit(clicks, weights)
 
 
 rankers = {
@@ -35,7 +33,7 @@ rankers = {
     "clicks, weighted by 1/propensity": learn(click_weights(clicks, propensities)),
     "clicks as they come": learn(click_weights(clicks, np.ones(10))),
     "preferences of clicked over skipped": RankSVM(alpha=0.01).fit(
-        clicks.X, qid=clicks.qid, preferences=click_preferences(clicks)
+        clicks, preferences=click_preferences(clicks)
     ),
 }
 print("NDCG@10 against the true labels, learned from")

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from leanrank.errors import WARNED
+
 # The same examples on every run: a test passes or fails for everyone. `make fuzz` explores.
 # Compiled kernels make a first example slow, so no example has a deadline.
 settings.register_profile(
@@ -19,6 +21,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True)
+def nothing_warned() -> None:
+    """Forget what a process warns of only once."""
+    WARNED.clear()
 
 
 @pytest.fixture(scope="session")

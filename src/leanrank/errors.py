@@ -65,14 +65,26 @@ def first_repeated(items: Sequence[Any]) -> Any:
     return None
 
 
-def warn(message: str, category: type[Warning] | None = None) -> None:
-    """Warn at the line outside leanrank from which it was called; a DataWarning unless told."""
+WARNED: set[tuple[str, str, int]] = set()
+"""What was warned of with ``once``, and where."""
+
+
+def warn(message: str, category: type[Warning] | None = None, *, once: str | None = None) -> None:
+    """Warn at the line outside leanrank from which it was called; by default a DataWarning.
+
+    With a name in ``once``, that line gets one such warning in a process, whatever its words.
+    """
     import sys
     import warnings
 
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("leanrank."):
         frame, level = frame.f_back, level + 1
+    if once is not None:
+        place = once, frame.f_code.co_filename, frame.f_lineno
+        if place in WARNED:
+            return
+        WARNED.add(place)
     warnings.warn(one_line(message), category or DataWarning, stacklevel=level)
 
 

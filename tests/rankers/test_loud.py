@@ -25,10 +25,11 @@ from leanrank import (
     SparseRank,
     make_ranking,
 )
+from leanrank.data.grouping import LONGEST_LIST
 from leanrank.data.scaling.normalizers import GlobalStandardScaler
 from leanrank.errors import DataWarning, InputError
+from leanrank.metrics import evaluate
 from leanrank.rankers import RANKERS, get_ranker
-from leanrank.rankers.base import LONGEST_LIST
 from leanrank.rankers.constraints import PARAMETERS
 
 
@@ -111,6 +112,33 @@ def test_a_search_that_does_not_route_qid(data):
     search = GridSearchCV(RankRLS(), {"alpha": [0.1]}, cv=2, refit=False)
     with pytest.warns(DataWarning, match="set_config"):
         search.fit(data.X, data.y, qid=data.qid)
+
+
+def test_a_search_warns_once():
+    made = make_ranking(n_queries=300, n_features=4, random_state=1)
+    search = GridSearchCV(RankRLS(), {"alpha": [0.1, 1.0]}, cv=4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(made.X, made.y)
+        search.fit(made.X, made.y)
+    # fits of folds and the last fit are called from two lines of scikit-learn
+    assert [str(each.message)[:14] for each in caught] == ["fit got no qid"] * 2
+
+
+def test_evaluate_without_queries():
+    made = make_ranking(n_queries=130, n_features=4, random_state=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            evaluate(made.y, made.X[:, 0])
+    assert ["qid" in str(each.message) for each in caught] == [True]
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(made.y, made.X[:, 0], made.qid)
+        evaluate(made.y, made.X[:, 0], np.zeros(len(made)))
+        evaluate(made.y[:LONGEST_LIST], made.X[:LONGEST_LIST, 0])
+        evaluate(made, made.X[:, 0])
 
 
 def test_many_documents_without_queries():

@@ -1,8 +1,8 @@
 from .clicks.click_log import ClickLog as ClickLog
+from .clicks.click_log import ClickWeights as ClickWeights
 from .clicks.click_log import Preferences as Preferences
 from .clicks.click_log import click_preferences as click_preferences
 from .clicks.click_log import read_clicks as read_clicks
-from .clicks.propensities import ClickWeights as ClickWeights
 from .clicks.propensities import click_weights as click_weights
 from .clicks.propensities import estimate_propensities as estimate_propensities
 from .clicks.synthetic import make_clicks as make_clicks

@@ -10,6 +10,10 @@ import numpy as np
 from leanrank._typing import AnyArray, BoolArray, IntArray
 from leanrank.errors import InputError
 
+LONGEST_LIST = 1_251
+"""List length above which a missing ``qid`` warns: the longest list of the public sets, in
+MSLR-WEB30K."""
+
 
 @dataclass(frozen=True)
 class Grouping:

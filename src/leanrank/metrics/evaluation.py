@@ -12,9 +12,9 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.dask.collections import is_dask
-from leanrank.data.grouping import one_dimensional
+from leanrank.data.grouping import LONGEST_LIST, one_dimensional
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import DataWarning, InputError, warn
 from leanrank.execution import Executor, make_executor, query_ranges, row_blocks
 from leanrank.metrics._inputs import check_finite, find_queries, numbers, whole_or_real
 from leanrank.metrics.conventions import Convention, find_convention
@@ -156,7 +156,7 @@ def evaluate(
         When documents with equal scores are kept in input order and, in a tenth or more of the
         queries with several label levels, the best score is shared by at least half of the
         documents and by several levels: the measure then says more about the file than about the
-        scores.
+        scores. When many documents come without ``qid``, so that they count as one query.
 
     Examples
     --------
@@ -194,6 +194,12 @@ def evaluate(
     else:
         labels = whole_or_real(y, "y")
         query_ids, query_ptr, order = find_queries(qid, group, len(labels))
+        if qid is None and group is None and len(labels) > LONGEST_LIST:
+            warn(
+                f"evaluate got no qid, so all {len(labels):,} documents count as one query: give "
+                "qid (if they are one, the same value for all)",
+                once="evaluate without qid",
+            )
     values = numbers(scores, "scores", len(labels))
     ids = None
     if chosen.ties == "docid":

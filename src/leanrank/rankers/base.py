@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.dask.collections import is_dask
-from leanrank.data.grouping import group_sizes_to_qid
+from leanrank.data.grouping import LONGEST_LIST, group_sizes_to_qid
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, overflow, warn
 from leanrank.execution import single_threaded_blas
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
 
 WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
 """Parameters on which no weight depends; a model file does not mention them."""
-
-LONGEST_LIST = 1_251
-"""Documents of one query from which on a missing ``qid`` is worth a word: the longest list of the
-public sets, in MSLR-WEB30K."""
 
 
 class BaseRanker(NamedFeatures, BaseEstimator):
@@ -101,12 +98,14 @@ class BaseRanker(NamedFeatures, BaseEstimator):
         Parameters
         ----------
         X : array, SciPy sparse matrix or data frame of shape (documents, features), or RankingData
-            Rows in any order. On Dask a DataFrame, an Array, or a list of delayed objects or
-            futures, and what is given beside it with the same partitions; see `docs/scale.md`.
+            Rows in any order. A ClickLog stands for the documents that it shows. On Dask a
+            DataFrame, an Array, or a list of delayed objects or futures, and what is given beside
+            it with the same partitions; see `docs/scale.md`.
             A RankingData brings its own labels, queries and weights; its rows, and whatever is
             given or returned beside it, are in its own, grouped order.
         y : array-like
-            One label per document; levels are the distinct values.
+            One label per document; levels are the distinct values. For a ClickLog, what
+            ``leanrank.data.click_weights`` returns.
         qid : array-like, optional
             One query identifier per document, any hashable type. None: all documents are one query.
         validation : RankingData or (X, y, qid), optional
@@ -227,6 +226,11 @@ class BaseRanker(NamedFeatures, BaseEstimator):
             )
         check_parameters(self, self.parameter_kinds)
         explicit = preferences is not None
+        if isinstance(X, ClickLog):
+            X, gain_weight = X.labelled(
+                y, explicit=explicit, gain_weight=gain_weight, qid=qid, **parts
+            )
+            y, qid, parts = None, None, {}
         if explicit and not self._takes_preferences:
             raise InputError(
                 f"{type(self).__name__} has no pairwise loss, so it cannot learn from preferences: "
@@ -243,7 +247,8 @@ class BaseRanker(NamedFeatures, BaseEstimator):
                 warn(
                     f"fit got no qid, so all {len(data):,} documents count as one query: give qid "
                     "(if they are one, the same value for all); scikit-learn's searches pass it on "
-                    "after sklearn.set_config(enable_metadata_routing=True)"
+                    "after sklearn.set_config(enable_metadata_routing=True)",
+                    once="fit without qid",
                 )
         if np.isnan(data.y).any() and not explicit:
             row = _first_row(np.isnan(data.y), data)
@@ -327,13 +332,16 @@ class BaseRanker(NamedFeatures, BaseEstimator):
             y, qid = X.y, X.qid
         elif y is None:
             raise InputError("score needs the labels y (or a RankingData)")
-        elif qid is None and group is None and self.n_queries_ > 1:
-            warn(
-                f"score got no qid, so all {len(scores):,} documents count as one query, though "
-                f"{type(self).__name__} was fitted on {self.n_queries_:,}: give qid to score; for "
-                "scikit-learn's searches call sklearn.set_config(enable_metadata_routing=True) "
-                "and give them qid"
-            )
+        elif qid is None and group is None:
+            qid = np.zeros(len(scores), dtype=np.int64)
+            if self.n_queries_ > 1:
+                warn(
+                    f"score got no qid, so all {len(scores):,} documents count as one query, "
+                    f"though {type(self).__name__} was fitted on {self.n_queries_:,}: give qid to "
+                    "score; for scikit-learn's searches call "
+                    "sklearn.set_config(enable_metadata_routing=True) and give them qid",
+                    once="score without qid",
+                )
         result = evaluate(y, scores, qid, group=group, measures=["ndcg@10"])
         return float(result.means["ndcg@10"])
 

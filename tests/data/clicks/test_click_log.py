@@ -1,11 +1,22 @@
 """Click logs: joining, preferences, and what is said of logs that cannot be right."""
 
+import re
+from inspect import signature
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrank.data import RankingData, click_preferences, make_clicks, make_ranking, read_clicks
+from leanrank.data import (
+    RankingData,
+    click_preferences,
+    click_weights,
+    from_frame,
+    make_clicks,
+    make_ranking,
+    read_clicks,
+)
 from leanrank.errors import FileError, InputError
 
 FEATURES = {
@@ -257,3 +268,65 @@ def test_preferences_go_straight_into_a_ranker():
     repeated = (np.repeat(edges.winner, times), np.repeat(edges.loser, times))
     same = RankSVM(alpha=0.01).fit(clicks.X, preferences=repeated, qid=clicks.qid)
     assert np.allclose(same.coef_, ranker.coef_, rtol=1e-3, atol=1e-4)
+
+
+def test_a_click_log_is_fitted_as_it_is():
+    from leanrank import DominationRanker, RankSVM
+
+    truth = make_ranking(n_queries=30, docs_per_query=8, random_state=1)
+    truth = truth.replace(feature_names=[f"n{j}" for j in range(truth.n_features)])
+    clicks = make_clicks(truth, 2000, random_state=2)
+    weights = click_weights(clicks, 1 / np.arange(1, 9))
+    by_parts = DominationRanker(alpha=0.01).fit(
+        clicks.X, weights.y, qid=clicks.qid, gain_weight=weights.gain_weight
+    )
+    whole = DominationRanker(alpha=0.01).fit(clicks, weights)
+    assert np.array_equal(whole.coef_, by_parts.coef_)
+    assert tuple(whole.to_model().feature_names) == truth.feature_names
+    popular = {"query_weight": clicks.lists_per_query}
+    by_parts = DominationRanker(alpha=0.01).fit(
+        clicks.X, weights.y, qid=clicks.qid, gain_weight=weights.gain_weight, **popular
+    )
+    assert np.array_equal(
+        DominationRanker(alpha=0.01).fit(clicks, weights, **popular).coef_, by_parts.coef_
+    )
+    edges = click_preferences(clicks)
+    assert RankSVM().fit(clicks, preferences=edges).to_model().feature_names is not None
+    with pytest.raises(InputError, match="click_weights"):
+        DominationRanker().fit(clicks)
+    with pytest.raises(InputError, match="gain_weight"):
+        DominationRanker().fit(clicks, weights, gain_weight=weights.gain_weight)
+    with pytest.raises(InputError, match="qid"):
+        DominationRanker().fit(clicks, weights, qid=clicks.qid)
+
+
+def test_reserved_names_are_no_features_of_clicks():
+    pd = pytest.importorskip("pandas")
+    table = {**FEATURES, "weight": [-1.0] * 5, "label": [1] * 5, "qid": list("abcde")}
+    for features in (table, pd.DataFrame(table)):
+        assert read_clicks(GOOD, features).data.feature_names == ("f",)
+
+
+def _proposed(call):
+    """Return the arguments that the message of a failing call proposes."""
+    with pytest.raises(InputError) as error:
+        call()
+    return re.findall(r"(\w+)=(?:…|None|\W|$)", str(error.value))
+
+
+def test_messages_propose_arguments_that_the_function_has():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    from leanrank import tune
+
+    bad = pd.DataFrame({**FEATURES, "f": list("vwxyz")})
+    unnamed = bad.rename(columns={"query": "q", "document": "d"})
+    for features in (bad, unnamed):
+        for name in _proposed(lambda features=features: read_clicks(GOOD, features)):
+            assert name in signature(read_clicks).parameters
+    assert "document" in _proposed(lambda: read_clicks(GOOD, bad.drop(columns="document")))
+    for frame in (bad, bad.rename(columns={"query": "qid"})):
+        for name in _proposed(lambda frame=frame: from_frame(frame)):
+            assert name in signature(from_frame).parameters
+        for name in _proposed(lambda frame=frame: tune(frame)):
+            assert name in signature(tune).parameters

@@ -27,10 +27,27 @@ from leanrank.data.clicks.columns import (
     take_rows,
 )
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.tables.files import ROLES, SUFFIXES
 from leanrank.errors import InputError, check_choice
 
 RULES = ("skip-above", "skip-next")
 LAST_POSITION = 1_000_000
+
+
+class ClickWeights(NamedTuple):
+    """What a loss over dominating documents needs: ``fit(clicks, weights)``.
+
+    Attributes
+    ----------
+    y : array
+        Clicks per expected look: how often each document was clicked among the times it is expected
+        to have been looked at.
+    gain_weight : array
+        Its clicks, each counted 1/p times, per list of its query.
+    """
+
+    y: FloatArray
+    gain_weight: FloatArray
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,6 +101,27 @@ class ClickLog:
         query_of_row = np.searchsorted(self.data.query_ptr, self.row, side="right") - 1
         return np.bincount(query_of_row[self.list_ptr[:-1]], minlength=self.data.n_queries)
 
+    def labelled(
+        self, y: Any, *, explicit: bool = False, gain_weight: Any = None, **parts: Any
+    ) -> tuple[RankingData, Any]:
+        """Return the shown documents with labels and weights, and their gain weights, for ``fit``.
+
+        ``y`` is a ClickWeights or one label per document, which ``explicit`` preferences replace.
+        """
+        if isinstance(y, ClickWeights):
+            if gain_weight is not None:
+                raise InputError("the click weights bring their own gain_weight: leave it out")
+            y, gain_weight = y
+        if y is None and not explicit:
+            raise InputError(
+                "a click log has no labels: give what click_weights(clicks, ...) returns as y, or "
+                "click_preferences(clicks) as preferences"
+            )
+        given = {name: value for name, value in parts.items() if value is not None}
+        for name in {"qid", "group"} & set(given):
+            raise InputError(f"a ClickLog brings its own {name}: leave {name} out")
+        return self.data.replace(y=y, **given), gain_weight
+
     def __repr__(self) -> str:
         return (
             f"ClickLog: {self.n_lists:,} lists ({self.n_without_clicks:,} without clicks), "
@@ -125,8 +163,9 @@ def read_clicks(
         and query is one list.
     features : the same, or a RankingData with doc_ids, or a LETOR file with document ids
         One row per query and document, in columns of the same names as in the log; every other
-        column is a feature. Identifiers are compared as text. None: the features are the other
-        columns of the log, taken where a document is first shown.
+        column is a feature, but for those named label, qid, doc_id, weight, query_weight or offset.
+        Identifiers are compared as text. None: the features are the other columns of the log, taken
+        where a document is first shown.
     session, query, document, position, clicked : str
         The names of the columns. Positions count from 1 and may have gaps; clicked is 0 or 1, or a
         truth value.
@@ -169,7 +208,7 @@ def read_clicks(
         names["propensity"] = propensity
     where = os.fspath(log) if isinstance(log, (str, os.PathLike)) else "the click log"
     if features is None and where != "the click log":
-        log = read_file(Path(log))
+        log = read_file(Path(log), names, whole=True)
     columns = read_columns(log, names, where)
     queries = number_ids(columns["query"], query)
     documents = number_ids(columns["document"], document)
@@ -259,11 +298,13 @@ def _feature_data(features: Any, query: str, document: str) -> RankingData:
         if os.fspath(features).lower().endswith(FORMATS["letor"]):
             data = load(features)
         else:
-            data = load(features, label=None, qid=query, doc_id=document)
+            names = {"query": query, "document": document}
+            table = read_file(Path(features), names, whole=True)
+            data = _from_table(table, query, document, os.fspath(features))
     else:
-        from leanrank.data.tables.frames import from_frame
+        from leanrank.data.tables.frames import as_table
 
-        data = from_frame(features, label=None, qid=query, doc_id=document)
+        data = _from_table(as_table(features), query, document)
     if data.doc_ids is None:
         raise InputError(
             "the features have no document ids: give RankingData its doc_ids, or a table with the "
@@ -272,9 +313,23 @@ def _feature_data(features: Any, query: str, document: str) -> RankingData:
     return data
 
 
+def _from_table(
+    table: Any, query: str, document: str, where: str = "the feature table"
+) -> RankingData:
+    from leanrank.data.tables.frames import from_table
+    from leanrank.data.tables.places import Place
+
+    roles = {"label": None, "qid": query, "doc_id": document}
+    header = True if where.lower().endswith(SUFFIXES["csv"]) else None
+    arguments = {"qid": "query", "doc_id": "document"}
+    kept = [n for n in table.column_names if n in (query, document) or n not in ROLES]
+    place = Place(where, csv_header=header, arguments=arguments)
+    return from_table(table.select(kept), place, roles)
+
+
 def _from_mapping(features: Mapping[str, Any], query: str, document: str) -> RankingData:
     keys = read_columns(features, {"query": query, "document": document}, "the feature table")
-    names = [name for name in features if name not in (query, document)]
+    names = [name for name in features if name not in (query, document, *ROLES)]
     columns = read_columns(features, {n: n for n in names}, "the feature table") if names else {}
     if not columns:
         raise InputError("the feature table has no features beside the query and the document")

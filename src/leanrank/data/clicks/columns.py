@@ -38,7 +38,7 @@ def read_columns(table: Any, names: Mapping[str, str], where: str) -> dict[str, 
     [3, 4]
     """
     if isinstance(table, (str, os.PathLike)):
-        table, where = read_file(Path(table), list(names.values())), os.fspath(table)
+        table, where = read_file(Path(table), names), os.fspath(table)
     present = list(table) if isinstance(table, Mapping) else None
     if present is None:
         from leanrank.data.tables.frames import as_table
@@ -103,7 +103,7 @@ def number_ids(column: Any, name: str) -> Ids:
     if not isinstance(column, np.ndarray):
         return _number_arrow(column, name)
     if column.dtype.kind in "iu":
-        return _number_whole(column.astype(np.int64, copy=False))
+        return _number_whole(column)
     if column.dtype.kind == "U":
         return _number_texts(column)
     numbers: dict[Any, int] = {}
@@ -130,14 +130,15 @@ def as_numbers(column: Any, name: str) -> AnyArray:
 
 def _number_whole(values: IntArray) -> Ids:
     if len(values) == 0:
-        return Ids(values, [])
+        return Ids(values.astype(np.int64), [])
     low = int(values.min())
     spread = int(values.max()) - low + 1
     if spread <= 4 * len(values) + 1024:  # a table of all numbers between is quicker than a sort
         present = np.zeros(spread, dtype=bool)
-        present[values - low] = True
+        place = (values - values.dtype.type(low)).astype(np.int64)
+        present[place] = True
         number = np.cumsum(present) - 1
-        return Ids(number[values - low], (np.flatnonzero(present) + low).tolist())
+        return Ids(number[place], [low + at for at in np.flatnonzero(present).tolist()])
     distinct, codes = np.unique(values, return_inverse=True)
     return Ids(codes.astype(np.int64, copy=False), distinct.tolist())
 
@@ -153,7 +154,7 @@ def _number_arrow(column: Any, name: str) -> Ids:
 
     _refuse_nulls(column, name)
     if pa.types.is_integer(column.type):
-        return _number_whole(column.to_numpy().astype(np.int64, copy=False))
+        return _number_whole(column.to_numpy())
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type):
@@ -170,11 +171,13 @@ def _refuse_nulls(column: Any, name: str) -> None:
         raise InputError(f"column {name!r} has no value in row {row}: every row needs one")
 
 
-def read_file(path: Path, names: Sequence[str] = ()) -> Any:
-    """Read a table; of Parquet only the columns that are asked for, if any are."""
+def read_file(path: Path, names: Mapping[str, str], *, whole: bool = False) -> Any:
+    """Read a table, of Parquet only the columns that are asked for unless ``whole``."""
     if not path.exists():
         raise FileError(f"{path}: there is no such file")
     for kind, suffixes in SUFFIXES.items():
         if path.name.lower().endswith(suffixes):
-            return read_table(path, kind, names)
+            texts = [names[role] for role in ("session", "query", "document") if role in names]
+            wanted = None if whole else list(names.values())
+            return read_table(path, kind, wanted, identifiers=texts)
     raise InputError(f"{path}: the suffix names no table: use .csv, .parquet, .arrow or .feather")

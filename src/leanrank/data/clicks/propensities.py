@@ -8,31 +8,15 @@ counted 1/p_k times is an unbiased count of attraction (Joachims, Swaminathan & 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.clicks.click_log import ClickLog
+from leanrank.data.clicks.click_log import ClickLog, ClickWeights
 from leanrank.errors import InputError, check_choice
 
 METHODS = ("adjacent", "top")
-
-
-class ClickWeights(NamedTuple):
-    """What a loss over dominating documents needs: ``fit(X, y, qid=qid, gain_weight=...)``.
-
-    Attributes
-    ----------
-    y : array
-        Clicks per expected look: how often each document was clicked among the times it is expected
-        to have been looked at.
-    gain_weight : array
-        Its clicks, each counted 1/p times, per list of its query.
-    """
-
-    y: FloatArray
-    gain_weight: FloatArray
 
 
 def click_weights(clicks: ClickLog, propensities: Any, *, clip: float = 0.01) -> ClickWeights:
