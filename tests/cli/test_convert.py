@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import load
+from leanrank.model import Model
 
 
 def same(a, b):
@@ -80,3 +81,40 @@ def test_a_click_log_becomes_a_table(run, tmp_path, monkeypatch):
         '"u","jazz","a",1,0,""',
         '"u","jazz","b",2,1,""',
     ]
+
+
+@pytest.mark.parametrize("target", ["train.txt", "link.txt", "parts/b.parquet"])
+def test_the_source_is_not_overwritten(run, files, target):
+    (files / "link.txt").symlink_to(files / "train.txt")
+    source = "train.txt"
+    if target.startswith("parts"):
+        pytest.importorskip("pyarrow")
+        (files / "parts").mkdir()
+        assert run("convert", "train.txt", target).code == 0
+        source = "parts"
+    before = (files / target).read_bytes()
+    ran = run("convert", source, target)
+    assert (ran.code, ran.out) == (2, "")
+    assert target in ran.err
+    assert (files / target).read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".letor"])
+def test_scores_of_a_copy_are_those_of_the_source_line_by_line(run, files, suffix):
+    pytest.importorskip("pyarrow")
+    lines = (files / "train.txt").read_text().splitlines()
+    (files / "mixed.txt").write_text("\n".join(lines[::2] + lines[1::2]) + "\n")
+    Model.from_coef(np.arange(6.0)).save("m.json")
+    assert run("convert", "mixed.txt", f"copy{suffix}").code == 0
+    scores = [run("predict", "m.json", name).out for name in ("mixed.txt", f"copy{suffix}")]
+    assert scores[0] == scores[1]
+
+
+def test_a_copy_in_csv_trains_the_same_model(run, files):
+    pytest.importorskip("pyarrow")
+    lines = (files / "train.txt").read_text().splitlines()
+    numbered = "".join(f"{line} #docid = {at}\n" for at, line in enumerate(lines))
+    (files / "digits.txt").write_text(numbered)
+    assert run("convert", "digits.txt", "digits.csv").code == 0
+    assert load("digits.csv").n_features == load("digits.txt").n_features
+    assert load("digits.csv").doc_ids.tolist() == [str(at) for at in range(len(lines))]

@@ -139,3 +139,22 @@ def test_columns_in_the_words_of_the_messages(run, files):
     assert "header=false" in run("predict", "m.json", "b.csv").err
     read = ("--read", "header=false", "--read", "features=2,3", "--read", "label=1")
     assert run("predict", "m.json", "b.csv", *read).out == "32.0\n54.0\n"
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.csv", "d.arrow"])
+def test_text_columns_that_the_model_does_not_read(run, files, data, name):
+    pl = pytest.importorskip("polars")
+    names = ["a", "b", "c", "d", "e", "f"]
+    Model.from_coef(COEF, feature_names=names).save("m.json")
+    columns = dict(zip(names, data.X.T, strict=True))
+    frame = pl.DataFrame({"qid": data.qid, "title": ["text"] * len(data), **columns})
+    writers = {".parquet": frame.write_parquet, ".arrow": frame.write_ipc}
+    writers.get(name[1:], frame.write_csv)(name)
+    expected = Model.from_coef(COEF, feature_names=names).predict(frame)
+    ran = run("predict", "m.json", name)
+    assert ran.code == 0, ran.err
+    np.testing.assert_array_equal(np.array(ran.out.split(), dtype=float), expected)
+    frame.drop("a").write_parquet("less.parquet")
+    ran = run("predict", "m.json", "less.parquet")
+    assert (ran.code, ran.out) == (2, "")
+    assert "'a'" in ran.err

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from leanrank.data import dump, load, make_ranking
+from leanrank.data import RankingData, dump, load, make_ranking, read_clicks, write_store
 from leanrank.data.formats import FORMATS
-from leanrank.errors import FileError, InputError, MissingDependencyError, ParseError
+from leanrank.errors import DataWarning, FileError, InputError, MissingDependencyError, ParseError
 from tests.data.tables.test_frames import full, same
 
 NAMES = ["a.txt", "a.letor", "a.svm", "a.dat.gz", "a.txt.xz", "a.svmlight.bz2"]
@@ -31,8 +31,7 @@ def test_every_suffix_there_and_back(tmp_path, name):
 def test_tables_keep_everything(tmp_path, name):
     data = full()
     dump(data, tmp_path / name)
-    roles = {r: r for r in ("weight", "query_weight", "offset")} if "csv" in name else {}
-    same(load(tmp_path / name, **roles), data)
+    same(load(tmp_path / name), data)
 
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.parquet", "a.arrow"])
@@ -210,3 +209,62 @@ def test_query_sizes_beside_a_file(tmp_path, suffix):
     (tmp_path / f"b.txt.{suffix}").write_text("1\n2\n")
     with pytest.raises(InputError, match="not those of the data's own qid"):
         load(tmp_path / "b.txt")
+
+
+@pytest.mark.parametrize("read", ["load", "store", "clicks"])
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["01", "1", "001"], ["01", "1", "001"]),
+        (["9223372036854775808", "9223372036854775809"], None),
+        (["1e3", "1000", "1000.0"], None),
+        (["true", "True"], None),
+        (["7", "-10", "0"], [7, -10, 0]),
+        (["7", "a"], None),
+    ],
+)
+def test_queries_of_csv_stay_apart(tmp_path, read, names, wanted):
+    path = tmp_path / "a.csv"
+    path.write_text("label,qid,doc_id,x\n" + "".join(f"1,{n},{n},2\n" for n in names))
+    if read == "load":
+        data = load(path)
+    elif read == "store":
+        write_store(path, tmp_path / "a.arrow")
+        data = load(tmp_path / "a.arrow")
+    else:
+        log = path.with_name("log.csv")
+        rows = "".join(f"{n},{n},{n},1,1\n" for n in names)
+        log.write_text("session,qid,doc_id,position,clicked\n" + rows)
+        clicks = read_clicks(log, path, query="qid", document="doc_id")
+        assert clicks.n_lists == len(names)
+        data = clicks.data
+    assert data.query_ids.tolist() == (wanted or names)
+    assert data.doc_ids.tolist() == names
+
+
+def test_a_csv_row_without_a_query(tmp_path):
+    (tmp_path / "a.csv").write_text("label,qid,x\n1,7,2\n1,,2\n")
+    with pytest.raises(InputError, match=r"'qid'.*line 3"):
+        load(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.parquet", "a.csv"])
+def test_rows_are_written_in_the_order_in_which_they_were_read(tmp_path, name):
+    data = RankingData([[1.0], [2.0], [3.0]], [1, 0, 2], ["b", "a", "b"], doc_ids=list("xyz"))
+    dump(data, tmp_path / name)
+    again = load(tmp_path / name)
+    assert again.restore(again.X).ravel().tolist() == [1.0, 2.0, 3.0]
+    assert again.restore(again.doc_ids).tolist() == list("xyz")
+
+
+def test_a_store_says_if_rows_change_their_order(tmp_path):
+    data = RankingData([[1.0], [2.0], [3.0]], [1, 0, 2], ["b", "a", "b"])
+    with pytest.warns(DataWarning, match="another order"):
+        dump(data, tmp_path / "a.arrow")
+
+
+@pytest.mark.parametrize("part", ["sample_weight", "query_weight", "offset"])
+def test_text_says_what_it_leaves_out(tmp_path, part):
+    data = RankingData([[1.0], [2.0]], [0, 1]).replace(**{part: [1.0] * (1 + (part[0] != "q"))})
+    with pytest.warns(DataWarning, match=part):
+        dump(data, tmp_path / "a.txt")

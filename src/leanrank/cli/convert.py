@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_folder, read_data, read_options
+from leanrank.cli.datafiles import check_apart, check_folder, read_data, read_options
 from leanrank.errors import warn
 
 
@@ -39,6 +39,7 @@ def convert(
     from leanrank.data.formats import format_name
 
     check_folder(target, json, "data", "the data a file")
+    check_apart([target], source_files(source))
     if format is None and is_click_log(source):
         convert_clicks(source, target, actions.split(","), json)
         return
@@ -77,6 +78,18 @@ def convert_to_store(
     order = "rows were sorted by query: some query was not in one place" if told["sorted"] else ""
     console.print(screen.facts({"data": counts, "order": order}))
     console.print(f"Written to {target}", soft_wrap=True)
+
+
+def source_files(source: str) -> list[str]:
+    """Return the files that a source is read from: one, or those of a directory or a pattern."""
+    from pathlib import Path
+
+    path = Path(source)
+    if path.is_dir():
+        return [str(file) for file in path.iterdir()]
+    if "*" in path.name and not path.exists():
+        return [str(file) for file in path.parent.glob(path.name)]
+    return [source]
 
 
 def is_click_log(source: str) -> bool:

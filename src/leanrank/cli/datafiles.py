@@ -12,6 +12,7 @@ from leanrank.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
+    from leanrank.model import Model
 
 
 _TEXT_OPTIONS = {"dtype": "float64", "storage": "auto", "zero_based": False}
@@ -24,6 +25,7 @@ def read_data(
     given: Sequence[str] | None = None,
     *,
     n_features: int | None = None,
+    model: Model | None = None,
     optional: Sequence[str] = (),
 ) -> RankingData:
     """Load a data set.
@@ -36,6 +38,8 @@ def read_data(
         ``name=value`` words of ``--read``.
     n_features : int, optional
         The width that text must get: its last features may be zero in every line.
+    model : Model, optional
+        What the data are read for: its width, and of a table only the features that it names.
     optional : sequence of str
         What the data may lack: label, qid.
     """
@@ -44,7 +48,9 @@ def read_data(
 
     options = read_options(path, format, given)
     if format_name(path, format) == "letor":
-        options["n_features"] = n_features or None
+        options["n_features"] = n_features or (model.n_features if model else None) or None
+    elif model is not None and "features" not in options:
+        options["among"] = model.feature_names
     options["optional"] = (*optional, *options.get("optional", ()))
     return load(path, format=format, **options)
 

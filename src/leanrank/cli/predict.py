@@ -37,7 +37,7 @@ def predict(
         say(f"Reading {data}")
         per_query = (ranker.normalizer or {}).get("kind", "").startswith("query-")
         optional = ("label",) if per_query else ("label", "qid")
-        documents = read_data(data, format, read, n_features=ranker.n_features, optional=optional)
+        documents = read_data(data, format, read, model=ranker, optional=optional)
         say(f"Scoring {len(documents):,} documents")
         scores = documents.restore(ranker.predict(documents))
         write_scores(scores, output)

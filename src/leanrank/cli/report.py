@@ -72,7 +72,7 @@ def report(
         for name, file in {"training": train, "validation": vali, "test": test}.items():
             if file is not None:
                 say(f"Reading {file}")
-                sets[name] = read_data(file, format, read, n_features=fitted.n_features)
+                sets[name] = read_data(file, format, read, model=fitted)
         say("Measuring")
         names = [measure.name for measure in parse_measures(measures)]
         study = study_of_model(

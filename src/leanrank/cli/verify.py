@@ -55,7 +55,7 @@ def verify(
     with screen.progress() as say:
         ranker = load_model(model)
         say(f"Reading {data}")
-        documents = read_data(data, format, read, n_features=ranker.n_features)
+        documents = read_data(data, format, read, model=ranker)
         if logged is not None:
             scores, unmatched = read_logged(logged, documents)
             found = verify_logged(

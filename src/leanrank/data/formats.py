@@ -32,7 +32,8 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     **options
         For text those of ``leanrank.data.load_letor``, for tables the names of the columns, as
         in ``leanrank.data.from_frame``. ``header=False`` reads a CSV file without names; its
-        columns are named by their number from 1.
+        columns are named by their number from 1. ``among=names`` reads only features of these
+        names, if any of them is there, for a model that needs no others.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
         from leanrank.data.tables.parquet import load_parquet
 
         data = load_parquet(path, **options)
-    elif kind == "arrow" and not set(options) - {"optional", "n_jobs"}:
+    elif kind == "arrow" and not set(options) - {"optional", "n_jobs", "among"}:
         from leanrank.data.store.mapped_file import map_store
 
         mapped = map_store(path)
@@ -78,14 +79,15 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
 def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a ranking data set.
 
-    The file appears under its name only when it is complete. Parquet and Arrow hold everything and
-    know what is what when they are loaded; CSV holds everything, but the columns of weights and
-    offsets must be named when it is loaded; text holds labels, queries, document ids and features.
+    The file appears under its name only when it is complete. Parquet, Arrow and CSV hold
+    everything; LETOR text holds labels, queries, document ids and features, and a ``DataWarning``
+    says if there are weights or offsets that it leaves out. Rows are written in the order in which
+    they were loaded; those of an Arrow file, which is mapped when it is loaded, query by query.
 
     Parameters
     ----------
     data : RankingData
-        What to write, query by query.
+        What to write.
     path : str or path
         A file, or ``"-"`` for LETOR text on standard output.
     format : {"letor", "parquet", "csv", "arrow"}, optional
@@ -135,18 +137,19 @@ def _load_table(
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
     n_jobs: int | None = None,
+    among: Collection[str] | None = None,
     **roles: str | None,
 ) -> RankingData:
     from leanrank.data.tables.files import read_table, reading
     from leanrank.data.tables.frames import from_table
-    from leanrank.data.tables.layout import column_roles
+    from leanrank.data.tables.layout import column_roles, identifier_columns
     from leanrank.data.tables.places import Place
 
     names = column_roles(roles, ("features", "header", "n_jobs", "optional"))
     with reading(path, kind):
-        table = read_table(path, kind, header=header)
+        table = read_table(path, kind, header=header, identifiers=identifier_columns(names))
         place = Place(os.fspath(path), csv_header=header if kind == "csv" else None)
-        data = from_table(table, place, names, features, optional, n_jobs)
+        data = from_table(table, place, names, features, optional, n_jobs, among)
     return data if header else data.replace(feature_names=None)
 
 
@@ -193,14 +196,23 @@ def _regrouped(data: RankingData, file: str) -> RankingData:
 
 
 def _dump_csv(data: RankingData, path: Any) -> None:
-    from leanrank.data.tables.frames import to_frame
+    from leanrank.data.tables.arrow import table_rows
+    from leanrank.data.tables.files import ROLES
+    from leanrank.data.tables.layout import table_schema
 
     if data.is_sparse:
         raise InputError(
             f"{os.fspath(path)}: CSV has one column per feature and cannot hold sparse data: write "
             "LETOR text or Parquet instead"
         )
-    table = to_frame(data)
+    clash = set(data.feature_names or ()) & set(ROLES)
+    if clash:
+        raise InputError(
+            f"a feature is named {min(clash)!r}, which CSV could not tell from the column of that "
+            "name: rename it with data.replace(feature_names=...), or write Parquet"
+        )
+    order = None if data.order is None else np.argsort(data.order)
+    table = table_rows(data, table_schema(data), 0, len(data), order)
     from pyarrow import csv
 
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:

@@ -68,7 +68,7 @@ def same_rows(store, data):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_there_and_back(tmp_path, sparse, dtype):
-    data = scattered(dtype=dtype, sparse=sparse)
+    data = scattered(dtype=dtype, sparse=sparse).queries[:]
     dump(data, tmp_path / "a.arrow")
     store = RankingData.open(tmp_path / "a.arrow")
     assert is_mapped(store.X)
@@ -229,11 +229,11 @@ def changed(path, column, change):
 def test_untrusted_places_of_sparse_values(tmp_path):
     file = tmp_path / "a.arrow"
     for wrong in (99, -1):
-        dump(scattered(sparse=True), file)
+        dump(scattered(sparse=True).queries[:], file)
         changed(file, "indices", lambda a: with_entry(a, 5, wrong))  # noqa: B023
         with pytest.raises(InputError, match=r"a\.arrow: indices holds a feature outside 0\.\.3"):
             load(file)
-    dump(scattered(sparse=True), file)
+    dump(scattered(sparse=True).queries[:], file)
     changed(
         file,
         "indices",
@@ -253,11 +253,11 @@ def with_entry(lists, at, value):
 
 def test_bad_side_columns(tmp_path):
     file = tmp_path / "a.arrow"
-    dump(scattered(), file)
+    dump(scattered().queries[:], file)
     changed(file, "label", lambda a: pa.array(np.r_[np.inf, a.to_numpy()[1:]]))
     with pytest.raises(InputError, match="y is inf in row 0"):
         load(file)
-    dump(scattered(), file)
+    dump(scattered().queries[:], file)
     changed(file, "weight", lambda a: pa.array(-a.to_numpy()))
     with pytest.raises(InputError, match=r"weight is -.* not negative"):
         load(file)
@@ -278,7 +278,7 @@ def test_rows_that_are_not_grouped_are_loaded(tmp_path):
 
 
 def test_document_ids_are_made_when_asked_for(tmp_path):
-    data = scattered()
+    data = scattered().queries[:]
     dump(data, tmp_path / "a.arrow")
     ids = load(tmp_path / "a.arrow").doc_ids
     wanted = data.doc_ids

@@ -8,7 +8,14 @@ pytest.importorskip("narwhals")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
-from leanrank.data import RankingData, from_frame, make_ranking, to_frame  # noqa: E402
+from leanrank.data import (  # noqa: E402
+    RankingData,
+    dump,
+    from_frame,
+    load,
+    make_ranking,
+    to_frame,
+)
 from leanrank.data.tables.arrow import fill_rows  # noqa: E402
 from leanrank.errors import InputError  # noqa: E402
 
@@ -314,3 +321,62 @@ def test_columns_are_written_into_rows(dtype, shape):
         np.testing.assert_array_equal(inside[1:-1], X.astype(other))
         assert not inside[0].any()
         assert not inside[-1].any()
+
+
+RESERVED = {
+    "label": [1, 0],
+    "qid": [1, 1],
+    "doc_id": [11, 12],
+    "weight": [1.0, 2.0],
+    "query_weight": [3, 3],
+    "offset": [0.5, 0],
+    "bm25": [1.5, 2.5],
+}
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", "parquet", "arrow", "csv"])
+def test_reserved_names_are_roles_whatever_their_type(tmp_path, backend):
+    if backend in MAKERS:
+        read, source = from_frame, MAKERS[backend](RESERVED)
+    else:
+        read, source = load, tmp_path / f"a.{backend}"
+        frame = pl.DataFrame(RESERVED)
+        writers = {"parquet": frame.write_parquet, "arrow": frame.write_ipc}
+        writers.get(backend, frame.write_csv)(source)
+    data = read(source)
+    assert data.feature_names == ("bm25",)
+    assert data.doc_ids.tolist() == ["11", "12"]
+    assert data.sample_weight.tolist() == [1.0, 2.0]
+    assert data.query_weight.tolist() == [3.0]
+    assert data.offset.tolist() == [0.5, 0.0]
+    as_feature = read(source, features=["weight", "bm25"])
+    assert as_feature.feature_names == ("weight", "bm25")
+    assert as_feature.sample_weight is None
+    without = read(source, label=None, weight="bm25", features=["offset"])
+    assert without.feature_names == ("offset",)
+    assert np.isnan(without.y).all()
+    assert without.sample_weight.tolist() == [1.5, 2.5]
+    assert read(source, label=None, qid=None).feature_names == ("bm25",)
+
+
+def test_files_that_leanrank_wrote_may_have_features_of_reserved_names(tmp_path):
+    data = RankingData([[1.0, 2.0]], [1], feature_names=["weight", "bm25"])
+    for name in ("a.parquet", "a.arrow"):
+        dump(data, tmp_path / name)
+        assert load(tmp_path / name).feature_names == ("weight", "bm25")
+    with pytest.raises(InputError, match="'weight'"):
+        dump(data, tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["a", "b"])])
+def test_categories_of_polars(kind):
+    frame = pl.DataFrame({"label": [1, 0], "qid": ["a", "b"], "doc_id": ["b", "a"], "x": [1, 2]})
+    data = from_frame(frame.with_columns(pl.col("qid", "doc_id").cast(kind)))
+    assert (data.qid.tolist(), data.doc_ids.tolist()) == (["a", "b"], ["b", "a"])
+    with pytest.raises(InputError, match="'x'"):
+        from_frame(frame.with_columns(x=pl.Series(["a", "b"]).cast(kind)))
+
+
+def test_a_column_of_several_types():
+    with pytest.raises(InputError, match="DataFrame"):
+        from_frame(pd.DataFrame({"label": [1, 0], "qid": [1, "a"], "x": [1.0, 2.0]}))

@@ -97,7 +97,9 @@ def test_blocks_of_csv_may_differ_in_kind(tmp_path):
     np.testing.assert_array_equal(data.X, load(path).X)
     assert data.y[-1] == 0.5
     path.write_text(HEADER + "".join(rows) + "1,A7,true,1\n")
-    with pytest.raises(InputError, match=r"'qid' of .* holds 'A7' in line 102, not int64 as in "):
+    assert stored(path, chunk_bytes=200).query_ids.tolist() == [*map(str, range(25)), "A7"]
+    path.write_text(HEADER + "".join(rows) + "1,7,true,A7\n")
+    with pytest.raises(InputError, match=r"'length' of .* holds 'A7' in line 102"):
         stored(path, chunk_bytes=200)
 
 

@@ -19,7 +19,7 @@ from leanrank.data._checks import check_optional
 from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
-from leanrank.errors import InputError, ParseError, check_choice
+from leanrank.errors import InputError, ParseError, check_choice, warn
 
 if TYPE_CHECKING:
     from leanrank.data.letor.arrays import LetorRequest
@@ -147,7 +147,8 @@ def dump_letor(
 
     Documents are written in the order in which they were loaded. Numbers are short decimals that
     read back to the same bits (in the type of X), zeros are left out, document ids become
-    ``#docid = NAME``. Weights, offsets and feature names have no place in the format.
+    ``#docid = NAME``. Weights, offsets and feature names have no place in the format; a
+    ``DataWarning`` says if there are weights or offsets.
 
     Parameters
     ----------
@@ -186,6 +187,12 @@ def dump_letor(
             b"" if name is None or name == "" else _encode(str(name), "document", " \t\n\r\v\f\0")
             for name in data.doc_ids.tolist()
         ]
+    lost = [n for n in ("sample_weight", "query_weight", "offset") if getattr(data, n) is not None]
+    if lost:
+        warn(
+            f"{os.fspath(path)}: LETOR text has no place for {' and '.join(lost)}, which the file "
+            "lacks: write .parquet, .arrow or .csv to keep them"
+        )
     from leanrank.data.letor.writer import lines_of
 
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:

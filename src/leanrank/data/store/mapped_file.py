@@ -24,19 +24,18 @@ from leanrank.data.matrices import csr
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.store.gathering import Gathered, Gatherer
 from leanrank.data.tables.arrow import identifiers, run_starts
-from leanrank.data.tables.files import SUFFIXES, reading
+from leanrank.data.tables.files import ROLES, SUFFIXES, reading
 from leanrank.data.tables.imports import pa
 from leanrank.data.tables.layout import (
     FEATURES,
     INDICES,
-    SIDE,
     VALUES,
     column_roles,
     find_layout,
     weights_per_row,
 )
 from leanrank.data.tables.places import Place
-from leanrank.errors import FileError, InputError
+from leanrank.errors import FileError, InputError, warn
 from leanrank.execution import row_blocks
 
 
@@ -87,7 +86,12 @@ def write_store(
     """
     if isinstance(source, RankingData):
         _write(_record_batch(source, made_from), path)
-        return _summary(source, was_sorted=True)
+        if source.order is not None:
+            warn(
+                f"{os.fspath(path)}: rows are written query by query, so they are in another order "
+                "than in the source: scores of the one are not those of the other row by row"
+            )
+        return _summary(source, source.order is None)
     folder = os.path.dirname(os.path.abspath(path)) if os.fspath(path) != "-" else None
     gatherer = Gatherer(folder)
     if isinstance(source, (str, os.PathLike)):
@@ -225,6 +229,8 @@ class _Window:
 
 
 def _mapped(batch: Any, window: _Window, where: str) -> RankingData:
+    if not {FEATURES, INDICES} & set(batch.schema.names):
+        raise _OtherLayoutError
     roles = column_roles({}, ())
     table = pa.Table.from_batches([batch])
     layout = find_layout(batch.schema, roles, None, Place(where), ("label", "qid"), table.column)
@@ -373,7 +379,7 @@ def _record_batch(data: RankingData | Gathered, made_from: Any) -> Any:
     if data.doc_ids is not None:
         arrays["doc_id"] = _text_column(data.doc_ids)
     arrays |= {role: _floats(numbers) for role, numbers in weights_per_row(data).items()}
-    roles = [name for name in arrays if name in SIDE]
+    roles = [name for name in arrays if name in ROLES]
     notes = {"version": 2, "columns": roles, "n_features": n_features, "names": names}
     if made_from is not None:
         notes["made_from"] = made_from

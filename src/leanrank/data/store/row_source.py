@@ -17,9 +17,9 @@ from leanrank.data.formats import check_exists, format_name, group_sizes, sizes_
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import Returns
 from leanrank.data.tables.arrow import build_runs
-from leanrank.data.tables.files import check_header, lent_to_arrow, reading
+from leanrank.data.tables.files import check_header, lent_to_arrow, reading, with_identifiers
 from leanrank.data.tables.imports import pa, pq
-from leanrank.data.tables.layout import column_roles, find_layout
+from leanrank.data.tables.layout import column_roles, find_layout, identifier_columns
 from leanrank.data.tables.parquet import (
     agree,
     parquet_column,
@@ -177,15 +177,16 @@ def _batches(file: Path, kind: str, layout: Any, header: bool, chunk_bytes: int)
                     yield table.slice(low, rows)
     else:
         schema = _schema(file, kind, header)
-        texts = [layout.columns.get(role) for role in ("qid", "doc_id")]
-        numbers = [
-            name
+        texts = identifier_columns(layout.columns)
+        types = {
+            name: pa.string() if name in texts else pa.float64()
             for name in needed
-            if name not in texts and not pa.types.is_boolean(schema.field(name).type)
-        ]
-        with _open_csv(file, header, dict.fromkeys(numbers, pa.float64()), chunk_bytes) as reader:
+            if name in texts or not pa.types.is_boolean(schema.field(name).type)
+        }
+        with _open_csv(file, header, types, chunk_bytes) as reader:
             for batch in reader:
-                yield pa.Table.from_batches([batch]).select(needed)
+                table = pa.Table.from_batches([batch]).select(needed)
+                yield with_identifiers(table, texts)
 
 
 @contextmanager

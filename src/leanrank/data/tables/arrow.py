@@ -108,9 +108,11 @@ def run_starts(ids: AnyArray) -> IntArray:
     return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1)).astype(np.int64)
 
 
-def table_rows(data: RankingData, schema: pa.Schema, start: int, stop: int) -> pa.Table:
-    """Return rows of a set as a table of that schema."""
-    rows = slice(start, stop)
+def table_rows(
+    data: RankingData, schema: pa.Schema, start: int, stop: int, order: IntArray | None = None
+) -> pa.Table:
+    """Return rows of a set as a table of that schema; those of ``order[start:stop]`` if given."""
+    rows: Any = slice(start, stop) if order is None else order[start:stop]
     columns: list[Any] = [data.y[rows], data.qid[rows]]
     if data.doc_ids is not None:
         columns.append([str(name) for name in data.doc_ids[rows].tolist()])
@@ -122,9 +124,10 @@ def table_rows(data: RankingData, schema: pa.Schema, start: int, stop: int) -> p
             field = schema.field(len(columns)).type
             columns.append(pa.ListArray.from_arrays(ptr, pa.array(values), type=field))
     else:
-        turned = np.empty((data.n_features, stop - start), dtype=data.X.dtype)
-        for at in range(0, stop - start, _ROWS_PER_FILL):
-            strip = data.X[start + at : min(start + at + _ROWS_PER_FILL, stop)]
+        block = data.X[rows]
+        turned = np.empty((data.n_features, len(block)), dtype=data.X.dtype)
+        for at in range(0, len(block), _ROWS_PER_FILL):
+            strip = block[at : at + _ROWS_PER_FILL]
             turned[:, at : at + len(strip)] = strip.T
         columns += list(turned)
     arrays = [

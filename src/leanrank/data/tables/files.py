@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 from weakref import WeakSet
 
 from leanrank.data.sources import PACKED, open_bytes
 from leanrank.errors import FileError, InputError, LeanrankError
+
+ROLES = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
+"""What a column can be beside a feature; a column of such a name is that, unless told otherwise."""
 
 SUFFIXES = {
     "parquet": (".parquet",),
@@ -49,6 +53,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     header: bool = True,
+    identifiers: Collection[str] = (),
 ) -> Any:
     """Return a file of a kind in ``SUFFIXES`` as an Arrow table whose content is valid.
 
@@ -61,12 +66,14 @@ def read_table(
     header : bool
         Whether the first line of a CSV file holds the names of the columns. Without, the columns
         are named by their number from 1.
+    identifiers : collection of str
+        The columns of a CSV file that hold names: text, unless all are whole numbers.
     """
     from leanrank.data.tables.imports import pa, pq
 
     with reading(path, kind):
         if kind == "csv":
-            table = _read_csv(path, header)
+            table = _read_csv(path, header, identifiers)
         elif kind == "arrow":
             with pa.OSFile(os.fspath(path)) as source, pa.ipc.open_file(source) as reader:
                 table = reader.read_all()
@@ -75,16 +82,20 @@ def read_table(
                 known = parquet.schema_arrow.names
                 table = parquet.read([name for name in columns or () if name in known] or None)
         table.validate(full=True)
-        return table
+        return without_views(table)
 
 
-def _read_csv(path: str | os.PathLike[str], header: bool) -> Any:
-    from pyarrow import ArrowInvalid, csv
+def _read_csv(path: str | os.PathLike[str], header: bool, identifiers: Collection[str]) -> Any:
+    from pyarrow import ArrowInvalid, csv, string
+
+    # without a header, Arrow names columns from f0 on
+    texts = identifiers if header else [f"f{int(n) - 1}" for n in identifiers if n.isdecimal()]
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, string()))
 
     def read(use_threads: bool) -> Any:
         options = csv.ReadOptions(autogenerate_column_names=not header, use_threads=use_threads)
         with lent_to_arrow(path) as stream:
-            return csv.read_csv(stream, options)
+            return csv.read_csv(stream, options, convert_options=convert)
 
     try:
         table = read(True)
@@ -95,9 +106,54 @@ def _read_csv(path: str | os.PathLike[str], header: bool) -> Any:
             from leanrank.data.tables.places import csv_error
 
             raise csv_error(path, header, error) from error
-    if not header:
-        return table.rename_columns([str(at + 1) for at in range(table.num_columns)])
-    check_header(table.column_names, path)
+    if header:
+        check_header(table.column_names, path)
+    else:
+        table = table.rename_columns([str(at + 1) for at in range(table.num_columns)])
+    return with_identifiers(table, identifiers)
+
+
+def with_identifiers(table: Any, names: Collection[str]) -> Any:
+    """Return a table in which columns of text are whole numbers where nothing is lost by it.
+
+    That is, where all are written as numbers are (``7``, not ``07`` or ``7.0``) and fit 64 bits. An
+    empty text is missing.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"a": ["7", "10"], "b": ["7", "07"]})
+    >>> with_identifiers(table, ["a", "b"]).to_pydict()
+    {'a': [7, 10], 'b': ['7', '07']}
+    """
+    from leanrank.data.tables.imports import pa, pc
+
+    for name in set(names) & set(table.column_names):
+        column = table.column(name)
+        if not pa.types.is_string(column.type):
+            continue
+        column = pc.if_else(pc.equal(column, ""), None, column)
+        if pc.all(pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,18})$")).as_py():
+            with contextlib.suppress(pa.ArrowInvalid):  # beyond 64 bits
+                column = column.cast(pa.int64())
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+def without_views(table: Any) -> Any:
+    """Return a table whose texts Arrow's functions take, which know little of views of texts."""
+    from leanrank.data.tables.imports import pa
+
+    is_view = getattr(pa.types, "is_string_view", lambda kind: False)
+    for at, field in enumerate(table.schema):
+        column = table.column(at)
+        if pa.types.is_dictionary(field.type) and is_view(field.type.value_type):
+            chunks = [
+                pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(pa.string()))
+                for chunk in column.chunks
+            ]
+            kind = pa.dictionary(field.type.index_type, pa.string())
+            table = table.set_column(at, field.name, pa.chunked_array(chunks, kind))
+        elif is_view(field.type):
+            table = table.set_column(at, field.name, column.cast(pa.large_string()))
     return table
 
 

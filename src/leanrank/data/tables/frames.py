@@ -41,8 +41,8 @@ def from_frame(
         The columns of the labels and of the queries; None if there is none. A label without a value
         means that the document is not labelled.
     doc_id, weight, query_weight, offset : str, optional
-        The columns of these parts of ``RankingData``. A text column named ``doc_id`` is
-        taken for what it says; a weight must be named, since it could be a feature's name.
+        The columns of these parts of ``RankingData``; by default those of these names, if there
+        are any. For another use, list them in ``features``.
     features : list of str, optional
         The feature columns; by default all others, in their order. X is float32 if all of them
         are, and float64 otherwise. An empty value is missing, NaN in X.
@@ -78,6 +78,14 @@ def from_frame(
     return from_table(as_table(frame), THE_TABLE, roles, features, optional, n_jobs)
 
 
+def frame_data(frame: Any) -> RankingData:
+    """Return a data frame with columns label and qid, for functions that take no other names."""
+    from leanrank.data.tables.places import Place
+
+    roles: dict[str, str | None] = {"label": "label", "qid": "qid"}
+    return from_table(as_table(frame), Place("the data frame", arguments={}), roles)
+
+
 def from_table(
     table: Any,
     where: Place,
@@ -85,13 +93,14 @@ def from_table(
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
     n_jobs: int | None = None,
+    among: Collection[str] | None = None,
 ) -> RankingData:
     """Make a ranking data set from an Arrow table that messages call ``where``."""
     from leanrank.data.tables.arrow import build
     from leanrank.data.tables.layout import find_layout
 
     layout = find_layout(
-        table.schema, roles, features, where, check_optional(optional), table.column
+        table.schema, roles, features, where, check_optional(optional), table.column, among
     )
     needed = table.select(layout.needed)
     blocks = row_blocks(needed.num_rows) or [(0, 0)]
@@ -154,6 +163,7 @@ def to_frame(
 
 def as_table(frame: Any) -> Any:
     """Return an Arrow table of any object with the Arrow PyCapsule interface."""
+    from leanrank.data.tables.files import without_views
     from leanrank.data.tables.imports import pa
 
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
@@ -162,4 +172,10 @@ def as_table(frame: Any) -> Any:
             f"{type(frame).__name__} is not a table that Arrow can read{remedy}: give a DataFrame "
             "of pandas 2.2 or polars 1.0 or later, or a pyarrow Table; for arrays use RankingData"
         )
-    return pa.table(frame)
+    try:
+        return without_views(pa.table(frame))
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(
+            f"{type(frame).__name__} has a column that Arrow cannot hold ({error}): give each "
+            "column one type"
+        ) from error

@@ -13,6 +13,7 @@ from leanrank._typing import AnyArray
 from leanrank.data.matrices import MOST_FEATURES
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.sources import quoted
+from leanrank.data.tables.files import ROLES
 from leanrank.data.tables.imports import pa
 from leanrank.data.tables.places import THE_TABLE, Place, first_text
 from leanrank.errors import InputError, first_repeated, suggest
@@ -23,7 +24,6 @@ INDICES, VALUES = "indices", "values"
 FEATURES = "features"
 """The list column that holds them when the data are dense and on disk: see ``store``."""
 
-SIDE = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
 _KEY = b"leanrank"
 _VERSIONS = (1, 2)  # one column per feature, or lists; one column of them
 
@@ -34,9 +34,14 @@ def column_roles(given: Mapping[str, str | None], more: Sequence[str]) -> dict[s
     ``more`` are options that a message about an unknown one names as well.
     """
     for name in given:
-        if name not in SIDE:
-            raise InputError(f"a table is not read with {name!r}: {suggest(name, [*SIDE, *more])}")
+        if name not in ROLES:
+            raise InputError(f"a table is not read with {name!r}: {suggest(name, [*ROLES, *more])}")
     return {"label": "label", "qid": "qid", **given}
+
+
+def identifier_columns(roles: Mapping[str, str | None]) -> list[str]:
+    """Return the columns that hold the names of queries and documents, if the table has them."""
+    return [str(roles.get(role) or role) for role in ("qid", "doc_id")]
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,12 @@ def find_layout(
     where: Place = THE_TABLE,
     optional: Collection[str] = (),
     column: Callable[[str], pa.ChunkedArray] | None = None,
+    among: Collection[str] | None = None,
 ) -> Layout:
     """Decide which column is what, from the caller's names and what leanrank wrote beside them.
 
-    ``column`` returns the column of a name, for a message about one that should hold numbers.
+    ``column`` returns the column of a name, for a message about one that should hold numbers. If
+    any column is named as one of ``among``, no others are features.
     """
     notes = _notes(schema, where)
     present = set(schema.names)
@@ -79,21 +86,25 @@ def find_layout(
         for role, name in roles.items()
         if name is not None and (str(name) in present or role not in optional)
     }
-    for role in notes.get("columns", ()):
-        given.setdefault(role, role)
-    if "doc_id" in present and not is_number(schema.field("doc_id").type):
-        given.setdefault("doc_id", "doc_id")
+    reserved = notes.get("columns", ROLES)
+    if isinstance(features, str):
+        raise InputError(f"features={features!r} is one name: give a list of column names")
+    taken = {*given.values(), *(features or ())}
+    for role in reserved:
+        if role not in ("label", "qid") and role in present - taken:
+            given.setdefault(role, role)
     for role, name in given.items():
         if name not in present:
-            remedy = f", or `{role}=None` if there is none" if role in ("label", "qid") else ""
             raise InputError(
-                f"{where} has no column {name!r} for {role}: name the right one with `{role}=…`"
-                f"{remedy} (columns: {_listed(schema.names)})"
+                f"{where} has no column {name!r} for {role}: {where.remedy(role)} (columns: "
+                f"{_listed(schema.names)})"
             )
         if role not in ("qid", "doc_id") and not is_number(schema.field(name).type):
             found = _not_numbers(schema.field(name), where, column)
-            raise InputError(f"{found}: correct it, or name another column with `{role}=…`")
-    unused = [n for n in schema.names if n not in given.values() and n not in _row_names(schema)]
+            raise InputError(f"{found}: correct it, or {where.remedy(role)}")
+    apart = {*given.values(), *reserved, *_row_names(schema)}
+    unused = [name for name in schema.names if name not in apart]
+    unused = [name for name in unused if name in (among or ())] or unused
     names = None if notes.get("names") is None else tuple(notes["names"])
     if features is None and _holds_lists(schema):
         dtype = _common_dtype([schema.field(VALUES).type.value_type])
@@ -104,8 +115,6 @@ def find_layout(
             raise InputError(f"{where} has notes under 'leanrank' that are damaged: write it again")
         dtype = _common_dtype([kind.value_type])
         return Layout(given, (FEATURES,), names, kind.list_size, False, dtype, packed=True)
-    if isinstance(features, str):
-        raise InputError(f"features={features!r} is one name: give a list of column names")
     chosen = tuple(unused if features is None else features)
     twice = first_repeated(chosen)
     if twice is not None:
@@ -119,10 +128,7 @@ def find_layout(
             )
         if not is_number(schema.field(name).type):
             found = _not_numbers(schema.field(name), where, column)
-            raise InputError(
-                f"{found}: correct it, say what the column is, as in `doc_id={name!r}`, or list "
-                "the columns to use with `features=…`"
-            )
+            raise InputError(f"{found}: correct it, {where.feature_remedy(name)}")
     named = features is not None or notes.get("named", True)
     types = [schema.field(name).type for name in chosen]
     return Layout(given, chosen, chosen if named else None, None, False, _common_dtype(types))
@@ -198,7 +204,7 @@ def _notes(schema: pa.Schema, where: Place) -> dict[str, Any]:
     ):
         raise InputError(f"{where} has notes under 'leanrank' that are damaged: write it again")
     # Columns may have been dropped or renamed since: a note is only as good as what it names.
-    kept = [role for role in columns if role in SIDE and role in schema.names]
+    kept = [role for role in columns if role in ROLES and role in schema.names]
     return {**notes, "columns": kept}
 
 

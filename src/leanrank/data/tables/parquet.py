@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from leanrank._files import atomic_write
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.tables.files import reading
@@ -25,6 +27,7 @@ def load_parquet(
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
     n_jobs: int | None = -1,
+    among: Collection[str] | None = None,
     **columns: str | None,
 ) -> RankingData:
     """Load a Parquet file, or all Parquet files of a directory in the order of their names.
@@ -36,6 +39,8 @@ def load_parquet(
         passed over.
     features, optional
         As in ``leanrank.data.from_frame``.
+    among : collection of str, optional
+        Read only features of these names, if any of them is there.
     n_jobs : int, default=-1
         Number of threads.
     **columns
@@ -71,7 +76,8 @@ def load_parquet(
             metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
             column = partial(parquet_column, file)
-            found = find_layout(schema, roles, features, Place(str(file)), optional, column)
+            place = Place(str(file))
+            found = find_layout(schema, roles, features, place, optional, column, among)
             layout = found if layout is None else agree(layout, found, files[0], file)
             for group in range(metadata.num_row_groups):
                 groups.append((file, metadata, group))
@@ -100,7 +106,8 @@ def dump_parquet(
     """Write a ranking data set to a Parquet file.
 
     The file holds the columns of ``leanrank.data.to_frame``, without nulls, in row groups that
-    load in parallel. It appears under its name only when it is complete.
+    load in parallel. Rows are written in the order in which they were loaded. The file appears
+    under its name only when it is complete.
 
     Parameters
     ----------
@@ -144,8 +151,9 @@ def dump_parquet(
                     "be alike to be written to one file"
                 )
             rows = _rows_per_group(part, cells_per_group)
+            order = None if part.order is None else np.argsort(part.order)
             for start, stop in row_blocks(len(part), rows):
-                table = table_rows(part, schema, start, stop)
+                table = table_rows(part, schema, start, stop, order)
                 writer.write_table(table, row_group_size=rows)
 
 

@@ -6,13 +6,16 @@ import csv
 import io
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from leanrank.data.sources import open_bytes, quoted
-from leanrank.data.tables.files import is_numeral
+from leanrank.data.tables.files import ROLES, is_numeral
 from leanrank.data.tables.imports import pa
 from leanrank.errors import InputError, LeanrankError, ParseError
+
+_USUAL: Mapping[str, str] = {name: name for name in (*ROLES, "features")}
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,36 @@ class Place:
     csv_header : bool, optional
         Whether the CSV file of that name begins with the names of its columns. None if it is no CSV
         file: its rows have no lines.
+    arguments : mapping of str to str
+        What the function that was called names the column of each role, and ``features``; messages
+        propose no other arguments. By default those of ``leanrank.data.from_frame``.
     """
 
     name: str
     first_row: int = 0
     csv_header: bool | None = None
+    arguments: Mapping[str, str] = field(default_factory=lambda: _USUAL)
 
     def __str__(self) -> str:
         return self.name
+
+    def remedy(self, role: str) -> str:
+        """Return how to name the column of a role."""
+        argument = self.arguments.get(role)
+        if argument is None:
+            return "name the columns with leanrank.data.from_frame, and give what it returns"
+        absent = f", or `{argument}=None` if there is none" if role in _OPTIONAL else ""
+        named = f"name the right one with `{argument}=…`"
+        return named + absent if "features" in self.arguments else named
+
+    def feature_remedy(self, column: str) -> str:
+        """Return what to do with a column that is not a feature."""
+        if "features" in self.arguments:
+            return (
+                f"say what the column is, as in `doc_id={column!r}`, or list the columns to use "
+                "with `features=…`"
+            )
+        return "or leave the column out of the table"
 
     def row(self, row: int) -> str:
         """Return what a row is called: the line of a CSV file, which is read again for it."""
@@ -46,6 +71,7 @@ class Place:
         return f"row {at} (counted from 0)" if found is None else f"line {found[0]}"
 
 
+_OPTIONAL = ("label", "qid")
 THE_TABLE = Place("the table")
 
 
