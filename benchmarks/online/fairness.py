@@ -24,8 +24,7 @@ def run(options: Options) -> list[Table]:
     n = 10_000 if options.quick else 200_000
     note = (
         "Users click each document with probability 0.3, and stop after a click with 0.2. "
-        "* marks what differs from 0 by more than four standard errors. Pairwise credits are fair "
-        "where clicks are independent; users who stop make them differ a little."
+        "* marks what differs from 0 by more than four standard errors."
     )
     often = Table(f"Random clicks: lists that prefer a less those that prefer b, % of {n:,}")
     credit = Table("Random clicks: mean credit of a less that of b, per click, in %", note=note)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leanrank.cli.wording import in_options
+from leanrank.cli.entry import in_options
 
 
 @pytest.mark.parametrize(

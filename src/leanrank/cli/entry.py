@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+import shlex
 import sys
 import warnings
 from _thread import interrupt_main
@@ -16,10 +18,16 @@ from threading import Timer
 from typing import Any
 
 from leanrank._display import printable
-from leanrank.cli.wording import in_options
 from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError, one_line
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_READ = (
+    "label", "qid", "doc_id", "weight", "query_weight", "offset", "features", "header",
+    "zero_based", "storage", "dtype",
+)  # fmt: skip
+_OPTIONS = {**{name: f"--read {name}=" for name in _READ}, "data_dir": "--data "}
+_QUOTED = re.compile(r"`(\w+)=([^`]*)`")
+_WORDS = {"None": "none", "True": "true", "False": "false"}
 _shown: set[str] = set()
 
 
@@ -167,3 +175,25 @@ def _silence(stream: Any) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):
         return
+
+
+def in_options(message: str) -> str:
+    """Return a message of the library with the arguments that it quotes as options.
+
+    The library quotes what a caller may write in backquotes, as in ``label='grade'`` between them.
+
+    >>> in_options("name the right one with `label=…`, or `label=None` if there is none")
+    'name the right one with `--read label=…`, or `--read label=none` if there is none'
+    >>> in_options("say what it is, as in `doc_id='the url'`, or use `dtype=numpy.float64`")
+    "say what it is, as in `--read doc_id='the url'`, or use `--read dtype=float64`"
+    """
+    return _QUOTED.sub(_as_option, message)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    if name not in _OPTIONS:
+        return found[0]
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+        value = shlex.quote(value[1:-1])
+    return f"`{_OPTIONS[name]}{_WORDS.get(value, value.removeprefix('numpy.'))}`"

@@ -14,6 +14,6 @@ from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .measures import Measure as Measure
 from .measures import parse_measures as parse_measures
-from .model_size import percent_zero as percent_zero
-from .model_size import sparsity as sparsity
+from .measures import percent_zero as percent_zero
+from .measures import sparsity as sparsity
 from .runs import evaluate_run as evaluate_run

@@ -15,7 +15,15 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.metrics._graded import dcg, err, mean_ndcg
+from leanrank.metrics._one_query import (
+    KIND,
+    auc,
+    count_pairs,
+    dcg,
+    domination_error,
+    err,
+    mean_ndcg,
+)
 from leanrank.metrics._order import (
     TIES_AVERAGE,
     TIES_INPUT,
@@ -24,7 +32,6 @@ from leanrank.metrics._order import (
     order_ties,
     sort_descending,
 )
-from leanrank.metrics._pairs import KIND, auc, count_pairs, domination_error
 from leanrank.metrics.measures import (
     ALL_PAIRS_ERROR,
     AP,

@@ -11,7 +11,6 @@ import numpy as np
 
 from leanrank._jit import is_compiled
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.metrics._graded import dcg
 from leanrank.metrics._kernels import (
     FEW_LEVELS,
     measure_queries,
@@ -20,6 +19,7 @@ from leanrank.metrics._kernels import (
     reciprocal_rank,
     tie_state,
 )
+from leanrank.metrics._one_query import dcg
 from leanrank.metrics._order import TIES_AVERAGE, TIES_INPUT
 from leanrank.metrics.measures import AP, DCG, MRR, NDCG, PRECISION, RECALL
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from leanrank.cli import screen
 from leanrank.cli.datafiles import read_data
 from leanrank.cli.options import check_measures
-from leanrank.cli.training.early_stopping import check_patience, kept, stopping_data
 from leanrank.cli.training.on_disk import store_beside
 from leanrank.cli.training.shared import (
     Request,
@@ -20,6 +19,7 @@ from leanrank.cli.training.shared import (
     print_summary,
     set_monotone,
 )
+from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -37,7 +37,7 @@ def train_in_memory(request: Request) -> None:
         set_monotone(ranker, request.monotone)
         check_measures(request.measures, request.convention)
         check_scale(request.scale)
-        check_patience(ranker, vali)
+        _check_patience(ranker, vali)
         if request.checkpoint is not None:
             check_checkpoint(request.checkpoint, model)
         say(f"Reading {file}")
@@ -50,7 +50,7 @@ def train_in_memory(request: Request) -> None:
             )
         say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
         _show_progress(ranker, say)
-        judge = stopping_data(ranker, sets.get("validation"))
+        judge = _stopping_data(ranker, sets.get("validation"))
         curves = getattr(ranker, "curves", None) is not None
         choice = scale_wanted(training, request.scale, curves=curves)
         fitted = fit_model(ranker, training, choice.make(), judge, request.checkpoint)
@@ -63,7 +63,7 @@ def train_in_memory(request: Request) -> None:
         print_result(model, sizes, fitted, columns)
     else:
         shown = {name: screen.data_summary(d) for name, d in sets.items()}
-        shown |= {"kept": kept(ranker, judge), "scaled": choice.reason, "on disk": note}
+        shown |= {"kept": _kept(ranker, judge), "scaled": choice.reason, "on disk": note}
         shown["checkpoint"] = request.checkpoint or ""
         print_summary(model, shown, fitted, columns)
         if request.report is not None:
@@ -77,6 +77,31 @@ def _training_data(request: Request, say: Callable[[str], None]) -> tuple[Rankin
     if request.on_disk:
         return store_beside(file, request.format, request.read, say)
     return read_data(file, request.format, request.read), ""
+
+
+def _check_patience(ranker: Any, vali: str | None) -> None:
+    """Reject ``patience`` when there are no validation data to stop by."""
+    patience = getattr(ranker, "patience", None)
+    if patience is not None and vali is None and not getattr(ranker, "stops_by_training", False):
+        raise InputError(
+            f"-p patience={patience} waits for a better measure on validation data: add --vali "
+            "FILE, or leave it out"
+        )
+
+
+def _stopping_data(ranker: Any, validation: RankingData | None) -> RankingData | None:
+    """Return the validation data for a ranker that was told to stop by them."""
+    return None if getattr(ranker, "patience", None) is None else validation
+
+
+def _kept(ranker: Any, validation: RankingData | None) -> str:
+    """Describe which part of a run became the model; empty without validation data."""
+    if validation is None:
+        return ""
+    best = getattr(ranker, "best_epoch_", ranker.n_iter_)
+    unit = "round" if hasattr(ranker, "n_rounds") else "pass"
+    run = len(ranker.history_)
+    return f"{unit} {best:,} of {run:,}, the best by {ranker.measure} on the validation data"
 
 
 def _show_progress(ranker: Any, say: Callable[[str], None]) -> None:
