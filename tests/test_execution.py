@@ -158,3 +158,62 @@ if child == 0:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs fork")
+def test_a_child_forked_while_other_threads_fit_can_fit() -> None:
+    program = """
+import os, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+from numba.core.compiler_lock import global_compiler_lock
+from leanrank import DominationRanker, make_ranking
+from leanrank.designs.base import make_design
+from leanrank.execution import SerialExecutor, single_threaded_blas
+from leanrank import execution
+
+class Slow(SerialExecutor):
+    def map(self, function, items):
+        time.sleep(1.0)
+        return super().map(function, items)
+
+class Limiting:
+    def limit(self, **_):
+        time.sleep(1.0)
+        return self
+
+    def restore_original_limits(self):
+        pass
+
+data = make_ranking(n_queries=10, n_features=3, n_informative=2, random_state=0)
+DominationRanker().fit(data)
+
+def compile_():
+    with global_compiler_lock:
+        time.sleep(1.0)
+
+def limit():
+    with single_threaded_blas():
+        pass
+
+design = make_design(data.X, Slow(), data.query_ptr)
+execution._blas_controller = Limiting
+held = {
+    "compiler": compile_,
+    "blas": limit,
+    "property": lambda: design.column_norms,
+}[sys.argv[1]]
+threading.Thread(target=held, daemon=True).start()
+time.sleep(0.3)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    if sys.argv[1] == "compiler":
+        with global_compiler_lock:
+            pass
+    DominationRanker().fit(data)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    for held in ("compiler", "blas", "property"):
+        done = subprocess.run([sys.executable, "-c", program, held], timeout=90)
+        assert done.returncode == 0, held

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numba.core import event
 from numba.core.ccallback import CFunc
+from numba.core.compiler_lock import global_compiler_lock
 
 from leanrank.errors import CacheWarning
 
@@ -112,6 +113,12 @@ class _Compiling(event.Listener):
 
 _compiling = _Compiling()
 event.register("numba:compile", _compiling)  # Numba compiles in one thread at a time
+if hasattr(os, "register_at_fork"):  # a fork waits for a thread that compiles
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -6,11 +6,12 @@ in the order of the ranges. So one thread, many threads and a cluster give the s
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
@@ -152,8 +153,22 @@ def single_threaded_blas() -> Iterator[None]:
                 _blas_limits.pop().restore_original_limits()
 
 
-_blas_lock = threading.Lock()
+_blas_lock = threading.RLock()
 _blas_limits: list[Any] = []  # one per user; the first can restore the limit
+if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread that it lacks
+    os.register_at_fork(
+        before=_blas_lock.acquire,
+        after_in_parent=_blas_lock.release,
+        after_in_child=_blas_lock.release,
+    )
+
+
+class cached_property(functools.cached_property[R]):  # noqa: N801
+    """The one of functools without its lock, which a forked child may find held (Python 3.11)."""
+
+    def __init__(self, function: Callable[[Any], R]) -> None:
+        super().__init__(function)
+        self.lock = nullcontext()
 
 
 @lru_cache(maxsize=1)

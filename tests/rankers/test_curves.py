@@ -197,7 +197,7 @@ def test_ridge_alone_needs_no_groups():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"monotone": {"age": 1}}, "monotone has no effect"),
+        ({"monotone": {"age": 1}}, "use signs"),
         ({"curves": 3, "signs": 1}, "use monotone"),
         ({"curves": 0}, "curves=0"),
         ({"curves": "many"}, "'many' is not known"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data._checks import as_labels, as_matrix, check_names, one_per_query, one_per_row
 from leanrank.data.grouping import Grouping, group_rows, group_sizes_to_qid, one_dimensional
 from leanrank.errors import InputError
+from leanrank.execution import cached_property
 
 
 class RankingData:

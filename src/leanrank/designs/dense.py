@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.designs import products
 from leanrank.designs.base import Block, Curvature, Design
-from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, row_blocks
+from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, cached_property, row_blocks
 
 
 class _Part(NamedTuple):

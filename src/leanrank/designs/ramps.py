@@ -14,7 +14,6 @@ Ramps lie between 0 and 1, whatever the units of a feature. So rows need no anch
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,14 @@ from leanrank.data.ranking_data import feature_name
 from leanrank.designs import _ramp_kernels as kernels
 from leanrank.designs.base import Block, Curvature, Design
 from leanrank.errors import InputError
-from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, query_ranges, row_blocks
+from leanrank.execution import (
+    ROWS_PER_RANGE,
+    Executor,
+    add_up,
+    cached_property,
+    query_ranges,
+    row_blocks,
+)
 from leanrank.model.curves import Curve, Ramps, Steps
 
 ROWS_FOR_KNOTS = 50_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from leanrank.designs.base import (
     Fold,
     WeightedColumns,
 )
-from leanrank.execution import ROWS_PER_RANGE, Executor, query_ranges, row_blocks
+from leanrank.execution import ROWS_PER_RANGE, Executor, cached_property, query_ranges, row_blocks
 
 SAMPLE_RIDGE = 1e-4
 """Share of its squares added to each column of a sample: few rows may not tell columns apart."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.errors import ModelError
+from leanrank.execution import cached_property
 from leanrank.model.scale import Scale
 
 T = TypeVar("T")

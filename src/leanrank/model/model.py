@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from leanrank._display import printable
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
+from leanrank.execution import cached_property
 from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line
 from leanrank.model.fields import Field, is_utf8, shorten

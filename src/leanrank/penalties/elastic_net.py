@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
+from leanrank.execution import cached_property
 from leanrank.penalties import coordinate as kernels
 from leanrank.penalties.base import Columns, Penalty, SmoothPiece
 

@@ -9,7 +9,6 @@ than ν_g. With groups of one feature this is an elastic net.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
+from leanrank.execution import cached_property
 from leanrank.penalties.base import Penalty, SmoothPiece
 from leanrank.penalties.elastic_net import ElasticNet, penalty_factors
 

@@ -39,6 +39,10 @@ class QuadraticModel(ABC):
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s), roughly."""
 
+    @abstractmethod
+    def damped(self, ridge: FloatArray) -> QuadraticModel:
+        """Return the model with ½ Σ_j ridge_j s_j² added, which keeps steps short."""
+
 
 class Problem(ABC):
     """Minimise over w a prepared loss of the scores Xw − offset.

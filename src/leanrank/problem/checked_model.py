@@ -52,3 +52,7 @@ class CheckedModel(QuadraticModel):
             return step
         self.model, self.sampled, self.exact_diagonal = self._exact(), False, True
         return self.model.minimise(penalty, c, w)
+
+    def damped(self, ridge: FloatArray) -> QuadraticModel:
+        """Return the present model with ½ Σ_j ridge_j s_j² added."""
+        return self.model.damped(ridge)

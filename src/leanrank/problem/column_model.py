@@ -7,7 +7,7 @@ A sample of the rows is enough, and its scores fit a cache.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,3 +51,8 @@ class ColumnModel(QuadraticModel):
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s)."""
         return penalty.sweep_columns(self.columns, c, w, self.accuracy, self.max_sweeps)
+
+    def damped(self, ridge: FloatArray) -> ColumnModel:
+        """Return the model with ½ Σ_j ridge_j s_j² added."""
+        extra, diagonal = self.columns.extra + ridge, self.columns.diagonal + ridge
+        return replace(self, columns=self.columns._replace(extra=extra, diagonal=diagonal))

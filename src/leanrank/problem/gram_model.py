@@ -7,7 +7,7 @@ step on the support by its smooth piece, cut where a weight would change its sig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -56,6 +56,10 @@ class GramModel(QuadraticModel):
                 break
             self._solve_on_support(penalty, slope, x)
         return x - w
+
+    def damped(self, ridge: FloatArray) -> GramModel:
+        """Return the model with ½ Σ_j ridge_j s_j² added."""
+        return replace(self, hessian=self.hessian + np.diag(ridge))
 
     def _solve_on_support(self, penalty: Penalty, slope: FloatArray, x: FloatArray) -> None:
         """Move to the minimum for the present signs, dropping weights that reach zero."""

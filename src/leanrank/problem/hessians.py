@@ -10,7 +10,7 @@ rare column may have few entries in a sample, but all of its curvature.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
@@ -18,7 +18,14 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.designs.base import Block, Curvature, Design
-from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, query_ranges, row_blocks
+from leanrank.execution import (
+    ROWS_PER_RANGE,
+    Executor,
+    add_up,
+    cached_property,
+    query_ranges,
+    row_blocks,
+)
 from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import QuadraticModel

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from leanrank.execution import (
     Executor,
     SerialExecutor,
     add_up,
+    cached_property,
 )
 from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty

@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +21,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design, make_design
 from leanrank.designs.ramps import RampColumns, ramp_design
-from leanrank.execution import SerialExecutor, single_threaded_blas
+from leanrank.execution import SerialExecutor, cached_property, single_threaded_blas
 from leanrank.losses.base import Labels, Loss, query_shares
 from leanrank.problem.memory import MemoryProblem
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.matrices import stacked
 from leanrank.designs.ramps import RampColumns, sample_step
 from leanrank.errors import NoLevelsError
-from leanrank.execution import row_blocks
+from leanrank.execution import cached_property, row_blocks
 from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale

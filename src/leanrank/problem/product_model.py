@@ -7,7 +7,7 @@ conjugate gradients, others by accelerated proximal gradients that start anew wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,10 @@ class ProductModel(QuadraticModel):
         if ridge is not None:
             return self._conjugate_gradients(c + ridge * w, ridge)
         return self._proximal_gradients(penalty, c, w)
+
+    def damped(self, ridge: FloatArray) -> ProductModel:
+        """Return the model with ½ Σ_j ridge_j s_j² added."""
+        return replace(self, product=lambda v: self.product(v) + ridge * v)
 
     def _conjugate_gradients(self, force: FloatArray, ridge: FloatArray) -> FloatArray:
         from scipy.sparse.linalg import LinearOperator, cg

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leanrank._typing import Callback, FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
@@ -13,6 +15,7 @@ from leanrank.losses.base import Labels, Loss, refuse_edges
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.parts import PartedProblem, Parts
+from leanrank.rankers.curves import weights_model
 from leanrank.rankers.inputs import check_number, check_whole, refuse_idle
 from leanrank.rankers.linear import BaseLinearRanker
 
@@ -68,7 +71,13 @@ class ProblemRanker(BaseLinearRanker):
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is not None and len(start) != problem.n_features:
             start = None
-        return self._fit_problem(problem, None if start is None else start.copy())
+        coef = self._fit_problem(problem, None if start is None else start.copy())
+        single = self.ramps_ is not None and data.X.dtype == np.float32
+        if single and isinstance(problem, MemoryProblem):  # values among the knots were rounded
+            scores = weights_model(coef, self.ramps_).predict(data.X)
+            shift = 0.0 if problem.plan.offset is None else problem.plan.offset
+            self.objective_ += problem.evaluate(scores - shift)[0] - problem.at(coef)
+        return coef
 
     def _check_stopping(self) -> None:
         check_number("tol", self.tol, open_low=True)

@@ -88,7 +88,7 @@ def test_the_defaults_end_on_small_random_data():
 
 
 def test_a_run_that_cannot_go_on_says_why(data):
-    with pytest.warns(ConvergenceWarning, match="double precision"):
+    with pytest.warns(ConvergenceWarning, match="hardly lower the objective"):
         SparseRank(0.05, solver="proximal", tol=1e-300).fit(data)
 
 

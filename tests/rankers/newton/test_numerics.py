@@ -6,10 +6,20 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank import DominationRanker, ListNet, RankNet, RankSVM, SparseRank
+from leanrank import (
+    DominationRanker,
+    FenchelRank,
+    LinearRanker,
+    ListNet,
+    RankNet,
+    RankSVM,
+    SparseRank,
+)
 from leanrank.errors import DataWarning, InputError
 from leanrank.losses import LOSSES, get_loss
 from leanrank.losses.base import Labels
@@ -178,3 +188,108 @@ def test_no_feature_wants_to_enter_and_the_gap_cannot_close():
         ranker = RankSVM(alpha=1e6, l1_ratio=1.0, tol=1e-300).fit(X, np.arange(12.0), q)
     assert not ranker.coef_.any()
     assert ranker.dual_gap_ < 1e-12
+
+
+def saturated(seed=0, queries=5, docs=10, features=10):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(queries * docs, features))
+    y = np.clip(np.round(X @ rng.normal(size=features) / 2 + 1), 0, 3)
+    return X, y, np.repeat(np.arange(queries), docs), 100 * rng.normal(size=len(y))
+
+
+def best_by_lbfgs(X, y, qid, margin, alpha):
+    """Minimise the mean pairwise logistic loss + alpha·‖w‖₁, with w as a difference."""
+    pairs = [
+        (i, j)
+        for q in np.unique(qid)
+        for i, j in [np.nonzero((qid[:, None] == q) & (qid == q) & (y[:, None] > y))]
+    ]
+
+    def objective(v):
+        w, total, slope = v[: len(v) // 2] - v[len(v) // 2 :], 0.0, 0.0
+        for i, j in pairs:
+            difference = X[i] - X[j]
+            lead = difference @ w - margin * (y[i] - y[j])
+            total += np.mean(np.logaddexp(0.0, -lead)) / len(pairs)
+            slope -= difference.T @ expit(-lead) / len(i) / len(pairs)
+        return total + alpha * v.sum(), np.concatenate([slope, -slope]) + alpha
+
+    start = np.zeros(2 * X.shape[1])
+    options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-10}
+    bounds = [(0, None)] * len(start)
+    return minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    ).fun
+
+
+def test_margins_that_saturate_the_loss_are_learned():
+    X, y, qid, _ = saturated()
+    ranker = RankNet(alpha=1e-3, l1_ratio=1, margin="scaled", margin_scale=50).fit(X, y, qid)
+    assert ranker.dual_gap_ <= 1e-6
+    assert ranker.objective_ == pytest.approx(best_by_lbfgs(X, y, qid, 50, 1e-3), rel=1e-6)
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+@pytest.mark.parametrize("seed", [4, 7, 31, 35])
+def test_offsets_that_saturate_the_loss_are_learned(seed, curves):
+    X, y, qid, offset = saturated(seed, queries=10)
+    weight = np.exp(np.random.default_rng(seed).normal(size=len(y)))
+    given = {"offset": offset, "sample_weight": weight if curves else None}
+    ranker = DominationRanker(alpha=1e-3, curves=curves).fit(X, y, qid, **given)
+    assert ranker.dual_gap_ <= 1e-6
+    other = LinearRanker(alpha=1e-3, curves=curves, solver="proximal", tol=0.1, max_iter=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        reached = other.fit(X, y, qid, **given).objective_
+    assert ranker.objective_ <= reached * (1 + 1e-6)
+
+
+def test_a_gap_above_the_tolerance_is_warned_of_wherever_the_loss_began():
+    X, y, qid, offset = saturated(queries=3)
+    offset *= 50.0 / np.abs(offset).max()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ranker = LinearRanker("exponential", alpha=1e-2).fit(X, y, qid, offset=offset)
+    warned = any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    assert ranker.dual_gap_ <= ranker.tol or warned
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_a_loss_that_vanishes_without_a_penalty_has_no_gap(penalty):
+    X, q = a_set(features=12)
+    ranker = LinearRanker("squared-hinge", penalty, alpha=0.0).fit(X, np.tile(np.arange(4.0), 3), q)
+    assert ranker.objective_ < 1e-20
+    assert ranker.dual_gap_ == 0.0
+
+
+@pytest.mark.parametrize("solver", ["greedy", "corrective"])
+def test_a_ball_in_which_the_loss_vanishes_is_certified_or_warned_of(solver):
+    X, q = a_set(features=12)
+    y = np.tile(np.arange(4.0), 3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ranker = FenchelRank(radius=100.0, solver=solver, max_iter=200).fit(X, y, q)
+    warned = any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    assert (ranker.dual_gap_ <= ranker.tol) != warned
+
+
+@pytest.mark.parametrize("unpenalised", [{"alpha": 0.0}, {"penalty_factors": np.zeros(3)}])
+@pytest.mark.parametrize("solver", ["newton", "proximal", "ftrl"])
+def test_a_model_without_a_penalty_is_the_optimum(solver, unpenalised):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat(np.arange(6), 10)
+    ranker = LinearRanker("logistic", solver=solver, tol=1e-3, **unpenalised).fit(X, y, qid)
+    assert ranker.objective_ == pytest.approx(best_by_lbfgs(X, y, qid, 0.0, 0.0), rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["domination", "logistic"])
+def test_the_objective_of_curves_is_that_of_the_returned_model(loss):
+    X, y, qid, offset = saturated(queries=20)
+    X, offset = (7.0 + X).astype(np.float32), offset / 100
+    ranker = LinearRanker(loss, alpha=1e-3, curves=32).fit(X, y, qid, offset=offset)
+    parts = get_loss(loss)
+    plan = parts.prepare(Labels(y, np.arange(0, 201, 10)))
+    scores = ranker.to_model().predict(X.astype(np.float64)) - offset
+    value = parts.evaluate(plan, 0, 20, scores, np.zeros(200))
+    value += ranker.make_penalty(1e-3, len(ranker.coef_)).value(ranker.coef_)
+    assert ranker.objective_ == pytest.approx(value, rel=1e-13)

@@ -114,7 +114,8 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         others, r_j·|difference| per such feature is to be subtracted, where the gradient r_j left
         in it is at most ``tol`` times ‖x_j‖·‖g‖ at the start.
     objective_ : float
-        Loss plus penalty at ``coef_``.
+        Loss plus penalty at ``coef_``. For curves of float32 features the gap is that of values
+        among the knots rounded to float32.
     n_iter_ : int
         Iterations of the solver; for Newton, reads of the whole X.
     history_ : list of dict
@@ -171,7 +172,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         """Join features and labels with the loss; with curves, find the knots first."""
         self.ramps_ = None
         if self.curves is None:
-            refuse_idle(self, ("monotone",), "curves=None")
+            refuse_idle(self, ("monotone",), "curves=None: use signs")
         else:
             X = curve_design(self, X, self._names(), executor or make_executor(self.n_jobs))
             self.ramps_ = X.ramps
@@ -275,7 +276,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
                 )
             remedy = "raise max_iter or tol"
             if solution.n_iter < self.max_iter:
-                remedy = "further steps hardly lower the objective in double precision, raise tol"
+                remedy = "further steps hardly lower the objective, raise tol"
             other = "bring features to one scale"
             if self.ramps_ is not None:
                 other = "take fewer segments or a larger alpha"
@@ -330,7 +331,8 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         if not 0.0 < top < np.inf:
             return "give features that differ between documents of different labels"
         if self.alpha < top:
-            return f"alpha={self.alpha:g} is below alpha_max={top:.3g}, so raise max_iter"
+            remedy = "raise max_iter" if self.n_iter_ >= self.max_iter else "choose another solver"
+            return f"alpha={self.alpha:g} is below alpha_max={top:.3g}, so {remedy}"
         return f"lower alpha={self.alpha:g} below alpha_max={top:.3g}"
 
     def path(

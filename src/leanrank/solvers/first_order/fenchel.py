@@ -56,7 +56,7 @@ def solve_fenchel(
 ) -> Solution:
     """Minimise the loss over ‖w‖₁ ≤ radius to a relative duality gap of ``tol``.
 
-    It also stops when the loss is below ``tol**2`` times its value at the start.
+    A loss that vanishes, but for rounding, has a gap of 0.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def solve_fenchel(
     w = _inside(w, problem.n_features, radius)
     value = problem.at(w)
     best_bound = 0.0  # no loss is negative
-    vanished = tol**2 * value
+    vanished = ROUNDING * min(1.0, value)
     last_value = last_room = np.inf
     history: list[dict[str, Any]] = []
     for n_iter in range(1, max_iter + 1):
@@ -89,14 +89,13 @@ def solve_fenchel(
         entry = {
             "iteration": n_iter,
             "objective": value,
-            "gap": relative(value - best_bound, value),
+            "gap": 0.0 if value <= vanished else relative(value - best_bound, value),
             "support": int(np.count_nonzero(w)),
         }
         history.append(entry)
         if callback is not None:
             callback(entry)
-        # if the least loss is zero, no relative gap is small
-        converged = entry["gap"] <= tol or value <= vanished
+        converged = entry["gap"] <= tol
         # rounding hides any further decrease
         stalled = value >= last_value and room >= 0.5 * last_room
         if converged or stalled or n_iter == max_iter:

@@ -8,13 +8,13 @@ centring is a projection within each query, so leaving out a query is leaving ou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.execution import cached_property
 from leanrank.losses.squared import SquaredPlan
 
 

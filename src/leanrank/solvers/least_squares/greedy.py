@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.designs.products import dense_rmatvec
 from leanrank.errors import InputError, check_choice
-from leanrank.execution import Executor, add_up, query_ranges, row_blocks
+from leanrank.execution import Executor, add_up, cached_property, query_ranges, row_blocks
 from leanrank.solvers.least_squares import _greedy_kernels as kernels
 from leanrank.solvers.least_squares.centred import Centred
 

@@ -155,19 +155,20 @@ class Newton(Solver):
             rounding = problem.rounding(state.w, objective)
             room = certificate.room(objective, rounding)
             free_residual = penalty.free_residual(state.w, c, free_scale)
+            # a loss that vanishes without a penalty leaves nothing that a gap could be relative to
+            vanished = objective == state.value <= ROUNDING * min(1.0, problem.value_at_zero)
+            gap = 0.0 if vanished else certificate.gap(objective, rounding)
             entry = {
                 "iteration": n_iter,
                 "objective": objective,
-                "gap": certificate.gap(objective, rounding),
+                "gap": gap,
                 "support": int(np.count_nonzero(state.w)),
                 "working_set": len(working.features),
             }
             history.append(entry)
             if self.callback is not None:
                 self.callback(entry)
-            converged = room <= self.tol * objective and free_residual <= self.tol
-            # where the least objective is zero there is nothing that a gap could be relative to
-            converged = converged or objective <= self.tol**2 * problem.value_at_zero
+            converged = vanished or (gap <= self.tol and free_residual <= self.tol)
             least = max(self.least_progress * room, ROUNDING * objective)
             if strength > 1.0 or objective <= best - least:
                 improved, best = n_iter, objective
@@ -180,7 +181,6 @@ class Newton(Solver):
             moved = working.minimise(stage, state, target, free_scale, rough=strength > 1.0)
             if not moved and strength == 1.0:
                 break
-        gap = float(entry["gap"])
         return Solution(state.w, objective, gap, free_residual, n_iter, converged, history)
 
     def _strength(
@@ -272,6 +272,7 @@ class _WorkingSet:
         self.samples = True  # as long as their steps are as good as others
         self.exact_diagonal = True  # of the last model
         self.short = False  # whether the last step kept less than half of what was promised
+        self.damping = 0.0  # ridge of the models, relative to scale²
 
     def choose(self, features: IntArray) -> bool:
         """Change the features, and tell whether they differ; nothing is lost if they do not."""
@@ -319,10 +320,13 @@ class _WorkingSet:
             if fresh and n_models == 0:
                 break
             n_models -= fresh
-            step = self._step(part, c, w, gap, fresh=fresh, rough=rough)
+            scale = free_scale[self.features]
+            step = self._step(part, c, w, gap, scale, fresh=fresh, rough=rough)
             promised = float(c @ step) + part.change(w, step)
-            if promised < 0.0 and self._line_search(part, state, w, step, objective, promised):
+            t = self._line_search(part, state, w, step, objective, promised)
+            if t > 0.0:
                 moved = True
+                self.damping *= 0.1 if t == 1.0 else 1.0 / np.sqrt(t)
                 fall = objective - state.value - part.value(state.w[self.features])
                 kept = -2.0 * fall / promised  # 1 or more where the model holds
                 if kept < 1.0 - self.solver.good_step and not self.exact_diagonal:
@@ -330,6 +334,10 @@ class _WorkingSet:
                 short, self.short = self.short, kept < 0.5 and not rough
                 if short and self.short:  # by its sample, unless all documents do no better
                     self.samples = not self.sampled
+            elif fresh and not self.sampled and self.damping == 0.0:
+                # a saturated loss has no curvature: steps that would lower a straight line by the
+                # whole objective, and longer ones until curvature returns
+                self.damping = float(np.sum((c / scale) ** 2)) / objective
             elif fresh and not self.sampled:
                 stuck = True
                 break
@@ -350,7 +358,15 @@ class _WorkingSet:
         return not (lasts and gap < solver.good_step * self.gap)
 
     def _step(
-        self, part: Penalty, c: FloatArray, w: FloatArray, gap: float, *, fresh: bool, rough: bool
+        self,
+        part: Penalty,
+        c: FloatArray,
+        w: FloatArray,
+        gap: float,
+        scale: FloatArray,
+        *,
+        fresh: bool,
+        rough: bool,
     ) -> FloatArray:
         """Minimise the quadratic model, a new one if the old is outworn."""
         self.gap = gap
@@ -360,7 +376,9 @@ class _WorkingSet:
             self.model = self.problem.quadratic(part, thin=thin)
             self.exact_diagonal = self.model.exact_diagonal
         assert self.model is not None
-        return self.model.minimise(part, c, w)
+        if self.damping == 0.0:
+            return self.model.minimise(part, c, w)
+        return self.model.damped(self.damping * scale**2).minimise(part, c, w)
 
     def _line_search(
         self,
@@ -370,8 +388,13 @@ class _WorkingSet:
         step: FloatArray,
         objective: float,
         promised: float,
-    ) -> bool:
-        """Shorten the step until the objective falls by a share of what the model promised."""
+    ) -> float:
+        """Shorten the step until the objective falls by a share of what the model promised.
+
+        Returns the share of the step that was taken; 0 if none.
+        """
+        if not promised < 0.0:
+            return 0.0
         t = 1.0
         slack = ROUNDING * abs(objective)
         for _ in range(60):
@@ -380,6 +403,6 @@ class _WorkingSet:
             if value + part.value(moved) <= objective + 0.01 * t * promised + slack:
                 self.problem.accept()
                 state.w[self.features], state.value = moved, value
-                return True
+                return t
             t *= 0.5
-        return False
+        return 0.0

@@ -54,14 +54,20 @@ def solve_ftrl(
         )
     batches = _batches(problem)
     certificate = Certificate(problem, penalty)
-    best, objective, n_iter = np.zeros(problem.n_features), np.inf, 0
+    best, objective, free_residual, n_iter = np.zeros(problem.n_features), np.inf, np.inf, 0
+    problem.at(best)
+    free_scale = problem.gradient_scale()
     history: list[dict[str, Any]] = []
     while True:
         latest = state.weights()
         reached = problem.at(latest) + penalty.value(latest)
-        certificate.raise_bound(latest, problem.gradient())
+        c = problem.gradient()
         if reached < objective:
             best, objective = latest, reached
+            free_residual = penalty.free_residual(best, c, free_scale)
+            certificate.raise_bound(best, c)
+        elif not penalty.free.any():  # otherwise a bound belongs to the point where it was taken
+            certificate.raise_bound(latest, c)
         gap = certificate.gap(objective, problem.rounding(latest, reached))
         support = int(np.count_nonzero(best))
         history.append(
@@ -69,8 +75,9 @@ def solve_ftrl(
         )
         if callback is not None:
             callback(history[-1])
-        if gap <= tol or n_iter == max_iter:
-            return Solution(best, objective, gap, 0.0, n_iter, gap <= tol, history)
+        converged = gap <= tol and free_residual <= tol
+        if converged or n_iter == max_iter:
+            return Solution(best, objective, gap, free_residual, n_iter, converged, history)
         order = np.random.default_rng(n_iter).permutation(batches.active)
         ftrl_pass(state, batches, order)
         n_iter += 1
