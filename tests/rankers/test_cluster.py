@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -418,6 +419,38 @@ def test_killed_workers_leave_the_same_bits(tmp_path):
         assert len(killed) == 1
         assert found.coef_.tobytes() == expected.coef_.tobytes()
         assert found.history_ == expected.history_
+
+
+@pytest.mark.parametrize("when", ["reading", "fitting"])
+def test_a_cluster_may_be_without_workers_for_a_moment(tmp_path, when):
+    """The only worker is killed and restarted, as a new one with another address."""
+    data, frame = made(10)
+    mark = tmp_path / "killed"
+
+    def read(rows):
+        if when == "reading" and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return frame[rows]
+
+    parts = [dask.delayed(read)(rows) for rows in (slice(0, 240), slice(240, None))]
+    with local(1, 1, processes=True) as cluster, Client(cluster) as client:
+
+        def kill(entry):
+            if when == "fitting" and entry["iteration"] == 3:
+                mark.touch()
+                os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+
+        table = dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
+        ranker = DominationRanker(alpha=0.002, callback=kill)
+        with ThreadPoolExecutor() as pool:  # a fit that waits ends with the cluster
+            try:
+                found = pool.submit(fit, ranker, table).result(timeout=100)
+            finally:
+                client.close()
+    assert mark.exists()
+    expected = DominationRanker(alpha=0.002).fit(data)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-5)
 
 
 def test_data_that_only_a_lost_worker_held():

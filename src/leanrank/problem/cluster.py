@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Any
 from uuid import uuid4
@@ -22,15 +20,13 @@ from uuid import uuid4
 import numpy as np
 
 from leanrank._typing import IntArray
+from leanrank.data.dask.collections import LONGEST_WITHOUT_WORKERS, wait_for
 from leanrank.data.dask.partitions import Partitions
 from leanrank.data.dask.worker_rows import Rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
 from leanrank.problem.part import Lost, Part, Question, Share
 from leanrank.problem.parts import Node, Parts, add_along_tree
-
-LONGEST_WITHOUT_WORKERS = 60.0
-"""Seconds after which a cluster without any worker is given up."""
 
 MOST_DEATHS = 3
 """Workers that may die one after the other at one question, as at one task of Dask."""
@@ -63,18 +59,9 @@ class ClusterParts(Parts):
         self.levels = partitions.levels
         self.trips = 0
         self.name = _new_name()
-        sizes = [facts.n_rows for facts in partitions.facts]
-        held = self.client.who_has(partitions.rows)
-        homes = balanced(
-            [sorted(held.get(rows.key, ())) for rows in partitions.rows],
-            sizes,
-            self.client.nthreads(),
-        )
         self.futures = [
-            self.client.submit(
-                _make_part, rows, key=_key(self.name, at), workers=home, allow_other_workers=True
-            )
-            for at, (rows, home) in enumerate(zip(partitions.rows, homes, strict=True))
+            self.client.submit(_make_part, rows, key=_key(self.name, at))
+            for at, rows in enumerate(partitions.rows)
         ]
         self._places: dict[str, list[int]] = {}
         self._finished: deque[str] = deque()  # several threads may use the parts
@@ -223,80 +210,11 @@ class ClusterParts(Parts):
         return places
 
     def _wait(self) -> None:
-        """Wait for the parts, but not for a cluster that has no workers left."""
-        from distributed import wait
-        from distributed.client import FutureCancelledError
-
-        lonely = 0.0
-        while True:
-            try:
-                wait(self.futures, timeout=5)
-                break
-            except TimeoutError:
-                lonely = lonely or time.monotonic()
-                if self.client.nthreads():
-                    lonely = 0.0
-                elif time.monotonic() - lonely > self.patience:
-                    raise ClusterError(
-                        f"the Dask cluster has had no worker for {self.patience:.0f} seconds: "
-                        "start workers and fit again"
-                    ) from None
-            except (CancelledError, FutureCancelledError) as error:
-                raise ClusterError(self._why_cancelled()) from error
+        """Wait for the parts."""
+        wait_for(self.client, self.futures, self.patience)
         for at, future in enumerate(self.futures):
             if future.status == "error":
                 _refuse(at, future.exception())
-
-    def _why_cancelled(self) -> str:
-        if self.client.status != "running":
-            return (
-                "the connection to the Dask scheduler is lost: connect a new client and fit again"
-            )
-        return (
-            "a worker died with data that only its memory held, so they cannot be read again: "
-            "give a collection that is read from files, or fit on a new one"
-        )
-
-
-def balanced(
-    held: Sequence[Sequence[str]], sizes: Sequence[int], threads: Mapping[str, int]
-) -> list[str | None]:
-    """Choose a worker for each part: all finish at the same time, and few parts move.
-
-    Dask places tasks by what they cost once, while parts are asked many times.
-
-    Parameters
-    ----------
-    held : sequence of sequences of str
-        The workers that hold each part.
-    sizes : sequence of int
-        Documents of each part.
-    threads : mapping of str to int
-        Of each worker.
-
-    Examples
-    --------
-    >>> balanced([["a"], ["a"], ["a"], ["b"]], [5, 5, 5, 5], {"a": 1, "b": 1})
-    ['a', 'a', 'b', 'b']
-    >>> balanced([["a"], ["b"], ["a"]], [5, 5, 5], {"a": 2, "b": 1})
-    ['a', 'b', 'a']
-    """
-    if not threads:
-        return [None] * len(sizes)  # they will come
-    share = sum(sizes) / sum(threads.values())
-    room = {worker: share * count for worker, count in threads.items()}
-    homes: list[str | None] = [None] * len(sizes)
-    for at, (workers, size) in enumerate(zip(held, sizes, strict=True)):
-        here = next((each for each in workers if room.get(each, -np.inf) >= size / 2), None)
-        if here is not None:
-            homes[at] = here
-            room[here] -= size
-    for at, size in enumerate(sizes):
-        if homes[at] is None:
-            here = max(sorted(room), key=lambda each: room[each] / threads[each])
-            homes[at] = here
-            room[here] -= size
-    return homes
 
 
 def _taken(waiting: deque[str]) -> Iterable[str]:

@@ -6,14 +6,20 @@ Dask is loaded when a Dask object is given, and not before.
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
 
 from leanrank.data.ranking_data import counted
-from leanrank.errors import InputError, MissingDependencyError
+from leanrank.errors import ClusterError, InputError, MissingDependencyError
 
 log = logging.getLogger("leanrank.dask")
+
+LONGEST_WITHOUT_WORKERS = 60.0
+"""Seconds after which a cluster without any worker is given up."""
 
 
 def is_dask(value: Any) -> bool:
@@ -78,3 +84,51 @@ def partition_list(value: Any) -> list[Any]:
         value = value.rechunk({1: -1})
     # Optimised, columns of one file may be cut into different partitions, and are read twice.
     return list(np.ravel(np.array(value.to_delayed(optimize_graph=False), dtype=object)))
+
+
+def wait_for(
+    client: Any,
+    futures: list[Any],
+    patience: float = LONGEST_WITHOUT_WORKERS,
+    stalled: Callable[[], list[Any]] | None = None,
+) -> None:
+    """Wait until futures are done, but not for a cluster that has no workers left.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : list of futures
+    patience : float
+        Seconds to wait for a worker while there is none.
+    stalled : callable, optional
+        Called every few seconds while there are workers; returns the futures to wait for.
+    """
+    from distributed import wait
+    from distributed.client import FutureCancelledError
+
+    without_workers = 0.0
+    while True:
+        try:
+            wait(futures, timeout=5)
+            return
+        except TimeoutError:
+            without_workers = without_workers or time.monotonic()
+            if client.nthreads():
+                without_workers = 0.0
+                futures = futures if stalled is None else stalled()
+            elif time.monotonic() - without_workers > patience:
+                raise ClusterError(
+                    f"the Dask cluster has had no worker for {patience:.0f} seconds: "
+                    "start workers and fit again"
+                ) from None
+        except (CancelledError, FutureCancelledError) as error:
+            raise ClusterError(_why_cancelled(client)) from error
+
+
+def _why_cancelled(client: Any) -> str:
+    if client.status != "running":
+        return "the connection to the Dask scheduler is lost: connect a new client and fit again"
+    return (
+        "a worker died with data that only its memory held, so they cannot be read again: "
+        "give a collection that is read from files, or fit on a new one"
+    )

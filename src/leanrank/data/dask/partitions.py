@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.dask.collections import current_client, is_dask, is_lazy, partition_list
+from leanrank.data.dask.collections import (
+    current_client,
+    is_dask,
+    is_lazy,
+    partition_list,
+    wait_for,
+)
 from leanrank.data.dask.worker_rows import (
     Facts,
     facts_of,
@@ -99,14 +105,11 @@ def read_partitions(
     pieces = _aligned(X, columns)
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
     checks = (names, query_weight, check, scores)
-    homes = _homes(client, len(pieces["X"]))
-    tasks = []
-    for at in range(len(pieces["X"])):
-        given = {name: values[at] for name, values in pieces.items()}
-        tasks.append(delayed(read_rows, pure=False)(at, checks, **given))
-    placed = [{"workers": [h], "allow_other_workers": True} if h else {} for h in homes]
-    rows = [client.compute(task, **how) for task, how in zip(tasks, placed, strict=True)]
-    facts = _gathered(client, [client.submit(facts_of, each, pure=False) for each in rows])
+    given = [dict(zip(pieces, each, strict=True)) for each in zip(*pieces.values(), strict=True)]
+    rows, facts = _read(
+        client,
+        lambda: [delayed(read_rows, pure=False)(at, checks, **own) for at, own in enumerate(given)],
+    )
     _agree(facts)
     filled = [at for at, each in enumerate(facts) if each.n_rows]
     if not filled:
@@ -116,11 +119,47 @@ def read_partitions(
     return _arranged(client, [rows[at] for at in filled], [facts[at] for at in filled])
 
 
+def _read(client: Any, make_tasks: Callable[[], list[Any]]) -> tuple[list[Any], list[Facts]]:
+    """Read partitions, neighbours on one worker, and return their futures and facts.
+
+    Tasks are bound to workers only while they are read. A task that is bound to a worker which has
+    left waits for ever if the cluster was empty when Dask looked for another.
+    """
+    tasks = make_tasks()
+    homes = _homes(client, len(tasks))
+    fresh = [key for key, state in _states(client, tasks).items() if state is None]
+    bound = [{"workers": [home], "allow_other_workers": True} if home else {} for home in homes]
+    rows = [client.compute(task, **how) for task, how in zip(tasks, bound, strict=True)]
+    facts = [client.submit(facts_of, each, pure=False) for each in rows]
+
+    def read_again() -> list[Any]:
+        if set(homes) <= {"", *client.nthreads()}:
+            return facts
+        client.cancel([*rows, *facts])
+        homes[:] = []
+        rows[:] = [client.compute(task) for task in make_tasks()]
+        facts[:] = [client.submit(facts_of, each, pure=False) for each in rows]
+        return facts
+
+    wait_for(client, facts, stalled=read_again)
+    found = _gathered(client, facts)
+    if any(homes):
+        states = _states(client, tasks)
+        free = {key: None for key in fresh if states[key] is not None}
+        client.sync(client.scheduler.set_restrictions, worker=free)
+    return rows, found
+
+
+def _states(client: Any, tasks: list[Any]) -> dict[Any, str | None]:
+    """Return the scheduler's state of all tasks that some depend on, None for unknown ones."""
+    layers = {name: layer for task in tasks for name, layer in task.dask.layers.items()}
+    keys = [key for layer in layers.values() for key in layer]
+    states: dict[Any, str | None] = client.sync(client.scheduler.get_task_status, keys=keys)
+    return states
+
+
 def _gathered(client: Any, futures: list[Any]) -> list[Any]:
     """Return the facts, or raise what was wrong with the first bad partition."""
-    from distributed import wait
-
-    wait(futures)
     for at, future in enumerate(futures):
         if future.status == "error":
             error = future.exception()
