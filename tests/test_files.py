@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leanrank._files import HeldFile, atomic_write
+from leanrank._files import HeldFile, atomic_write, file_identity
 from leanrank.errors import FileError
 
 
@@ -237,3 +237,20 @@ def test_ctrl_c_while_naming_a_file_leaves_the_old_or_the_new_one(
         stream.write("new")
     assert {p.name for p in tmp_path.iterdir()} <= {"file"}
     assert (path.read_text() if path.exists() else None) in (old, "new")
+
+
+def test_a_large_file_is_told_apart_by_samples_and_its_time_of_change(tmp_path, monkeypatch):
+    monkeypatch.setattr("leanrank._files._WHOLE", 16 * 2**16)
+    path = tmp_path / "large"
+    path.write_bytes(bytes(40 * 2**16))
+    os.utime(path, ns=(0, 0))
+    first = file_identity(str(path))
+    with open(path, "r+b") as stream:
+        stream.seek(-1000, os.SEEK_END)
+        stream.write(b"x")
+    assert file_identity(str(path)) != first  # between two samples, but the time has changed
+    os.utime(path, ns=(0, 0))
+    for place in range(0, 40 * 2**16, 5 * 2**16):
+        path.write_bytes(bytes(place) + b"x" * 3 * 2**16 + bytes(37 * 2**16 - place))
+        os.utime(path, ns=(0, 0))
+        assert file_identity(str(path)) != first

@@ -117,7 +117,7 @@ class RankingStream:
         return all(part.resumes for part in self.parts)
 
     def identity(self) -> list[dict[str, Any]]:
-        """Describe the sources: names, sizes and a digest of how each begins."""
+        """Describe the sources: names, sizes and digests."""
         notes = {"changed": [note for _, note in self._changes]} if self._changes else {}
         return [part.identity() | notes for part in self.parts]
 

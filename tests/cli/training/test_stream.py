@@ -101,6 +101,23 @@ def test_what_is_refused(run, files, words, message):
     assert not (files / "m.json").exists()
 
 
+def test_a_file_changed_far_behind_its_beginning_is_another(run, tmp_path, monkeypatch):
+    """Same name and size, and the first 64 kB as they were."""
+    monkeypatch.chdir(tmp_path)
+    data = make_ranking(n_queries=100, n_features=8, docs_per_query=15, random_state=0)
+    dump_letor(data, "big.txt")
+    text = (tmp_path / "big.txt").read_bytes()
+    assert len(text) > 100_000
+    words = ("train", "--stream", "big.txt", "--checkpoint", "c.ckpt", "-p", "alpha=0.01")
+    assert run(*words, "-m", "m.json").code == 0
+    tail = text[70_000:].replace(b"\n0 qid", b"\n9 qid").replace(b"\n1 qid", b"\n0 qid")
+    (tmp_path / "big.txt").write_bytes(text[:70_000] + tail)
+    ran = run(*words, "-m", "m.json")
+    assert ran.code == 2
+    assert "c.ckpt" in ran.err
+    assert "big.txt" in ran.err
+
+
 def test_a_checkpoint_of_other_parameters_or_files(run, files):
     words = ("train", "--stream", "train.txt", "--checkpoint", "c.ckpt", "--model", "m.json")
     assert run(*words).code == 0

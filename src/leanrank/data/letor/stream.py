@@ -70,7 +70,7 @@ class TextPart:
         return self.rewinds
 
     def identity(self) -> dict[str, Any]:
-        """Return name, size and a digest of the beginning, and how it is read."""
+        """Return name, size and a digest, and how it is read."""
         request = self._request
         how = {
             "dtype": request.dtype.name,

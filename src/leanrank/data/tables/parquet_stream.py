@@ -79,7 +79,7 @@ class ParquetPart:
         self._returns = returns
 
     def identity(self) -> dict[str, Any]:
-        """Return name, size and a digest of the beginning, and how it is read."""
+        """Return name, size and a digest, and how it is read."""
         how = {"columns": self.layout.columns, "features": len(self.layout.features)}
         return how | {"rows_per_chunk": self._n_rows} | file_identity(str(self.file))
 

@@ -186,7 +186,7 @@ def _source_difference(then: list[dict[str, Any]], now: list[dict[str, Any]]) ->
         file, other = before.get("file", "an iterable"), after.get("file", "an iterable")
         if file != other:
             return f"was made from {file}, not from {other}"
-        if (before.get("bytes"), before.get("head")) != (after.get("bytes"), after.get("head")):
+        if any(before.get(key) != after.get(key) for key in ("bytes", "digest", "modified")):
             return f"was made when {file} was another file (its size or content has changed)"
         if before.get("changed") != after.get("changed"):
             return f"was made from {file} {_how(before)}, not {_how(after)}"
