@@ -289,3 +289,13 @@ def test_numpy_and_the_kernels_scale_to_the_same_bits(how: str, dtype: type) -> 
         compiled = arithmetic.by_query(how, X, ptr, 2, most_in_numpy=0)
         assert plain.dtype == dtype
         np.testing.assert_array_equal(plain, compiled)
+
+
+def test_too_little_address_space_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    words = f"-m leanrank train {tmp_path}/a.txt -m {tmp_path}/m.json"
+    command = f"ulimit -v 700000; exec {sys.executable} {words}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 2
+    (said,) = done.stderr.splitlines()
+    assert "ulimit -v" in said

@@ -13,13 +13,25 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
+from leanrank.errors import CacheWarning, InputError
+
+try:
+    import resource
+
+    _limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= _limit < 1_400 << 20:  # with less, LLVM aborts or hangs, which cannot be caught
+        raise InputError(
+            f"this process may use {_limit >> 20:,} MB of address space, and compiled code needs "
+            "1,400: raise the limit, such as with ulimit -v unlimited"
+        )
+except ImportError:  # Windows has no such limit
+    pass
+
 import numba
 import numpy as np
 from numba.core import event
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
-
-from leanrank.errors import CacheWarning
 
 
 def kernel(
