@@ -163,6 +163,16 @@ def brute_swap_costs(labels):
     return tables
 
 
+def test_with_importance_ndcg_a_query_weighs_one_whatever_its_length():
+    y = np.concatenate([np.arange(2.0), np.tile(np.arange(4.0), 10)])
+    labels = Labels(y=y, query_ptr=np.array([0, 2, 42]))
+    loss = SquaredHingeLoss("ndcg")
+    plan = loss.prepare(labels)
+    u, g = np.zeros(42), np.zeros(42)  # every pair pays 1
+    both = [loss.evaluate(plan, q, q + 1, u, g) for q in (0, 1)]
+    assert both == pytest.approx([0.5, 0.5])
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(LOSSES), n=st.integers(2, 12))
 def test_any_scores_and_labels(data, kind, n):

@@ -57,6 +57,21 @@ def importance_tables(
     return np.concatenate([t.ravel() for t in tables]).astype(np.float64, copy=False), table_ptr
 
 
+def summed_importance(
+    table: FloatArray, table_ptr: IntArray, cells: Cells, sizes: FloatArray
+) -> FloatArray:
+    """Return the weight of all pairs of each query; ``sizes`` are those of the cells."""
+    cuts = cells.cell_ptr[1:-1]
+    return np.array(
+        [
+            size @ np.tril(weight.reshape(len(size), len(size)), -1) @ size
+            for size, weight in zip(
+                np.split(sizes, cuts), np.split(table, table_ptr[1:-1]), strict=True
+            )
+        ]
+    )
+
+
 def _checked(importance: Any, n_levels: int) -> FloatArray:
     try:
         table = np.asarray(importance, dtype=np.float64)

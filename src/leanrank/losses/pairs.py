@@ -27,7 +27,7 @@ from leanrank.losses.base import (
     query_scale,
     sort_into_cells,
 )
-from leanrank.losses.importance import importance_tables
+from leanrank.losses.importance import importance_tables, summed_importance
 
 
 class PairScratch(NamedTuple):
@@ -176,7 +176,8 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
     """Prepare the pairs of labelled documents, or of explicit edges.
 
     A query counts as many terms as it has pairs, of documents repeated by ``sample_weight`` and of
-    edges by their weight; neither ``gain_weight`` nor ``importance`` change that number.
+    edges by their weight; neither ``gain_weight`` nor a table of ``importance`` change that number.
+    With "ndcg", where pairs of long lists weigh less, it is the sum of their weights.
     """
     ptr = labels.query_ptr
     n_rows, n_queries = int(ptr[-1]), len(ptr) - 1
@@ -189,6 +190,8 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
         table, table_ptr = importance_tables(importance, levels, cells, mass)
         sizes, below = mass_below(cells, mass)
         terms = np.bincount(cells.query, sizes * below, minlength=n_queries)
+        if isinstance(importance, str):
+            terms = summed_importance(table, table_ptr, cells, sizes)
     else:
         if importance is not None:
             raise InputError(
