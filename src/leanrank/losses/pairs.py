@@ -189,9 +189,10 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
         cells = sort_into_cells(level_of, len(levels), ptr)
         table, table_ptr = importance_tables(importance, levels, cells, mass)
         sizes, below = mass_below(cells, mass)
-        terms = np.bincount(cells.query, sizes * below, minlength=n_queries)
         if isinstance(importance, str):
             terms = summed_importance(table, table_ptr, cells, sizes)
+        else:
+            terms = np.bincount(cells.query, sizes * below, minlength=n_queries).astype(np.float64)
     else:
         if importance is not None:
             raise InputError(
@@ -202,8 +203,8 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
         table, table_ptr = importance_tables(None, np.zeros(1), cells, mass)
         edges = _sorted_by_query(labels.edges, query_of)
         times = edges.weight * mass[edges.winner] * mass[edges.loser]
-        terms = np.bincount(query_of[edges.winner], times, minlength=n_queries)
-    scale = query_scale(terms.astype(np.float64, copy=False), labels.query_weight, labels.normalize)
+        terms = np.bincount(query_of[edges.winner], times, minlength=n_queries).astype(np.float64)
+    scale = query_scale(terms, labels.query_weight, labels.normalize)
     win = scale[query_of]
     win *= mass
     if labels.gain_weight is not None:
