@@ -54,7 +54,6 @@ STREAM = ("train", "--stream", "a.txt", "-m", "out.json", "--every", "50", "--ch
         ("convert", "a.txt", "out.txt.gz"),
         ("predict", "in.json", "a.txt", "-o", "out.txt"),
         ("train", "a.txt", "-m", "out.json"),
-        ("train", "a.txt", "-m", "out.json", "--checkpoint", "out.ckpt"),
         ("train", "a.txt", "-m", "in.json"),
         STREAM,
         ("convert", "a.txt", "out.arrow"),

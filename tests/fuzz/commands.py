@@ -19,7 +19,7 @@ COMMANDS = (
     "train in.txt -m out.json -p alpha=0.01",
     "train in.csv --vali in.txt -m out.json -a rankrls --scale standard",
     "train in.txt -m out.json -p curves=2 --monotone f1=up",
-    "train in.txt -m out.json -a ranksvm -p alpha=0.1 --checkpoint out.ckpt",
+    "train in.txt -m out.json -a ranksvm -p alpha=0.1",
     "train in.csv -m out.json -a listnet -p curves=auto -p penalty_factors=0,1,1,2,inf",
     "train in.arrow -m out.json -a minbatsrank -p alpha=0.01",
     "train --on-disk in.txt -m out.json",

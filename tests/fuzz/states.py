@@ -137,54 +137,6 @@ def _data() -> Any:
     return make_ranking(10, 6, n_features=4, random_state=0)
 
 
-def _exact() -> list[Any]:
-    from leanrank import DominationRanker, RankSVM
-
-    return [
-        DominationRanker(alpha=0.05),
-        RankSVM(alpha=0.05, l1_ratio=1.0),
-        DominationRanker(alpha=0.05, curves=2),
-    ]
-
-
-@lru_cache(maxsize=1)
-def _fits() -> list[bytes]:
-    """One state per exact ranker, from before its last iteration."""
-    from leanrank.rankers.newton.resumable import fit_resumable
-
-    kept = []
-    for ranker in _exact():
-        with tempfile.TemporaryDirectory() as folder:
-            fit_resumable(ranker, _data(), f"{folder}/c")
-            kept.append(Path(folder, "c").read_bytes())
-    return kept
-
-
-@target("fit-bytes", prepare=_fits)
-def fit_bytes(rng: random.Random, folder: Path) -> None:
-    """A damaged state of an exact fit is refused."""
-    from leanrank.rankers.newton.resumable import fit_resumable
-
-    which = rng.randrange(len(_exact()))
-    whole = _fits()[which]
-    content = mutated(rng, whole)
-    (folder / "in").write_bytes(content)
-    fit_resumable(_exact()[which], _data(), folder / "in")
-    assert content in (whole, b""), "a damaged one was accepted"
-
-
-@target("fit-values", prepare=_fits)
-def fit_values(rng: random.Random, folder: Path) -> None:
-    """A state that somebody wrote, with a right checksum, is refused or used without harm."""
-    from leanrank.rankers.newton.resumable import fit_resumable
-
-    which = rng.randrange(len(_exact()))
-    (folder / "in").write_bytes(_rewritten(rng, _fits()[which], 0.7))
-    with np.errstate(all="ignore"):
-        ranker = fit_resumable(_exact()[which], _data(), folder / "in")
-        assert np.isfinite(ranker.predict(_data().X)).all()
-
-
 @lru_cache(maxsize=1)
 def _journal() -> bytes:
     from leanrank.selection import tune

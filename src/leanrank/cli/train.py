@@ -82,8 +82,7 @@ def train(
         str | None,
         Option(
             metavar="FILE",
-            help="Go on from this file if it exists, and keep it up to date: an interrupted run "
-            "loses little. For --stream, and for what Newton's method solves.",
+            help="With --stream: resume from this file if it exists, and keep it up to date.",
         ),
     ] = None,
     on_disk: Annotated[
@@ -141,8 +140,11 @@ def train(
 
         train_stream(request)
         return
-    if cluster is not None and (on_disk or checkpoint is not None):
-        raise InputError("--on-disk and --checkpoint are for one machine: leave --cluster out")
+    for option, value in (("checkpoint", checkpoint), ("every", every), ("features", features)):
+        if value is not None:
+            raise InputError(f"--{option} is for streams: add --stream, or leave it out")
+    if cluster is not None and on_disk:
+        raise InputError("--on-disk is for one machine: leave --cluster out")
     if cluster is not None:
         from leanrank.cli.training.cluster import train_on_cluster
 
@@ -150,9 +152,6 @@ def train(
             raise InputError("--report needs all data in memory: leave --cluster out")
         train_on_cluster(request, cluster)
         return
-    for option, value in (("every", every), ("features", features)):
-        if value is not None:
-            raise InputError(f"--{option} is for streams: add --stream, or leave it out")
     if len(data) > 1:
         raise InputError(
             f"{len(data)} training files were given: give one, or add --stream or --cluster to "

@@ -18,7 +18,6 @@ from leanrank.cli.training.shared import (
     print_summary,
     set_monotone,
 )
-from leanrank.errors import InputError
 
 
 def train_on_cluster(request: Request, where: str) -> None:
@@ -31,9 +30,6 @@ def train_on_cluster(request: Request, where: str) -> None:
     name = request.algorithm or "domination"
     check_able(name, "cluster", "all data in memory: leave --cluster out")
     check_scale(request.scale)
-    for option in ("checkpoint", "every", "features"):
-        if getattr(request, option) is not None:
-            raise InputError(f"--{option} is for streams: add --stream, or leave it out")
     files = find_files(request.files)
     ranker = make_ranker(name, request.parameters, seed=request.seed, jobs=request.jobs)
     set_monotone(ranker, request.monotone)

@@ -11,7 +11,6 @@ from leanrank.cli.options import check_measures
 from leanrank.cli.training.on_disk import store_beside
 from leanrank.cli.training.shared import (
     Request,
-    check_checkpoint,
     finish,
     fit_model,
     make_ranker,
@@ -38,8 +37,6 @@ def train_in_memory(request: Request) -> None:
         check_measures(request.measures, request.convention)
         check_scale(request.scale)
         _check_patience(ranker, vali)
-        if request.checkpoint is not None:
-            check_checkpoint(request.checkpoint, model)
         say(f"Reading {file}")
         training, note = _training_data(request, say)
         sets = {"training": training}
@@ -53,7 +50,7 @@ def train_in_memory(request: Request) -> None:
         judge = _stopping_data(ranker, sets.get("validation"))
         curves = getattr(ranker, "curves", None) is not None
         choice = scale_wanted(training, request.scale, curves=curves)
-        fitted = fit_model(ranker, training, choice.make(), judge, request.checkpoint)
+        fitted = fit_model(ranker, training, choice.make(), judge)
         fitted, columns = finish(fitted, request, sets, say)
         if request.report is not None:
             say("Writing the report")
@@ -64,7 +61,6 @@ def train_in_memory(request: Request) -> None:
     else:
         shown = {name: screen.data_summary(d) for name, d in sets.items()}
         shown |= {"kept": _kept(ranker, judge), "scaled": choice.reason, "on disk": note}
-        shown["checkpoint"] = request.checkpoint or ""
         print_summary(model, shown, fitted, columns)
         if request.report is not None:
             console = screen.screen(error=model == "-")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from leanrank.cli import screen
-from leanrank.cli.datafiles import check_folder
 from leanrank.cli.entry import FAILED, say
 from leanrank.cli.parameters import parse_directions, parse_parameters
 from leanrank.errors import InputError
@@ -81,26 +79,15 @@ def set_monotone(ranker: Any, text: str | None) -> None:
     ranker.set_params(monotone=parse_directions(text))
 
 
-def check_checkpoint(file: str, model: str) -> None:
-    """Check that a checkpoint can be written, and is not the model."""
-    if file == "-":
-        raise InputError("--checkpoint - is no file that a later run could read: give a name")
-    check_folder(file)
-    if os.path.realpath(file) == os.path.realpath(model):
-        raise InputError(f"{model} cannot be both model and checkpoint: give them two names")
-
-
 def fit_model(
     ranker: Any,
     training: RankingData,
     normalizer: Any = None,
     validation: RankingData | None = None,
-    checkpoint: str | None = None,
 ) -> Model:
     """Fit a ranker, on normalised features if asked, and return one model of both.
 
-    Validation data are for rankers that stop by them, a checkpoint for those that Newton's method
-    solves.
+    Validation data are for rankers that stop by them.
     """
     from leanrank.model.writing import as_model
 
@@ -108,12 +95,7 @@ def fit_model(
     if normalizer is not None:
         scaled = normalizer.fit_transform(training)
         judge = None if validation is None else normalizer.transform(validation)
-    if checkpoint is None:
-        ranker.fit(scaled, **({} if judge is None else {"validation": judge}))
-    else:
-        from leanrank.rankers.newton.resumable import fit_resumable
-
-        fit_resumable(ranker, scaled, checkpoint)
+    ranker.fit(scaled, **({} if judge is None else {"validation": judge}))
     return described(as_model(ranker, normalizer), training)
 
 

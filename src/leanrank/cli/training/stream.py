@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from leanrank.cli.datafiles import read_data, read_options
+from leanrank.cli.datafiles import check_folder, read_data, read_options
 from leanrank.cli.options import check_measures
 from leanrank.cli.screen import progress
 from leanrank.cli.training.shared import (
     Request,
     check_able,
-    check_checkpoint,
     finish,
     make_ranker,
     print_result,
@@ -30,7 +30,7 @@ def train_stream(request: Request) -> None:
     from leanrank.rankers.sampling.streaming import fit_stream
 
     if request.checkpoint is not None:
-        check_checkpoint(request.checkpoint, request.model)
+        _check_checkpoint(request.checkpoint, request.model)
     with progress() as say:
         ranker, epochs = _make_ranker(request)
         check_measures(request.measures, request.convention)
@@ -70,6 +70,15 @@ def train_stream(request: Request) -> None:
         print_result(request.model, {"training": dict(fitted.provenance["data"])}, fitted, columns)
     else:
         print_summary(request.model, _shown(request, fitted), fitted, columns)
+
+
+def _check_checkpoint(file: str, model: str) -> None:
+    """Check that a checkpoint can be written, and is not the model."""
+    if file == "-":
+        raise InputError("--checkpoint - is no file that a later run could read: give a name")
+    check_folder(file)
+    if os.path.realpath(file) == os.path.realpath(model):
+        raise InputError(f"{model} cannot be both model and checkpoint: give them two names")
 
 
 def _make_ranker(request: Request) -> tuple[Any, int]:

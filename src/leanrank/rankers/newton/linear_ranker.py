@@ -154,9 +154,6 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     verbose: int = 0
     callback: Callback | None = None
 
-    resuming: ClassVar[Mapping[str, Any]] = {}
-    """What ``fit_resumable`` has the solver keep, and where it has it go on."""
-
     parameter_kinds: ClassVar[Mapping[str, Kind]] = {
         **PARAMETERS,
         "penalty": TEXT | Kind("a Penalty", lambda value: isinstance(value, Penalty)),
@@ -257,7 +254,6 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             tol=self.tol,
             max_iter=self.max_iter,
             callback=partial(report, self),
-            **self.resuming,
         )
 
     def _fit_problem(self, problem: Problem, w: FloatArray | None) -> FloatArray:

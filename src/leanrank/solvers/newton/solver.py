@@ -8,7 +8,6 @@ work is on the few columns that matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,34 +22,6 @@ from leanrank.solvers.certificate import Certificate
 
 ROUNDING = 1e-13
 """Relative change of the objective that its sums cannot tell from none."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """A run before one of its iterations: all that the rest of the run depends on.
-
-    Attributes
-    ----------
-    n_iter : int
-        The iteration that comes next.
-    w, features, free_scale : array
-        The weights, the working set, and what gradients of unpenalised features are relative to.
-    bound : float
-        The best dual value so far.
-    strength, improved, best : float, int, float
-        How the penalty was strengthened last, and the last real progress.
-    history : list of dict
-    """
-
-    n_iter: int
-    w: FloatArray
-    features: IntArray
-    free_scale: FloatArray
-    bound: float
-    strength: float
-    improved: int
-    best: float
-    history: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -92,12 +63,6 @@ class Newton(Solver):
         The solver stops without convergence once the objective has not fallen by this share of the
         gap for ``patience`` iterations: with few correct digits in a Hessian, steps stay tiny. Hard
         problems (1e-6·alpha_max) fall by a tenth of it or more.
-    keep : callable, optional
-        Called before every iteration with what a later run needs to go on from there. Iterations
-        then begin with scores and models of their own, as such a run does: it ends with the same
-        bits.
-    start : Progress, optional
-        Where to go on.
     """
 
     descent: float = 0.4
@@ -113,8 +78,6 @@ class Newton(Solver):
     sample_per_feature: int = 100
     patience: int = 30
     least_progress: float = 1e-3
-    keep: Callable[[Progress], None] | None = None
-    start: Progress | None = None
 
     name: ClassVar[str] = "newton"
     loss_needs: ClassVar[tuple[str, ...]] = ("smooth", "dual")
@@ -123,33 +86,14 @@ class Newton(Solver):
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
         """Minimise loss + penalty to a relative duality gap of ``tol``."""
         self.check(problem.loss, penalty)
-        begun = self.start
-        if begun is not None and len(begun.w) != problem.n_features:
-            raise InputError("the run to go on with has another number of features: start again")
-        state = _State(problem, penalty, w if begun is None else begun.w)
+        state = _State(problem, penalty, w)
         certificate = Certificate(problem, penalty)
-        if begun is None:
-            support = np.flatnonzero(state.w)
-            begun = Progress(
-                1, state.w, support, problem.gradient_scale(), -np.inf, np.inf, 1, np.inf, []
-            )
-        certificate.best, free_scale, strength = begun.bound, begun.free_scale, begun.strength
-        improved, best = begun.improved, begun.best  # the last real progress, the objective there
-        history = list(begun.history)
-        working = _WorkingSet(self, problem, begun.features)
-        for n_iter in range(begun.n_iter, self.max_iter + 1):
-            if self.keep is not None:
-                bound, features = certificate.best, working.features
-                self.keep(
-                    Progress(
-                        n_iter, state.w, features, free_scale, bound, strength, improved, best,
-                        history,
-                    )
-                )  # fmt: skip
-                if n_iter > begun.n_iter:
-                    state.value = problem.at(state.w)
-                    working = _WorkingSet(self, problem, features)
-            c = problem.gradient(penalty.stays_zero if self.keep is None else None)
+        free_scale, strength = problem.gradient_scale(), np.inf
+        improved, best = 1, np.inf  # the last real progress, the objective there
+        history: list[dict[str, Any]] = []
+        working = _WorkingSet(self, problem, np.flatnonzero(state.w))
+        for n_iter in range(1, self.max_iter + 1):
+            c = problem.gradient(penalty.stays_zero)
             objective = state.value + penalty.value(state.w)
             certificate.raise_bound(state.w, c)
             rounding = problem.rounding(state.w, objective)
@@ -239,11 +183,9 @@ def solve_newton(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callback | None = None,
-    keep: Callable[[Progress], None] | None = None,
-    start: Progress | None = None,
 ) -> Solution:
     """Minimise loss + penalty to a relative duality gap of ``tol``, from weights w or from zero."""
-    return Newton(tol, max_iter, callback, keep=keep, start=start).solve(problem, penalty, w)
+    return Newton(tol, max_iter, callback).solve(problem, penalty, w)
 
 
 class _State:
