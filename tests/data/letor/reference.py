@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -154,15 +153,5 @@ def _is_utf8(token: bytes) -> bool:
 
 
 def _value(token: str, dtype):
-    """Round a decimal to the nearest value of a type, ties to even, from exact fractions."""
-    value = float(token)
-    if dtype == np.float64 or value == 0 or np.isinf(value):
-        return dtype(value)
-    exact = Fraction(token)
-    if abs(exact) >= 2**128 - 2**103:
-        return np.float32(np.copysign(np.inf, value))
-    with np.errstate(over="ignore", under="ignore"):
-        near = np.clip(np.float32(value), -np.finfo(np.float32).max, np.finfo(np.float32).max)
-        around = [np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf))]
-    finite = [c for c in (near, *around) if np.isfinite(c)]
-    return min(finite, key=lambda c: (abs(Fraction(float(c)) - exact), int(c.view(np.int32)) & 1))
+    with np.errstate(over="ignore"):
+        return np.dtype(dtype).type(float(token))

@@ -228,22 +228,6 @@ def test_more_hard_numbers_than_there_is_room_for():
     assert data.X[:, 1].tolist() == [1e-323] * 500
 
 
-def test_single_precision_is_rounded_once():
-    """1 + 2^-24 and a little more: through a double it would be a tie and go to 1."""
-    just_above = "1.000000059604644775390625000000000000000000001"
-    tokens = [
-        just_above,
-        "1.000000059604644775390625",
-        "16777217",
-        "3.4028235677973366163e38",
-        "1e-46",
-    ]
-    content = " ".join(["0 qid:1", *(f"{j}:{t}" for j, t in enumerate(tokens, 1))]).encode()
-    expected = np.array([np.nextafter(np.float32(1), np.float32(2)), 1, 16777216, 3.4028235e38, 0])
-    assert load(content, dtype=np.float32).X[0].tolist() == expected.astype(np.float32).tolist()
-    assert load(content, dtype=np.float32, storage="sparse").X.nnz == 4
-
-
 def test_one_very_long_query_does_not_widen_all():
     content = b"".join(b"1 qid:q%d 1:1\n" % i for i in range(3000)) + b"1 qid:" + b"x" * 100_000
     names = load(content).query_ids

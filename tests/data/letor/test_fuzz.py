@@ -14,14 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leanrank.data.letor import plain as without_compiler
-from leanrank.data.letor.arrays import LetorRequest
 from leanrank.data.letor.files import load_letor
-from leanrank.data.letor.plain import read_plain
-from leanrank.data.letor.reader import read_rows
-from leanrank.data.letor.source import open_text
 from leanrank.errors import ParseError
-from leanrank.execution import make_executor
 from tests.data.letor.reference import Wrong, parse
 
 N_MUTATIONS = int(os.environ.get("LEANRANK_FUZZ", "20000"))
@@ -54,57 +48,6 @@ def test_random_mutations_agree_with_the_slow_reading():
         content = mutate(bytearray(rng.choice(SEEDS)), rng)
         outcomes[agree(content, rng.choice(OPTIONS))] += 1
     assert min(outcomes.values()) > N_MUTATIONS // 20  # both kinds of outcome are exercised
-
-
-def test_the_reading_without_compiled_code_gives_the_same_rows_or_none(monkeypatch):
-    monkeypatch.setattr(without_compiler, "is_compiled", lambda _: False)
-    rng = random.Random(1)
-    outcomes = {True: 0, False: 0}
-    odd = [b"1:0.5 3:-0 #d1\n7 2:NULL 4:nAn # docid : x y\n", b"qid:a 1:3\nqid:b 2:1e-3\nqid:a\n"]
-    for _ in range(N_MUTATIONS // 2):
-        content = mutate(bytearray(rng.choice([*SEEDS, *odd])), rng)
-        options = dict(rng.choice([{}, {"storage": "sparse"}, {"storage": "dense"}]))
-        options |= rng.choice([{}, {"zero_based": True}, {"n_features": 45}])
-        optional = rng.choice([("label", "qid"), ("label",)])
-        request = LetorRequest(**options, optional=optional)
-        text = open_text(io.BytesIO(content), request.in_memory)
-        plain = read_plain(text, request)
-        outcomes[plain is not None] += 1
-        if plain is None:
-            continue
-        same = read_rows(text, request, make_executor(1))
-        assert type(plain.X) is type(same.X), content
-        for part in ("data", "indices", "indptr") if hasattr(same.X, "indptr") else ():
-            one, other = getattr(plain.X, part), getattr(same.X, part)
-            assert one.dtype == other.dtype, content
-            assert one.tobytes() == other.tobytes(), content
-        if not hasattr(same.X, "indptr"):
-            assert plain.X.tobytes() == same.X.tobytes(), content
-        assert plain.X.shape == same.X.shape, content
-        assert plain.y.tobytes() == same.y.tobytes(), content
-        assert queries(plain) == queries(same), content
-        assert (plain.doc_ids is None) == (same.doc_ids is None), content
-        if same.doc_ids is not None:
-            assert plain.doc_ids.tolist() == same.doc_ids.tolist(), content
-            assert plain.doc_ids.dtype == same.doc_ids.dtype, content
-    assert min(outcomes.values()) > N_MUTATIONS // 40
-
-
-def queries(rows):
-    """Return the name of each row's query."""
-    sizes = np.diff(np.append(rows.run_rows, len(rows.y))).tolist()
-    return [name for name, n in zip(rows.run_names, sizes, strict=True) for _ in range(n)]
-
-
-def test_a_long_text_is_left_to_the_compiled_reading(monkeypatch):
-    monkeypatch.setattr(without_compiler, "is_compiled", lambda _: False)
-    for content in (b"1:1\n" * 3, b"1:1\n1:1\n1:1"):
-        text = open_text(io.BytesIO(content), 100)
-        rows = [
-            read_plain(text, LetorRequest(optional=("label", "qid"), plain_rows=n)) for n in (2, 3)
-        ]
-        assert rows[0] is None
-        assert rows[1] is not None
 
 
 def mutate(content: bytearray, rng: random.Random) -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.letor import parser
-from leanrank.data.letor.decimals import powers_of_ten, read_hard
+from leanrank.data.letor.decimals import powers_of_ten
 from leanrank.data.letor.source import Lines
 from leanrank.data.matrices import csr
 from leanrank.errors import InputError
@@ -22,14 +22,13 @@ class LetorRequest:
 
     n_features: int | None = None
     zero_based: bool | str = False
-    dtype: Any = np.float64
+    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009
     storage: str = "auto"
     optional: tuple[str, ...] = ()
     in_memory: int = 32 * 2**20  # bytes of unpacked text; what is larger goes to a temporary file
     range_bytes: int = 2**20  # text in one unit of work
     n_samples: int = 16  # of which the storage is guessed
     sample_bytes: int = 2**16
-    plain_rows: int = 100_000  # that are scored without compiled code, where there is none yet
 
     @property
     def needs(self) -> int:
@@ -154,8 +153,10 @@ class RowArrays:
         """Read what the kernel left to Python; return the place of a number that is too large."""
         for place, slot in hard.tolist():
             end = _number_stop(lines.buffer, place)
-            single = slot >= 0 and self.request.dtype == np.float32
-            value = read_hard(lines.buffer[place:end].decode("ascii"), single)
+            value = float(lines.buffer[place:end])
+            if slot >= 0:
+                with np.errstate(over="ignore"):
+                    value = float(self.request.dtype.type(value))
             if not np.isfinite(value):
                 return int(place)
             if slot < 0:

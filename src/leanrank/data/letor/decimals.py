@@ -5,15 +5,13 @@ A decimal is w × 10^q with a whole number w. Three ways lead to the nearest dou
 1. w and 10^|q| are both exact doubles: one multiplication or division rounds once, hence correctly.
 2. w times a 128-bit approximation of 10^q, whose error is known: when both ends of the error
    interval round to the same double, that is the answer.
-3. Anything else is *hard* and left to Python's ``float``: exact ties between two doubles, the ends
-   of their range, and otherwise about one token in 2^60.
+3. Anything else is *hard* and left to Python's ``float``: more than 18 digits, exact ties between
+   two doubles, and the ends of their range.
 """
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +25,6 @@ EXACT, ROUNDED, HARD, NOT_A_NUMBER = 0, 1, 2, 3
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 _KEPT = 100_000_000_000_000_000  # digits are taken while w is below: w stays under 10^18
 _EXPONENT_CAP = 100_000
-_HALF_WAY_TO_INFINITY = 2.0**128 - 2.0**103  # in single precision
 
 
 @lru_cache(maxsize=1)
@@ -48,32 +45,6 @@ def powers_of_ten() -> AnyArray:
     table = np.array(rows, dtype=np.uint64)
     table.flags.writeable = False
     return table
-
-
-def read_hard(token: str, single: bool) -> float:
-    """Read a well-formed decimal of any length, correctly rounded to double or single precision."""
-    value = float(token)
-    if not single or value == 0 or not math.isfinite(value):
-        # What underflows or overflows a double does so all the more in single precision.
-        return value
-    with np.errstate(over="ignore", under="ignore"):
-        below = float(np.float32(np.nextafter(value, -np.inf)))
-        near = float(np.float32(value))
-        above = float(np.float32(np.nextafter(value, np.inf)))
-    half_way = below != above and (
-        value - below == above - value or abs(value) == _HALF_WAY_TO_INFINITY
-    )
-    if not half_way:
-        return near
-    lost = _exactly(token) - Fraction(value)  # the digits that the double lost decide
-    return near if lost == 0 else above if lost > 0 else below
-
-
-def _exactly(token: str) -> Fraction:
-    """Read a decimal as a fraction; unlike Fraction itself, with any number of digits."""
-    mantissa, _, exponent = token.lower().partition("e")
-    whole, _, part = mantissa.partition(".")
-    return Fraction(Decimal(whole + part)) * Fraction(10) ** (int(exponent or "0") - len(part))
 
 
 @kernel
@@ -148,13 +119,10 @@ def read_decimal(text: AnyArray, at: int, powers: AnyArray) -> tuple[int, float,
         else:
             value = float(w) * TENS[q]
             how = ROUNDED
+    elif lost:
+        value, how = 0.0, HARD
     else:
         value, how = scale_decimal(w, q, powers)
-        if lost and how == ROUNDED:
-            # The digits left out lie between w and w + 1: both must give the same double.
-            beyond, how = scale_decimal(w + 1, q, powers)
-            if beyond != value:
-                how = HARD
     if negative:
         value = -value
     return at, value, how
@@ -196,25 +164,6 @@ def scale_decimal(w: Any, q: Any, powers: AnyArray) -> tuple[float, int]:
     if exponent < -1074 or exponent > 970:
         return 0.0, HARD
     return math.ldexp(float(mantissa), exponent), ROUNDED
-
-
-@kernel
-def round_to_single(value: float, how: int) -> tuple[float, int]:
-    """Round to float32; HARD where rounding the rounded double might not give the nearest."""
-    if how != ROUNDED:
-        return value, how
-    size = abs(value)
-    if size < 2.0**-126:
-        if size < 2.0**-151:
-            return 0.0 * value, how
-        return value, HARD
-    if size > 3.4e38:
-        return value, HARD
-    near = np.float64(np.float32(value))
-    other = 2.0 * value - near
-    if other != near and np.float64(np.float32(other)) == other:
-        return value, HARD  # half-way between two singles, but perhaps only after rounding
-    return near, how
 
 
 @kernel

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank._numbers import check_whole
-from leanrank._typing import AnyArray
+from leanrank._typing import AnyArray, IntArray
 from leanrank.data._checks import check_optional
 from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import RankingData
@@ -50,7 +50,7 @@ def load_letor(
         Whether the first feature has index 0 or, as in the LETOR sets, 1. ``"auto"`` takes the
         indices as zero-based exactly when some line has an index 0.
     dtype : float64 or float32
-        Type of X. Values are correctly rounded to it; labels are float64 always.
+        Type of X; values become float32 after float64. Labels are float64 always.
     storage : "auto", "dense" or "sparse"
         ``"auto"`` is dense when at least a quarter of the matrix is not zero.
     optional : collection of {"label", "qid"}
@@ -115,13 +115,12 @@ def make_request(
 
 def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
     """Read a text as the request says; see ``load_letor``."""
-    from leanrank.data.letor.plain import read_plain
     from leanrank.data.letor.reader import read_rows
     from leanrank.data.letor.source import open_text
     from leanrank.execution import make_executor
 
     text = open_text(path, request.in_memory)
-    rows = read_plain(text, request) or read_rows(text, request, make_executor(n_jobs))
+    rows = read_rows(text, request, make_executor(n_jobs))
     if b"" in rows.run_names and any(rows.run_names):
         raise ParseError(
             "some lines have 'qid:' and some do not: give it to all or none", path=text.name
@@ -193,11 +192,71 @@ def dump_letor(
             f"{os.fspath(path)}: LETOR text has no place for {' and '.join(lost)}, which the file "
             "lacks: write .parquet, .arrow or .csv to keep them"
         )
-    from leanrank.data.letor.writer import lines_of
-
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
         for block in lines_of(data, queries, documents, 0 if zero_based else 1):
             out.write(block)
+
+
+def lines_of(
+    data: RankingData,
+    queries: list[bytes],
+    documents: list[bytes] | None,
+    first_index: int,
+    entries_per_block: int = 100_000,
+) -> Iterator[bytes]:
+    """Yield the lines of all documents in the order in which they were loaded, in blocks.
+
+    ``queries`` has one name per query, ``documents`` one per document (perhaps empty).
+    """
+    rows = np.arange(len(data)) if data.order is None else np.argsort(data.order)
+    query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
+    per_row = data.n_features if not data.is_sparse else data.X.nnz // max(1, len(data)) + 1
+    step = max(1, entries_per_block // max(1, per_row))
+    # A last column of zeros would be forgotten, and with it the number of features.
+    last = f" {data.n_features - 1 + first_index}:0"
+    width = "" if data.n_features == 0 or _last_column_is_used(data) else last
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step]
+        ptr, indices, values = _entries(data.X, block)
+        cells = [
+            f" {index}:{value}"
+            for index, value in zip((indices + first_index).tolist(), _texts(values), strict=True)
+        ]
+        lines = []
+        for at, (row, label) in enumerate(zip(block.tolist(), _texts(data.y[block]), strict=True)):
+            features = "".join(cells[ptr[at] : ptr[at + 1]]) + (width if start == at == 0 else "")
+            name = b"" if documents is None else documents[row]
+            tail = b" #docid = " + name if name else b""
+            head = label.encode() + b" qid:" + queries[query_of[row]]
+            lines.append(head + features.encode() + tail + b"\n")
+        yield b"".join(lines)
+
+
+def _texts(values: AnyArray) -> list[str]:
+    """Return numbers as text, whole ones without a decimal point."""
+    return [text.removesuffix(".0") for text in values.astype(str).tolist()]
+
+
+def _last_column_is_used(data: RankingData) -> bool:
+    values = data.X[:, -1]
+    return bool(np.any(_is_kept(values if isinstance(values, np.ndarray) else values.data)))
+
+
+def _is_kept(values: AnyArray) -> AnyArray:
+    """Return which values are written: all but positive zeros."""
+    return (values != 0) | np.signbit(values)
+
+
+def _entries(X: Any, rows: IntArray) -> tuple[IntArray, IntArray, AnyArray]:
+    block = X[rows]
+    if isinstance(block, np.ndarray):
+        at_row, indices = np.nonzero(_is_kept(block))
+        values = block[at_row, indices]
+    else:
+        kept = _is_kept(block.data)
+        at_row = np.repeat(np.arange(len(rows)), np.diff(block.indptr))[kept]
+        indices, values = block.indices[kept].astype(np.int64), block.data[kept]
+    return np.searchsorted(at_row, np.arange(len(rows) + 1)), indices, values
 
 
 def query_ids(names: list[bytes]) -> AnyArray:

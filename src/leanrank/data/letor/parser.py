@@ -19,7 +19,6 @@ from leanrank.data.letor.decimals import (
     ROUNDED,
     TENS,
     read_decimal,
-    round_to_single,
 )
 from leanrank.data.matrices import MOST_FEATURES
 
@@ -87,7 +86,7 @@ def parse_lines(
 
     Indices start at ``first_index``, 0 or 1; with ``any_base`` an index 0 is reported, not refused.
     Those beyond ``n_features`` are refused, unless it is negative. A dense row has ``width``
-    values, and what lies beyond is only counted. ``single`` rounds values to float32.
+    values, and what lies beyond is only counted. ``single`` rounds values to float32 from float64.
 
     ``labels``, ``values``, ``indices``, ``row_stops`` and ``spans`` are filled, unless the mode is
     MEASURE; SPARSE leaves positive zeros out. Numbers that Python has to read are noted in ``hard``
@@ -215,8 +214,9 @@ def parse_lines(
                 if how == NOT_A_NUMBER:
                     error = BAD_VALUE
                     break
-            if single and how != EXACT:
-                value, how = round_to_single(value, how)
+            if single and how != HARD:
+                value = np.float64(np.float32(value))
+                how = HARD if np.isinf(value) else how
             if how == HARD or value != 0:
                 n_nonzero += 1
             slot = NOWHERE

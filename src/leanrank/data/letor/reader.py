@@ -17,9 +17,9 @@ from leanrank._typing import AnyArray, IntArray
 from leanrank.data.letor import parser
 from leanrank.data.letor.arrays import LetorLayout, LetorPart, LetorRequest, LetorRows, RowArrays
 from leanrank.data.letor.decimals import powers_of_ten
-from leanrank.data.letor.messages import describe, token_stop
 from leanrank.data.letor.source import Lines, Text, cut_lines
 from leanrank.data.matrices import DENSE_FROM
+from leanrank.data.sources import quoted
 from leanrank.errors import ParseError
 from leanrank.execution import Executor
 
@@ -129,12 +129,72 @@ def _complain(
         line = lines.buffer[line_start : lines.buffer.find(b"\n", place)]
         column = place - line_start
         if code not in (parser.NUL_BYTE, parser.NOT_UTF8):
-            nul = line.find(b"\0", column, token_stop(line, column))
+            nul = line.find(b"\0", column, _token_stop(line, column))
             if nul >= 0:
                 code, column = parser.NUL_BYTE, nul
         raise ParseError(
-            describe(code, line, column, request.n_features, np.dtype(request.dtype).name),
+            _describe(code, line, column, request.n_features, np.dtype(request.dtype).name),
             path=text.name,
             line=sum(n_lines[:number]) + before.count(b"\n") + 1,
             column=column + 1,
         )
+
+
+_LINE = "'LABEL qid:QUERY INDEX:VALUE ...'"
+_INDEX = "feature index {index} is"
+_SENTENCES = {
+    parser.EMPTY_QID: f"the query identifier after 'qid:' is empty: expected {_LINE}",
+    parser.ZERO_INDEX: (
+        "feature index 0 in a file read as one-based: load it with `zero_based=True`"
+    ),
+    parser.LARGE_INDEX: f"{_INDEX} too large: at most {parser.LARGEST_INDEX} is possible",
+    parser.INDEX_BEYOND: f"{_INDEX} beyond n_features={{n_features}}: expected a smaller index",
+    parser.REPEATED_INDEX: f"{_INDEX} repeated: expected each index once, in ascending order",
+    parser.INDEX_ORDER: f"{_INDEX} out of order: expected ascending indices in a line",
+    parser.CHANGED: "the file changed while it was read: load it again when it is complete",
+    parser.NUL_BYTE: "a NUL byte: expected text (is the file binary, or damaged?)",
+    parser.NOT_UTF8: "{shown} is not UTF-8: expected identifiers in UTF-8",
+}
+"""What is said of an error whose sentence does not depend on the token."""
+
+
+def _describe(code: int, line: bytes, column: int, n_features: int | None, dtype: str) -> str:
+    """Describe what is wrong with the token at the zero-based ``column``, and what is expected."""
+    token = line[column : _token_stop(line, column)]
+    shown = quoted(token)
+    if code == parser.BAD_LABEL:
+        if b":" in token or not token:
+            return f"the label is missing before {shown}: expected {_LINE}"
+        return f"the label {shown} is not a finite number: expected {_LINE}"
+    if code == parser.NO_QID:
+        found = f"found {shown}" if token else "the line ends"
+        return f"'qid:' is missing after the label ({found}): expected {_LINE}"
+    if code == parser.BAD_ENTRY:
+        return _bad_entry(token, shown)
+    if code == parser.BAD_VALUE:
+        if not token:
+            return "the value after ':' is missing (is the line cut short?): expected INDEX:VALUE"
+        return f"the value {shown} is not a finite number: expected INDEX:VALUE"
+    if code == parser.OVERFLOW:
+        remedy = "use `dtype=numpy.float64` or rescale" if dtype == "float32" else "rescale"
+        return f"the value {shown} is beyond the range of {dtype}: {remedy}"
+    index = quoted(token.partition(b":")[0])
+    return _SENTENCES[code].format(index=index, shown=shown, n_features=n_features)
+
+
+def _token_stop(line: bytes, column: int) -> int:
+    """Find where the token at ``column`` ends."""
+    stop = column
+    body = len(line) - line.endswith(b"\r")
+    while stop < body and line[stop] not in b" \t#":
+        stop += 1
+    return stop
+
+
+def _bad_entry(token: bytes, shown: str) -> str:
+    index, colon, _ = token.partition(b":")
+    if index[:1] == b"-" and index[1:].isdigit():
+        return f"feature index {quoted(index)} is negative: expected INDEX:VALUE"
+    if not colon and index.isdigit():
+        return f"{shown} has no value (is the line cut short?): expected INDEX:VALUE"
+    return f"{shown} is not a feature: expected INDEX:VALUE with a whole, non-negative INDEX"
