@@ -240,7 +240,7 @@ assert compile_seconds() == 0, compile_seconds()
 """
 
 
-def test_predicting_from_files_compiles_nothing(tmp_path: Path) -> None:
+def test_predicting_from_tables_compiles_nothing(tmp_path: Path) -> None:
     from leanrank.data import dump
     from leanrank.data.ranking_data import RankingData
     from leanrank.data.scaling.normalizers import make_normalizer
@@ -252,14 +252,12 @@ def test_predicting_from_files_compiles_nothing(tmp_path: Path) -> None:
     model = model.replace(normalizer=make_normalizer("query-minmax").fit(X).to_dict())
     model.save(tmp_path / "m.json")
     data = RankingData(X, np.zeros(60), np.arange(60) // 9)
-    names = ["a.txt", "a.txt.gz", "a.csv", "a.parquet", "a.arrow"]
+    names = ["a.csv", "a.parquet", "a.arrow"]
     for name in names:
         dump(data, tmp_path / name)
-    text = (tmp_path / "a.txt").read_bytes()
-    (tmp_path / "b.txt").write_bytes(b"".join(line[2:] for line in text.splitlines(True)))
     given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "empty")}
     ran = subprocess.run(
-        [sys.executable, "-c", PREDICT, *names, "b.txt"],
+        [sys.executable, "-c", PREDICT, *names],
         capture_output=True,
         text=True,
         env=given,

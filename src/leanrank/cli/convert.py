@@ -28,8 +28,8 @@ def convert(
     """Write data in the format that OUT's name says.
 
     A file named .arrow is mapped instead of read by other commands, so that data may be larger than
-    memory. It is written in bounded memory, from rows in any order; IN may be a pattern such as
-    'part-*.parquet'.
+    memory. It is written in bounded memory, from data in which the rows of a query are together;
+    IN may be a pattern such as 'part-*.parquet'.
 
     IN may also be a click log: a directory with OpenSearch's ubi_queries and ubi_events, or a
     JSON file of Metarank's events; OUT is then a table with one row per document shown.
@@ -64,7 +64,7 @@ def convert(
 def convert_to_store(
     source: str, target: str, format: str | None, read: list[str] | None, json: bool
 ) -> None:
-    """Write data of any size to a file that is mapped; report whether rows were sorted."""
+    """Write data of any size to a file that is mapped."""
     with screen.progress() as say:
         from leanrank.data import write_store
 
@@ -75,8 +75,7 @@ def convert_to_store(
         return
     console = screen.screen()
     counts = ", ".join(f"{told[name]:,} {name}" for name in ("queries", "documents", "features"))
-    order = "rows were sorted by query: some query was not in one place" if told["sorted"] else ""
-    console.print(screen.facts({"data": counts, "order": order}))
+    console.print(screen.facts({"data": counts}))
     console.print(f"Written to {target}", soft_wrap=True)
 
 

@@ -1,8 +1,5 @@
 """``--on-disk`` of ``leanrank train``, and ``convert`` to a store."""
 
-import json
-
-import numpy as np
 import pytest
 
 pytest.importorskip("pyarrow")
@@ -47,15 +44,17 @@ def test_train_evaluate_and_predict_a_store(run, files):
     assert ran[0].out.splitlines()[-4:] == ran[1].out.splitlines()[-4:]
 
 
-def test_rows_that_are_sorted_are_mentioned(run, files):
-    data = load("train.txt")
-    rows = np.random.default_rng(0).permutation(len(data))
-    mixed = RankingData(data.X[rows], data.y[rows], data.qid[rows])
-    dump(mixed, "mixed.txt")
-    ran = run("convert", "mixed.txt", "mixed.arrow")
-    assert "rows were sorted by query: some query was not in one place" in ran.out
-    told = json.loads(run("convert", "mixed.txt", "mixed.arrow", "--json").out)
-    assert (told["sorted"], told["documents"]) == (True, len(data))
+def test_rows_of_a_query_that_are_not_together(run, files):
+    lines = (files / "train.txt").read_text().splitlines()
+    (files / "mixed.txt").write_text("\n".join(lines[::2] + lines[1::2]) + "\n")
+    for words in (
+        ("convert", "mixed.txt", "mixed.arrow"),
+        ("train", "mixed.txt", "--on-disk", *TRAIN, "m.json"),
+    ):
+        ran = run(*words)
+        assert (ran.code, ran.out) == (2, "")
+        assert "ORDER BY qid" in ran.err
+    assert not (files / "mixed.arrow").exists()
 
 
 @pytest.mark.parametrize(

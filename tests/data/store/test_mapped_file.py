@@ -2,7 +2,6 @@
 
 import errno
 import os
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,9 +15,8 @@ from pyarrow import feather
 from leanrank._mapped import is_mapped, scratch
 from leanrank.data import RankingData, dump, load, make_ranking, write_store
 from leanrank.data.store import mapped_file
-from leanrank.data.store.gathering import Gatherer
 from leanrank.data.store.mapped_file import store_notes
-from leanrank.errors import FileError, InputError
+from leanrank.errors import DataWarning, FileError, InputError
 from tests.data.tables.test_frames import full, same
 from tests.memory import in_child
 
@@ -79,40 +77,31 @@ def test_there_and_back(tmp_path, sparse, dtype):
     assert os.listdir(tmp_path) == ["a.arrow"]
 
 
-@pytest.mark.parametrize("bucket_bytes", [1, 900, 1 << 30])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_rows_in_any_order_are_sorted_outside_memory(tmp_path, sparse, bucket_bytes):
+def test_queries_may_go_on_from_chunk_to_chunk(tmp_path, sparse):
     data = scattered(sparse=sparse)
-    gatherer = Gatherer(str(tmp_path), bucket_bytes=bucket_bytes)
-    for chunk in in_given_order(data):
-        gatherer.add(chunk)
-    found = gatherer.gather()
-    assert not found.was_sorted
-    letters, starts = found.doc_ids
-    text = letters.tobytes()
-    words = [text[a:b].decode() for a, b in pairwise(starts)]
-    assert words == data.doc_ids.tolist()
-    for name in ("y", "query_ids", "query_ptr", "sample_weight", "query_weight", "offset"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(data, name))
-    dense = [X.toarray() if sparse else X for X in (found.X, data.X)]
-    np.testing.assert_array_equal(*dense)
-
-
-def test_a_stream_of_scattered_rows(tmp_path):
-    data = scattered()
+    data = data.with_fields(order=np.arange(len(data)))
     told = write_store(in_given_order(data), tmp_path / "a.arrow")
-    assert told == {"queries": 17, "documents": 300, "features": 4, "sorted": True}
+    assert told == {"queries": 17, "documents": 300, "features": 4}
     same_rows(RankingData.open(tmp_path / "a.arrow"), data)
 
 
+def test_rows_of_a_query_must_be_together(tmp_path):
+    data = scattered()
+    with pytest.raises(InputError, match=r"query \d+ comes back .*DuckDB .*polars"):
+        write_store(in_given_order(data), tmp_path / "a.arrow")
+    assert os.listdir(tmp_path) == []
+    dump(data.replace(sample_weight=None, query_weight=None, offset=None), tmp_path / "a.txt")
+    with pytest.raises(InputError, match="comes back"):
+        write_store(tmp_path / "a.txt", tmp_path / "a.arrow")
+    with pytest.warns(DataWarning, match="another order"):  # what the message proposes
+        dump(load(tmp_path / "a.txt"), tmp_path / "a.arrow")
+    np.testing.assert_array_equal(load(tmp_path / "a.arrow").X, data.X)
+
+
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.parquet", "a.csv", "a.feather"])
-@pytest.mark.parametrize("ordered", [True, False])
-def test_from_every_format(tmp_path, name, ordered):
+def test_from_every_format(tmp_path, name):
     data = make_ranking(30, (1, 40), 6, random_state=1)
-    if not ordered:
-        rng = np.random.default_rng(0)
-        rows = rng.permutation(len(data))
-        data = RankingData(data.X[rows], data.y[rows], data.qid[rows])
     if name.endswith("feather"):  # a plain table, as other programs write it
         from leanrank.data import to_frame
 
@@ -122,9 +111,8 @@ def test_from_every_format(tmp_path, name, ordered):
     else:
         dump_rows(data, tmp_path / name)
     wanted = load(tmp_path / name)
-    told = write_store(tmp_path / name, tmp_path / "a.arrow", chunk_bytes=2_000)
+    write_store(tmp_path / name, tmp_path / "a.arrow", chunk_bytes=2_000)
     store = load(tmp_path / "a.arrow")
-    assert told["sorted"] == (wanted.order is not None)
     assert is_mapped(store.X)
     same_rows(store, wanted)
 
@@ -149,7 +137,7 @@ def dump_rows(data, path):
 
 
 def test_text_becomes_dense_or_sparse_as_when_it_is_loaded(tmp_path):
-    lines = ["1 qid:1 3:1", "0 qid:1 1:2 2:1 3:4 #docid = d", "2 qid:x 3:1", "0 qid:07", "1 qid:x"]
+    lines = ["1 qid:1 3:1", "0 qid:1 1:2 2:1 3:4 #docid = d", "2 qid:x 3:1", "1 qid:x", "0 qid:07"]
     (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
     for options in ({}, {"storage": "sparse"}, {"storage": "dense"}, {"n_features": 50}):
         wanted = load(tmp_path / "a.txt", **options)
@@ -292,7 +280,7 @@ def test_document_ids_are_made_when_asked_for(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
 def test_memory_of_writing_and_opening(tmp_path):
-    """The matrix has 128 MB; buckets of 8 MB and chunks of 3 MB of it are in memory at a time."""
+    """The matrix has 128 MB; chunks of 3 MB of it are in memory at a time."""
     code = """
         import sys
         import numpy as np
@@ -301,18 +289,17 @@ def test_memory_of_writing_and_opening(tmp_path):
         from leanrank.data.store.gathering import Gatherer
         from tests.memory import Peak
         def write(chunks, name):
-            gatherer = Gatherer(sys.argv[1], bucket_bytes=8 << 20)
+            gatherer = Gatherer(sys.argv[1])
             for chunk in chunks:
                 gatherer.add(chunk)
             found = gatherer.gather()
-            assert not found.was_sorted
             batch = mapped_file._record_batch(found, None)
             mapped_file._write(batch, f"{sys.argv[1]}/{name}")
             return RankingData.open(f"{sys.argv[1]}/{name}")
         def chunks(n):
             rng = np.random.default_rng(0)
             for at in range(n):
-                X, qid = rng.random((2_000, 200)), rng.integers(0, 500, 2_000)
+                X, qid = rng.random((2_000, 200)), np.arange(2_000) // 100 + 20 * at
                 runs = np.arange(2_001)
                 yield RankingData.of_fields(X=X, y=X[:, 0], query_ids=qid, query_ptr=runs)
         write(chunks(1), "warm.arrow")

@@ -48,9 +48,8 @@ def store_beside(
     check_folder(target)
     say(f"Writing {target}")
     options = read_options(source, format, given)
-    told = write_store(source, target, format=format, made_from=made_from, **options)
-    how = ", sorted by query: some query was not in one place" if told["sorted"] else ""
-    return RankingData.open(target), f"written to {target}{how}"
+    write_store(source, target, format=format, made_from=made_from, **options)
+    return RankingData.open(target), f"written to {target}"
 
 
 def _identity(source: str, format: str | None, given: Sequence[str] | None) -> dict[str, Any]:

@@ -46,8 +46,10 @@ def write_store(
     format: str | None = None,
     made_from: Any = None,
     **options: Any,
-) -> dict[str, Any]:
-    """Write a store from data of any size and in any order of rows, in bounded memory.
+) -> dict[str, int]:
+    """Write a store from data of any size, in bounded memory.
+
+    The rows of a query must be together; those of a RankingData are.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def write_store(
         ``leanrank.data.open_stream``.
     path : str or path
         The file, with suffix ``.arrow``. It appears under its name only when it is complete;
-        meanwhile its directory has room for temporary files of up to three times its size.
+        meanwhile its directory has room for temporary files of its size.
     format : str, optional
         That of the source, if its suffix does not tell.
     made_from : optional
@@ -68,8 +70,7 @@ def write_store(
     Returns
     -------
     dict
-        ``queries``, ``documents``, ``features``, and ``sorted``: whether the rows of some query
-        were not together, so that all had to be sorted.
+        The numbers of ``queries``, ``documents`` and ``features``.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def write_store(
                 f"{os.fspath(path)}: rows are written query by query, so they are in another order "
                 "than in the source: scores of the one are not those of the other row by row"
             )
-        return _summary(source, source.order is None)
+        return _summary(source)
     folder = os.path.dirname(os.path.abspath(path)) if os.fspath(path) != "-" else None
     gatherer = Gatherer(folder)
     if isinstance(source, (str, os.PathLike)):
@@ -109,7 +110,7 @@ def write_store(
         if isinstance(error, FileError) or error.errno is None:
             raise
         raise FileError(f"{path}: {not_written(error)}") from error
-    return _summary(gathered, gathered.was_sorted)
+    return _summary(gathered)
 
 
 def open_store(path: str | os.PathLike[str]) -> RankingData:
@@ -397,12 +398,11 @@ def _write(batch: Any, path: str | os.PathLike[str]) -> None:
         writer.write_batch(batch)
 
 
-def _summary(data: RankingData | Gathered, was_sorted: bool) -> dict[str, Any]:
+def _summary(data: RankingData | Gathered) -> dict[str, int]:
     return {
         "queries": len(data.query_ptr) - 1,
         "documents": int(data.X.shape[0]),
         "features": int(data.X.shape[1]),
-        "sorted": not was_sorted,
     }
 
 
