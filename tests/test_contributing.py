@@ -15,7 +15,7 @@ from leanrank.losses.base import Labels
 from leanrank.metrics import evaluate
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
 
@@ -97,13 +97,13 @@ def test_newton_certifies_the_optimum(guide, labels, alpha, l1_ratio):
     plan = loss.prepare(given)
     problem = MemoryProblem(data.X, loss, plan)
     penalty = ElasticNet.build(alpha, l1_ratio, data.n_features)
-    solution = solve_newton(problem, penalty, tol=1e-9)
+    solution = Newton(tol=1e-9).solve(problem, penalty)
     assert solution.converged
     assert solution.gap <= 1e-9
     c = problem.design.rmatvec(problem.evaluate(problem.scores(solution.w))[1])
     assert penalty.residual(solution.w, c).max() < 1e-4
     threaded = MemoryProblem(data.X, loss, plan, make_executor(2))
-    assert np.array_equal(solve_newton(threaded, penalty, tol=1e-9).w, solution.w)
+    assert np.array_equal(Newton(tol=1e-9).solve(threaded, penalty).w, solution.w)
     rng = np.random.default_rng(4)
     for _ in range(20):  # no dual value is above the optimum, wherever it is taken
         u = problem.scores(rng.normal(size=data.n_features))

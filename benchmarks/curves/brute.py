@@ -15,8 +15,8 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.first_order.proximal import solve_proximal
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.first_order.proximal import Proximal
+from leanrank.solvers.newton.solver import Newton
 
 SEGMENTS = 5
 
@@ -58,8 +58,8 @@ def _differences(form: str, seed: int) -> dict[str, float]:
     groups = design.ramps.feature
     unit = GroupPenalty.build(1.0, 1.0, design.n_features, groups, group_ratio=0.5)
     penalty = unit.times(0.2 * unit.alpha_max_ratio(ours.gradient()))
-    newton = solve_newton(ours, penalty, tol=1e-8)
-    steps = solve_proximal(theirs, penalty, tol=1e-7, max_iter=20_000)
+    newton = Newton(tol=1e-8).solve(ours, penalty)
+    steps = Proximal(tol=1e-7, max_iter=20_000).solve(theirs, penalty)
     return {
         "gradient": _relative(*gradients),
         "Hessian": _relative(*hessians),

@@ -21,7 +21,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem as Problem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 FACTORS = (1, 4, 16)
 CHOSEN = {"dense": 20, "sparse": 100}
@@ -89,8 +89,8 @@ def _measure(data: RankingData, repeat: int) -> tuple[float, dict[str, object]]:
         penalty = _penalty(problem, CHOSEN["sparse" if data.is_sparse else "dense"])
         timing = race(
             {
-                "solve": lambda: solve_newton(
-                    make_problem(data, executor, design), penalty, tol=1e-6
+                "solve": lambda: Newton(tol=1e-6).solve(
+                    make_problem(data, executor, design), penalty
                 ),
                 "pass": lambda: design.rmatvec(np.ones(len(data))),
             },
@@ -114,7 +114,7 @@ def _penalty(problem: Problem, n_chosen: int) -> ElasticNet:
     w = np.zeros(problem.n_features)
     for _ in range(40):
         alpha *= 0.8
-        w = solve_newton(problem, lasso(alpha, problem), w=w.copy(), tol=1e-4).w
+        w = Newton(tol=1e-4).solve(problem, lasso(alpha, problem), w.copy()).w
         if np.count_nonzero(w) >= n_chosen:
             break
     return lasso(alpha, problem)

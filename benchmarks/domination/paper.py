@@ -15,8 +15,8 @@ from benchmarks.domination.problems import alpha_max, lasso, load, make_problem
 from benchmarks.harness import Options, Table, race, show_seconds
 from leanrank.execution import SerialExecutor, single_threaded_blas
 from leanrank.problem.memory import MemoryProblem as Problem
-from leanrank.solvers.first_order.bound_cd import solve_bound_cd
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.first_order.bound_cd import BoundDescent
+from leanrank.solvers.newton.solver import Newton
 from papers.public_sets import fetch
 
 ACCURACY = 1e-6
@@ -51,9 +51,9 @@ def _compare(
     repeat: int,
 ) -> None:
     penalty = lasso(alpha, problem)
-    reference = solve_newton(problem, penalty, tol=1e-12)
+    reference = Newton(tol=1e-12).solve(problem, penalty)
     optimum = reference.objective
-    timing = race({"newton": lambda: solve_newton(problem, penalty, tol=ACCURACY)}, repeat=repeat)
+    timing = race({"newton": lambda: Newton(tol=ACCURACY).solve(problem, penalty)}, repeat=repeat)
     newton = timing["newton"]
     error = newton.result.objective / optimum - 1.0
     if error > ACCURACY:
@@ -92,8 +92,8 @@ def _coordinate_descent(
             raise _EnoughError
 
     with contextlib.suppress(_EnoughError):
-        solve_bound_cd(
-            problem, penalty, bound=bound, tol=1e-15, max_iter=10_000_000, callback=watch
+        BoundDescent(bound=bound, tol=1e-15, max_iter=10_000_000, callback=watch).solve(
+            problem, penalty
         )
     return last["seconds"], last["iteration"], last["objective"] / optimum - 1.0
 
@@ -101,5 +101,5 @@ def _coordinate_descent(
 def _compile(problem: Problem, alpha: float) -> None:
     penalty = lasso(alpha, problem)
     for bound in ("paper", "range"):
-        solve_bound_cd(problem, penalty, bound=bound, max_iter=10)
-    solve_newton(problem, penalty)
+        BoundDescent(bound=bound, max_iter=10).solve(problem, penalty)
+    Newton().solve(problem, penalty)

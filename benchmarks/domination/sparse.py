@@ -19,7 +19,7 @@ from leanrank.designs.base import make_design
 from leanrank.execution import available_cores, make_executor, single_threaded_blas
 from leanrank.rankers.path import alpha_grid
 from leanrank.solvers.base import Solution
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 TARGETS = {"0.1, gap 1e-6": 12, "0.02, gap 1e-6": 50, "path of 20 to 0.01, gap 1e-4": 250}
 
@@ -71,14 +71,14 @@ def _measure(options: Options, data: RankingData, seed: int, threads: int) -> Ta
 
         def cold(ratio: float) -> list[Solution]:
             problem = make_problem(data, executor, design)
-            return [solve_newton(problem, lasso(ratio * top, problem), tol=1e-6)]
+            return [Newton(tol=1e-6).solve(problem, lasso(ratio * top, problem))]
 
         def path() -> list[Solution]:
             problem = make_problem(data, executor, design)
             solutions: list[Solution] = []
             for alpha in alpha_grid(alpha_max(problem), 20, 0.01):
                 w = solutions[-1].w.copy() if solutions else None
-                solutions.append(solve_newton(problem, lasso(alpha, problem), w=w, tol=1e-4))
+                solutions.append(Newton(tol=1e-4).solve(problem, lasso(alpha, problem), w))
             return solutions
 
         contestants = {

@@ -12,7 +12,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.base import Solution
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 RATIO = 0.02
 
@@ -53,7 +53,7 @@ def _compare(table: Table, name: str, data: RankingData, repeat: int) -> None:
 
         def solve(n: int) -> Solution:
             fresh = problem(n)
-            return solve_newton(fresh, lasso(alpha, fresh), tol=1e-6)
+            return Newton(tol=1e-6).solve(fresh, lasso(alpha, fresh))
 
         timings = race({"1": lambda: solve(1), "2": lambda: solve(2)}, repeat=repeat)
     one, two = timings["1"], timings["2"]

@@ -21,10 +21,13 @@ from benchmarks.pairwise.clock import measure, now
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.penalties.base import Penalty
+from leanrank.penalties.elastic_net import L1Ball
 from leanrank.problem.memory import MemoryProblem as Problem
-from leanrank.solvers.first_order.fenchel import solve_fenchel
-from leanrank.solvers.first_order.proximal import solve_proximal
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.base import Solver
+from leanrank.solvers.first_order.fenchel import Fenchel
+from leanrank.solvers.first_order.proximal import Proximal
+from leanrank.solvers.newton.solver import Newton
 from papers.public_sets import fetch
 
 ACCURACIES = (1e-3, 1e-6)
@@ -54,19 +57,21 @@ def _rows(
     table: Table, name: str, problem: Problem, share: float, patience: float, repeat: int
 ) -> None:
     penalty = lasso(share * alpha_max(problem), problem)
-    exact = solve_newton(problem, penalty, tol=1e-10)
+    exact = Newton(tol=1e-10).solve(problem, penalty)
     radius = float(np.abs(exact.w).sum())
     loss = exact.objective - penalty.value(exact.w)
+    ball = L1Ball(problem.n_features, radius)
+
+    def run(kind: type[Solver], part: Penalty, **options: Any) -> Any:
+        return kind(**options).solve(problem, part)
+
     contestants: dict[str, tuple[float, Callable[..., Any]]] = {
-        "FenchelRank (greedy)": (loss, partial(solve_fenchel, problem, radius)),
-        "FenchelRank (corrective)": (
-            loss,
-            partial(solve_fenchel, problem, radius, variant="corrective"),
-        ),
-        "SparseRank (proximal)": (exact.objective, partial(solve_proximal, problem, penalty)),
+        "FenchelRank (greedy)": (loss, partial(run, Fenchel, ball)),
+        "FenchelRank (corrective)": (loss, partial(run, Fenchel, ball, variant="corrective")),
+        "SparseRank (proximal)": (exact.objective, partial(run, Proximal, penalty)),
     }
     for accuracy in ACCURACIES:
-        newton = measure(partial(solve_newton, problem, penalty, tol=accuracy), repeat=repeat)
+        newton = measure(partial(run, Newton, penalty, tol=accuracy), repeat=repeat)
         row: dict[str, Any] = {
             "set": name,
             "alpha/alpha_max": share,

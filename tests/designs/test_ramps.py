@@ -17,8 +17,8 @@ from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.first_order.proximal import solve_proximal
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.first_order.proximal import Proximal
+from leanrank.solvers.newton.solver import Newton
 
 FORMS = ["dense64", "dense32", "sparse64", "sparse32"]
 
@@ -140,8 +140,8 @@ def test_optimum_is_that_of_an_independent_solver_on_explicit_ramps(form, group_
     ours, theirs = (MemoryProblem(X, made, plan) for X in (design, columns.copy()))
     ours.at(np.zeros(n))
     alpha = 0.2 * penalty(1.0).alpha_max_ratio(ours.gradient())
-    found = solve_newton(ours, penalty(alpha), tol=1e-9)
-    expected = solve_proximal(theirs, penalty(alpha), tol=1e-8, max_iter=20_000)
+    found = Newton(tol=1e-9).solve(ours, penalty(alpha))
+    expected = Proximal(tol=1e-8, max_iter=20_000).solve(theirs, penalty(alpha))
     close = 1e-7 if form.endswith("64") else 1e-5
     assert found.converged
     assert expected.converged
@@ -152,7 +152,7 @@ def test_optimum_is_that_of_an_independent_solver_on_explicit_ramps(form, group_
     # above alpha_max nothing enters, and just below it something does
     for factor, empty in ((1.001, True), (0.98, False)):
         alpha = factor * penalty(1.0).alpha_max_ratio(gradient_at_zero(ours, n))
-        assert (not solve_newton(ours, penalty(alpha), tol=1e-9).w.any()) == empty
+        assert (not Newton(tol=1e-9).solve(ours, penalty(alpha)).w.any()) == empty
 
 
 def gradient_at_zero(problem, n):
@@ -172,7 +172,7 @@ def test_same_bits_on_any_number_of_threads(form):
         design = ramp_design(X, RampColumns.at_quantiles(X, 5), executor, **size)
         problem = MemoryProblem(design, made, plan, executor)
         penalty = ElasticNet.build(0.01, 1.0, design.n_features)
-        solutions.append(solve_newton(problem, penalty, tol=1e-8).w)
+        solutions.append(Newton(tol=1e-8).solve(problem, penalty).w)
     assert solutions[0].any()
     assert all(np.array_equal(solutions[0], w) for w in solutions)
 

@@ -14,7 +14,7 @@ from leanrank.problem.checked_model import CheckedModel
 from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 from tests.losses.test_pairs import brute, brute_pairs, random_labels
 
 LOSSES = [SquaredHingeLoss, LogisticLoss]
@@ -153,12 +153,12 @@ def test_newton_finds_the_same_optimum_with_and_without_groups(kind, columns, mo
     problem.at(np.zeros(60))
     penalty = ElasticNet.build(0.1 * np.abs(problem.gradient()).max(), 1.0, 60)
     assert isinstance(problem.quadratic(penalty), ColumnModel if columns else CheckedModel)
-    found = solve_newton(problem, penalty, tol=1e-9)
+    found = Newton(tol=1e-9).solve(problem, penalty)
     assert found.converged
-    threaded = solve_newton(sparse_problem(kind(), 3, limits), penalty, tol=1e-9)
+    threaded = Newton(tol=1e-9).solve(sparse_problem(kind(), 3, limits), penalty)
     assert threaded.w.tobytes() == found.w.tobytes()
     monkeypatch.setattr(kind, "grouped", lambda self, plan: None)
-    exact = solve_newton(sparse_problem(kind(), limits=limits), penalty, tol=1e-9)
+    exact = Newton(tol=1e-9).solve(sparse_problem(kind(), limits=limits), penalty)
     assert exact.converged
     assert found.objective == pytest.approx(exact.objective, rel=2e-9)
     np.testing.assert_allclose(found.w, exact.w, atol=2e-4 * np.abs(exact.w).max())

@@ -13,7 +13,7 @@ from leanrank.losses.base import Labels
 from leanrank.losses.listnet import ListNetLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 from tests.losses.line import along
 
 
@@ -208,7 +208,7 @@ def test_newton_reaches_a_certified_optimum(l1_ratio, weights):
     labels, plan = prepared(loss, rng, weights=weights, sizes=[8] * 12)
     X = rng.normal(size=(len(labels.y), 5))
     penalty = ElasticNet.build(0.03, l1_ratio, 5)
-    solution = solve_newton(MemoryProblem(X, loss, plan), penalty, tol=1e-9)
+    solution = Newton(tol=1e-9).solve(MemoryProblem(X, loss, plan), penalty)
     assert solution.gap <= 1e-9
     s = 0.0 if labels.offset is None else labels.offset
     value, gradient, _, _ = top_one(plan, labels, X @ solution.w - s, "gain")

@@ -16,7 +16,7 @@ from leanrank.losses.exponential import ExponentialLoss
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 from tests.losses.test_pairs import brute, brute_pairs, brute_swap_costs, random_labels
 
 LOSSES = [ExponentialLoss, LogisticLoss]
@@ -272,7 +272,7 @@ def test_newton_reaches_a_certified_optimum(kind, form, l1_ratio):
     plan = loss.prepare(labels)
     X = rng.normal(size=(plan.n_rows, 5))
     penalty = ElasticNet.build(0.02, l1_ratio, 5)
-    solution = solve_newton(MemoryProblem(X, loss, plan), penalty, tol=1e-10)
+    solution = Newton(tol=1e-10).solve(MemoryProblem(X, loss, plan), penalty)
     assert solution.gap <= 1e-10
     assert solution.w.any()
     table = brute_swap_costs(labels) if form == "ndcg" else None

@@ -15,7 +15,7 @@ from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 GROUPS = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3])
 P = len(GROUPS)
@@ -78,7 +78,7 @@ def test_newton_finds_the_optimum_of_a_slow_solver(sparse, group_ratio, l1_ratio
     for loss, alpha in itertools.product(("domination", "squared-hinge"), (0.2, 0.02)):
         problem = a_problem(3, loss, sparse)
         penalty = a_penalty(rng, alpha, l1_ratio, group_ratio, plain)
-        found = solve_newton(problem, penalty, tol=1e-9)
+        found = Newton(tol=1e-9).solve(problem, penalty)
         assert found.converged
         _, best = slow_solver(problem, penalty)
         assert found.objective == pytest.approx(best, rel=1e-7)
@@ -92,7 +92,7 @@ def test_newton_finds_the_optimum_of_a_slow_solver(sparse, group_ratio, l1_ratio
 @pytest.mark.parametrize("limits", [Limits(fewest_gram=1, gram_copies=10**9), None])
 def test_a_working_set_too_large_for_a_matrix(limits):
     penalty = a_penalty(np.random.default_rng(0), 0.02, plain=True)
-    one = solve_newton(a_problem(limits=limits), penalty, tol=1e-8)
+    one = Newton(tol=1e-8).solve(a_problem(limits=limits), penalty)
     assert one.converged
     assert one.objective == pytest.approx(slow_solver(a_problem(), penalty)[1], rel=1e-7)
 
@@ -108,7 +108,7 @@ def test_groups_of_one_are_an_elastic_net(sparse, l1_ratio):
         )
         net = ElasticNet.build(0.03, l1_ratio, P, factors, signs)
         problem = a_problem(2, sparse=sparse)
-        one, other = (solve_newton(problem, penalty, tol=1e-10) for penalty in (group, net))
+        one, other = (Newton(tol=1e-10).solve(problem, penalty) for penalty in (group, net))
         np.testing.assert_allclose(one.w, other.w, atol=1e-6)
         w, c = net.permitted(rng.normal(size=P)), rng.normal(size=P)
         assert group.value(w) == pytest.approx(net.value(w))
@@ -128,10 +128,10 @@ def test_the_path_begins_at_alpha_max(seed):
     c = problem.gradient()
     unit = GroupPenalty.build(1.0, 1.0, P, GROUPS, group_ratio=rng.random())
     top = unit.alpha_max_ratio(c)
-    assert not solve_newton(problem, unit.times(1.0001 * top), tol=1e-12).w.any()
-    assert solve_newton(problem, unit.times(0.999 * top), tol=1e-12).w.any()
+    assert not Newton(tol=1e-12).solve(problem, unit.times(1.0001 * top)).w.any()
+    assert Newton(tol=1e-12).solve(problem, unit.times(0.999 * top)).w.any()
     # in the middle of the path groups are in or out, and some features of those in are not
-    middle = solve_newton(problem, unit.times(0.3 * top), tol=1e-9).w
+    middle = Newton(tol=1e-9).solve(problem, unit.times(0.3 * top)).w
     assert middle.any()
     assert not middle.all()
 

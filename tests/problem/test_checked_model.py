@@ -12,7 +12,7 @@ from leanrank.problem import checked_model
 from leanrank.problem.checked_model import CheckedModel
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 
 def few_values(loss, n_levels=2):
@@ -29,15 +29,15 @@ def few_values(loss, n_levels=2):
 @pytest.mark.parametrize("n_levels", [2, 5])
 def test_newton_takes_as_few_steps_as_with_the_exact_hessian(kind, n_levels, monkeypatch):
     penalty = ElasticNet.build(1e-6, 1.0, 2)
-    found = solve_newton(few_values(kind(), n_levels), penalty, tol=1e-9)
+    found = Newton(tol=1e-9).solve(few_values(kind(), n_levels), penalty)
     assert found.converged
     with monkeypatch.context() as patch:
         patch.setattr(kind, "grouped", lambda self, plan: None)
-        exact = solve_newton(few_values(kind(), n_levels), penalty, tol=1e-9)
+        exact = Newton(tol=1e-9).solve(few_values(kind(), n_levels), penalty)
     assert found.n_iter <= exact.n_iter + 3
     assert found.objective == pytest.approx(exact.objective, rel=2e-9)
     monkeypatch.setattr(checked_model, "MOST_OFF", np.inf)
-    unchecked = solve_newton(few_values(kind(), n_levels), penalty, tol=1e-9)
+    unchecked = Newton(tol=1e-9).solve(few_values(kind(), n_levels), penalty)
     assert unchecked.n_iter > 2 * found.n_iter  # what the check is for
 
 

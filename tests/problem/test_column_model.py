@@ -16,7 +16,7 @@ from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import Newton, solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 BY_COLUMNS = Limits(fewest_by_columns=0, long_list=1)
 
@@ -200,10 +200,10 @@ def test_extrapolation_goes_on_where_sweeps_crawl(seed, signs):
 def test_newton_by_columns_reaches_the_same_optimum(l1_ratio, signs):
     problem, _ = make_problem(3, n_levels=3, limits=None)
     penalty = ElasticNet.build(0.01, l1_ratio, 15, None, signs)
-    with_matrix = solve_newton(problem, penalty, tol=1e-10)
+    with_matrix = Newton(tol=1e-10).solve(problem, penalty)
     for jobs in (1, 2):
         fresh, _ = make_problem(3, n_levels=3, n_jobs=jobs)
-        solution = solve_newton(fresh, penalty, tol=1e-9)
+        solution = Newton(tol=1e-9).solve(fresh, penalty)
         assert solution.converged
         np.testing.assert_allclose(solution.w, with_matrix.w, atol=1e-4)
 
@@ -225,7 +225,7 @@ def test_newton_with_samples_of_any_size_reaches_the_same_optimum(n_levels, per_
         problem.quadratic = quadratic
         solution = Newton(tol=1e-9, sample_per_feature=2 * per_feature).solve(problem, penalty)
         whole, _ = make_problem(seed, n_levels, 1, limits=None)
-        expected = solve_newton(whole, penalty, tol=1e-10)
+        expected = Newton(tol=1e-10).solve(whole, penalty)
         assert solution.converged
         assert models[0].sampled
         assert solution.objective == pytest.approx(expected.objective, rel=1e-8)

@@ -12,7 +12,7 @@ from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 from tests.losses.test_pairs import brute, brute_pairs, random_labels
 
 NARROW = Limits(piece_bytes=0, piece_share=1 << 40, fewest_columns=2, shared_rows=0, wide=2)
@@ -81,7 +81,7 @@ def test_a_large_mean_does_not_drown_a_small_variance():
 def test_newton_reaches_a_certified_gap(kind, l1_ratio, alpha, edges):
     X, _, problem = make(np.random.default_rng(4), kind, weights=True, edges=edges, n_levels=4)
     penalty = ElasticNet.build(alpha, l1_ratio, X.shape[1])
-    solution = solve_newton(problem, penalty, tol=1e-9)
+    solution = Newton(tol=1e-9).solve(problem, penalty)
     assert solution.converged
     assert solution.gap <= 1e-9
     c = problem.design.rmatvec(problem.evaluate(problem.scores(solution.w))[1])
@@ -99,7 +99,7 @@ def test_the_same_bits_on_any_number_of_threads():
         rng = np.random.default_rng(6)
         X, _, problem = make(rng, jobs=jobs, limits=Limits(piece_bytes=1 << 9))
         problem.ranges = [(0, 2), (2, 3), (3, 7)]
-        found.append(solve_newton(problem, ElasticNet.build(0.01, 1.0, X.shape[1])).w)
+        found.append(Newton().solve(problem, ElasticNet.build(0.01, 1.0, X.shape[1])).w)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 
@@ -109,7 +109,7 @@ def test_newton_refuses_a_loss_without_curvature():
     loss = HingeLoss()
     problem = MemoryProblem(np.eye(2), loss, loss.prepare(labels))
     with pytest.raises(InputError, match="'newton' needs a continuous gradient of the loss"):
-        solve_newton(problem, ElasticNet.build(1.0, 1.0, 2))
+        Newton().solve(problem, ElasticNet.build(1.0, 1.0, 2))
 
 
 def test_edges_of_labels_give_the_same_optimum():
@@ -125,8 +125,8 @@ def test_edges_of_labels_give_the_same_optimum():
     other = MemoryProblem(X, problem.loss, problem.loss.prepare(explicit))
     penalty = ElasticNet.build(0.01, 0.5, X.shape[1])
     np.testing.assert_allclose(
-        solve_newton(other, penalty, tol=1e-12).w,
-        solve_newton(problem, penalty, tol=1e-12).w,
+        Newton(tol=1e-12).solve(other, penalty).w,
+        Newton(tol=1e-12).solve(problem, penalty).w,
         rtol=1e-6,
         atol=1e-9,
     )
@@ -160,7 +160,7 @@ def test_very_many_levels_are_grouped_unless_exact():
     np.testing.assert_allclose(problem.hessian(block, u, exact=True), expected, rtol=1e-8)
     rough = problem.hessian(block, u)
     assert 1e-4 < np.abs(rough - expected).max() / np.abs(expected).max() < 0.02
-    solution = solve_newton(problem, ElasticNet.build(1e-4, 0.5, 5), tol=1e-9)
+    solution = Newton(tol=1e-9).solve(problem, ElasticNet.build(1e-4, 0.5, 5))
     assert solution.converged
     assert solution.n_iter <= 12
 

@@ -20,7 +20,7 @@ from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.parts import LocalParts, Part, PartedProblem, add_along_tree
 from leanrank.solvers.base import Solution
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 CERTIFIED = ["domination", "squared-hinge", "logistic", "listnet"]
 
@@ -95,8 +95,8 @@ def test_the_same_optimum_as_in_memory(name, largest_gram):
     data, loss = data_of(2), get_loss(name)
     parted = PartedProblem(in_parts(data, [5, 12]), loss, largest_gram=largest_gram)
     penalty = ElasticNet.build(alpha=0.02, l1_ratio=0.8, n_features=12)
-    ours = solve_newton(parted, penalty, tol=1e-8)
-    theirs = solve_newton(in_memory(data, loss, "query"), penalty, tol=1e-8)
+    ours = Newton(tol=1e-8).solve(parted, penalty)
+    theirs = Newton(tol=1e-8).solve(in_memory(data, loss, "query"), penalty)
     assert ours.converged
     assert ours.gap <= 1e-8
     assert ours.objective == pytest.approx(theirs.objective, rel=2e-8)
@@ -106,8 +106,8 @@ def test_the_same_optimum_as_in_memory(name, largest_gram):
 def test_groups_of_features_enter_together():
     data, loss = data_of(3), get_loss("domination")
     penalty = GroupPenalty.build(0.03, 1.0, 12, np.arange(12) // 3, group_ratio=0.5)
-    ours = solve_newton(PartedProblem(in_parts(data, [9]), loss), penalty)
-    theirs = solve_newton(in_memory(data, loss, "query"), penalty)
+    ours = Newton().solve(PartedProblem(in_parts(data, [9]), loss), penalty)
+    theirs = Newton().solve(in_memory(data, loss, "query"), penalty)
     assert ours.objective == pytest.approx(theirs.objective, rel=2e-6)
 
 
@@ -134,7 +134,7 @@ class Forgetful(LocalParts):
 
 def fitted(parts: LocalParts, seed_data: RankingData) -> Solution:
     penalty = ElasticNet.build(alpha=0.005, l1_ratio=1.0, n_features=seed_data.n_features)
-    return solve_newton(PartedProblem(parts, DominationLoss()), penalty)
+    return Newton().solve(PartedProblem(parts, DominationLoss()), penalty)
 
 
 def test_a_part_that_lost_its_memory_returns_the_same_bits():

@@ -11,7 +11,7 @@ from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.product_model import ProductModel
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 
 @pytest.mark.parametrize("kind", ["ridge", "lasso", "both", "signs", "excluded"])
@@ -50,8 +50,8 @@ def test_working_sets_too_large_for_a_matrix_reach_the_same_optimum(l1_ratio, sp
     loss = DominationLoss()
     plan = loss.prepare(Labels(data.y, data.query_ptr))
     penalty = ElasticNet.build(0.01, l1_ratio, data.n_features)
-    with_matrix = solve_newton(MemoryProblem(data.X, loss, plan), penalty, tol=1e-8).w
+    with_matrix = Newton(tol=1e-8).solve(MemoryProblem(data.X, loss, plan), penalty).w
     limits = Limits(fewest_gram=5, gram_copies=10**9)
-    without = solve_newton(MemoryProblem(data.X, loss, plan, None, limits), penalty, tol=1e-8)
+    without = Newton(tol=1e-8).solve(MemoryProblem(data.X, loss, plan, None, limits), penalty)
     assert without.gap <= 1e-8
     np.testing.assert_allclose(without.w, with_matrix, atol=1e-3 * np.abs(with_matrix).max())

@@ -27,7 +27,7 @@ from leanrank.model.writing import as_model
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
 from leanrank.selection import cross_validate_path
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 
 from ..memory import in_child
 
@@ -141,7 +141,7 @@ def test_a_working_set_that_is_not_copied(loss, dtype):
         design = DenseDesign(data.X, executor, anchor, most_copied=most, rows_per_block=50)
         plan = parts.prepare(Labels(data.y, data.query_ptr))
         problem = MemoryProblem(design, parts, plan, executor)
-        solution = solve_newton(problem, penalty)
+        solution = Newton().solve(problem, penalty)
         assert solution.converged
         assert np.count_nonzero(solution.w) < 40
         found.append((solution.w.tobytes(), solution.objective, solution.gap))

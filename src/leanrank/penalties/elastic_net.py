@@ -257,3 +257,42 @@ def _signs(signs: Any, n_features: int) -> FloatArray:
             f"signs must hold {n_features} of -1 (not positive), 0 (either), 1 (not negative)"
         )
     return s
+
+
+@dataclass(frozen=True)
+class L1Ball(Penalty):
+    """A limit on Σ|w_j| instead of a penalty.
+
+    >>> L1Ball(2, 1.0).permitted(np.array([3.0, -1.0])).tolist()
+    [0.75, -0.25]
+    """
+
+    n_features: int
+    radius: float
+
+    name: ClassVar[str] = "l1-ball"
+
+    @property
+    def excluded(self) -> BoolArray:
+        """No weight is."""
+        return np.zeros(self.n_features, dtype=bool)
+
+    free = excluded
+
+    def value(self, w: FloatArray) -> float:
+        """Return 0, or infinity outside the ball."""
+        return 0.0 if np.abs(w).sum() <= self.radius * (1.0 + 1e-12) else np.inf
+
+    def permitted(self, w: FloatArray) -> FloatArray:
+        """Return w scaled into the ball."""
+        size = float(np.abs(w).sum())
+        return w.copy() if size <= self.radius else w * (self.radius / size)
+
+    def alpha_max_ratio(self, c: FloatArray) -> float:
+        """Return 0: only a radius of 0 gives an empty model."""
+        del c
+        return 0.0
+
+    def only_free(self) -> L1Ball:
+        """Return the ball that holds zero alone."""
+        return L1Ball(self.n_features, 0.0)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leanrank.solvers.base import Solver
 
 SOLVERS: dict[str, str] = {
-    "newton": "leanrank.solvers.newton.solver.solve_newton",
-    "proximal": "leanrank.solvers.first_order.proximal.solve_proximal",
-    "cutting-plane": "leanrank.solvers.first_order.cutting_plane.solve_cutting_plane",
-    "bound-cd": "leanrank.solvers.first_order.bound_cd.solve_bound_cd",
-    "ftrl": "leanrank.solvers.sampling.ftrl_solver.solve_ftrl",
+    "newton": "leanrank.solvers.newton.solver.Newton",
+    "proximal": "leanrank.solvers.first_order.proximal.Proximal",
+    "cutting-plane": "leanrank.solvers.first_order.cutting_plane.CuttingPlane",
+    "bound-cd": "leanrank.solvers.first_order.bound_cd.BoundDescent",
+    "fenchel": "leanrank.solvers.first_order.fenchel.Fenchel",
+    "majorise": "leanrank.solvers.first_order.majorise.Majorise",
+    "ftrl": "leanrank.solvers.sampling.ftrl_solver.FTRL",
 }
-"""The name of each solver of a loss and a penalty, and the function."""
+"""The name of each solver of a loss and a penalty, and the class."""
 
 
-def get_solver(name: str) -> Any:
-    """Return a solver by its name: ``solve(problem, penalty, w=, tol=, max_iter=, callback=)``.
+def get_solver(name: str) -> type[Solver]:
+    """Return the class of a solver by its name.
 
     >>> get_solver("newton").__name__
-    'solve_newton'
+    'Newton'
     """
     from importlib import import_module
 
@@ -26,5 +31,6 @@ def get_solver(name: str) -> Any:
         from leanrank.errors import InputError, suggest
 
         raise InputError(f"there is no solver {name!r}: {suggest(name, SOLVERS)}")
-    module, _, function = SOLVERS[name].rpartition(".")
-    return getattr(import_module(module), function)
+    module, _, kind = SOLVERS[name].rpartition(".")
+    found: type[Solver] = getattr(import_module(module), kind)
+    return found

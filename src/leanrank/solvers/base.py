@@ -70,6 +70,12 @@ class Solver(ABC):
         require(loss, self.name, *self.loss_needs)
         require(penalty, self.name, *self.penalty_needs)
 
+    def note(self, history: list[dict[str, Any]], entry: dict[str, Any]) -> None:
+        """Add an entry to the history, and call the callback with it."""
+        history.append(entry)
+        if self.callback is not None:
+            self.callback(entry)
+
     @abstractmethod
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
         """Minimise from weights w, or from zero."""

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.solvers.first_order.bound_cd import solve_bound_cd
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.first_order.bound_cd import BoundDescent
+from leanrank.solvers.newton.solver import Newton
 from tests.solvers.reference_domination import (
     Reference,
     gradient,
@@ -80,8 +80,8 @@ def test_the_printed_algorithm_coordinate_by_coordinate(form, lam):
         np.testing.assert_allclose(w, expected, rtol=1e-12, atol=1e-14)
     # and whole sweeps, as the solver runs them
     for sweeps in (1, 2, 6):
-        solution = solve_bound_cd(
-            problem, ElasticNet.build(lam, 1.0, 4), bound="paper", tol=1e-300, max_iter=sweeps
+        solution = BoundDescent(bound="paper", tol=1e-300, max_iter=sweeps).solve(
+            problem, ElasticNet.build(lam, 1.0, 4)
         )
         assert solution.n_iter == sweeps
         np.testing.assert_allclose(solution.w, trace[4 * sweeps - 1][1], rtol=1e-12, atol=1e-14)
@@ -98,7 +98,7 @@ def one_coordinate(X, problem, penalty, w, r):
             normalize="none",
         ),
     )
-    return solve_bound_cd(turned, penalty, w=w[order], bound="paper", tol=1e-300, max_iter=1).w[0]
+    return BoundDescent(bound="paper", tol=1e-300, max_iter=1).solve(turned, penalty, w[order]).w[0]
 
 
 @pytest.mark.parametrize("bound", ["range", "paper"])
@@ -118,11 +118,11 @@ def test_it_descends_and_meets_newton(form, margin, bound):
     c = gradient(problem, np.zeros(5))
     for ratio in (1.0, 0.5, 0.0):
         penalty = ElasticNet.build(0.2 * np.abs(c).max(), ratio, 5)
-        newton = solve_newton(problem, penalty, tol=1e-7)
+        newton = Newton(tol=1e-7).solve(problem, penalty)
         entries = []
-        solution = solve_bound_cd(
-            problem, penalty, bound=bound, tol=1e-7, max_iter=20_000, callback=entries.append
-        )
+        solution = BoundDescent(
+            bound=bound, tol=1e-7, max_iter=20_000, callback=entries.append
+        ).solve(problem, penalty)
         assert solution.converged
         assert solution.history == entries
         assert solution.objective == pytest.approx(newton.objective, rel=1e-7)
@@ -138,7 +138,7 @@ def test_it_descends_and_meets_newton(form, margin, bound):
         w = rng.normal(size=5)
         before = reference.objective(w, penalty)
         for _ in range(15):  # sweep by sweep, from anywhere
-            w = solve_bound_cd(problem, penalty, w=w, bound=bound, tol=1e-300, max_iter=1).w
+            w = BoundDescent(bound=bound, tol=1e-300, max_iter=1).solve(problem, penalty, w).w
             after = reference.objective(w, penalty)
             assert after <= before * (1 + 1e-14)
             before = after
@@ -151,7 +151,7 @@ def test_the_range_bound_is_never_above_the_printed_one_and_needs_fewer_sweeps()
     problem = make_problem(X, labels)
     penalty = ElasticNet.build(0.01, 1.0, 4)
     sweeps = [
-        solve_bound_cd(problem, penalty, bound=bound, tol=1e-4, max_iter=100_000).n_iter
+        BoundDescent(bound=bound, tol=1e-4, max_iter=100_000).solve(problem, penalty).n_iter
         for bound in ("range", "paper")
     ]
     assert 2 * sweeps[0] < sweeps[1]
@@ -163,7 +163,7 @@ def test_the_order_of_stored_entries_and_single_precision_do_not_matter():
     X = random_features(rng, len(labels.y), 5, "sparse").astype(np.float32)
     penalty = ElasticNet.build(0.02, 1.0, 5)
     answers = [
-        solve_bound_cd(make_problem(form, labels), penalty, tol=1e-6, max_iter=20_000)
+        BoundDescent(tol=1e-6, max_iter=20_000).solve(make_problem(form, labels), penalty)
         for form in (X, X.toarray(), X.astype(np.float64))
     ]
     for other in answers[1:]:
@@ -177,8 +177,8 @@ def test_signs_and_factors_are_obeyed_and_optimal():
     problem = make_problem(X, labels)
     for signs, ratio in itertools.product(([0, 0, 1, 1, -1, -1], [1] * 6), (1.0, 0.5)):
         penalty = ElasticNet.build(0.02, ratio, 6, [0, np.inf, 1, 2, 1, 0.5], signs)
-        solution = solve_bound_cd(problem, penalty, tol=1e-7, max_iter=20_000)
-        newton = solve_newton(problem, penalty, tol=1e-7)
+        solution = BoundDescent(tol=1e-7, max_iter=20_000).solve(problem, penalty)
+        newton = Newton(tol=1e-7).solve(problem, penalty)
         assert solution.converged
         assert solution.w[1] == 0
         assert np.all(solution.w * np.array(signs) >= 0)
@@ -195,7 +195,7 @@ def test_a_dual_value_does_not_count_before_the_free_features_are_optimal():
     free = ElasticNet.build(1.0, 1.0, 6, factors).only_free()
     c = reference.loss(reference.optimum(free)[0])[1]
     penalty = ElasticNet.build(0.99 * np.abs(c[2:]).max(), 1.0, 6, factors)
-    solution = solve_bound_cd(problem, penalty, tol=1e-9, max_iter=20_000)
+    solution = BoundDescent(tol=1e-9, max_iter=20_000).solve(problem, penalty)
     assert solution.converged
     assert np.any(solution.w[2:] != 0)
     assert solution.objective <= reference.optimum(penalty)[1] * (1 + 1e-8)
@@ -208,7 +208,7 @@ def test_an_unpenalised_feature_held_at_zero_by_its_sign_is_no_obstacle(sign):
     X = random_features(rng, len(labels.y), 3)
     X[:, 0] = -sign * labels.y + 0.5 * X[:, 0]
     penalty = ElasticNet.build(0.1, 1.0, 3, [0.0, 1.0, 1.0], [sign, 0, 0])
-    solution = solve_bound_cd(make_problem(X, labels), penalty, tol=1e-6, max_iter=5_000)
+    solution = BoundDescent(tol=1e-6, max_iter=5_000).solve(make_problem(X, labels), penalty)
     assert solution.w[0] == 0
     assert solution.converged
     assert solution.free_residual == 0
@@ -225,8 +225,8 @@ def test_a_start_with_forbidden_or_useless_weights_is_put_right(form):
     penalty = ElasticNet.build(0.01, 1.0, 5, [1, np.inf, 1, 1, 1], [1, 0, 0, 0, 0])
     start = np.array([-3.0, 2.0, 1.0, 4.0, 5.0])
     kept = start.copy()
-    solution = solve_bound_cd(problem, penalty, w=start, tol=1e-6, max_iter=5_000)
-    cold = solve_bound_cd(problem, penalty, tol=1e-6, max_iter=5_000)
+    solution = BoundDescent(tol=1e-6, max_iter=5_000).solve(problem, penalty, start)
+    cold = BoundDescent(tol=1e-6, max_iter=5_000).solve(problem, penalty)
     assert np.array_equal(start, kept)
     assert solution.converged
     assert np.isfinite(solution.history[0]["objective"])
@@ -239,14 +239,11 @@ def test_the_scale_of_the_features_does_not_matter(size):
     rng = np.random.default_rng(7)
     labels = random_labels(rng, n_queries=12)
     X = random_features(rng, len(labels.y), 4)
-    plain = solve_bound_cd(
-        make_problem(X, labels), ElasticNet.build(0.02, 1.0, 4), tol=1e-6, max_iter=5_000
+    plain = BoundDescent(tol=1e-6, max_iter=5_000).solve(
+        make_problem(X, labels), ElasticNet.build(0.02, 1.0, 4)
     )
-    scaled = solve_bound_cd(
-        make_problem(X * size, labels),
-        ElasticNet.build(0.02 * size, 1.0, 4),
-        tol=1e-6,
-        max_iter=5_000,
+    scaled = BoundDescent(tol=1e-6, max_iter=5_000).solve(
+        make_problem(X * size, labels), ElasticNet.build(0.02 * size, 1.0, 4)
     )
     assert scaled.n_iter == plain.n_iter
     np.testing.assert_allclose(scaled.w * size, plain.w, rtol=1e-6, atol=1e-12)
@@ -259,7 +256,7 @@ def test_offsets_of_a_million_do_not_overflow():
     labels = Labels(**{**labels.__dict__, "offset": offset})
     X = random_features(rng, len(labels.y), 3)
     penalty = ElasticNet.build(1e-3, 1.0, 3)
-    solution = solve_bound_cd(make_problem(X, labels), penalty, max_iter=30)
+    solution = BoundDescent(max_iter=30).solve(make_problem(X, labels), penalty)
     assert np.isfinite(solution.w).all()
     assert solution.objective == pytest.approx(
         Reference(X, labels).objective(solution.w, penalty), rel=1e-9
@@ -272,4 +269,4 @@ def test_an_unknown_bound_is_refused():
     labels = random_labels(rng)
     X = random_features(rng, len(labels.y), 2)
     with pytest.raises(InputError, match=r"bound='tight' is not known: choose from paper, range"):
-        solve_bound_cd(make_problem(X, labels), ElasticNet.build(0.1, 1.0, 2), bound="tight")
+        BoundDescent(bound="tight").solve(make_problem(X, labels), ElasticNet.build(0.1, 1.0, 2))

@@ -15,8 +15,8 @@ from leanrank.losses.hinge import HingeLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
-from leanrank.solvers.first_order.cutting_plane import IDLE_ROUNDS, solve_cutting_plane
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.first_order.cutting_plane import IDLE_ROUNDS, CuttingPlane
+from leanrank.solvers.newton.solver import Newton
 from tests.solvers.newton.test_solver import replaced
 from tests.solvers.reference_domination import random_features, random_labels
 from tests.solvers.reference_pairs import Pairs, problem_of
@@ -40,8 +40,8 @@ def test_the_optimum_of_a_smooth_loss_is_newtons(variant, loss, form, alpha):
     X, labels = make(len(form), form, offset=alpha == 1.0)
     problem = problem_of(X, labels, loss)
     penalty = ElasticNet.build(alpha, 0.0, 6)
-    best = solve_newton(problem, penalty, tol=1e-10)
-    solution = solve_cutting_plane(problem, penalty, tol=VARIANTS[variant], variant=variant)
+    best = Newton(tol=1e-10).solve(problem, penalty)
+    solution = CuttingPlane(tol=VARIANTS[variant], variant=variant).solve(problem, penalty)
     assert solution.converged
     assert solution.gap <= VARIANTS[variant]
     assert solution.objective == pytest.approx(best.objective, rel=VARIANTS[variant])
@@ -56,7 +56,7 @@ def test_the_hinge_agrees_with_scikit_learn_on_every_pair(c, form):
     pairs = Pairs(X, labels)
     penalty = ElasticNet.build(1.0 / c, 0.0, 6)
     problem = problem_of(X, labels, HingeLoss())
-    solution = solve_cutting_plane(problem, penalty, tol=1e-8, variant="fast")
+    solution = CuttingPlane(tol=1e-8, variant="fast").solve(problem, penalty)
     assert solution.converged
     assert solution.objective == pytest.approx(
         pairs.loss(solution.w, 1)[0] + penalty.value(solution.w), rel=1e-11
@@ -71,7 +71,7 @@ def test_the_hinge_agrees_with_scikit_learn_on_every_pair(c, form):
     assert solution.objective <= theirs * (1 + 1e-7)
     assert solution.objective == pytest.approx(theirs, rel=1e-5)
     np.testing.assert_allclose(solution.w, w, atol=1e-2 * np.abs(w).max())
-    plain = solve_cutting_plane(problem, penalty, tol=1e-3)
+    plain = CuttingPlane(tol=1e-3).solve(problem, penalty)
     assert plain.converged
     assert plain.objective * (1 - plain.gap) <= theirs
     assert plain.objective == pytest.approx(theirs, rel=1e-3)
@@ -82,11 +82,9 @@ def test_bounds_hold_and_planes_come_and_go(variant):
     X, labels = make(4, n_features=12)
     problem = problem_of(X, labels, HingeLoss())
     penalty = ElasticNet.build(1e-3, 0.0, 12)
-    best = solve_cutting_plane(problem, penalty, tol=1e-8, variant="fast").objective
+    best = CuttingPlane(tol=1e-8, variant="fast").solve(problem, penalty).objective
     told = []
-    solution = solve_cutting_plane(
-        problem, penalty, tol=1e-5, variant=variant, callback=told.append
-    )
+    solution = CuttingPlane(tol=1e-5, variant=variant, callback=told.append).solve(problem, penalty)
     assert solution.converged
     assert told == solution.history
     values = [e["objective"] for e in told]
@@ -103,7 +101,7 @@ def test_the_line_search_pays():
     problem = problem_of(X, labels, HingeLoss())
     penalty = ElasticNet.build(1e-3, 0.0, 12)
     plain, fast = (
-        solve_cutting_plane(problem, penalty, tol=1e-5, variant=v) for v in ("plain", "fast")
+        CuttingPlane(tol=1e-5, variant=v).solve(problem, penalty) for v in ("plain", "fast")
     )
     assert plain.converged
     assert 2 * fast.n_iter < plain.n_iter
@@ -115,10 +113,10 @@ def test_factors_a_start_and_excluded_features(variant):
     factors = [1.0, 2.0, np.inf, 0.5, 1.0]
     problem = problem_of(X, labels, SquaredHingeLoss())
     penalty = ElasticNet.build(0.1, 0.0, 5, factors)
-    best = solve_newton(problem, penalty, tol=1e-9)
+    best = Newton(tol=1e-9).solve(problem, penalty)
     start = np.full(5, 2.0)
     for w in (None, start):
-        solution = solve_cutting_plane(problem, penalty, w=w, tol=1e-5, variant=variant)
+        solution = CuttingPlane(tol=1e-5, variant=variant).solve(problem, penalty, w)
         assert solution.converged
         assert solution.w[2] == 0
         np.testing.assert_allclose(solution.w, best.w, atol=2e-2 * np.abs(best.w).max())
@@ -129,21 +127,21 @@ def test_factors_a_start_and_excluded_features(variant):
 def test_degenerate_problems(variant):
     X, labels = make(7, n_features=3)
     penalty = ElasticNet.build(0.1, 0.0, 3)
-    flat = solve_cutting_plane(
-        problem_of(np.zeros_like(X), labels, HingeLoss()), penalty, variant=variant
+    flat = CuttingPlane(variant=variant).solve(
+        problem_of(np.zeros_like(X), labels, HingeLoss()), penalty
     )
     assert flat.converged
     assert not flat.w.any()
     separable = X.copy()
     separable[:, 0] = 10 * labels.y
     problem = problem_of(separable, labels, HingeLoss())
-    assert solve_cutting_plane(problem, penalty, variant=variant).converged
-    single = solve_cutting_plane(
-        problem_of(X.astype(np.float32), labels, HingeLoss()), penalty, variant=variant
+    assert CuttingPlane(variant=variant).solve(problem, penalty).converged
+    single = CuttingPlane(variant=variant).solve(
+        problem_of(X.astype(np.float32), labels, HingeLoss()), penalty
     )
     assert single.converged
     assert single.w.dtype == np.float64
-    short = solve_cutting_plane(problem, ElasticNet.build(1e-6, 0.0, 3), max_iter=1)
+    short = CuttingPlane(max_iter=1).solve(problem, ElasticNet.build(1e-6, 0.0, 3))
     assert short.n_iter == 1
 
 
@@ -151,10 +149,8 @@ def test_degenerate_problems(variant):
 def test_threads_do_not_change_a_bit(variant):
     X, labels = make(8)
     one, two = (
-        solve_cutting_plane(
-            problem_of(X, labels, HingeLoss(), jobs),
-            ElasticNet.build(0.01, 0.0, 6),
-            variant=variant,
+        CuttingPlane(variant=variant).solve(
+            problem_of(X, labels, HingeLoss(), jobs), ElasticNet.build(0.01, 0.0, 6)
         )
         for jobs in (1, 2)
     )
@@ -169,7 +165,7 @@ def test_planes_that_overflow_end_the_search_with_a_finite_point(variant, scale)
     problem = problem_of(X, labels, HingeLoss())
     penalty = ElasticNet.build(1.0, 0.0, 6)
     with np.errstate(all="ignore"):
-        solution = solve_cutting_plane(problem, penalty, variant=variant)
+        solution = CuttingPlane(variant=variant).solve(problem, penalty)
     assert solution.n_iter <= 100
     assert np.isfinite(solution.w).all()
     assert np.isfinite(solution.objective)
@@ -188,15 +184,15 @@ def test_what_it_cannot_do_is_refused():
         ElasticNet.build(0.1, 0.0, 6, None, 1),
     ):
         with pytest.raises(InputError, match="l1_ratio=0"):
-            solve_cutting_plane(problem, penalty)
+            CuttingPlane().solve(problem, penalty)
     for penalty in (ElasticNet.build(0.0, 0.0, 6), ElasticNet.build(1, 0.0, 6, [0, 1, 1, 1, 1, 1])):
         with pytest.raises(InputError, match="above 0"):
-            solve_cutting_plane(problem, penalty)
+            CuttingPlane().solve(problem, penalty)
     groups = GroupPenalty.build(0.1, 1.0, 6, [0, 0, 0, 1, 1, 1])
     with pytest.raises(InputError, match="needs coordinate_table of the penalty 'groups'"):
-        solve_cutting_plane(problem, groups)
+        CuttingPlane().solve(problem, groups)
     with pytest.raises(InputError, match="variant='slow'"):
-        solve_cutting_plane(problem, ElasticNet.build(0.1, 0.0, 6), variant="slow")
+        CuttingPlane(variant="slow").solve(problem, ElasticNet.build(0.1, 0.0, 6))
 
 
 @pytest.mark.parametrize("scales", [10.0 ** np.linspace(-3, 3, 6), 1e6, 1e-6], ids=str)
@@ -205,7 +201,7 @@ def test_features_of_any_scale(scales, alpha):
     X, labels = make(10)
     problem = problem_of(X * scales, labels, HingeLoss())
     penalty = ElasticNet.build(alpha * np.median(scales) ** 2, 0.0, 6)
-    solution = solve_cutting_plane(problem, penalty, tol=1e-6, variant="fast")
+    solution = CuttingPlane(tol=1e-6, variant="fast").solve(problem, penalty)
     assert solution.converged
     value = Pairs(X * scales, labels).loss(solution.w, 1)[0] + penalty.value(solution.w)
     assert solution.objective == pytest.approx(value, rel=1e-9)

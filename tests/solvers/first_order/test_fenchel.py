@@ -11,9 +11,9 @@ from leanrank.errors import InputError
 from leanrank.losses.domination import DominationLoss
 from leanrank.losses.hinge import HingeLoss
 from leanrank.losses.squared_hinge import SquaredHingeLoss
-from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.solvers.first_order.fenchel import solve_fenchel
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.penalties.elastic_net import ElasticNet, L1Ball
+from leanrank.solvers.first_order.fenchel import Fenchel
+from leanrank.solvers.newton.solver import Newton
 from tests.solvers.newton.test_solver import replaced
 from tests.solvers.reference_domination import random_features, random_labels
 from tests.solvers.reference_pairs import Pairs, problem_of
@@ -37,8 +37,12 @@ def test_the_ball_the_loss_and_the_certificate(variant, form, offset, normalize)
     pairs = Pairs(X, labels)
     problem = problem_of(X, labels, SquaredHingeLoss())
     for radius in (0.1, 0.5):
-        solution = solve_fenchel(problem, radius, tol=VARIANTS[variant], variant=variant)
-        best = solve_fenchel(problem, radius, tol=1e-11, variant="corrective")
+        solution = Fenchel(tol=VARIANTS[variant], variant=variant).solve(
+            problem, L1Ball(problem.n_features, radius)
+        )
+        best = Fenchel(tol=1e-11, variant="corrective").solve(
+            problem, L1Ball(problem.n_features, radius)
+        )
         assert solution.converged
         assert solution.gap <= VARIANTS[variant]
         assert np.abs(solution.w).sum() <= radius * (1 + 1e-12)
@@ -58,9 +62,11 @@ def test_the_penalised_optimum_is_the_optimum_of_the_ball_through_it(loss, form,
     X, labels = make(3, form, 12)
     problem = problem_of(X, labels, loss)
     top = np.abs(problem.design.rmatvec(problem.evaluate(problem.scores(np.zeros(12)))[1])).max()
-    penalised = solve_newton(problem, ElasticNet.build(share * top, 1.0, 12), tol=1e-11)
+    penalised = Newton(tol=1e-11).solve(problem, ElasticNet.build(share * top, 1.0, 12))
     radius = np.abs(penalised.w).sum()
-    ball = solve_fenchel(problem, radius, tol=1e-8, variant="corrective")
+    ball = Fenchel(tol=1e-8, variant="corrective").solve(
+        problem, L1Ball(problem.n_features, radius)
+    )
     assert ball.converged
     plain = penalised.objective - share * top * radius
     assert ball.objective == pytest.approx(plain, rel=1e-8)
@@ -71,10 +77,14 @@ def test_the_penalised_optimum_is_the_optimum_of_the_ball_through_it(loss, form,
 def test_every_round_lowers_the_loss_and_no_bound_lies(variant):
     X, labels = make(5, n_features=20)
     problem = problem_of(X, labels, SquaredHingeLoss())
-    best = solve_fenchel(problem, 1.0, tol=1e-11, variant="corrective").objective
+    best = (
+        Fenchel(tol=1e-11, variant="corrective")
+        .solve(problem, L1Ball(problem.n_features, 1.0))
+        .objective
+    )
     told = []
-    solution = solve_fenchel(
-        problem, 1.0, tol=1e-12, variant=variant, max_iter=60, callback=told.append
+    solution = Fenchel(tol=1e-12, variant=variant, max_iter=60, callback=told.append).solve(
+        problem, L1Ball(problem.n_features, 1.0)
     )
     assert told == solution.history
     values = [e["objective"] for e in told]
@@ -90,9 +100,11 @@ def test_every_round_lowers_the_loss_and_no_bound_lies(variant):
 def test_a_ball_that_holds_the_free_optimum_is_no_constraint():
     X, labels = make(6, n_features=3)
     problem = problem_of(X, labels, SquaredHingeLoss())
-    free = solve_newton(problem, ElasticNet.build(0.0, 1.0, 3), tol=1e-10)
+    free = Newton(tol=1e-10).solve(problem, ElasticNet.build(0.0, 1.0, 3))
     radius = 3 * np.abs(free.w).sum()
-    solution = solve_fenchel(problem, radius, tol=1e-9, variant="corrective")
+    solution = Fenchel(tol=1e-9, variant="corrective").solve(
+        problem, L1Ball(problem.n_features, radius)
+    )
     assert solution.converged
     np.testing.assert_allclose(solution.w, free.w, atol=1e-4)
 
@@ -104,14 +116,17 @@ def test_degenerate_balls_and_features(variant):
     X[:, 1] = 3.0
     X[:, 3] = X[:, 2]
     problem = problem_of(X, labels, SquaredHingeLoss())
-    point = solve_fenchel(problem, 0.0, variant=variant)
+    point = Fenchel(variant=variant).solve(problem, L1Ball(problem.n_features, 0.0))
     assert point.converged
     assert not point.w.any()
-    solution = solve_fenchel(problem, 0.2, tol=1e-3, variant=variant)
+    solution = Fenchel(tol=1e-3, variant=variant).solve(problem, L1Ball(problem.n_features, 0.2))
     assert solution.converged
     assert np.isfinite(solution.w).all()
     assert not solution.w[:2].any()
-    nothing = solve_fenchel(problem_of(X[:, :2], labels, SquaredHingeLoss()), 1.0, variant=variant)
+    nothing = Fenchel(variant=variant).solve(
+        problem_of(X[:, :2], labels, SquaredHingeLoss()),
+        L1Ball(2, 1.0),
+    )
     assert nothing.converged
     assert nothing.gap <= 1e-15
 
@@ -121,7 +136,7 @@ def test_a_separable_problem_ends_at_no_loss(variant, tol):
     X, labels = make(8, n_features=3)
     X[:, 1] = labels.y * 2
     problem = problem_of(X, labels, SquaredHingeLoss())
-    solution = solve_fenchel(problem, 100.0, tol=tol, variant=variant)
+    solution = Fenchel(tol=tol, variant=variant).solve(problem, L1Ball(problem.n_features, 100.0))
     assert solution.converged
     assert 0 <= solution.objective <= tol**2
     assert solution.gap <= 1  # the loss is not negative: that much is certain
@@ -132,14 +147,16 @@ def test_a_start_outside_is_shrunk_and_left_alone():
     problem = problem_of(X, labels, SquaredHingeLoss())
     start = np.full(8, 5.0)
     first = []
-    warm = solve_fenchel(
-        problem, 0.5, w=start, tol=1e-9, variant="corrective", callback=first.append
+    warm = Fenchel(tol=1e-9, variant="corrective", callback=first.append).solve(
+        problem, L1Ball(problem.n_features, 0.5), start
     )
     assert (start == 5.0).all()
     assert first[0]["support"] == 8
-    cold = solve_fenchel(problem, 0.5, tol=1e-9, variant="corrective")
+    cold = Fenchel(tol=1e-9, variant="corrective").solve(problem, L1Ball(problem.n_features, 0.5))
     assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
-    again = solve_fenchel(problem, 0.5, w=cold.w, tol=1e-8, variant="corrective")
+    again = Fenchel(tol=1e-8, variant="corrective").solve(
+        problem, L1Ball(problem.n_features, 0.5), cold.w
+    )
     assert again.n_iter == 1
 
 
@@ -149,8 +166,9 @@ def test_single_precision_and_threads(variant, form):
     X, labels = make(10, form, 30)
     X = X.astype(np.float32)
     answers = [
-        solve_fenchel(
-            problem_of(X, labels, SquaredHingeLoss(), n_jobs), 0.5, tol=1e-3, variant=variant
+        Fenchel(tol=1e-3, variant=variant).solve(
+            problem_of(X, labels, SquaredHingeLoss(), n_jobs),
+            L1Ball(X.shape[1], 0.5),
         )
         for n_jobs in (1, 2)
     ]
@@ -163,9 +181,9 @@ def test_what_it_cannot_do_is_refused_by_name():
     X, labels = make(11)
     problem = problem_of(X, labels, HingeLoss())
     with pytest.raises(InputError, match=r"corrective.*hinge"):
-        solve_fenchel(problem, 1.0, variant="corrective")
+        Fenchel(variant="corrective").solve(problem, L1Ball(problem.n_features, 1.0))
     with pytest.raises(InputError, match="solver='best'"):
-        solve_fenchel(problem, 1.0, variant="best")
+        Fenchel(variant="best").solve(problem, L1Ball(problem.n_features, 1.0))
 
 
 @pytest.mark.parametrize("scales", [10.0 ** np.linspace(-3, 3, 8), 1e6, 1e-6], ids=str)
@@ -173,7 +191,9 @@ def test_features_of_any_scale(scales):
     X, labels = make(12)
     problem = problem_of(X * scales, labels, SquaredHingeLoss())
     radius = 3.0 / np.median(scales)
-    solution = solve_fenchel(problem, radius, tol=1e-6, variant="corrective")
+    solution = Fenchel(tol=1e-6, variant="corrective").solve(
+        problem, L1Ball(problem.n_features, radius)
+    )
     assert solution.converged
     value, c = Pairs(X * scales, labels).loss(solution.w, 2)
     assert solution.objective == pytest.approx(value, rel=1e-9)
@@ -184,7 +204,9 @@ def test_more_features_than_documents():
     X, labels = make(13, "sparse", 300)
     problem = problem_of(X, labels, SquaredHingeLoss())
     for radius in (0.5, 2.0):
-        solution = solve_fenchel(problem, radius, tol=1e-6, variant="corrective")
+        solution = Fenchel(tol=1e-6, variant="corrective").solve(
+            problem, L1Ball(problem.n_features, radius)
+        )
         assert solution.converged
         value = Pairs(X, labels).loss(solution.w, 2)[0]
         assert solution.objective == pytest.approx(value, rel=1e-9, abs=1e-13)

@@ -19,7 +19,7 @@ from leanrank.penalties.concave import ConcavePenalty, MinimaxConcave
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.gram_model import GramModel
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import Newton, solve_newton
+from leanrank.solvers.newton.solver import Newton
 from tests.solvers.reference_domination import (
     Reference,
     gradient,
@@ -70,7 +70,7 @@ def test_the_optimum_its_conditions_and_its_certificate(form, name, margin, weig
     top = alpha_max(problem, 6)
     for share in (0.3, 0.03):
         penalty = ElasticNet.build(share * top, RATIOS[name], 6)
-        solution = solve_newton(problem, penalty, tol=1e-7)
+        solution = Newton(tol=1e-7).solve(problem, penalty)
         assert solution.converged
         assert solution.gap <= 1e-7
         assert solution.objective == pytest.approx(
@@ -97,7 +97,7 @@ def test_the_certificate_is_honest_wherever_it_stops(seed, form):
     starts = [None, rng.normal(size=9), 30 * rng.normal(size=9)]
     for start, tol in itertools.product(starts, [0.9, 1e-1, 1e-2, 1e-4]):
         for max_iter in (1, 2, 100):
-            solution = solve_newton(problem, penalty, w=start, tol=tol, max_iter=max_iter)
+            solution = Newton(tol=tol, max_iter=max_iter).solve(problem, penalty, start)
             assert solution.converged == (solution.gap <= tol)
             assert solution.objective * (1 - solution.gap) <= best * (1 + 1e-12)
             assert best <= solution.objective * (1 + 1e-9)
@@ -115,7 +115,7 @@ def test_more_features_than_documents_and_than_one_working_set(form, ratio):
     penalty = ElasticNet.build(0.02 * alpha_max(problem, 200), ratio, 200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solution = solve_newton(problem, penalty, tol=1e-7)
+        solution = Newton(tol=1e-7).solve(problem, penalty)
     assert solution.converged
     w, best = reference.optimum(penalty, solution.w, 200)  # finds less if there is less
     assert solution.objective <= best * (1 + 1e-7)
@@ -137,7 +137,7 @@ def test_signs_and_factors_are_obeyed_and_optimal(form):
     signs = np.array([0, 0, 0, 0, 1, 1, -1, -1, 1, -1, 0, 0])
     for share, ratio in itertools.product((0.5, 0.05), (1.0, 0.4, 0.0)):
         penalty = ElasticNet.build(share * top, ratio, 12, factors, signs)
-        solution = solve_newton(problem, penalty, tol=1e-7)
+        solution = Newton(tol=1e-7).solve(problem, penalty)
         assert solution.converged
         assert np.all(solution.w[2:4] == 0)
         assert np.all(solution.w[:2] != 0)
@@ -160,7 +160,7 @@ def test_an_unpenalised_feature_held_at_zero_by_its_sign_is_no_obstacle(sign):
     X[:, 0] = -sign * labels.y + 0.5 * X[:, 0]
     problem, reference = make_problem(X, labels), Reference(X, labels)
     penalty = ElasticNet.build(0.1, 1.0, 3, [0.0, 1.0, 1.0], [sign, 0, 0])
-    solution = solve_newton(problem, penalty, tol=1e-8)
+    solution = Newton(tol=1e-8).solve(problem, penalty)
     assert solution.w[0] == 0
     assert solution.objective <= reference.optimum(penalty)[1] * (1 + 1e-8)
     assert solution.converged
@@ -178,7 +178,7 @@ def test_a_dual_value_does_not_count_before_the_free_features_are_optimal():
         free = ElasticNet.build(1.0, 1.0, 12, factors).only_free()
         c = reference.loss(reference.optimum(free)[0])[1]
         penalty = ElasticNet.build(0.999 * np.abs(c[2:]).max(), 1.0, 12, factors)
-        solution = solve_newton(problem, penalty, tol=1e-9)
+        solution = Newton(tol=1e-9).solve(problem, penalty)
         assert solution.converged
         assert np.any(solution.w[2:] != 0)
         assert solution.objective <= reference.optimum(penalty)[1] * (1 + 1e-8)
@@ -190,7 +190,7 @@ def test_all_features_free_reach_the_unpenalised_optimum(form):
     labels = random_labels(rng, n_queries=30)
     X = random_features(rng, len(labels.y), 4, form)
     penalty = ElasticNet.build(0.0, 1.0, 4)
-    solution = solve_newton(make_problem(X, labels), penalty, tol=1e-7)
+    solution = Newton(tol=1e-7).solve(make_problem(X, labels), penalty)
     reference = Reference(X, labels)
     assert solution.converged
     assert np.abs(reference.loss(solution.w)[1]).max() <= 1e-7
@@ -202,7 +202,7 @@ def test_everything_shut_out_is_an_empty_certified_model():
     labels = random_labels(rng)
     X = random_features(rng, len(labels.y), 3)
     penalty = ElasticNet.build(0.1, 1.0, 3, [np.inf] * 3)
-    solution = solve_newton(make_problem(X, labels), penalty, w=np.ones(3))
+    solution = Newton().solve(make_problem(X, labels), penalty, np.ones(3))
     assert solution.converged
     assert not solution.w.any()
     assert solution.objective == pytest.approx(Reference(X, labels).loss(np.zeros(3))[0])
@@ -216,8 +216,8 @@ def test_a_start_with_forbidden_weights_is_put_right():
     penalty = ElasticNet.build(0.02, 1.0, 5, [1, 1, 1, np.inf, 1], [1, -1, 0, 0, 0])
     start = np.array([-5.0, 5.0, 1.0, 3.0, 0.0])
     kept = start.copy()
-    warm = solve_newton(problem, penalty, w=start, tol=1e-7)
-    cold = solve_newton(problem, penalty, tol=1e-7)
+    warm = Newton(tol=1e-7).solve(problem, penalty, start)
+    cold = Newton(tol=1e-7).solve(problem, penalty)
     assert np.array_equal(start, kept)
     assert warm.converged
     np.testing.assert_allclose(warm.w, cold.w, atol=1e-3)
@@ -231,11 +231,11 @@ def test_constant_and_duplicate_features():
     per_query = np.repeat(rng.normal(size=15), np.diff(labels.query_ptr))
     wide = np.column_stack([X, X, np.full(len(X), 3.0), per_query, np.zeros(len(X)), -X[:, 0]])
     for form, ratio in itertools.product(("dense", "sparse"), (1.0, 0.5, 0.0)):
-        plain = solve_newton(make_problem(X, labels), ElasticNet.build(0.01, ratio, 4), tol=1e-7)
+        plain = Newton(tol=1e-7).solve(make_problem(X, labels), ElasticNet.build(0.01, ratio, 4))
         matrix = csr_array(wide) if form == "sparse" else wide
         problem = make_problem(matrix, labels)
         penalty = ElasticNet.build(0.01, ratio, 12)
-        solution = solve_newton(problem, penalty, tol=1e-7)
+        solution = Newton(tol=1e-7).solve(problem, penalty)
         assert solution.converged
         np.testing.assert_allclose(solution.w[8:11], 0, atol=1e-9)
         if ratio == 1.0:  # a copy changes nothing; with a ridge it shares the weight and gains
@@ -272,7 +272,7 @@ def test_a_feature_with_a_mean_far_above_its_spread(form, mean, dtype):
     centred[:, 5] -= mean
     problem = make_problem(csr_array(X) if form == "sparse" else X, labels)
     penalty = ElasticNet.build(0.02, 1.0, 6)
-    solution = solve_newton(problem, penalty, tol=1e-6)
+    solution = Newton(tol=1e-6).solve(problem, penalty)
     assert solution.converged
     best = Reference(centred, labels).optimum(penalty)[1]
     assert solution.objective == pytest.approx(best, rel=2e-6)
@@ -288,9 +288,9 @@ def test_a_mean_that_leaves_few_digits_costs_none(form, loss):
     far = X.copy()
     far[:, 4:] += 1e13 * np.repeat(rng.integers(1, 3, (30, 2)), np.diff(labels.query_ptr), axis=0)
     plan, penalty = loss.prepare(labels), ElasticNet.build(0.3, 1.0, 6)
-    near = solve_newton(MemoryProblem(X, loss, plan), penalty, tol=1e-9)
+    near = Newton(tol=1e-9).solve(MemoryProblem(X, loss, plan), penalty)
     problem = MemoryProblem(csr_array(far) if form == "sparse" else far, loss, plan)
-    solution = solve_newton(problem, penalty, tol=1e-9)
+    solution = Newton(tol=1e-9).solve(problem, penalty)
     assert solution.converged
     assert np.count_nonzero(solution.w[4:]) > 0
     np.testing.assert_allclose(solution.w, near.w, rtol=1e-4, atol=1e-7)
@@ -304,9 +304,9 @@ def test_features_that_differ_far_more_between_queries_than_within(form):
     X[:, 5] += 2 * labels.y
     far = X + 1e4 * np.repeat(rng.normal(size=(40, 6)), np.diff(labels.query_ptr), axis=0)
     penalty = ElasticNet.build(0.01, 1.0, 6)
-    near = solve_newton(make_problem(X, labels), penalty)
+    near = Newton().solve(make_problem(X, labels), penalty)
     problem = make_problem(csr_array(far) if form == "sparse" else far, labels)
-    solution = solve_newton(problem, penalty, max_iter=30)
+    solution = Newton(max_iter=30).solve(problem, penalty)
     assert solution.converged
     assert solution.objective == pytest.approx(near.objective, rel=1e-5)
 
@@ -322,7 +322,7 @@ def test_separable_data_with_a_tiny_strength(form, share):
     penalty = ElasticNet.build(share * alpha_max(problem, 5), 1.0, 5)
     with warnings.catch_warnings(), np.errstate(over="raise", invalid="raise"):
         warnings.simplefilter("error")
-        solution = solve_newton(problem, penalty, tol=1e-6)
+        solution = Newton(tol=1e-6).solve(problem, penalty)
     assert solution.converged
     assert np.isfinite(solution.w).all()
     assert np.abs(solution.w).max() > 0.2 * -np.log(share) / 6
@@ -345,7 +345,7 @@ def test_the_scale_of_the_features_does_not_matter(form, ratio):
         )
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            solution = solve_newton(problem, penalty, tol=1e-7)
+            solution = Newton(tol=1e-7).solve(problem, penalty)
         assert solution.converged
         answers.append((solution.objective, solution.w * size))
     for objective, w in answers[1:]:
@@ -360,7 +360,7 @@ def test_the_gap_closes_to_the_last_digits():
         X = random_features(rng, len(labels.y), 80, ["dense", "sparse"][seed % 2])
         problem = make_problem(X, labels)
         penalty = ElasticNet.build(0.05 * alpha_max(problem, 80), 1.0, 80)
-        assert solve_newton(problem, penalty, tol=1e-11).converged
+        assert Newton(tol=1e-11).solve(problem, penalty).converged
 
 
 def very_different_scales(form, dtype):
@@ -378,7 +378,7 @@ def test_features_of_very_different_scales(form, dtype, ratio):
     penalty = ElasticNet.build(1.0, ratio, 8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solution = solve_newton(problem, penalty, tol=1e-6)
+        solution = Newton(tol=1e-6).solve(problem, penalty)
     assert solution.gap <= 1e-4
     reference = Reference(X, labels)
     assert solution.objective == pytest.approx(reference.objective(solution.w, penalty), rel=1e-9)
@@ -391,7 +391,7 @@ def test_features_of_very_different_scales_reach_the_tolerance():
         ("dense", "sparse"), (np.float32, np.float64), (1.0, 0.5, 0.0)
     ):
         _, _, problem = very_different_scales(form, dtype)
-        assert solve_newton(problem, ElasticNet.build(1.0, ratio, 8), tol=1e-6).converged
+        assert Newton(tol=1e-6).solve(problem, ElasticNet.build(1.0, ratio, 8)).converged
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
@@ -401,7 +401,7 @@ def test_single_precision_is_certified_too(form):
     X = random_features(rng, len(labels.y), 20, form).astype(np.float32)
     problem, reference = make_problem(X, labels), Reference(X.astype(np.float64), labels)
     penalty = ElasticNet.build(0.02 * alpha_max(problem, 20), 1.0, 20)
-    solution = solve_newton(problem, penalty, tol=1e-7)
+    solution = Newton(tol=1e-7).solve(problem, penalty)
     assert solution.converged
     assert solution.w.dtype == np.float64
     assert solution.objective <= reference.optimum(penalty)[1] * (1 + 1e-7)
@@ -416,7 +416,7 @@ def test_offsets_of_a_million_neither_overflow_nor_lie():
     penalty = ElasticNet.build(1e-3 * alpha_max(problem, 4), 1.0, 4)
     with warnings.catch_warnings(), np.errstate(over="raise", invalid="raise"):
         warnings.simplefilter("error")
-        solution = solve_newton(problem, penalty, max_iter=10)
+        solution = Newton(max_iter=10).solve(problem, penalty)
     assert np.isfinite(solution.w).all()
     assert solution.objective == pytest.approx(reference.objective(solution.w, penalty), rel=1e-9)
     assert solution.objective <= reference.objective(np.zeros(4), penalty)
@@ -425,8 +425,8 @@ def test_offsets_of_a_million_neither_overflow_nor_lie():
     # the same for every document of a query: no margin at all
     shift = np.repeat(rng.choice([-1e6, 0.0, 1e6], 10), np.diff(labels.query_ptr))
     penalty = ElasticNet.build(0.02, 1.0, 4)
-    plain = solve_newton(make_problem(X, labels), penalty, tol=1e-7)
-    shifted = solve_newton(make_problem(X, replaced(labels, offset=shift)), penalty, tol=1e-7)
+    plain = Newton(tol=1e-7).solve(make_problem(X, labels), penalty)
+    shifted = Newton(tol=1e-7).solve(make_problem(X, replaced(labels, offset=shift)), penalty)
     assert shifted.converged
     assert shifted.objective == pytest.approx(plain.objective, rel=1e-7)
     np.testing.assert_allclose(shifted.w, plain.w, atol=1e-3)
@@ -440,7 +440,7 @@ def test_threads_do_not_change_a_bit(form):
     penalty = ElasticNet.build(0.005, 0.9, 20)
     with single_threaded_blas():
         answers = [
-            solve_newton(make_problem(X, labels, n_jobs=jobs), penalty, tol=1e-8)
+            Newton(tol=1e-8).solve(make_problem(X, labels, n_jobs=jobs), penalty)
             for jobs in (1, 2, 4)
         ]
     for other in answers[1:]:
@@ -458,7 +458,9 @@ def test_one_query_longer_than_a_range_uses_threads_without_changing_a_bit():
     labels = Labels(y=y, query_ptr=np.array([0, n]))
     penalty = ElasticNet.build(0.01, 1.0, 8)
     with single_threaded_blas():
-        one, two = (solve_newton(make_problem(X, labels, n_jobs=jobs), penalty) for jobs in (1, 2))
+        one, two = (
+            Newton().solve(make_problem(X, labels, n_jobs=jobs), penalty) for jobs in (1, 2)
+        )
     assert one.converged
     assert np.array_equal(one.w, two.w)
 
@@ -470,7 +472,7 @@ def test_history_and_callback_tell_the_same_story():
     problem = make_problem(X, labels)
     told = []
     penalty = ElasticNet.build(0.01, 1.0, 10)
-    solution = solve_newton(problem, penalty, callback=told.append)
+    solution = Newton(callback=told.append).solve(problem, penalty)
     assert told == solution.history
     assert len(told) == solution.n_iter
     assert [e["iteration"] for e in told] == list(range(1, solution.n_iter + 1))
@@ -498,7 +500,7 @@ def test_the_iterations_end_at_max_iter():
     labels = random_labels(rng, n_queries=20)
     X = random_features(rng, len(labels.y), 10)
     problem = make_problem(X, labels)
-    solution = solve_newton(problem, ElasticNet.build(1e-4, 1.0, 10), max_iter=1)
+    solution = Newton(max_iter=1).solve(problem, ElasticNet.build(1e-4, 1.0, 10))
     assert solution.n_iter == 1
     assert not solution.converged
     assert solution.gap > 1e-6
@@ -510,7 +512,7 @@ def test_a_penalty_that_it_cannot_use_is_refused_by_name():
     X = random_features(rng, len(labels.y), 3)
     concave = ConcavePenalty(ElasticNet.build(0.1, 1.0, 3), MinimaxConcave(3.0))
     with pytest.raises(InputError, match=r"newton.*concave"):
-        solve_newton(make_problem(X, labels), concave)
+        Newton().solve(make_problem(X, labels), concave)
 
 
 def test_a_start_where_the_loss_is_infinite_is_refused():
@@ -518,7 +520,7 @@ def test_a_start_where_the_loss_is_infinite_is_refused():
     loss = ExponentialLoss()
     problem = MemoryProblem(np.array([[1.0], [0.0]]), loss, loss.prepare(labels))
     with pytest.raises(InputError, match="'exponential' loss is inf where the solver starts"):
-        solve_newton(problem, ElasticNet.build(0.1, 1.0, 1))
+        Newton().solve(problem, ElasticNet.build(0.1, 1.0, 1))
 
 
 @pytest.mark.parametrize("heavy", [False, True])
@@ -544,7 +546,7 @@ def test_hessians_of_sampled_queries_end_at_the_same_optimum(heavy):
     assert models[0].sampled is not heavy
     assert not models[-1].sampled
     assert sampled.converged
-    whole = solve_newton(make_problem(X, labels), penalty)
+    whole = Newton().solve(make_problem(X, labels), penalty)
     assert sampled.objective == pytest.approx(whole.objective, rel=2e-6)
 
 

@@ -13,7 +13,7 @@ from leanrank.losses.base import Labels
 from leanrank.losses.pairs import scratch_of
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 from leanrank.solvers.sampling import _ftrl_kernels, ftrl
 from leanrank.solvers.sampling.ftrl import FTRLRule, FTRLState, ftrl_pass, make_batches
 
@@ -169,7 +169,7 @@ def test_per_step_reaches_the_batch_optimum(loss, uniform):
 def reference(problem, penalty):
     """Solve by Newton where the loss allows it, else by many proximal gradient steps."""
     if problem.loss.offers("dual") and problem.loss.offers("fold"):
-        return solve_newton(problem, penalty, tol=1e-9).w
+        return Newton(tol=1e-9).solve(problem, penalty).w
     X = problem.design.X
     w, step = np.zeros(X.shape[1]), 1.0
     for _ in range(3_000):

@@ -12,11 +12,12 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import warn
 from leanrank.losses.base import Labels
 from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.penalties.elastic_net import L1Ball
 from leanrank.problem.base import Problem
 from leanrank.rankers.inputs import check_number
 from leanrank.rankers.problem_ranker import ProblemRanker
 from leanrank.rankers.validation import report
-from leanrank.solvers.first_order.fenchel import solve_fenchel
+from leanrank.solvers.first_order.fenchel import Fenchel
 
 
 @dataclass(eq=False, repr=False)
@@ -87,15 +88,8 @@ class FenchelRank(ProblemRanker):
     def _fit_problem(self, problem: Problem, w: FloatArray | None) -> FloatArray:
         radius = check_number("radius", self.radius, high=1e150)
         self._check_stopping()
-        solution = solve_fenchel(
-            problem,
-            radius,
-            w=w,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            variant=self.solver,
-            callback=partial(report, self),
-        )
+        solver = Fenchel(self.tol, self.max_iter, partial(report, self), self.solver)
+        solution = solver.solve(problem, L1Ball(problem.n_features, radius), w)
         self.objective_, self.dual_gap_ = solution.objective, solution.gap
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.converged:

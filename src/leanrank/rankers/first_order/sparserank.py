@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 
 from leanrank.errors import check_choice
 from leanrank.rankers.inputs import check_number, refuse_idle
 from leanrank.rankers.newton.linear_ranker import LinearRanker
-from leanrank.solvers import get_solver
-from leanrank.solvers.base import Solution
+from leanrank.solvers.base import Solver
+from leanrank.solvers.first_order.proximal import Proximal
+from leanrank.solvers.newton.solver import Newton
 
 
 @dataclass(eq=False, repr=False)
@@ -59,14 +58,12 @@ class SparseRank(LinearRanker):
     lipschitz: float | None = None
     max_iter: int = 10_000
 
-    def make_solver(self) -> Callable[..., Solution]:
+    def make_solver(self) -> Solver:
         """Return Newton's method or the published iteration."""
         check_choice("solver", self.solver, ("newton", "proximal"))
-        solve = get_solver(self.solver)
         if self.solver == "newton":
             refuse_idle(self, ("lipschitz",), "solver='newton'")
-        elif self.lipschitz is not None:
-            return partial(
-                solve, lipschitz=check_number("lipschitz", self.lipschitz, open_low=True)
-            )
-        return solve
+            return Newton()
+        if self.lipschitz is not None:
+            check_number("lipschitz", self.lipschitz, open_low=True)
+        return Proximal(lipschitz=self.lipschitz)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,8 @@ from leanrank.penalties.base import Penalty
 from leanrank.rankers.inputs import refuse_idle
 from leanrank.rankers.newton.linear_ranker import LinearRanker
 from leanrank.rankers.problem_ranker import scaled_margins
-from leanrank.solvers.base import Solution
-from leanrank.solvers.first_order.bound_cd import solve_bound_cd
+from leanrank.solvers.base import Solver
+from leanrank.solvers.first_order.bound_cd import BoundDescent
 
 
 @dataclass(eq=False, repr=False)
@@ -83,10 +81,10 @@ class DominationRanker(LinearRanker):
         refuse_idle(self, ("margin_scale",), "a table of margins: use margin='scaled'")
         return labels
 
-    def make_solver(self) -> Callable[..., Solution]:
+    def make_solver(self) -> Solver:
         """Return Newton's method or the paper's."""
         check_choice("solver", self.solver, ("newton", "bound-cd"))
         if self.solver == "bound-cd":
-            return partial(solve_bound_cd, bound=self.bound)
+            return BoundDescent(bound=self.bound)
         refuse_idle(self, ("bound",), "solver='newton': use solver='bound-cd'")
         return super().make_solver()

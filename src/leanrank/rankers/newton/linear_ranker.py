@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,7 +31,7 @@ from leanrank.rankers.sampling.stochastic import StreamedRanker
 from leanrank.rankers.validation import held_out_data, report
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.newton.solver import Newton
 from leanrank.solvers.sampling.ftrl import (
     FTRLRule,
     FTRLState,
@@ -222,20 +222,9 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             alpha, share, n_features, groups, group_ratio=norms, factors=factors, signs=signs
         )
 
-    def make_solver(self) -> Callable[..., Solution]:
-        """Return the solver: ``solve(problem, penalty, w=, tol=, max_iter=, callback=)``."""
-        own = self.solver if isinstance(self.solver, Solver) else get_solver(str(self.solver))
-        if isinstance(own, type):  # a class of the table
-            own = own()
-        if not isinstance(own, Solver):
-            return own
-
-        def solve(
-            problem: Problem, penalty: Penalty, w: FloatArray | None, **stopping: Any
-        ) -> Solution:
-            return replace(own, **stopping).solve(problem, penalty, w)
-
-        return solve
+    def make_solver(self) -> Solver:
+        """Return the solver; ``solve`` tells it when to stop."""
+        return self.solver if isinstance(self.solver, Solver) else get_solver(str(self.solver))()
 
     def _per_feature(self, n_features: int) -> tuple[Any, Any]:
         """Return ``penalty_factors`` and ``signs`` as arrays, where they are given."""
@@ -247,14 +236,14 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     def solve(self, problem: Problem, alpha: float, w: FloatArray | None = None) -> Solution:
         """Solve a problem at a strength, from weights w or from zero."""
         self._check_stopping()
-        return self.make_solver()(
-            problem,
-            self.make_penalty(check_number("alpha", alpha), problem.n_features),
-            w=w,
+        solver = replace(
+            self.make_solver(),
             tol=self.tol,
             max_iter=self.max_iter,
             callback=partial(report, self),
         )
+        penalty = self.make_penalty(check_number("alpha", alpha), problem.n_features)
+        return solver.solve(problem, penalty, w)
 
     def _fit_problem(self, problem: Problem, w: FloatArray | None) -> FloatArray:
         solution = self.solve(problem, self.alpha, w)
@@ -316,7 +305,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         free = unit.free & ~unit.excluded
         w = np.zeros(problem.n_features)
         if free.any():
-            w = solve_newton(problem, unit.only_free(), tol=min(self.tol, 1e-8)).w
+            w = Newton(tol=min(self.tol, 1e-8)).solve(problem, unit.only_free()).w
         problem.at(w)
         gradient = problem.gradient()
         gradient[free] = 0.0

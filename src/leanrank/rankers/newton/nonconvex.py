@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -16,8 +14,8 @@ from leanrank.penalties.concave import ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.rankers.inputs import check_number, check_whole, refuse_idle
 from leanrank.rankers.newton.linear_ranker import LinearRanker
-from leanrank.solvers.base import Solution
-from leanrank.solvers.first_order.majorise import solve_majorise
+from leanrank.solvers.base import Solver
+from leanrank.solvers.first_order.majorise import Majorise
 
 ADAPTIVE_ROUNDS = 2
 """Adaptive ℓ1 solves a plain problem and one weighted by its answer."""
@@ -134,12 +132,12 @@ class NonconvexRankSVM(LinearRanker):
         base = ElasticNet.build(alpha, l1_ratio, n_features, *self._per_feature(n_features))
         return ConcavePenalty(base, shape)
 
-    def make_solver(self) -> Callable[..., Solution]:
+    def make_solver(self) -> Solver:
         """Return the rounds of weighted problems."""
         rounds = check_whole("n_rounds", self.n_rounds)
         if self.penalty == "adaptive":
             rounds = min(rounds, ADAPTIVE_ROUNDS)
-        return partial(solve_majorise, rounds=rounds)
+        return Majorise(rounds=rounds)
 
     @property
     def stationarity_(self) -> float:

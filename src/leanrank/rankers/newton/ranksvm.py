@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 from leanrank.errors import check_choice
@@ -13,8 +11,9 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.rankers.newton.linear_ranker import LinearRanker
 from leanrank.rankers.problem_ranker import scaled_margins
-from leanrank.solvers import get_solver
-from leanrank.solvers.base import Solution
+from leanrank.solvers.base import Solver
+from leanrank.solvers.first_order.cutting_plane import CuttingPlane
+from leanrank.solvers.newton.solver import Newton
 
 
 @dataclass(eq=False, repr=False)
@@ -88,12 +87,10 @@ class RankSVM(LinearRanker):
         """Whether the solver is one of cutting planes."""
         return self.solver != "newton" and not (self.solver is None and self.make_loss().smooth)
 
-    def make_solver(self) -> Callable[..., Solution]:
+    def make_solver(self) -> Solver:
         """Return Newton's method or cutting planes."""
         if self.solver is not None:
             check_choice("solver", self.solver, ("newton", "cutting-plane", "struct"))
         if self.solver == "newton" or (self.solver is None and self.make_loss().smooth):
-            return get_solver("newton")
-        return partial(
-            get_solver("cutting-plane"), variant="plain" if self.solver == "struct" else "fast"
-        )
+            return Newton()
+        return CuttingPlane(variant="plain" if self.solver == "struct" else "fast")

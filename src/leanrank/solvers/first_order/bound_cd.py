@@ -7,86 +7,77 @@ documents per feature, monotone and slow: it is kept as the published algorithm 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._part import require
-from leanrank._typing import Callback, FloatArray
+from leanrank._typing import FloatArray
 from leanrank.errors import check_choice
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
-from leanrank.solvers.base import Solution
+from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.certificate import Certificate
 
 RISE = 1e-10
 """Relative rise of the objective that is more than the rounding of its sums."""
 
 
-def solve_bound_cd(
-    problem: Problem,
-    penalty: Penalty,
-    *,
-    w: FloatArray | None = None,
-    bound: str = "range",
-    tol: float = 1e-6,
-    max_iter: int = 1_000,
-    check_every: int = 10,
-    callback: Callback | None = None,
-) -> Solution:
-    """Minimise loss + penalty by coordinate descent; one thread.
+@dataclass(frozen=True)
+class BoundDescent(Solver):
+    """Coordinate descent on a bound; one thread.
 
     Sweeps descend but for rounding. Where they rise, no digits are left in a feature's slope: the
     weights before are the answer, without having converged.
 
-    Parameters
+    Attributes
     ----------
-    problem : Problem
-    penalty : ElasticNet
-    w : array, optional
-        Starting point.
     bound : {"range", "paper"}
         β from (max − min)²/4 of the feature over each query, or the printed max x².
-    tol : float
-        Relative duality gap at which to stop.
-    max_iter : int
-        Largest number of sweeps.
     check_every : int
         Sweeps between two duality gaps.
-    callback : callable, optional
     """
-    check_choice("bound", bound, ("range", "paper"))
-    require(problem.loss, "bound-cd", "term_mass", "compiled", "dual")
-    require(penalty, "bound-cd", "coordinate_table")
-    w = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
-    beta = problem.curvature_bounds(paper=bound == "paper")
-    w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not depend on them
-    certificate = Certificate(problem, penalty)
-    value = problem.at(w)
-    free_scale = problem.gradient_scale()
-    n_iter, history = 0, []
-    before: Solution | None = None
-    while True:
-        c = problem.gradient()
-        objective = value + penalty.value(w)
-        certificate.raise_bound(w, c)
-        gap = certificate.gap(objective, problem.rounding(w, objective))
-        free_residual = penalty.free_residual(w, c, free_scale)
-        entry = {
-            "iteration": n_iter,
-            "objective": objective,
-            "gap": gap,
-            "support": int(np.count_nonzero(w)),
-        }
-        history.append(entry)
-        if callback is not None:
-            callback(entry)
-        if before is not None and objective > before.objective * (1.0 + RISE):
-            return replace(before, n_iter=n_iter, history=history)
-        converged = gap <= tol and free_residual <= tol
-        before = Solution(w.copy(), objective, gap, free_residual, n_iter, converged, history)
-        if converged or n_iter >= max_iter:
-            return before
-        sweeps = min(check_every, max_iter - n_iter)
-        value = problem.sweep(penalty, beta, w, sweeps)
-        n_iter += sweeps
+
+    max_iter: int = 1_000
+    bound: str = "range"
+    check_every: int = 10
+
+    name: ClassVar[str] = "bound-cd"
+    loss_needs: ClassVar[tuple[str, ...]] = ("term_mass", "compiled", "dual")
+    penalty_needs: ClassVar[tuple[str, ...]] = ("coordinate_table",)
+
+    def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
+        """Minimise loss + penalty by sweeps, to a relative duality gap of ``tol``."""
+        check_choice("bound", self.bound, ("range", "paper"))
+        self.check(problem.loss, penalty)
+        w = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
+        beta = problem.curvature_bounds(paper=self.bound == "paper")
+        w[(beta <= 0.0) & ~penalty.free] = 0.0  # the loss does not depend on them
+        certificate = Certificate(problem, penalty)
+        value = problem.at(w)
+        free_scale = problem.gradient_scale()
+        n_iter = 0
+        history: list[dict[str, Any]] = []
+        before: Solution | None = None
+        while True:
+            c = problem.gradient()
+            objective = value + penalty.value(w)
+            certificate.raise_bound(w, c)
+            gap = certificate.gap(objective, problem.rounding(w, objective))
+            free_residual = penalty.free_residual(w, c, free_scale)
+            entry = {
+                "iteration": n_iter,
+                "objective": objective,
+                "gap": gap,
+                "support": int(np.count_nonzero(w)),
+            }
+            self.note(history, entry)
+            if before is not None and objective > before.objective * (1.0 + RISE):
+                return replace(before, n_iter=n_iter, history=history)
+            converged = gap <= self.tol and free_residual <= self.tol
+            before = Solution(w.copy(), objective, gap, free_residual, n_iter, converged, history)
+            if converged or n_iter >= self.max_iter:
+                return before
+            sweeps = min(self.check_every, self.max_iter - n_iter)
+            value = problem.sweep(penalty, beta, w, sweeps)
+            n_iter += sweeps

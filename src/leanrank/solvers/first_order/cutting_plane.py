@@ -14,16 +14,16 @@ minimum of that line and slightly beyond.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from leanrank._part import require
-from leanrank._typing import Callback, FloatArray
+from leanrank._typing import FloatArray
 from leanrank.errors import InputError, check_choice
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
-from leanrank.solvers.base import Solution
+from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.certificate import relative
 from leanrank.solvers.first_order._segment import minimise_on_segment
 from leanrank.solvers.first_order._simplex import minimise_over_simplex
@@ -42,82 +42,73 @@ INNER_SHARE = 0.01
 """Accuracy of the mixture, as a share of the remaining gap."""
 
 
-def solve_cutting_plane(
-    problem: Problem,
-    penalty: Penalty,
-    *,
-    w: FloatArray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 5_000,
-    variant: str = "plain",
-    callback: Callback | None = None,
-) -> Solution:
-    """Minimise a convex loss + ½ Σ ridge_j w_j² to a relative duality gap of ``tol``.
+@dataclass(frozen=True)
+class CuttingPlane(Solver):
+    """Cutting planes for a convex loss + ½ Σ ridge_j w_j².
 
-    It ends before that, with the best point and its true gap, after ``max_iter`` rounds, at a plane
-    whose slope overflows, or once all planes have been replaced (``IDLE_ROUNDS``) without a lower
-    objective or a higher bound: rounding allows no better.
+    They end before ``tol``, with the best point and its true gap, after ``max_iter`` rounds, at a
+    plane whose slope overflows, or once all planes have been replaced (``IDLE_ROUNDS``) without a
+    lower objective or a higher bound: rounding allows no better. A loss needs a value and a
+    (sub)gradient only; a penalty has a table of coordinates, as an elastic net has, without an ℓ1
+    part or signs, and with a ridge for every feature that may enter.
 
-    Parameters
+    Attributes
     ----------
-    problem : Problem
-        Its loss needs a value and a (sub)gradient only.
-    penalty : Penalty
-        With a table of coordinates, as an elastic net has; without an ℓ1 part or signs, and with a
-        ridge for every feature that may enter.
-    w : array, optional
-        Point of the first plane.
-    tol : float
-    max_iter : int
-        Largest number of rounds.
     variant : {"plain", "fast"}
-    callback : callable, optional
-        Called with each entry of the history.
     """
-    check_choice("variant", variant, VARIANTS)
-    require(problem.loss, "cutting-plane", "evaluate")
-    require(penalty, "cutting-plane", "coordinate_table")
-    spread = _spread(penalty)
-    start = np.zeros(problem.n_features) if w is None else w * (spread > 0)
-    best = _tangent(problem, penalty, start)
-    planes = _Planes(spread)
-    planes.add(best)
-    best_bound = -np.inf
-    history: list[dict[str, Any]] = []
-    room, idle = best.objective, 0
-    for n_iter in range(1, max_iter + 1):
-        target, bound = planes.minimise(INNER_SHARE * max(room, 0.1 * tol * best.objective))
-        best_bound = max(best_bound, bound)
-        if variant == "plain":
-            new = _tangent(problem, penalty, target)
-            planes.add(new)
-            best = new if new.objective < best.objective else best
-        else:
-            w = _lowest_towards(problem, penalty, best.w, target)
-            beyond = _tangent(problem, penalty, w + BEYOND * (target - w))
-            new = _tangent(problem, penalty, w)  # last: the next search starts here
-            if new.objective < best.objective:
-                best = new
-            else:  # or it overflows
-                problem.at(best.w)
-            planes.add(best)
-            planes.add(beyond)
-        idle = 0 if best.objective - best_bound < room else idle + 1
-        room = best.objective - best_bound
-        entry = {
-            "iteration": n_iter,
-            "objective": best.objective,
-            "gap": relative(room, best.objective),
-            "support": int(np.count_nonzero(best.w)),
-            "planes": len(planes.level),
-        }
-        history.append(entry)
-        if callback is not None:
-            callback(entry)
-        converged = entry["gap"] <= tol
-        if converged or idle > IDLE_ROUNDS or not planes.finite:
-            break
-    return Solution(best.w, best.objective, entry["gap"], 0.0, n_iter, converged, history)
+
+    tol: float = 1e-3
+    max_iter: int = 5_000
+    variant: str = "plain"
+
+    name: ClassVar[str] = "cutting-plane"
+    penalty_needs: ClassVar[tuple[str, ...]] = ("coordinate_table",)
+
+    def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
+        """Minimise loss + penalty to a relative duality gap of ``tol``; w has the first plane."""
+        check_choice("variant", self.variant, VARIANTS)
+        self.check(problem.loss, penalty)
+        spread = _spread(penalty)
+        start = np.zeros(problem.n_features) if w is None else w * (spread > 0)
+        best = _tangent(problem, penalty, start)
+        planes = _Planes(spread)
+        planes.add(best)
+        best_bound = -np.inf
+        history: list[dict[str, Any]] = []
+        room, idle = best.objective, 0
+        for n_iter in range(1, self.max_iter + 1):
+            target, bound = planes.minimise(
+                INNER_SHARE * max(room, 0.1 * self.tol * best.objective)
+            )
+            best_bound = max(best_bound, bound)
+            if self.variant == "plain":
+                new = _tangent(problem, penalty, target)
+                planes.add(new)
+                best = new if new.objective < best.objective else best
+            else:
+                w = _lowest_towards(problem, penalty, best.w, target)
+                beyond = _tangent(problem, penalty, w + BEYOND * (target - w))
+                new = _tangent(problem, penalty, w)  # last: the next search starts here
+                if new.objective < best.objective:
+                    best = new
+                else:  # or it overflows
+                    problem.at(best.w)
+                planes.add(best)
+                planes.add(beyond)
+            idle = 0 if best.objective - best_bound < room else idle + 1
+            room = best.objective - best_bound
+            entry = {
+                "iteration": n_iter,
+                "objective": best.objective,
+                "gap": relative(room, best.objective),
+                "support": int(np.count_nonzero(best.w)),
+                "planes": len(planes.level),
+            }
+            self.note(history, entry)
+            converged = entry["gap"] <= self.tol
+            if converged or idle > IDLE_ROUNDS or not planes.finite:
+                break
+        return Solution(best.w, best.objective, entry["gap"], 0.0, n_iter, converged, history)
 
 
 class _Tangent(NamedTuple):

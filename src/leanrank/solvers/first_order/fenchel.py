@@ -15,15 +15,18 @@ that they and the features in use span, by quadratic models: few rounds give a s
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from leanrank._part import require
-from leanrank._typing import Callback, FloatArray, IntArray
-from leanrank.errors import check_choice
+from leanrank._typing import FloatArray, IntArray
+from leanrank.errors import InputError, check_choice
+from leanrank.penalties.base import Penalty
+from leanrank.penalties.elastic_net import L1Ball
 from leanrank.problem.base import Problem
-from leanrank.solvers.base import Solution
+from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.certificate import relative
 from leanrank.solvers.first_order._segment import minimise_on_segment
 from leanrank.solvers.first_order._simplex import minimise_over_simplex
@@ -44,73 +47,69 @@ ROUNDING = 1e-14
 loss no longer does."""
 
 
-def solve_fenchel(
-    problem: Problem,
-    radius: float,
-    *,
-    w: FloatArray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 10_000,
-    variant: str = "greedy",
-    callback: Callback | None = None,
-) -> Solution:
-    """Minimise the loss over ‖w‖₁ ≤ radius to a relative duality gap of ``tol``.
+@dataclass(frozen=True)
+class Fenchel(Solver):
+    """Greedy minimisation of a loss over an ``L1Ball``; ``max_iter`` rounds, each reads all of X.
 
     A loss that vanishes, but for rounding, has a gap of 0.
 
-    Parameters
+    Attributes
     ----------
-    problem : Problem
-    radius : float
-    w : array, optional
-        Starting point; scaled into the ball.
-    tol : float
-    max_iter : int
-        Largest number of rounds, each of which reads all of X.
     variant : {"greedy", "corrective"}
         One corner per round, or a minimisation over all features in use before the next.
-    callback : callable, optional
-        Called with each entry of the history.
     """
-    check_choice("solver", variant, VARIANTS)
-    require(problem.loss, f"fenchel ({variant})", "evaluate")
-    if variant == "corrective":
-        require(problem.loss, "fenchel (corrective)", "curvature or products")
-    w = _inside(w, problem.n_features, radius)
-    value = problem.at(w)
-    best_bound = 0.0  # no loss is negative
-    vanished = ROUNDING * min(1.0, value)
-    last_value = last_room = np.inf
-    history: list[dict[str, Any]] = []
-    for n_iter in range(1, max_iter + 1):
-        c = problem.gradient()
-        room = _gap(c, w, radius)
-        best_bound = max(best_bound, value - room)
-        entry = {
-            "iteration": n_iter,
-            "objective": value,
-            "gap": 0.0 if value <= vanished else relative(value - best_bound, value),
-            "support": int(np.count_nonzero(w)),
-        }
-        history.append(entry)
-        if callback is not None:
-            callback(entry)
-        converged = entry["gap"] <= tol
-        # rounding hides any further decrease
-        stalled = value >= last_value and room >= 0.5 * last_room
-        if converged or stalled or n_iter == max_iter:
-            break
-        last_value, last_room = value, room
-        if variant == "greedy":
-            w, value, moved = _move(problem, w, value, _corner(c, radius))
-        else:
-            features = _join(np.flatnonzero(w), c)
-            target = max(INNER_SHARE * room, 0.1 * tol * value)
-            problem.focus(features)
-            w[features], value, moved = _correct(problem, w[features], value, radius, target)
-        if not moved:
-            break
-    return Solution(w, value, entry["gap"], 0.0, n_iter, converged, history)
+
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    variant: str = "greedy"
+
+    name: ClassVar[str] = "fenchel"
+
+    def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
+        """Minimise the loss over ‖w‖₁ ≤ radius, from weights w scaled into the ball."""
+        check_choice("solver", self.variant, VARIANTS)
+        self.check(problem.loss, penalty)
+        if self.variant == "corrective":
+            require(problem.loss, "fenchel (corrective)", "curvature or products")
+        if not isinstance(penalty, L1Ball):
+            raise InputError(
+                f"the solver 'fenchel' minimises over an ℓ1 ball, but the penalty is "
+                f"{penalty.name!r}: use L1Ball"
+            )
+        radius = penalty.radius
+        w = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
+        value = problem.at(w)
+        best_bound = 0.0  # no loss is negative
+        vanished = ROUNDING * min(1.0, value)
+        last_value = last_room = np.inf
+        history: list[dict[str, Any]] = []
+        for n_iter in range(1, self.max_iter + 1):
+            c = problem.gradient()
+            room = _gap(c, w, radius)
+            best_bound = max(best_bound, value - room)
+            entry = {
+                "iteration": n_iter,
+                "objective": value,
+                "gap": 0.0 if value <= vanished else relative(value - best_bound, value),
+                "support": int(np.count_nonzero(w)),
+            }
+            self.note(history, entry)
+            converged = entry["gap"] <= self.tol
+            # rounding hides any further decrease
+            stalled = value >= last_value and room >= 0.5 * last_room
+            if converged or stalled or n_iter == self.max_iter:
+                break
+            last_value, last_room = value, room
+            if self.variant == "greedy":
+                w, value, moved = _move(problem, w, value, _corner(c, radius))
+            else:
+                features = _join(np.flatnonzero(w), c)
+                target = max(INNER_SHARE * room, 0.1 * self.tol * value)
+                problem.focus(features)
+                w[features], value, moved = _correct(problem, w[features], value, radius, target)
+            if not moved:
+                break
+        return Solution(w, value, entry["gap"], 0.0, n_iter, converged, history)
 
 
 def _move(
@@ -129,13 +128,6 @@ def _move(
         return w, value, False
     problem.accept()
     return (target if t == 1.0 else w + t * step), reached, True
-
-
-def _inside(w: FloatArray | None, n_features: int, radius: float) -> FloatArray:
-    if w is None:
-        return np.zeros(n_features)
-    size = float(np.abs(w).sum())
-    return w.copy() if size <= radius else w * (radius / size)
 
 
 def _gap(c: FloatArray, w: FloatArray, radius: float) -> float:

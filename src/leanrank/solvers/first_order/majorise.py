@@ -7,90 +7,75 @@ started there. The majorant lies above the penalty and touches it, so the object
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._part import require
-from leanrank._typing import Callback, FloatArray
+from leanrank._typing import FloatArray
+from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import ConcavePenalty
 from leanrank.problem.base import Problem
-from leanrank.solvers.base import Solution
-from leanrank.solvers.newton.solver import solve_newton
+from leanrank.solvers.base import Solution, Solver
+from leanrank.solvers.newton.solver import Newton
 
 
-def solve_majorise(
-    problem: Problem,
-    penalty: ConcavePenalty,
-    *,
-    w: FloatArray | None = None,
-    solve: Callable[..., Solution] = solve_newton,
-    rounds: int = 10,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    callback: Callback | None = None,
-) -> Solution:
-    """Minimise loss + concave penalty by at most ``rounds`` weighted ℓ1 problems.
+@dataclass(frozen=True)
+class Majorise(Solver):
+    """At most ``rounds`` weighted ℓ1 problems.
 
-    Parameters
+    ``tol`` and ``max_iter`` are those of each problem. The solution's ``objective`` is loss +
+    penalty, smoothed as the penalty says, and its ``gap`` that of the last problem solved. Each
+    round has an entry in ``history``; the last one also has ``stationarity``: the largest distance,
+    over the weights, of zero from the slopes of loss + penalty at w.
+
+    Attributes
     ----------
-    problem : Problem
-    penalty : ConcavePenalty
-    w : array, optional
-        Starting point of the first round.
-    solve : callable, default=solve_newton
-        The ℓ1 solver: ``solve(problem, elastic_net, w=, tol=, max_iter=)``.
-    rounds : int, default=10
+    rounds : int
         Largest number of problems, including the plain one; stops when the objective falls by
         less than ``tol``, relative to itself.
-    tol : float, default=1e-6
-        Relative duality gap of each problem.
-    max_iter : int, default=100
-        Largest number of iterations of each problem.
-    callback : callable, optional
-        Called with each entry of the history.
-
-    Returns
-    -------
-    Solution
-        ``objective`` is loss + penalty, smoothed as the penalty says; ``gap`` the relative duality
-        gap of the last problem solved. Each round has an entry in ``history``; the last one also
-        has ``stationarity``: the largest distance, over the weights, of zero from the slopes of
-        loss + penalty at w.
+    solver : Solver
+        Solves the ℓ1 problems.
     """
-    require(penalty, "majorise", "majorant")
-    inner = solve(problem, penalty.base, w=w, tol=tol, max_iter=max_iter)
-    surrogate = penalty.base
-    n_iter, objective = 0, np.inf
-    best = inner
-    history: list[dict[str, Any]] = []
-    for at in range(1, rounds + 1):
-        if at > 1:
-            surrogate = penalty.majorant(best.w)
-            inner = solve(problem, surrogate, w=best.w.copy(), tol=tol, max_iter=max_iter)
-        n_iter += inner.n_iter
-        reached = inner.objective - surrogate.value(inner.w) + penalty.value(inner.w)
-        settled = objective - reached <= tol * abs(reached)
-        if reached <= objective:  # else the round only added rounding
-            best, objective = inner, reached
-        history.append(
-            {
+
+    rounds: int = 10
+    solver: Solver = field(default_factory=Newton)
+
+    name: ClassVar[str] = "majorise"
+    penalty_needs: ClassVar[tuple[str, ...]] = ("majorant",)
+
+    def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
+        """Minimise loss + a concave penalty, the first problem from weights w."""
+        self.check(problem.loss, penalty)
+        assert isinstance(penalty, ConcavePenalty)
+        solver = replace(self.solver, tol=self.tol, max_iter=self.max_iter)
+        inner = solver.solve(problem, penalty.base, w)
+        surrogate = penalty.base
+        n_iter, objective = 0, np.inf
+        best = inner
+        history: list[dict[str, Any]] = []
+        for at in range(1, self.rounds + 1):
+            if at > 1:
+                surrogate = penalty.majorant(best.w)
+                inner = solver.solve(problem, surrogate, best.w.copy())
+            n_iter += inner.n_iter
+            reached = inner.objective - surrogate.value(inner.w) + penalty.value(inner.w)
+            settled = objective - reached <= self.tol * abs(reached)
+            if reached <= objective:  # else the round only added rounding
+                best, objective = inner, reached
+            entry = {
                 "round": at,
                 "objective": objective,
                 "gap": inner.gap,
                 "support": int(np.count_nonzero(best.w)),
                 "iterations": inner.n_iter,
             }
-        )
-        if settled or at == rounds:
-            history[-1]["stationarity"] = _stationarity(problem, penalty, best.w)
-        if callback is not None:
-            callback(history[-1])
-        if settled:
-            break
-    return replace(best, objective=objective, n_iter=n_iter, history=history)
+            if settled or at == self.rounds:
+                entry["stationarity"] = _stationarity(problem, penalty, best.w)
+            self.note(history, entry)
+            if settled:
+                break
+        return replace(best, objective=objective, n_iter=n_iter, history=history)
 
 
 def _stationarity(problem: Problem, penalty: ConcavePenalty, w: FloatArray) -> float:

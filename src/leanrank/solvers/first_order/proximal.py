@@ -10,98 +10,93 @@ on purpose: steps are longer, some raise the objective, and the best point is re
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from leanrank._part import require
-from leanrank._typing import Callback, FloatArray
+from leanrank._typing import FloatArray
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
-from leanrank.solvers.base import Solution
+from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.certificate import Certificate
 
 
-def solve_proximal(
-    problem: Problem,
-    penalty: Penalty,
-    *,
-    lipschitz: float | None = None,
-    w: FloatArray | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 10_000,
-    patience: int = 10,
-    check_every: int = 10,
-    callback: Callback | None = None,
-) -> Solution:
-    """Minimise loss + penalty to a relative duality gap of ``tol``.
+@dataclass(frozen=True)
+class Proximal(Solver):
+    """Proximal gradient steps.
 
-    It also ends, unconverged, when a step from the best point changes no weight: K doubles whenever
-    steps stop helping, so this happens after a bounded number of steps.
+    They also end, unconverged, when a step from the best point changes no weight: K doubles
+    whenever steps stop helping, so this happens after a bounded number of steps.
 
-    Parameters
+    Attributes
     ----------
-    problem : Problem
-    penalty : ElasticNet
     lipschitz : float, optional
         K at the start. None: a tenth of the curvature at the start in the direction of the
         gradient, which is itself at most the Lipschitz constant.
-    w : array, optional
-        Starting point.
-    tol : float
-    max_iter : int
-        Largest number of steps, each of which reads all of X.
     patience : int
         Steps without a better point after which K is doubled.
     check_every : int
-        Steps between two duality gaps, each of which costs as much as a step.
-    callback : callable, optional
-        Called with each entry of the history, one per duality gap.
+        Steps between two duality gaps, each of which costs as much as a step, which reads all of X.
     """
-    require(problem.loss, "proximal", "dual")
-    require(penalty, "proximal", "prox")
-    start = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
-    best = latest = _Iterate(start, problem.at(start) + penalty.value(start), problem.gradient())
-    k = 0.1 * _curvature(problem, best.c) if lipschitz is None else lipschitz
-    certificate = Certificate(problem, penalty)
-    free_scale = problem.gradient_scale()
-    history: list[dict[str, Any]] = []
-    n_iter, waited, settled = 0, 0, False
-    while True:
-        if latest is not best:
-            certificate.raise_bound(latest.w, latest.c)
-        problem.at(best.w)
-        certificate.raise_bound(best.w, best.c)
-        free_residual = penalty.free_residual(best.w, best.c, free_scale)
-        rounding = problem.rounding(best.w, best.objective)
-        entry = {
-            "iteration": n_iter,
-            "objective": best.objective,
-            "gap": certificate.gap(best.objective, rounding),
-            "support": int(np.count_nonzero(best.w)),
-            "lipschitz": k,
-        }
-        history.append(entry)
-        if callback is not None:
-            callback(entry)
-        converged = entry["gap"] <= tol and free_residual <= tol
-        if converged or settled or n_iter >= max_iter:
-            break
-        for _ in range(min(check_every, max_iter - n_iter)):
-            new = penalty.prox(latest.w - latest.c / k, k)
-            n_iter += 1
-            # a step that lands on the best point from elsewhere is half of a cycle, not an end
-            settled = latest is best and np.array_equal(new, best.w)
-            if settled:
+
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    lipschitz: float | None = None
+    patience: int = 10
+    check_every: int = 10
+
+    name: ClassVar[str] = "proximal"
+    loss_needs: ClassVar[tuple[str, ...]] = ("dual",)
+    penalty_needs: ClassVar[tuple[str, ...]] = ("prox",)
+
+    def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
+        """Minimise loss + penalty to a relative duality gap of ``tol``."""
+        self.check(problem.loss, penalty)
+        start = np.zeros(problem.n_features) if w is None else penalty.permitted(w)
+        best = latest = _Iterate(
+            start, problem.at(start) + penalty.value(start), problem.gradient()
+        )
+        k = 0.1 * _curvature(problem, best.c) if self.lipschitz is None else self.lipschitz
+        certificate = Certificate(problem, penalty)
+        free_scale = problem.gradient_scale()
+        history: list[dict[str, Any]] = []
+        n_iter, waited, settled = 0, 0, False
+        while True:
+            if latest is not best:
+                certificate.raise_bound(latest.w, latest.c)
+            problem.at(best.w)
+            certificate.raise_bound(best.w, best.c)
+            free_residual = penalty.free_residual(best.w, best.c, free_scale)
+            rounding = problem.rounding(best.w, best.objective)
+            entry = {
+                "iteration": n_iter,
+                "objective": best.objective,
+                "gap": certificate.gap(best.objective, rounding),
+                "support": int(np.count_nonzero(best.w)),
+                "lipschitz": k,
+            }
+            self.note(history, entry)
+            converged = entry["gap"] <= self.tol and free_residual <= self.tol
+            if converged or settled or n_iter >= self.max_iter:
                 break
-            objective = problem.at(new) + penalty.value(new)
-            waited = 0 if objective < best.objective else waited + 1
-            if waited >= patience or not np.isfinite(objective):
-                k, latest, waited = 2.0 * k, best, 0
-                continue
-            latest = _Iterate(new, objective, problem.gradient())
-            best = latest if waited == 0 else best
-    return Solution(best.w, best.objective, entry["gap"], free_residual, n_iter, converged, history)
+            for _ in range(min(self.check_every, self.max_iter - n_iter)):
+                new = penalty.prox(latest.w - latest.c / k, k)
+                n_iter += 1
+                # a step that lands on the best point from elsewhere is half of a cycle, not an end
+                settled = latest is best and np.array_equal(new, best.w)
+                if settled:
+                    break
+                objective = problem.at(new) + penalty.value(new)
+                waited = 0 if objective < best.objective else waited + 1
+                if waited >= self.patience or not np.isfinite(objective):
+                    k, latest, waited = 2.0 * k, best, 0
+                    continue
+                latest = _Iterate(new, objective, problem.gradient())
+                best = latest if waited == 0 else best
+        return Solution(
+            best.w, best.objective, entry["gap"], free_residual, n_iter, converged, history
+        )
 
 
 class _Iterate(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._typing import Callback, FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.penalties.base import NEWTON, Penalty
 from leanrank.problem.base import Problem, QuadraticModel
@@ -109,9 +109,7 @@ class Newton(Solver):
                 "support": int(np.count_nonzero(state.w)),
                 "working_set": len(working.features),
             }
-            history.append(entry)
-            if self.callback is not None:
-                self.callback(entry)
+            self.note(history, entry)
             converged = vanished or (gap <= self.tol and free_residual <= self.tol)
             least = max(self.least_progress * room, ROUNDING * objective)
             if strength > 1.0 or objective <= best - least:
@@ -173,19 +171,6 @@ class Newton(Solver):
         chosen = support.copy()
         chosen[nearly[np.argsort(-ratio[nearly], kind="stable")[:room]]] = True
         return np.flatnonzero(penalty.together(chosen))
-
-
-def solve_newton(
-    problem: Problem,
-    penalty: Penalty,
-    *,
-    w: FloatArray | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    callback: Callback | None = None,
-) -> Solution:
-    """Minimise loss + penalty to a relative duality gap of ``tol``, from weights w or from zero."""
-    return Newton(tol, max_iter, callback).solve(problem, penalty, w)
 
 
 class _State:
