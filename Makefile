@@ -6,14 +6,16 @@ DOCS ?= $(VENV)-docs
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo docs test test-engines test-lowest fuzz kill lint types layers check clean
+.PHONY: help demo docs test test-slow test-lowest test-all test-engines fuzz kill lint types layers check clean
 
 help:
 	@echo "make demo          train on the embedded sample set and look at the result"
 	@echo "make docs          build the site into build/site"
-	@echo "make test          run the tests"
+	@echo "make test          run the tests of every command, ranker, format and export"
+	@echo "make test-all      the same, the slow tests, and all with the oldest dependencies"
 	@echo "make test-engines  run exports in Spark, ClickHouse, a PMML evaluator, Java, Rust and Go as well"
-	@echo "make test-lowest   run the tests with the oldest dependencies that are allowed"
+	@echo "make test-slow     run the slow tests alone"
+	@echo "make test-lowest   run all tests with the oldest dependencies that are allowed"
 	@echo "make fuzz          try random inputs: SECONDS=60 SEED=0, TARGET=... CASE=... to repeat one"
 	@echo "make kill          end commands at random moments and run them again: KILLS=100 SEED=0"
 	@echo "make check         lint, types, layers and tests: what decides whether a change lands"
@@ -60,14 +62,22 @@ docs: $(DOCS)/.docs
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "open build/site/index.html"
 
+# A file goes to one worker, so that two workers seldom compile the same kernels.
+PYTEST := -m pytest -q -n auto --dist loadfile
+
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python $(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python $(PYTEST) -m slow
+
+test-all: test test-slow test-lowest
 
 test-engines: $(VENV)/.engines
 	LEANRANK_ENGINES=1 $(BIN)/python -m pytest -q -n 2 tests/model/verify
 
 test-lowest: $(LOWEST)/.dev
-	$(LOWEST)/bin/python -m pytest -q -n auto
+	$(LOWEST)/bin/python $(PYTEST)
 
 SECONDS ?= 60
 SEED ?= 0
