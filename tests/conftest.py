@@ -46,7 +46,6 @@ SLOW = (
     "tests/rankers/least_squares/test_kernel_rankrls.py::test_leave_query_out_is_training",
     "tests/rankers/newton/test_domination.py::test_the_battery_of_rankers_for_the_one_thread",
     "tests/rankers/newton/test_nonconvex.py::test_the_battery_of_scikit_learn",
-    "tests/rankers/newton/test_resumable.py::test_after_sigkill",
     "tests/rankers/test_cluster.py::test_a_cluster_without_workers_is_given_up",
     "tests/rankers/test_cluster.py::test_data_that_only_a_lost_worker_held",
     "tests/rankers/test_cluster.py::test_killed_workers_leave_the_same_bits",
