@@ -121,7 +121,7 @@ def test_reading_goes_on_from_every_position(kind, data, tmp_path):
     whole = list(opened().read())
     assert len(whole) > 3
     for at, (_, position) in enumerate(whole):
-        again = Position.from_dict(position.to_dict())
+        again = Position(**vars(position))
         rest = list(opened().read(again))
         assert [p for _, p in rest] == [p for _, p in whole[at + 1 :]]
         for (a, _), (b, _) in zip(rest, whole[at + 1 :], strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import random
 import tempfile
@@ -51,23 +52,29 @@ def checkpoint_bytes(rng: random.Random, folder: Path) -> None:
     from leanrank._files import HeldFile
     from leanrank.rankers.sampling.checkpoint import Checkpoint
 
-    whole = rng.choice(_checkpoints())
+    ranker, whole = rng.choice(list(zip(_rankers(), _checkpoints(), strict=True)))
     content = mutated(rng, whole)
     (folder / "in").write_bytes(content)
     with HeldFile(folder / "in") as held:
-        found = Checkpoint.load(held)
+        found = Checkpoint.load(held, type(ranker))
     assert content == whole or (found is None and not content), "a damaged one was accepted"
 
 
 def _rewritten(rng: random.Random, whole: bytes, of_text: float) -> bytes:
     """Change a state's text, or else its arrays, and write the right checksum."""
-    head, text, arrays = whole.split(b"\n", 2)
+    head, body = whole.split(b"\n", 1)
+    arrays = dict(np.load(io.BytesIO(body)))
     if rng.random() < of_text:
-        text = json.dumps(mutated_json(rng, json.loads(text))).encode()
+        text = json.dumps(mutated_json(rng, json.loads(arrays["header"].tobytes()))).encode()
+        arrays["header"] = np.frombuffer(text, np.uint8)
     else:
-        arrays = mutated(rng, arrays)
-    body = text + b"\n" + arrays
-    kind = head.rsplit(b" ", 1)[0]
+        name = rng.choice([name for name in arrays if name != "header"])
+        before, raw = arrays[name], mutated(rng, arrays[name].tobytes())
+        changed = np.frombuffer(raw[: len(raw) // 8 * 8], before.dtype)
+        arrays[name] = changed.reshape(before.shape) if changed.size == before.size else changed
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    body, kind = stream.getvalue(), head.rsplit(b" ", 1)[0]
     return b"%s %s\n%s" % (kind, hashlib.sha256(body).hexdigest().encode(), body)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,19 +45,6 @@ class Position:
     line: int = 0
     queries: int = 0
     documents: int = 0
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the fields as plain numbers.
-
-        >>> Position.from_dict(Position(part=1, offset=70).to_dict())
-        Position(part=1, offset=70, line=0, queries=0, documents=0)
-        """
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, int]) -> Position:
-        """Read what ``to_dict`` gives."""
-        return cls(**{name: int(value) for name, value in fields.items()})
 
 
 class StreamPart(Protocol):

@@ -126,7 +126,7 @@ def test_a_checkpoint_of_other_parameters_or_files(run, files):
     assert "c.ckpt: this checkpoint was made with alpha=0.1, not alpha=0.3" in ran.err
     ran = run("train", "--stream", "test.txt", *words[3:])
     assert ran.code == 2
-    assert "was made from train.txt, not from test.txt" in ran.err
+    assert "sources=train.txt, not sources=test.txt" in ran.err
 
 
 def test_an_error_names_file_and_line(run, files):

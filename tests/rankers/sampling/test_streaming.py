@@ -1,8 +1,9 @@
 """Learning from streams: the same as chunk by chunk, and the same bits after an interruption."""
 
+import copy
 import doctest
 import hashlib
-import json
+import io
 import os
 import warnings
 from pathlib import Path
@@ -17,7 +18,7 @@ from leanrank.data.hashing import hash_features, unhash_weights
 from leanrank.data.streams import open_stream, resized
 from leanrank.errors import FileError, InputError
 from leanrank.rankers import SPD, MinBatSRank
-from leanrank.rankers.sampling.checkpoint import Checkpoint
+from leanrank.rankers.sampling.checkpoint import Checkpoint, read_state, state_bytes
 from leanrank.rankers.sampling.streaming import fit_stream
 
 N_QUERIES, N_FEATURES = 90, 25
@@ -182,7 +183,7 @@ def test_a_damaged_checkpoint_names_the_one_before(sources, tmp_path):
     whole = fit_stream(ranker(), sources["text"](), checkpoint=file, every=10)
     for damaged in (b"", file.read_bytes()[:-3], file.read_bytes() + b"x"):
         file.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"c.ckpt: this checkpoint is damaged .* rename c.ckp"):
+        with pytest.raises(InputError, match=r"c.ckpt: this file is damaged .* rename c.ckp"):
             fit_stream(ranker(), sources["text"](), checkpoint=file, every=10)
         assert file.read_bytes() == damaged
     previous.rename(file)
@@ -302,28 +303,31 @@ def test_a_checkpoint_of_something_else(sources, tmp_path):
         with pytest.raises(InputError, match=message):
             fit_stream(ranker(), source, checkpoint=file, **how)
 
-    refused(tmp_path / "b.txt", "was made from a.txt, not from b.txt")
-    refused([tmp_path / "a.txt"] * 2, r"was made from 1 source\(s\), not from 2")
+    refused(tmp_path / "b.txt", "a.txt.*b.txt")
+    refused([tmp_path / "a.txt"] * 2, "sources=a.txt, not sources=a.txt, a.txt")
     refused(tmp_path / "a.txt", "features=grow, not features=hash:4", features="hash:4")
     refused(tmp_path / "a.txt", "epochs=1, not epochs=2", epochs=2)
-    refused(open_stream(tmp_path / "a.txt", dtype="float32"), "dtype=float64, not dtype=float32")
+    refused(
+        open_stream(tmp_path / "a.txt", dtype="float32"),
+        "=float64, not dtype of a.txt=",
+    )
     scaled = open_stream(tmp_path / "a.txt").map(lambda chunk: chunk, "query-minmax")
-    refused(scaled, "as it is, not changed by ")
+    refused(scaled, "changed of a.txt=None")
     dump_letor(data.queries[:19], tmp_path / "a.txt")
-    refused(tmp_path / "a.txt", "when a.txt was another file")
+    refused(tmp_path / "a.txt", "a.txt had another content")
 
 
 @pytest.mark.parametrize("content", [b"no archive", b"PK\x03\x04 broken", b"leanrank-checkpoint\n"])
 def test_what_is_no_checkpoint(sources, tmp_path, content):
     (tmp_path / "c").write_bytes(content)
-    with pytest.raises(InputError, match="this is no checkpoint of leanrank"):
+    with pytest.raises(InputError, match="this is no leanrank-checkpoint file"):
         fit_stream(ranker(), sources["text"](), checkpoint=tmp_path / "c")
     assert (tmp_path / "c").read_bytes() == content
 
 
 def load(file):
     with HeldFile(file) as held:
-        return Checkpoint.load(held)
+        return Checkpoint.load(held, MinBatSRank)
 
 
 def test_a_checkpoint_cut_short_or_of_another_version(sources, tmp_path):
@@ -333,78 +337,70 @@ def test_a_checkpoint_cut_short_or_of_another_version(sources, tmp_path):
     first = whole.index(b"\n") + 1
     for size in range(1, len(whole)):
         file.write_bytes(whole[:size])
-        with pytest.raises(InputError, match=r"no checkpoint of|damaged|version") as caught:
+        with pytest.raises(InputError, match=r"this is no|damaged|version") as caught:
             load(file)
         assert size < first or "is damaged" in str(caught.value)
-    file.write_bytes(whole.replace(b" 2 ", b" 99 ", 1))
-    with pytest.raises(InputError, match="schema version 99, but this leanrank reads version 2"):
+    file.write_bytes(whole.replace(b" 3 ", b" 99 ", 1))
+    with pytest.raises(InputError, match="schema version 99, but this leanrank reads version 3"):
         load(file)
     with pytest.raises(FileError, match="cannot be used"):
         load(tmp_path)
 
 
-def checked_again(file, header, arrays=b""):
-    """Write a checkpoint that somebody made by hand, with a checksum that is right."""
-    body = json.dumps(header).encode() + b"\n" + arrays
-    digest = hashlib.sha256(body).hexdigest().encode()
-    file.write_bytes(b"leanrank-checkpoint 2 " + digest + b"\n" + body)
-
-
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("path", "value"),
     [
-        (("epoch",), 9, "more passes than were asked for"),
-        (("epoch",), True, "epoch is not a whole number"),
-        (("position", "part"), 3, "in a source that is not there"),
-        (("position", "offset"), -1, "position.offset is not a whole number"),
-        (("notes", "queries"), "7", "notes.queries is not a whole number"),
-        (("made_by", "source"), {}, "made_by.source is no list"),
-        (("made_by",), None, "made_by is no object"),
-        (("fitted", "fit"), 1, "an attribute has no name of one"),
-        (("fitted", "n_features_in_"), 7, "entries instead of 7"),
-        (("fitted", "n_queries_"), 2**80, "n_queries_ is not a whole number"),
-        (("fitted", "history_"), [3], r"history_\[0\] is no object"),
-        (("fitted", "history_"), [{"queries": 3}], "epoch is not a whole number"),
-        (("fitted", "state_"), {}, "state_ is not a part of its kind"),
-        (("fitted", "state_", "__record__"), "Popen", "it holds a part of no known kind"),
-        (("fitted", "state_", "fields", "steps"), None, "FTRLState.steps is not a whole number"),
-        (("fitted", "state_", "fields", "steps"), 2**53 + 1, "steps is not a whole number"),
-        (("fitted", "state_", "fields", "rule", "fields", "gamma"), 2**63, "gamma is not a number"),
-        (("fitted", "state_", "fields", "rule", "fields", "gamma"), 1, "gamma is not a number"),
-        (("fitted", "alpha_"), 2**60, "alpha_ is not a number of its range"),
-        (("fitted", "state_", "fields", "v", "shape"), [2**40], "longer than the file"),
-        (("fitted", "state_", "fields", "v", "shape"), [-1], "an array has no shape"),
-        (("fitted", "state_", "fields", "v", "shape"), [3], "entries instead of"),
-        (("fitted", "state_", "fields", "v", "__array__"), "<i8", "is not an array of its type"),
-        (("fitted", "state_", "fields", "v", "__array__"), "O", "an array is of no known type"),
+        (("epoch",), True),
+        (("position", "offset"), -1),
+        (("queries",), "7"),
+        (("made_by",), None),
+        (("fitted", "fit"), 1),
+        (("fitted", "n_features_in_"), 7),
+        (("fitted", "n_queries_"), 2**80),
+        (("fitted", "history_"), [3]),
+        (("fitted", "history_"), [{"queries": 3}]),
+        (("state",), {}),
+        (("state", "steps"), None),
+        (("state", "steps"), -1),
+        (("state", "rule", "gamma"), 1),
+        (("state", "rule", "gamma"), float("nan")),
+        (("state", "v"), np.zeros(3)),
+        (("state", "v"), np.zeros(N_FEATURES, dtype=np.int64)),
+        (("state", "v"), np.full(N_FEATURES, np.inf)),
+        (("state", "s"), np.full(N_FEATURES, -1.0)),
+        (("state", "rule", "loss"), "os.system"),
     ],
 )
-def test_a_checkpoint_with_a_right_checksum_is_checked_all_the_same(
-    sources, tmp_path, path, value, message
-):
+def test_a_checkpoint_with_a_right_checksum_is_checked_all_the_same(sources, tmp_path, path, value):
+    """Somebody wrote it by hand."""
     file = tmp_path / "c"
     fit_stream(ranker(), sources["text"](), checkpoint=file)
-    _, text, arrays = file.read_bytes().split(b"\n", 2)
-    header = json.loads(text)
+    header = read_state(file.read_bytes(), copy.deepcopy, b"leanrank-checkpoint", 3)
     place = header
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    checked_again(file, header, arrays)
-    with pytest.raises(InputError, match=rf"c: this checkpoint is damaged \(.*{message}"):
+    file.write_bytes(state_bytes(header, b"leanrank-checkpoint", 3))
+    with pytest.raises(InputError, match="c: this file is damaged"):
         load(file)
 
 
 def test_the_state_of_another_system(sources, tmp_path):
-    spd, file = SPD(n_steps=50), tmp_path / "c"
+    file = tmp_path / "c"
     fit_stream(ranker(), sources["text"](), checkpoint=file)
-    _, text, arrays = file.read_bytes().split(b"\n", 2)
-    fit_stream(spd, sources["text"](), checkpoint=tmp_path / "d")
-    header = json.loads(text)
-    header["made_by"] = json.loads((tmp_path / "d").read_bytes().split(b"\n", 2)[1])["made_by"]
-    checked_again(file, header, arrays)
-    with pytest.raises(InputError, match="state_ is that of another system"):
-        fit_stream(SPD(n_steps=50), sources["text"](), checkpoint=file)
+    with HeldFile(file) as held, pytest.raises(InputError, match="damaged"):
+        Checkpoint.load(held, SPD)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    """An array of objects in a state file is refused, whatever it would execute."""
+    stream = io.BytesIO()
+    np.savez(stream, header=np.array([{"epoch": 1}], dtype=object))
+    body = stream.getvalue()
+    digest = hashlib.sha256(body).hexdigest().encode()
+    (tmp_path / "c").write_bytes(b"leanrank-checkpoint 3 " + digest + b"\n" + body)
+    with pytest.raises(InputError, match="c: this file is damaged"):
+        load(tmp_path / "c")
 
 
 def test_the_guide_shows_what_happens():

@@ -29,7 +29,7 @@ from leanrank.online.learners.state import (
     new_slate,
 )
 from leanrank.online.learners.steps import learn
-from leanrank.rankers.sampling.checkpoint import Arrays, read_state, state_bytes, unpack
+from leanrank.rankers.sampling.checkpoint import read_state, restored, state_bytes
 from leanrank.solvers.sampling.coregularised import listed_views, random_views
 from leanrank.solvers.sampling.pair_descent import schedule_code
 from leanrank.solvers.sampling.pair_sampling import new_state
@@ -299,26 +299,18 @@ class OnlineRanker:
         try:
             return read_state(content, cls._restore, _MAGIC, _SCHEMA)
         except ValueError as error:
-            what = str(error) or "this is no state of an OnlineRanker"
-            raise InputError(f"{path}: {what}: give another file") from None
+            raise InputError(f"{path}: {error}: give another file") from None
 
     @classmethod
-    def _restore(cls, header: Any, arrays: Arrays) -> OnlineRanker:
-        if not isinstance(header, dict) or not isinstance(header.get("parameters"), dict):
-            raise ValueError("its parameters are missing")
-        values = unpack(header, arrays)
-        given, rule, state = dict(values["parameters"]), values.get("rule"), values.get("state")
-        if not isinstance(rule, LearnerRule) or not isinstance(state, LearnerState):
-            raise ValueError("its rule or its state is missing")
-        try:
-            ranker = cls(
-                n_features=state.w.shape[1],
-                list_length=rule.length,
-                random_state=values.get("random_state", 0),
-                **given,
-            )
-        except MemoryError:
-            raise ValueError("its parameters need more memory than there is") from None
+    def _restore(cls, header: Any) -> OnlineRanker:
+        rule: LearnerRule = restored(LearnerRule, header["rule"])
+        state: LearnerState = restored(LearnerState, header["state"])
+        ranker = cls(
+            n_features=state.w.shape[1],
+            list_length=rule.length,
+            random_state=header["random_state"],
+            **header["parameters"],
+        )
         fresh = ranker.state
         if rule != ranker.rule or any(
             now.shape != then.shape for now, then in zip(state, fresh, strict=True)

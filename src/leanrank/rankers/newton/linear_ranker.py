@@ -154,6 +154,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     verbose: int = 0
     callback: Callback | None = None
 
+    state_type: ClassVar[type] = FTRLState
     parameter_kinds: ClassVar[Mapping[str, Kind]] = {
         **PARAMETERS,
         "penalty": TEXT | Kind("a Penalty", lambda value: isinstance(value, Penalty)),

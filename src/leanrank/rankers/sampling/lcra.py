@@ -103,6 +103,7 @@ class LCRA(SampledPairRanker):
     """
 
     takes_unlabeled: ClassVar[bool] = True
+    state_type: ClassVar[type] = ViewedState
 
     alpha: float | Sequence[float] = 1e-3
     _: KW_ONLY

@@ -88,6 +88,7 @@ class MinBatSRank(StochasticRanker):
     True
     """
 
+    state_type: ClassVar[type] = FTRLState
     _takes_preferences: ClassVar[bool] = True  # a loss that is not pairwise refuses them itself
 
     alpha: float = 0.1

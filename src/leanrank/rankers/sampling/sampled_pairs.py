@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from leanrank._typing import IntArray
 from leanrank.errors import InputError
@@ -27,6 +27,8 @@ class SampledPairRanker(StochasticRanker):
 
     A subclass defines the pairs (``_block``) and the step (``_rule``).
     """
+
+    state_type: ClassVar[type] = PairState
 
     _: KW_ONLY
     n_steps: int = 100_000

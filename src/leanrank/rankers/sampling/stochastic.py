@@ -43,6 +43,9 @@ class StreamedRanker(BaseLinearRanker):
     callback: Callback | None
 
     state_: Any
+    state_type: ClassVar[type]
+    """The class of ``state_``, which a checkpoint is read into."""
+
     history_: list[dict[str, Any]]
     n_iter_: int
 

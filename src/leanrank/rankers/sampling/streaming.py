@@ -144,7 +144,7 @@ class _Run:
 
     def _run(self, checkpoint: HeldFile | None) -> None:
         ranker = self.ranker
-        found = None if checkpoint is None else Checkpoint.load(checkpoint)
+        found = None if checkpoint is None else Checkpoint.load(checkpoint, type(self.ranker))
         if checkpoint is not None and found is not None:
             self._resume(found, checkpoint.path)
         elif getattr(ranker, "warm_start", False) and hasattr(ranker, "state_"):
@@ -267,28 +267,24 @@ class _Run:
             return
         fitted = {**fitted_attributes(self.ranker), "history_": history}
         fitted.pop("coef_", None)  # the state has them
-        Checkpoint(
-            self.made_by,
-            self.position or Position(),
-            self.epoch,
-            fitted,
-            {"queries": self.queries, "documents": self.documents, "width": self.width},
-        ).save(file)
+        state, position = fitted.pop("state_", None), self.position or Position()
+        counts = self.queries, self.documents, self.width
+        Checkpoint(self.made_by, position, self.epoch, *counts, fitted, state).save(file)
 
     def _resume(self, found: Checkpoint, path: str) -> None:
-        found.check(self.made_by, self.ranker, path)
+        found.compare(self.made_by, path)
         for name in fitted_attributes(self.ranker):
             delattr(self.ranker, name)
         for name, value in found.fitted.items():
             setattr(self.ranker, name, value)
-        if hasattr(self.ranker, "state_"):
-            self.ranker.coef_ = self.ranker.state_.weights()
+        if found.state is not None:
+            self.ranker.state_ = found.state
+            self.ranker.coef_ = found.state.weights()
         else:  # no query so far had any information
             self.ranker.coef_ = np.zeros(self.ranker.n_features_in_)
         at_start = found.position == Position()  # of a pass whose queries are still to be counted
         self.epoch, self.position = found.epoch, None if at_start else found.position
-        self.queries, self.width = found.notes["queries"], found.notes["width"]
-        self.documents = found.notes["documents"]
+        self.queries, self.documents, self.width = found.queries, found.documents, found.width
 
     def _coef(self) -> Any:
         if self.bits is None:

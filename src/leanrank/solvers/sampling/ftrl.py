@@ -15,7 +15,7 @@ A batch costs its own non-zeros, whatever the number of features.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -121,19 +121,11 @@ class FTRLState:
         kernels.catch_up_all(v, s, w, self.steps, *self.rule.numbers())
         return w
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and arrays, for a checkpoint.
-
-        >>> state = FTRLState.start(FTRLRule(0.1), 2)
-        >>> FTRLState.from_dict(state.to_dict()).rule == state.rule
-        True
-        """
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> FTRLState:
-        """Restore what ``to_dict`` returned."""
-        return cls(**{**fields, "rule": FTRLRule(**fields["rule"])})
+    def check(self) -> None:
+        """Raise a ValueError unless the arrays fit together."""
+        same = self.v.shape == self.s.shape == self.w.shape == (self.w.size,)
+        if not same or self.s.min(initial=0.0) < 0.0:
+            raise ValueError("v, s and w do not fit together")
 
 
 @dataclass(frozen=True)
