@@ -102,7 +102,8 @@ def test_damaged_tables(tmp_path):
 def test_without_arrow_the_extra_is_named(tmp_path, monkeypatch, name):
     dump(make_ranking(3), tmp_path / name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for module in ("tables.imports", "tables.layout", "tables.arrow", "store.mapped_file"):
+    modules = [f"tables.{name}" for name in ("imports", "layout", "arrow", "parquet")]
+    for module in (*modules, "store.gathering", "store.mapped_file"):
         module = f"leanrank.data.{module}"
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.delattr(module, raising=False)

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from leanrank.data.text_lines import parse_number, text_lines
+from leanrank.data.sources import parse_number, text_lines
 from leanrank.errors import ParseError
 
 

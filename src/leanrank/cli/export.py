@@ -76,7 +76,7 @@ def read_names(path: str | None) -> dict[str, Any]:
         return {}
     import csv
 
-    from leanrank.data.text_lines import parse_number, text_lines
+    from leanrank.data.sources import parse_number, text_lines
 
     names: dict[str, str] = {}
     shifts: dict[str, float] = {}

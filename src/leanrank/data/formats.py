@@ -11,9 +11,8 @@ import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sources import PACKED, compressed
+from leanrank.data.sources import PACKED, compressed, parse_number, text_lines
 from leanrank.data.tables.files import SUFFIXES
-from leanrank.data.text_lines import parse_number, text_lines
 from leanrank.errors import FileError, InputError, ParseError, check_choice
 
 
@@ -142,8 +141,7 @@ def _load_table(
 ) -> RankingData:
     from leanrank.data.tables.files import read_table, reading
     from leanrank.data.tables.frames import from_table
-    from leanrank.data.tables.layout import column_roles, identifier_columns
-    from leanrank.data.tables.places import Place
+    from leanrank.data.tables.layout import Place, column_roles, identifier_columns
 
     names = column_roles(roles, ("features", "header", "n_jobs", "optional"))
     with reading(path, kind):

@@ -10,8 +10,17 @@ import numpy as np
 
 from leanrank._mapped import take_rows
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data._checks import as_labels, as_matrix, check_names, one_per_query, one_per_row
-from leanrank.data.grouping import Grouping, group_rows, group_sizes_to_qid, one_dimensional
+from leanrank.data.grouping import (
+    Grouping,
+    as_labels,
+    as_matrix,
+    check_names,
+    group_rows,
+    group_sizes_to_qid,
+    one_dimensional,
+    one_per_query,
+    one_per_row,
+)
 from leanrank.errors import InputError
 from leanrank.execution import cached_property
 

@@ -204,7 +204,7 @@ def _file_parts(
 
             yield TextPart(name, returns, **options)
         elif kind == "parquet":
-            from leanrank.data.tables.parquet_stream import parquet_parts
+            from leanrank.data.tables.parquet import parquet_parts
 
             yield from parquet_parts(name, returns, **options)
         else:

@@ -11,8 +11,7 @@ import numpy as np
 from leanrank._display import printable
 from leanrank._files import atomic_write
 from leanrank._typing import AnyArray, FloatArray
-from leanrank.data.sources import compressed
-from leanrank.data.text_lines import parse_number, shown_name, text_lines
+from leanrank.data.sources import compressed, parse_number, shown_name, text_lines
 from leanrank.errors import InputError, ParseError
 
 

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from leanrank.data.letor import source
+from leanrank.data.letor import arrays as source
 from leanrank.data.letor.files import load_letor
 from leanrank.errors import ParseError
 from tests.data.letor.test_files import load_as

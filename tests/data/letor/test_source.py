@@ -16,10 +16,10 @@ import pytest
 
 from leanrank.data import load as load_any
 from leanrank.data import sources
-from leanrank.data.letor import source
+from leanrank.data.letor import arrays as source
 from leanrank.data.letor.arrays import LetorRequest
 from leanrank.data.letor.files import load_letor, read_letor
-from leanrank.data.text_lines import text_lines
+from leanrank.data.sources import text_lines
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
 from tests.data.letor.test_files import SMALL, load, load_as, random_file, same
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import feather, parquet
 
 from leanrank.data import RankingData, from_frame, load, write_store
-from leanrank.data.tables.places import Place, csv_record, first_text
+from leanrank.data.tables.layout import Place, csv_record, first_text
 from leanrank.errors import InputError
 
 HEADER = "label,qid,bm25,length\n"

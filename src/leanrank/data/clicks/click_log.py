@@ -317,7 +317,7 @@ def _from_table(
     table: Any, query: str, document: str, where: str = "the feature table"
 ) -> RankingData:
     from leanrank.data.tables.frames import from_table
-    from leanrank.data.tables.places import Place
+    from leanrank.data.tables.layout import Place
 
     roles = {"label": None, "qid": query, "doc_id": document}
     header = True if where.lower().endswith(SUFFIXES["csv"]) else None

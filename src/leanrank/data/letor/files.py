@@ -15,8 +15,7 @@ import numpy as np
 from leanrank._files import atomic_write
 from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray, IntArray
-from leanrank.data._checks import check_optional
-from leanrank.data.grouping import group_rows
+from leanrank.data.grouping import check_optional, group_rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
 from leanrank.errors import InputError, ParseError, check_choice, warn
@@ -115,8 +114,8 @@ def make_request(
 
 def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
     """Read a text as the request says; see ``load_letor``."""
+    from leanrank.data.letor.arrays import open_text
     from leanrank.data.letor.reader import read_rows
-    from leanrank.data.letor.source import open_text
     from leanrank.execution import make_executor
 
     text = open_text(path, request.in_memory)

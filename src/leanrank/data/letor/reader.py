@@ -15,9 +15,17 @@ import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
 from leanrank.data.letor import parser
-from leanrank.data.letor.arrays import LetorLayout, LetorPart, LetorRequest, LetorRows, RowArrays
+from leanrank.data.letor.arrays import (
+    LetorLayout,
+    LetorPart,
+    LetorRequest,
+    LetorRows,
+    Lines,
+    RowArrays,
+    Text,
+    cut_lines,
+)
 from leanrank.data.letor.decimals import powers_of_ten
-from leanrank.data.letor.source import Lines, Text, cut_lines
 from leanrank.data.matrices import DENSE_FROM
 from leanrank.data.sources import quoted
 from leanrank.errors import ParseError

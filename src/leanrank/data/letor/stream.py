@@ -11,10 +11,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from leanrank._files import file_identity
-from leanrank.data.letor.arrays import LetorRows
+from leanrank.data.letor.arrays import LetorRows, Text
 from leanrank.data.letor.files import make_request, query_ids
 from leanrank.data.letor.reader import read_rows
-from leanrank.data.letor.source import Text
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import open_bytes, read_fully, shown_name
 from leanrank.data.streams import CHUNK_BYTES

@@ -11,7 +11,7 @@ import numpy as np
 
 from leanrank.data.logs.records import SUFFIXES, Place, identifier, json_records, number, sources
 from leanrank.data.ranking_data import counted
-from leanrank.data.text_lines import shown_name, text_lines
+from leanrank.data.sources import shown_name, text_lines
 from leanrank.data.trec import Qrels, load_qrels
 from leanrank.errors import InputError, ParseError, check_choice, warn
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
-from leanrank.data.text_lines import LONGEST_LINE, decimal, shown_name, text_lines
+from leanrank.data.sources import LONGEST_LINE, decimal, shown_name, text_lines
 from leanrank.errors import ParseError
 
 SUFFIXES = tuple(f"{s}{packed}" for s in (".json", ".ndjson", ".jsonl") for packed in ("", ".gz"))

@@ -18,11 +18,17 @@ import numpy as np
 
 from leanrank._files import atomic_write, not_written
 from leanrank._typing import AnyArray, IntArray, Matrix
-from leanrank.data._checks import as_labels, one_per_query, one_per_row
-from leanrank.data.grouping import Grouping, group_rows, one_of_each_query
+from leanrank.data.grouping import (
+    Grouping,
+    as_labels,
+    group_rows,
+    one_of_each_query,
+    one_per_query,
+    one_per_row,
+)
 from leanrank.data.matrices import csr
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.store.gathering import Gathered, Gatherer
+from leanrank.data.store.gathering import Gathered, Gatherer, open_rows
 from leanrank.data.tables.arrow import identifiers, run_starts
 from leanrank.data.tables.files import ROLES, SUFFIXES, reading
 from leanrank.data.tables.imports import pa
@@ -30,11 +36,12 @@ from leanrank.data.tables.layout import (
     FEATURES,
     INDICES,
     VALUES,
+    VERSION,
+    Place,
     column_roles,
     find_layout,
     weights_per_row,
 )
-from leanrank.data.tables.places import Place
 from leanrank.errors import FileError, InputError, warn
 from leanrank.execution import row_blocks
 
@@ -96,8 +103,6 @@ def write_store(
     folder = os.path.dirname(os.path.abspath(path)) if os.fspath(path) != "-" else None
     gatherer = Gatherer(folder)
     if isinstance(source, (str, os.PathLike)):
-        from leanrank.data.store.row_source import open_rows
-
         rows = open_rows(source, format, options)
         gatherer = Gatherer(folder, rows.storage, rows.n_features)
         source = rows.chunks()
@@ -381,7 +386,7 @@ def _record_batch(data: RankingData | Gathered, made_from: Any) -> Any:
         arrays["doc_id"] = _text_column(data.doc_ids)
     arrays |= {role: _floats(numbers) for role, numbers in weights_per_row(data).items()}
     roles = [name for name in arrays if name in ROLES]
-    notes = {"version": 2, "columns": roles, "n_features": n_features, "names": names}
+    notes = {"version": VERSION, "columns": roles, "n_features": n_features, "names": names}
     if made_from is not None:
         notes["made_from"] = made_from
     fields = [pa.field(name, array.type, False) for name, array in arrays.items()]

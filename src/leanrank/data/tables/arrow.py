@@ -15,11 +15,12 @@ from leanrank.data.tables.imports import pa, pc
 from leanrank.data.tables.layout import (
     FEATURES,
     INDICES,
+    THE_TABLE,
     VALUES,
     Layout,
+    Place,
     weights_per_row,
 )
-from leanrank.data.tables.places import THE_TABLE, Place
 from leanrank.errors import InputError
 from leanrank.execution import Executor, make_executor
 

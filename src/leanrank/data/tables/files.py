@@ -103,7 +103,7 @@ def _read_csv(path: str | os.PathLike[str], header: bool, identifiers: Collectio
         try:
             table = read(False)  # one thread knows the number of the row that is wrong
         except ArrowInvalid as error:
-            from leanrank.data.tables.places import csv_error
+            from leanrank.data.tables.layout import csv_error
 
             raise csv_error(path, header, error) from error
     if header:

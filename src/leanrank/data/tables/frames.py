@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from leanrank.data._checks import check_optional
+from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.execution import make_executor, row_blocks
 
 if TYPE_CHECKING:
-    from leanrank.data.tables.places import Place
+    from leanrank.data.tables.layout import Place
 
 
 def from_frame(
@@ -73,14 +73,14 @@ def from_frame(
     """
     roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
     roles |= {"query_weight": query_weight, "offset": offset}
-    from leanrank.data.tables.places import THE_TABLE
+    from leanrank.data.tables.layout import THE_TABLE
 
     return from_table(as_table(frame), THE_TABLE, roles, features, optional, n_jobs)
 
 
 def frame_data(frame: Any) -> RankingData:
     """Return a data frame with columns label and qid, for functions that take no other names."""
-    from leanrank.data.tables.places import Place
+    from leanrank.data.tables.layout import Place
 
     roles: dict[str, str | None] = {"label": "label", "qid": "qid"}
     return from_table(as_table(frame), Place("the data frame", arguments={}), roles)

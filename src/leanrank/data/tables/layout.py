@@ -1,10 +1,14 @@
-"""Which column of a table is what: how it is decided, and what leanrank notes beside its own."""
+"""Which column of a table is what, what leanrank notes beside its own, and where a cell is."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,11 +16,10 @@ import numpy as np
 from leanrank._typing import AnyArray
 from leanrank.data.matrices import MOST_FEATURES
 from leanrank.data.ranking_data import RankingData, feature_name
-from leanrank.data.sources import quoted
-from leanrank.data.tables.files import ROLES
+from leanrank.data.sources import open_bytes, quoted
+from leanrank.data.tables.files import ROLES, is_numeral
 from leanrank.data.tables.imports import pa
-from leanrank.data.tables.places import THE_TABLE, Place, first_text
-from leanrank.errors import InputError, first_repeated, suggest
+from leanrank.errors import InputError, LeanrankError, ParseError, first_repeated, suggest
 
 INDICES, VALUES = "indices", "values"
 """The two list columns that hold a document's features when the data are sparse."""
@@ -24,8 +27,68 @@ INDICES, VALUES = "indices", "values"
 FEATURES = "features"
 """The list column that holds them when the data are dense and on disk: see ``store``."""
 
+VERSION = 1
 _KEY = b"leanrank"
-_VERSIONS = (1, 2)  # one column per feature, or lists; one column of them
+
+
+_USUAL: Mapping[str, str] = {name: name for name in (*ROLES, "features")}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table in messages.
+
+    Parameters
+    ----------
+    name : str
+        What it is called; ``str`` gives it.
+    first_row : int
+        The number of its first row in the file it comes from.
+    csv_header : bool, optional
+        Whether the CSV file of that name begins with the names of its columns. None if it is no CSV
+        file: its rows have no lines.
+    arguments : mapping of str to str
+        What the function that was called names the column of each role, and ``features``; messages
+        propose no other arguments. By default those of ``leanrank.data.from_frame``.
+    """
+
+    name: str
+    first_row: int = 0
+    csv_header: bool | None = None
+    arguments: Mapping[str, str] = field(default_factory=lambda: _USUAL)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def remedy(self, role: str) -> str:
+        """Return how to name the column of a role."""
+        argument = self.arguments.get(role)
+        if argument is None:
+            return "name the columns with leanrank.data.from_frame, and give what it returns"
+        absent = f", or `{argument}=None` if there is none" if role in _OPTIONAL else ""
+        named = f"name the right one with `{argument}=…`"
+        return named + absent if "features" in self.arguments else named
+
+    def feature_remedy(self, column: str) -> str:
+        """Return what to do with a column that is not a feature."""
+        if "features" in self.arguments:
+            return (
+                f"say what the column is, as in `doc_id={column!r}`, or list the columns to use "
+                "with `features=…`"
+            )
+        return "or leave the column out of the table"
+
+    def row(self, row: int) -> str:
+        """Return what a row is called: the line of a CSV file, which is read again for it."""
+        at = self.first_row + row
+        if self.csv_header is None:
+            return f"row {at} (counted from 0)"
+        found = csv_record(self.name, at + self.csv_header)
+        return f"row {at} (counted from 0)" if found is None else f"line {found[0]}"
+
+
+_OPTIONAL = ("label", "qid")
+THE_TABLE = Place("the table")
 
 
 def column_roles(given: Mapping[str, str | None], more: Sequence[str]) -> dict[str, str | None]:
@@ -141,7 +204,7 @@ def table_schema(data: RankingData) -> pa.Schema:
     if data.doc_ids is not None:
         fields.append(pa.field("doc_id", pa.string(), False))
     fields += [pa.field(role, pa.float64(), False) for role in weights_per_row(data)]
-    notes: dict[str, Any] = {"version": _VERSIONS[0], "columns": [field.name for field in fields]}
+    notes: dict[str, Any] = {"version": VERSION, "columns": [field.name for field in fields]}
     number = pa.from_numpy_dtype(data.X.dtype)
     if data.is_sparse:
         fields.append(pa.field(INDICES, pa.list_(pa.field("item", pa.int32(), False)), False))
@@ -186,23 +249,21 @@ def _notes(schema: pa.Schema, where: Place) -> dict[str, Any]:
     if raw is None:
         return {}
     try:
-        notes = json.loads(raw)
-        version = notes["version"]
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{where} has notes under 'leanrank' that cannot be read") from None
-    if version not in _VERSIONS:
-        raise InputError(
-            f"{where} was written in table version {version!r} but this leanrank reads up to "
-            f"version {_VERSIONS[-1]}: use a newer leanrank"
+        notes = dict(json.loads(raw))
+        n_features, names = notes.get("n_features"), notes.get("names")
+        columns = list(notes.get("columns", []))
+        sound = notes["version"] == VERSION
+        sound &= n_features is None or (
+            type(n_features) is int and 0 <= n_features <= MOST_FEATURES
         )
-    n_features, names = notes.get("n_features"), notes.get("names")
-    columns = notes.get("columns", [])
-    if not (
-        isinstance(columns, list)
-        and (n_features is None or (type(n_features) is int and 0 <= n_features <= MOST_FEATURES))
-        and (names is None or (isinstance(names, list) and len(names) == n_features))
-    ):
-        raise InputError(f"{where} has notes under 'leanrank' that are damaged: write it again")
+        sound &= names is None or len(names) == n_features
+    except (KeyError, ValueError, TypeError):
+        sound = False
+    if not sound:
+        raise InputError(
+            f"{where} has notes under 'leanrank' that are damaged or of another version: write it "
+            "again"
+        )
     # Columns may have been dropped or renamed since: a note is only as good as what it names.
     kept = [role for role in columns if role in ROLES and role in schema.names]
     return {**notes, "columns": kept}
@@ -256,3 +317,83 @@ def _id_type(query_ids: AnyArray) -> pa.DataType:
 def _listed(names: Sequence[str], most: int = 20) -> str:
     shown = ", ".join(map(repr, names[:most]))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def csv_error(path: Any, header: bool, error: Exception) -> Exception:
+    """Return what Arrow says of a row of a CSV file as one sentence with its line, if it can be."""
+    told, name = _ARROW_ROW.search(str(error)), os.fspath(path)
+    found = told and csv_record(name, int(told["row"]) - 1)
+    if not told or not found:
+        return error
+    line, cells = found
+    if any("\0" in cell or "\ufffd" in cell for cell in cells):  # binary
+        return error
+    if told["expected"]:
+        n_cells = f"{told['got']} cell{'s' * (told['got'] != '1')}"
+        problem = f"{n_cells} where {told['expected']} are expected: correct the line"
+        return ParseError(problem, path=name, line=line)
+    at = int(told["column"] or 0)
+    names = csv_record(name, 0) if header else (1, [str(number + 1) for number in range(at + 1)])
+    if not names or at >= min(len(cells), len(names[1])):  # Python and Arrow disagree
+        return error
+    wanted = "a number" if told["type"] == "double" else f"{told['type']} as in lines before"
+    return InputError(
+        f"column {names[1][at]!r} of {name} holds {quoted(cells[at].encode())} in line {line}, not "
+        f"{wanted}: correct it"
+    )
+
+
+_ARROW_ROW = re.compile(
+    r"(In CSV column #(?P<column>\d+): )?Row #(?P<row>\d+): (Expected (?P<expected>\d+) columns, "
+    r"got (?P<got>\d+)|CSV conversion error to (?P<type>\w+):)"
+)
+
+
+def csv_record(path: str, record: int) -> tuple[int, list[str]] | None:
+    """Return the line where a record of a CSV file begins and its cells, None if it is not found.
+
+    Records are counted from 0, with the header, without empty lines.
+    """
+    if path == "-":  # standard input has been read
+        return None
+    try:
+        with open_bytes(path) as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
+            reader = csv.reader(text)
+            end = 0
+            for cells in reader:
+                if cells and record == 0:
+                    return end + 1, cells
+                record -= bool(cells)
+                end = reader.line_num
+    except (LeanrankError, csv.Error):
+        pass
+    return None
+
+
+def first_text(column: pa.ChunkedArray) -> tuple[int, str] | None:
+    """Return the row and the content of the first cell that is not a number.
+
+    None if the column holds something else than text, or only numbers in the form of text.
+
+    >>> first_text(pa.chunked_array([["1", " 2.5", ""], [None, "1_0", "high"]]))
+    (4, '1_0')
+    """
+    from pyarrow.csv import ConvertOptions
+
+    column.validate(full=True)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_binary(column.type):  # what is not UTF-8 in CSV
+        texts = [text and text.decode("utf-8", "backslashreplace") for text in column.to_pylist()]
+        column = pa.chunked_array([pa.array(texts, pa.string())])
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return None
+    missing = set(ConvertOptions().null_values)
+    row = 0
+    for chunk in column.chunks:
+        for at, text in enumerate(chunk.to_pylist()):
+            if not (text is None or text in missing or is_numeral(text)):
+                return row + at, text
+        row += len(chunk)
+    return None

@@ -1,4 +1,4 @@
-"""Parquet files and directories of them."""
+"""Parquet files and directories of them: loaded, written, and read in chunks of whole queries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank._files import atomic_write
+from leanrank._files import atomic_write, file_identity
+from leanrank._typing import IntArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.streams import CHUNK_BYTES
+from leanrank.data.tables.arrow import build, build_runs, identifiers, run_starts, table_rows
 from leanrank.data.tables.files import reading
+from leanrank.data.tables.imports import pa, pq
+from leanrank.data.tables.layout import Layout, Place, column_roles, find_layout, table_schema
 from leanrank.errors import FileError, InputError, check_choice
 from leanrank.execution import make_executor, row_blocks
 
 if TYPE_CHECKING:
-    from leanrank.data.tables.layout import Layout
+    from leanrank.data.streams import Returns
 
 
 def load_parquet(
@@ -61,11 +66,6 @@ def load_parquet(
     ...     load_parquet(f"{folder}/small.parquet").feature_names
     ('bm25',)
     """
-    from leanrank.data.tables.arrow import build
-    from leanrank.data.tables.imports import pq
-    from leanrank.data.tables.layout import column_roles, find_layout
-    from leanrank.data.tables.places import Place
-
     roles = column_roles(columns, ("features", "n_jobs", "optional"))
     files = part_files(Path(path))
     layout: Layout | None = None
@@ -123,10 +123,6 @@ def dump_parquet(
         Values in a row group, of at least 1,024 rows. By default about 16 MB: enough groups to
         share out, and few enough to read fast.
     """
-    from leanrank.data.tables.arrow import table_rows
-    from leanrank.data.tables.imports import pa, pq
-    from leanrank.data.tables.layout import table_schema
-
     check_choice("compression", compression, ("lz4", "zstd", "snappy", "none"))
     parts = iter([data] if isinstance(data, RankingData) else data)
     first = next(parts, None)
@@ -173,8 +169,6 @@ def parquet_tables(
     file: Path, columns: Sequence[str], n_rows: int, first_group: int = 0
 ) -> Iterator[Any]:
     """Yield columns of a Parquet file, some rows at a time, from one row group on."""
-    from leanrank.data.tables.imports import pa, pq
-
     with pq.ParquetFile(file, buffer_size=2**20) as parquet:
         groups = list(range(first_group, parquet.num_row_groups))
         if groups:  # older releases of Arrow fail on none
@@ -184,8 +178,6 @@ def parquet_tables(
 
 def parquet_column(file: Path, name: str) -> Any:
     """Return one column of a Parquet file."""
-    from leanrank.data.tables.imports import pq
-
     with pq.ParquetFile(file) as parquet:
         return parquet.read([name]).column(0)
 
@@ -216,3 +208,111 @@ def agree(first: Layout, other: Layout, first_file: Path, file: Path) -> Layout:
         which = f": {odd[0]!r} is in one of them only" if odd else ""
         raise InputError(f"{file}: its columns are not those of {first_file}{which}")
     return first if first.dtype.itemsize >= other.dtype.itemsize else other
+
+
+def parquet_parts(
+    path: str,
+    returns: Returns,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    n_jobs: int | None = None,
+    features: Any = None,
+    **columns: str | None,
+) -> Iterator[ParquetPart]:
+    """Return a part for each file of a directory, or for the one file."""
+    roles = column_roles(columns, ("features", "chunk_bytes", "n_jobs"))
+    if roles["qid"] is None:
+        raise InputError("`qid=None` makes one query of everything: a stream needs a query column")
+    first: ParquetPart | None = None
+    for file in part_files(Path(path)):
+        part = ParquetPart(file, roles, features, returns, chunk_bytes)
+        if first is None:
+            first = part
+        agree(first.layout, part.layout, first.file, file)
+        yield part
+
+
+class ParquetPart:
+    """A Parquet file."""
+
+    rewinds = resumes = True
+
+    def __init__(
+        self,
+        file: Path,
+        roles: dict[str, str | None],
+        features: Any,
+        returns: Returns,
+        chunk_bytes: int,
+    ) -> None:
+        self.file = file
+        with reading(file):
+            metadata = pq.read_metadata(file)
+            schema = metadata.schema.to_arrow_schema()
+            self.layout: Layout = find_layout(
+                schema, roles, features, Place(str(file)), column=partial(parquet_column, file)
+            )
+        sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+        self._first_rows = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        self._n_rows = rows_per_chunk(metadata, chunk_bytes)
+        self._returns = returns
+
+    def identity(self) -> dict[str, Any]:
+        """Return name, size and a digest, and how it is read."""
+        how = {"columns": self.layout.columns, "features": len(self.layout.features)}
+        return how | {"rows_per_chunk": self._n_rows} | file_identity(str(self.file))
+
+    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
+        """Return the chunks from a row on, each with the row where it ends."""
+        self._returns.restart()
+        rest = None
+        batches = self._tables(offset)
+        ended = False
+        while not ended:
+            with reading(self.file):
+                table, rest, ended = self._next_table(batches, rest, offset)
+                data = self._as_data(table, offset) if table.num_rows else None
+            if data is not None:
+                offset += table.num_rows
+                yield data, offset, 0
+
+    def _tables(self, row: int) -> Iterator[Any]:
+        """Read the rows from one on, a few at a time, beginning with the row group it is in."""
+        group = int(np.searchsorted(self._first_rows, row, side="right")) - 1
+        skip = row - int(self._first_rows[group])
+        for table in parquet_tables(self.file, self.layout.needed, self._n_rows, group):
+            dropped = min(skip, table.num_rows)
+            skip -= dropped
+            yield table.slice(dropped)
+
+    def _next_table(self, batches: Iterator[Any], rest: Any, row: int) -> tuple[Any, Any, bool]:
+        """Take a chunk's worth of rows and cut them before the query that may not be complete."""
+        wanted = self._n_rows
+        while True:
+            tables = [] if rest is None else [rest]
+            have = sum(table.num_rows for table in tables)
+            while have < wanted and (table := next(batches, None)) is not None:
+                tables.append(table)
+                have += table.num_rows
+            if not tables:
+                return pa.table({}), None, True
+            joined = pa.concat_tables(tables, promote_options="permissive")
+            part = joined.slice(0, wanted)
+            if have < wanted:
+                return part, None, True
+            starts = self._run_starts(part, row)
+            if len(starts) > 1:
+                cut = int(starts[-1])
+                return part.slice(0, cut), joined.slice(cut), False
+            rest = joined
+            wanted *= 2  # a query larger than a chunk
+
+    def _run_starts(self, table: Any, row: int) -> IntArray:
+        """Find the rows where a query begins."""
+        name = self.layout.columns["qid"]
+        return run_starts(identifiers(table.column(name), name, Place(str(self.file), row)))
+
+    def _as_data(self, table: Any, row: int) -> RankingData:
+        data = build_runs(self.layout, table, Place(str(self.file), row))
+        self._returns.check(data.query_ids.tolist(), f"{self.file}, after row {row:,}")
+        return data

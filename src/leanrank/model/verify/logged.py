@@ -13,7 +13,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data import RankingData
 from leanrank.data.logs.records import Place, json_records
-from leanrank.data.text_lines import text_lines
+from leanrank.data.sources import text_lines
 from leanrank.errors import InputError, ParseError
 
 _QUERY = ("qid", "query_id", "query")
