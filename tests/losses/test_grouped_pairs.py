@@ -14,6 +14,7 @@ from leanrank.problem.checked_model import CheckedModel
 from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.product_model import ProductModel
 from leanrank.solvers.newton.solver import Newton
 from tests.losses.test_pairs import brute, brute_pairs, random_labels
 
@@ -145,14 +146,19 @@ def sparse_problem(loss, jobs=1, limits=None):
 
 
 @pytest.mark.parametrize("kind", LOSSES)
-@pytest.mark.parametrize("columns", [False, True])
-def test_newton_finds_the_same_optimum_with_and_without_groups(kind, columns, monkeypatch):
-    by_columns = Limits(fewest_by_columns=4, few_cells=1_000, long_list=1)
-    limits = by_columns if columns else None
+@pytest.mark.parametrize(
+    ("model", "limits"),
+    [
+        (CheckedModel, None),
+        (ColumnModel, Limits(fewest_by_columns=4, few_cells=1_000, long_list=1)),
+        (ProductModel, Limits(fewest_gram=1, gram_copies=10**9)),
+    ],
+)
+def test_newton_finds_the_same_optimum_with_and_without_groups(kind, model, limits, monkeypatch):
     problem = sparse_problem(kind(), limits=limits)
     problem.at(np.zeros(60))
     penalty = ElasticNet.build(0.1 * np.abs(problem.gradient()).max(), 1.0, 60)
-    assert isinstance(problem.quadratic(penalty), ColumnModel if columns else CheckedModel)
+    assert isinstance(problem.quadratic(penalty), model)
     found = Newton(tol=1e-9).solve(problem, penalty)
     assert found.converged
     threaded = Newton(tol=1e-9).solve(sparse_problem(kind(), 3, limits), penalty)

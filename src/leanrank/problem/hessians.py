@@ -123,6 +123,7 @@ class Hessians:
         self.ranges = query_ranges(plan.query_ptr)
         self._all = _Sample(self.ranges)
         self._samples: dict[int, _Sample] = {}
+        self._exact = self  # whose products stand in for a matrix that is too large
 
     def cheapest(self, block: Block) -> Hessians:
         """Return those for steps in the weights of a block: nearly these, if that saves time."""
@@ -135,7 +136,9 @@ class Hessians:
         found = self.loss.grouped(self.plan) if self.loss.offers("grouped") else None
         if found is None:
             return None
-        return Hessians(self.design, *found, self.executor, self.limits)
+        near = Hessians(self.design, *found, self.executor, self.limits)
+        near._exact = self
+        return near
 
     def quadratic(
         self,
@@ -163,7 +166,7 @@ class Hessians:
         if formed and block.n_features <= self.largest_gram:
             hessian = self.hessian(block, features, u, thin=thin)
             return GramModel(hessian, sample is not self._all, exact_diagonal=sample.seen is None)
-        return ProductModel(partial(self.product, block, u))
+        return ProductModel(partial(self._exact.product, block, u))
 
     def hessian(
         self,
