@@ -20,7 +20,7 @@ from benchmarks.harness import Options, Table, show_seconds
 from benchmarks.pairwise.clock import measure, now
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import L1Ball
 from leanrank.problem.memory import MemoryProblem as Problem

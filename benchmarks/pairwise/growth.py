@@ -17,7 +17,7 @@ from leanrank import RankSVM
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.problem.memory import MemoryProblem as Problem
 
 SIZES = (62_500, 125_000, 250_000, 500_000, 1_000_000)

@@ -7,14 +7,12 @@ import scipy.sparse as sp
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.grouped_pairs import MOST_LEVELS, group_pairs
+from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.losses.logistic import LogisticLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.checked_model import CheckedModel
-from leanrank.problem.column_model import ColumnModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
-from leanrank.problem.product_model import ProductModel
+from leanrank.problem.quadratic_models import CheckedModel, ColumnModel, ProductModel
 from leanrank.solvers.newton.solver import Newton
 from tests.losses.test_pairs import brute, brute_pairs, random_labels
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from leanrank.errors import InputError
 from leanrank.losses.base import Edges, Labels
-from leanrank.losses.hinge import HingeLoss
+from leanrank.losses.hinge import HingeLoss, SquaredHingeLoss
 from leanrank.losses.pairs import PairwiseLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
 
 LOSSES = [HingeLoss, SquaredHingeLoss]
 

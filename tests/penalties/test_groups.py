@@ -12,9 +12,9 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
-from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.quadratic_models import GramModel
 from leanrank.solvers.newton.solver import Newton
 
 GROUPS = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3])

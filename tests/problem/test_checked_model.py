@@ -5,13 +5,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from leanrank.losses.base import Labels
+from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.losses.logistic import LogisticLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem import checked_model
-from leanrank.problem.checked_model import CheckedModel
-from leanrank.problem.gram_model import GramModel
+from leanrank.problem import quadratic_models
 from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.quadratic_models import CheckedModel, GramModel
 from leanrank.solvers.newton.solver import Newton
 
 
@@ -36,7 +35,7 @@ def test_newton_takes_as_few_steps_as_with_the_exact_hessian(kind, n_levels, mon
         exact = Newton(tol=1e-9).solve(few_values(kind(), n_levels), penalty)
     assert found.n_iter <= exact.n_iter + 3
     assert found.objective == pytest.approx(exact.objective, rel=2e-9)
-    monkeypatch.setattr(checked_model, "MOST_OFF", np.inf)
+    monkeypatch.setattr(quadratic_models, "MOST_OFF", np.inf)
     unchecked = Newton(tol=1e-9).solve(few_values(kind(), n_levels), penalty)
     assert unchecked.n_iter > 2 * found.n_iter  # what the check is for
 
@@ -60,7 +59,7 @@ def test_a_model_is_replaced_if_its_curvature_is_far_off_along_the_first_step():
 
 
 def test_after_one_that_was_far_off_models_are_exact_until_a_new_start(monkeypatch):
-    monkeypatch.setattr(checked_model, "MOST_OFF", 1.0)
+    monkeypatch.setattr(quadratic_models, "MOST_OFF", 1.0)
     problem = few_values(SquaredHingeLoss())
     penalty = ElasticNet.build(1e-6, 1.0, 2)
     w = np.array([-3.0, 3.0])

@@ -12,10 +12,9 @@ from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.base import Columns
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.column_model import ColumnModel
-from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.quadratic_models import ColumnModel, GramModel
 from leanrank.solvers.newton.solver import Newton
 
 BY_COLUMNS = Limits(fewest_by_columns=0, long_list=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.gram_model import GramModel
+from leanrank.problem.quadratic_models import GramModel
 
 
 def random_hessian(rng, n, rank=None, spread=0.0):

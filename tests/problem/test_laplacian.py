@@ -7,8 +7,7 @@ import scipy.sparse as sp
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.losses.base import Edges, Labels
-from leanrank.losses.hinge import HingeLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import HingeLoss, SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem

@@ -14,7 +14,7 @@ from leanrank.errors import InputError, NoLevelsError
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, query_shares
 from leanrank.losses.domination import DominationLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem

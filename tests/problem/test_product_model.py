@@ -7,10 +7,9 @@ from leanrank import make_ranking
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
-from leanrank.problem.product_model import ProductModel
+from leanrank.problem.quadratic_models import GramModel, ProductModel
 from leanrank.solvers.newton.solver import Newton
 
 

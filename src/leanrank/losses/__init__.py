@@ -14,7 +14,7 @@ LOSSES: dict[str, str] = {
     "listnet": "leanrank.losses.listnet.ListNetLoss",
     "logistic": "leanrank.losses.logistic.LogisticLoss",
     "squared": "leanrank.losses.squared.SquaredLoss",
-    "squared-hinge": "leanrank.losses.squared_hinge.SquaredHingeLoss",
+    "squared-hinge": "leanrank.losses.hinge.SquaredHingeLoss",
 }
 """The name of each loss as a parameter of rankers, and the class."""
 

@@ -1,4 +1,4 @@
-"""The pairwise hinge loss: linear in what a winner lacks of its margin over a loser."""
+"""The hinges over pairs: what is missing of a lead, or its square."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leanrank._jit import pair_function
-from leanrank._typing import FloatArray
+from leanrank._typing import AnyArray, FloatArray
 from leanrank.losses import _pair_kernels as kernels
-from leanrank.losses.pairs import PairPlan, PairwiseLoss, level_arrays, scratch_of
+from leanrank.losses._pair_gram import gram
+from leanrank.losses._pair_sweep import MANY_SUMS
+from leanrank.losses.base import Loss, Plan
+from leanrank.losses.grouped_pairs import group_pairs
+from leanrank.losses.pairs import (
+    PairPlan,
+    PairwiseLoss,
+    SmoothPairwiseLoss,
+    level_arrays,
+    scratch_of,
+)
 
 
 class MarginLoss(PairwiseLoss):
@@ -73,11 +83,77 @@ class HingeLoss(MarginLoss):
 
     def pair_slope(self) -> Any:
         """Return the compiled loss and slope of one pair, of margin 1."""
-        return pair_function(_slope)
+        return pair_function(_hinge)
 
     def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         return a * self.margin * self._sums(plan, r0, r1, u)[1]
 
 
-def _slope(z: float, gap: float) -> tuple[float, float]:
+def _hinge(z: float, gap: float) -> tuple[float, float]:
     return (1.0 - z, -1.0) if z < 1.0 else (0.0, 0.0)
+
+
+class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
+    """Σ c_ij max(0, margin − (u_i − u_j))². Parameters as for ``MarginLoss``."""
+
+    name: ClassVar[str] = "squared-hinge"
+    power: ClassVar[int] = 2
+    pair_steepness: ClassVar[float] = 2.0
+    many_sums: int = MANY_SUMS
+
+    def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return φ, φ′ and φ″ at differences of scores z."""
+        h = self._missing(z)
+        return h * h, -2.0 * h, np.where(h > 0, 2.0, 0.0)
+
+    def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
+        """Return −φ*(a φ′(z)) = 2 a·margin·h − a² h²."""
+        h = self._missing(z)
+        return a * h * (2.0 * self.margin - a * h)
+
+    def _products(
+        self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
+    ) -> None:
+        order = scratch_of(plan).order
+        known = *level_arrays(plan), order
+        kernels.products(*known, self.margin, r0, r1, u, D, out, self.many_sums)
+
+    def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
+        """Return the approximate Hessian by groups of documents; None where it saves nothing."""
+        return group_pairs(plan, self.margin)
+
+    def suits_gram(self, plan: PairPlan) -> bool:
+        """Return whether ``gram`` is available: edges have ``products`` only."""
+        return plan.edges is None
+
+    def gram(
+        self,
+        plan: PairPlan,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        X: AnyArray,
+        columns: tuple[int, int],
+        *,
+        exact: bool = False,
+    ) -> FloatArray:
+        """Return some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only.
+
+        With very many levels, unless ``exact``, pairs of nearly equal labels are left out.
+        """
+        known = *level_arrays(plan), scratch_of(plan).order
+        half: FloatArray = gram(*known, self.margin, r0, r1, u, X, *columns, exact)
+        half *= 2.0
+        return half
+
+    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
+        squares, hinges = self._sums(plan, r0, r1, u)
+        return 2.0 * a * self.margin * hinges - a * a * squares
+
+    def pair_slope(self) -> Any:
+        """Return the compiled loss and slope of one pair, of margin 1."""
+        return pair_function(_squared_hinge)
+
+
+def _squared_hinge(z: float, gap: float) -> tuple[float, float]:
+    return ((1.0 - z) ** 2, -2.0 * (1.0 - z)) if z < 1.0 else (0.0, 0.0)

@@ -29,10 +29,8 @@ from leanrank.execution import (
 from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import QuadraticModel
-from leanrank.problem.column_model import ColumnModel
-from leanrank.problem.gram_model import GramModel
 from leanrank.problem.laplacian import hessian_by_products
-from leanrank.problem.product_model import ProductModel
+from leanrank.problem.quadratic_models import ColumnModel, GramModel, ProductModel
 
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 

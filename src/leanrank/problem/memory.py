@@ -24,10 +24,9 @@ from leanrank.execution import (
 from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
-from leanrank.problem.checked_model import CheckedModel
 from leanrank.problem.coordinate_sweeps import CoordinateSweeps
-from leanrank.problem.gram_model import GramModel
 from leanrank.problem.hessians import Hessians, Limits
+from leanrank.problem.quadratic_models import CheckedModel, GramModel
 
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 

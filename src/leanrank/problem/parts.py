@@ -28,10 +28,9 @@ from leanrank.execution import cached_property, row_blocks
 from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
-from leanrank.problem.gram_model import GramModel
 from leanrank.problem.memory import ROUNDING
 from leanrank.problem.part import Kept, Lost, Move, Part, Question, Setup, Share
-from leanrank.problem.product_model import ProductModel
+from leanrank.problem.quadratic_models import GramModel, ProductModel
 
 Node: TypeAlias = tuple[int, int]
 """The sum of parts ``[i·2ᵏ, (i + 1)·2ᵏ)`` is node (k, i) of the tree."""

@@ -11,8 +11,7 @@ from sklearn.svm import LinearSVC
 
 from leanrank.errors import InputError
 from leanrank.losses.domination import DominationLoss
-from leanrank.losses.hinge import HingeLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import HingeLoss, SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.solvers.first_order.cutting_plane import IDLE_ROUNDS, CuttingPlane

@@ -9,8 +9,7 @@ import pytest
 
 from leanrank.errors import InputError
 from leanrank.losses.domination import DominationLoss
-from leanrank.losses.hinge import HingeLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import HingeLoss, SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet, L1Ball
 from leanrank.solvers.first_order.fenchel import Fenchel
 from leanrank.solvers.newton.solver import Newton

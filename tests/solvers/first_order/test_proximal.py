@@ -10,7 +10,7 @@ import pytest
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.penalties.concave import ConcavePenalty, MinimaxConcave
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.solvers.first_order.proximal import Proximal

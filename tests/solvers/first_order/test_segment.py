@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrank.solvers.first_order._segment import minimise_on_segment
+from leanrank.solvers.first_order._subproblems import minimise_on_segment
 
 
 @given(

@@ -14,11 +14,11 @@ from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.losses.exponential import ExponentialLoss
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.penalties.concave import ConcavePenalty, MinimaxConcave
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.problem.gram_model import GramModel
 from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.quadratic_models import GramModel
 from leanrank.solvers.newton.solver import Newton
 from tests.solvers.reference_domination import (
     Reference,

@@ -11,7 +11,7 @@ from leanrank._typing import Callback, FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import warn
 from leanrank.losses.base import Labels
-from leanrank.losses.squared_hinge import SquaredHingeLoss
+from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import L1Ball
 from leanrank.problem.base import Problem
 from leanrank.rankers.inputs import check_number

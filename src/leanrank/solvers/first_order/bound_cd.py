@@ -16,8 +16,7 @@ from leanrank._typing import FloatArray
 from leanrank.errors import check_choice
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
-from leanrank.solvers.base import Solution, Solver
-from leanrank.solvers.certificate import Certificate
+from leanrank.solvers.base import Certificate, Solution, Solver
 
 RISE = 1e-10
 """Relative rise of the objective that is more than the rounding of its sums."""

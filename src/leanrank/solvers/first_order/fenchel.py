@@ -26,10 +26,8 @@ from leanrank.errors import InputError, check_choice
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import L1Ball
 from leanrank.problem.base import Problem
-from leanrank.solvers.base import Solution, Solver
-from leanrank.solvers.certificate import relative
-from leanrank.solvers.first_order._segment import minimise_on_segment
-from leanrank.solvers.first_order._simplex import minimise_over_simplex
+from leanrank.solvers.base import Solution, Solver, relative
+from leanrank.solvers.first_order._subproblems import minimise_on_segment, minimise_over_simplex
 
 VARIANTS = ("greedy", "corrective")
 

@@ -18,8 +18,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
-from leanrank.solvers.base import Solution, Solver
-from leanrank.solvers.certificate import Certificate
+from leanrank.solvers.base import Certificate, Solution, Solver
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.penalties.base import NEWTON, Penalty
 from leanrank.problem.base import Problem, QuadraticModel
-from leanrank.solvers.base import Solution, Solver
-from leanrank.solvers.certificate import Certificate
+from leanrank.solvers.base import Certificate, Solution, Solver
 
 ROUNDING = 1e-13
 """Relative change of the objective that its sums cannot tell from none."""

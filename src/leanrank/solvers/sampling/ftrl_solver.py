@@ -15,8 +15,7 @@ from leanrank.errors import InputError
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
-from leanrank.solvers.base import Solution, Solver
-from leanrank.solvers.certificate import Certificate
+from leanrank.solvers.base import Certificate, Solution, Solver
 from leanrank.solvers.sampling.ftrl import FTRLRule, FTRLState, QueryBatches, ftrl_pass
 
 

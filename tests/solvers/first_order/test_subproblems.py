@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from leanrank.solvers.first_order import _simplex
-from leanrank.solvers.first_order._simplex import minimise_over_simplex
+from leanrank.solvers.first_order import _subproblems
+from leanrank.solvers.first_order._subproblems import minimise_over_simplex
 
 
 def value(Q, b, x):
@@ -20,8 +20,8 @@ def steps(monkeypatch):
         made.append(len(given[1]))
         return free_step(*given)
 
-    free_step = _simplex._free_step
-    monkeypatch.setattr(_simplex, "_free_step", counted)
+    free_step = _subproblems._free_step
+    monkeypatch.setattr(_subproblems, "_free_step", counted)
     return made
 
 

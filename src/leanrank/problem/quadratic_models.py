@@ -1,0 +1,285 @@
+"""Quadratic models of a loss in the weights of a working set, and their minima.
+
+``GramModel`` has its Hessian at hand. Sweeps find the support and its signs quickly but crawl where
+features are collinear; given support and signs, the minimum is one linear system. So the two
+alternate: the penalty's own sweeps, then a step on the support by its smooth piece, cut where a
+weight would change its sign.
+
+``ColumnModel`` is for long lists and sparse features: where few queries hold many documents, the
+Hessian XᵀDX − LᵀR − RᵀL need not be formed. Coordinate descent moves the scores of the documents
+instead, and a weight costs its column's entries twice. A sample of the rows is enough, and its
+scores fit a cache.
+
+``ProductModel`` has no matrix, for working sets too large for one. Each iteration costs two
+products with the working set's columns. Smooth penalties are solved by conjugate gradients, others
+by accelerated proximal gradients that start anew when they overshoot.
+
+``CheckedModel`` has a Hessian that is only close to the loss's, checked along its first step.
+Documents of similar score are taken together as long as they have similar scores: where few
+features have a value, a group may hold documents far apart, and its curvature is many times that of
+the loss. Steps would then be so short that the solver gives up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.designs.base import WeightedColumns
+from leanrank.penalties.base import Columns, Penalty
+from leanrank.problem.base import QuadraticModel
+
+
+@dataclass(frozen=True)
+class GramModel(QuadraticModel):
+    """A quadratic model whose Hessian is at hand.
+
+    Attributes
+    ----------
+    hessian : array
+    sampled, exact_diagonal : bool
+        Whether a sample of the documents represents all, but for the diagonal.
+    accuracy : float
+        The minimum is found when the largest move of a sweep, in the metric of the Hessian's
+        diagonal, is below that times the first sweep's.
+    max_rounds : int
+        Most rounds of sweeps and a step.
+    fewest_sweeps : int
+        Sweeps of a round, or a third of the support if that is more: about the cost of a solution.
+    largest_solve : int
+        Features up to which the support is solved for.
+    """
+
+    hessian: FloatArray
+    sampled: bool = False
+    exact_diagonal: bool = True
+    accuracy: float = 1e-4
+    max_rounds: int = 100
+    fewest_sweeps: int = 10
+    largest_solve: int = 2_048
+
+    def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
+        """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s)."""
+        x, slope, target = w.copy(), c.copy(), -1.0
+        for _ in range(self.max_rounds):
+            n_sweeps = max(self.fewest_sweeps, int(np.count_nonzero(x)) // 3)
+            target, done = penalty.sweep_gram(
+                self.hessian, slope, x, target, self.accuracy, n_sweeps
+            )
+            if done:
+                break
+            self._solve_on_support(penalty, slope, x)
+        return x - w
+
+    def damped(self, ridge: FloatArray) -> GramModel:
+        """Return the model with ½ Σ_j ridge_j s_j² added."""
+        return replace(self, hessian=self.hessian + np.diag(ridge))
+
+    def _solve_on_support(self, penalty: Penalty, slope: FloatArray, x: FloatArray) -> None:
+        """Move to the minimum for the present signs, dropping weights that reach zero."""
+        from scipy.linalg import lapack
+
+        for _ in range(8):
+            piece = penalty.piece(x)
+            support = piece.support
+            if len(support) == 0 or len(support) > self.largest_solve:
+                return
+            now = x[support]
+            force = slope[support] + piece.slope
+            system = self.hessian[np.ix_(support, support)]
+            diagonal = np.diag_indices(len(support))
+            if piece.curvature.ndim == 1:
+                system[diagonal] += piece.curvature
+            else:
+                system += piece.curvature
+            system[diagonal] *= 1.0 + 1e-12
+            _, direction, fault = lapack.dposv(system, -force, lower=True, overwrite_a=True)
+            if fault or not force @ direction < 0.0:
+                return
+            crossing = piece.kinked & (now * (now + direction) < 0.0)
+            reach = np.where(crossing, -now / np.where(crossing, direction, 1.0), 1.0)
+            t = float(reach.min())
+            moved = now + t * direction
+            moved[reach == t] *= 0.0 if t < 1.0 else 1.0
+            step = moved - now
+            rise = step @ self.hessian[support]
+            if not piece.quadratic:
+                whole = np.zeros_like(x)
+                whole[support] = step
+                model = float(step @ (slope[support] + 0.5 * rise[support]))
+                if model + penalty.change(x, whole) > 0.0:
+                    return
+            slope += rise
+            x[support] = moved
+            if t == 1.0:
+                return
+
+
+@dataclass(frozen=True)
+class ColumnModel(QuadraticModel):
+    """A quadratic model whose Hessian is given by columns.
+
+    Attributes
+    ----------
+    columns : Columns
+    sampled : bool
+        Whether some of the documents represent all.
+    accuracy : float
+        The minimum is found when the largest move of a sweep is below that times the first's.
+    max_sweeps : int
+    """
+
+    columns: Columns
+    sampled: bool = False
+    accuracy: float = 0.1
+    max_sweeps: int = 60
+
+    @classmethod
+    def build(
+        cls, weighed: WeightedColumns, left: FloatArray, right: FloatArray, *, sampled: bool
+    ) -> ColumnModel:
+        """Make the model of AᵀA − LᵀR − RᵀL + diag(extra), factors of shape (terms, features)."""
+        values, rows, starts, ends, squares, extra, n_rows = weighed
+        diagonal = squares + extra - 2.0 * np.sum(left * right, axis=0)
+        by_feature = np.ascontiguousarray(left.T), np.ascontiguousarray(right.T)
+        return cls(
+            Columns(values, rows, starts, ends, n_rows, *by_feature, extra, diagonal), sampled
+        )
+
+    def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
+        """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s)."""
+        return penalty.sweep_columns(self.columns, c, w, self.accuracy, self.max_sweeps)
+
+    def damped(self, ridge: FloatArray) -> ColumnModel:
+        """Return the model with ½ Σ_j ridge_j s_j² added."""
+        extra, diagonal = self.columns.extra + ridge, self.columns.diagonal + ridge
+        return replace(self, columns=self.columns._replace(extra=extra, diagonal=diagonal))
+
+
+POWER_STEPS = 8
+
+
+@dataclass(frozen=True)
+class ProductModel(QuadraticModel):
+    """A quadratic model whose Hessian can only be multiplied.
+
+    Attributes
+    ----------
+    product : callable
+        Returns H times a vector.
+    accuracy : float
+        Relative residual at which to stop.
+    max_products : int
+    """
+
+    product: Callable[[FloatArray], FloatArray]
+    accuracy: float = 1e-2
+    max_products: int = 200
+
+    lasting = False
+
+    def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
+        """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s), roughly."""
+        ridge = penalty.quadratic_part
+        if ridge is not None:
+            return self._conjugate_gradients(c + ridge * w, ridge)
+        return self._proximal_gradients(penalty, c, w)
+
+    def damped(self, ridge: FloatArray) -> ProductModel:
+        """Return the model with ½ Σ_j ridge_j s_j² added."""
+        return replace(self, product=lambda v: self.product(v) + ridge * v)
+
+    def _conjugate_gradients(self, force: FloatArray, ridge: FloatArray) -> FloatArray:
+        from scipy.sparse.linalg import LinearOperator, cg
+
+        n = len(force)
+
+        def regularised(v: FloatArray) -> FloatArray:
+            flat = np.ravel(v)
+            return self.product(flat) + ridge * flat
+
+        operator: Any = LinearOperator((n, n), matvec=regularised, dtype=np.float64)
+        step, _ = cg(operator, -force, rtol=self.accuracy, maxiter=self.max_products)
+        return np.asarray(step)
+
+    def _proximal_gradients(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
+        lipschitz = 1.1 * _largest_eigenvalue(self.product, len(c))
+        x, y, inertia = w.copy(), w.copy(), 1.0
+        first = -1.0
+        for _ in range(self.max_products):
+            new = penalty.prox(y - (c + self.product(y - w)) / lipschitz, lipschitz)
+            move = new - x
+            size = float(np.linalg.norm(new - y))
+            first = size if first < 0 else first
+            if size <= self.accuracy * first:
+                x = new
+                break
+            if float((y - new) @ move) > 0.0:  # the momentum points uphill
+                inertia, y, x = 1.0, new.copy(), new
+                continue
+            faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * inertia * inertia))
+            y = new + (inertia - 1.0) / faster * move
+            inertia, x = faster, new
+        return x - w
+
+
+def _largest_eigenvalue(product: Callable[[FloatArray], FloatArray], n: int) -> float:
+    """Estimate by power iteration from a fixed start."""
+    v = np.random.default_rng(0).standard_normal(n)
+    value = 0.0
+    for _ in range(POWER_STEPS):
+        v /= np.linalg.norm(v)
+        moved = product(v)
+        value = float(v @ moved)
+        v = moved
+        if not v.any():
+            break
+    return max(value, np.finfo(np.float64).tiny)
+
+
+MOST_OFF = 2.0
+"""Ratio of two curvatures along a step up to which they are close. Wide data stay below 1.2."""
+
+
+class CheckedModel(QuadraticModel):
+    """An approximate model that gives way to the exact one if its curvature is far off.
+
+    Parameters
+    ----------
+    model : GramModel
+    bend : callable
+        Computes the curvature of the loss at the present point along a step.
+    exact : callable
+        Makes the exact model at the present point.
+    """
+
+    def __init__(
+        self,
+        model: GramModel,
+        bend: Callable[[FloatArray], float],
+        exact: Callable[[], QuadraticModel],
+    ) -> None:
+        self.model: QuadraticModel = model
+        self.sampled, self.exact_diagonal = model.sampled, model.exact_diagonal
+        self._hessian: FloatArray | None = model.hessian  # until it is checked
+        self._bend, self._exact = bend, exact
+
+    def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
+        """Return the step of the model, or that of the exact one if this is far off along it."""
+        step = self.model.minimise(penalty, c, w)
+        if self._hessian is None:
+            return step
+        modelled, bend = float(step @ self._hessian @ step), self._bend(step)
+        self._hessian = None
+        if modelled <= MOST_OFF * bend and bend <= MOST_OFF * modelled:
+            return step
+        self.model, self.sampled, self.exact_diagonal = self._exact(), False, True
+        return self.model.minimise(penalty, c, w)
+
+    def damped(self, ridge: FloatArray) -> QuadraticModel:
+        """Return the present model with ½ Σ_j ridge_j s_j² added."""
+        return self.model.damped(ridge)
