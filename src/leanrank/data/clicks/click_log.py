@@ -8,26 +8,24 @@ weighed out (``leanrank.data.clicks.propensities``).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.clicks import kernels
 from leanrank.data.clicks.columns import (
     Ids,
     as_numbers,
+    feature_data,
     number_ids,
     read_columns,
     read_file,
     take_rows,
 )
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.tables.files import ROLES, SUFFIXES
 from leanrank.errors import InputError, check_choice
 
 RULES = ("skip-above", "skip-next")
@@ -224,14 +222,17 @@ def read_clicks(
         )
         own = set(names.values()) - {query, document}
         features = take_rows(log, np.sort(first), lambda name: name not in own)
-    known = _feature_data(features, query, document)
+    known = feature_data(features, query, document)
     found = _find(queries, documents, known, where)
     order, list_ptr = _lists(sessions, queries, places, where)
     if order is not None:
         found, places, clicks = found[order], places[order], clicks[order]
         chance = None if chance is None else chance[order]
-    twice = int(kernels.find_repeated(list_ptr, found, len(known)))
-    if twice >= 0:
+    shown = np.repeat(np.arange(len(list_ptr) - 1), np.diff(list_ptr)) * len(known) + found
+    in_order = np.sort(shown)
+    if np.any(in_order[1:] == in_order[:-1]):
+        _, once = np.unique(shown, return_index=True)
+        twice = int(np.setdiff1d(np.arange(len(shown)), once)[0])
         at = twice if order is None else int(order[twice])
         raise InputError(
             f"{where} shows document {documents.values[documents.codes[at]]!r} twice in session "
@@ -271,72 +272,38 @@ def click_preferences(clicks: ClickLog, rules: Sequence[str] = RULES) -> Prefere
     chosen = (rules,) if isinstance(rules, str) else tuple(rules)
     for rule in chosen:
         check_choice("rules", rule, RULES)
-    flags = "skip-above" in chosen, "skip-next" in chosen
-    lists, clicked = kernel_view(clicks.list_ptr), kernel_view(clicks.clicked)
-    n_edges = int(kernels.count_edges(lists, clicked, *flags))
-    if n_edges == 0:
+    keys = np.concatenate([np.zeros(0, np.int64), *(_RULES[rule](clicks) for rule in set(chosen))])
+    if len(keys) == 0:
         raise InputError(
             f"the {clicks.n_lists:,} lists of the click log express no preference: no click stands "
             "below or right above a document that was not clicked"
         )
-    keys = np.empty(n_edges, dtype=np.int64)
-    kernels.write_edges(lists, kernel_view(clicks.row), clicked, *flags, len(clicks.data), keys)
     keys, counts = np.unique(keys, return_counts=True)
     winner, loser = np.divmod(keys, len(clicks.data))
     return Preferences(winner, loser, counts.astype(np.float64))
 
 
-def _feature_data(features: Any, query: str, document: str) -> RankingData:
-    """Make a data set of the feature table, with its document ids."""
-    if isinstance(features, RankingData):
-        data = features
-    elif isinstance(features, Mapping):
-        data = _from_mapping(features, query, document)
-    elif isinstance(features, (str, os.PathLike)):
-        from leanrank.data.formats import FORMATS, load
-
-        if os.fspath(features).lower().endswith(FORMATS["letor"]):
-            data = load(features)
-        else:
-            names = {"query": query, "document": document}
-            table = read_file(Path(features), names, whole=True)
-            data = _from_table(table, query, document, os.fspath(features))
-    else:
-        from leanrank.data.tables.frames import as_table
-
-        data = _from_table(as_table(features), query, document)
-    if data.doc_ids is None:
-        raise InputError(
-            "the features have no document ids: give RankingData its doc_ids, or a table with the "
-            f"columns {query!r} and {document!r}"
-        )
-    return data
+def _above(clicks: ClickLog) -> IntArray:
+    """Return each clicked document × documents + each one above it that was not clicked."""
+    passed_over = np.flatnonzero(~clicks.clicked)
+    before = np.concatenate(([0], np.cumsum(~clicks.clicked)))  # of these, before each place
+    sizes = np.diff(clicks.list_ptr)
+    first = np.repeat(before[clicks.list_ptr[:-1]], sizes)[clicks.clicked]
+    count = before[:-1][clicks.clicked] - first
+    winner = np.repeat(clicks.row[clicks.clicked], count)
+    at = np.arange(len(winner)) + np.repeat(first - (np.cumsum(count) - count), count)
+    return winner * len(clicks.data) + clicks.row[passed_over[at]]
 
 
-def _from_table(
-    table: Any, query: str, document: str, where: str = "the feature table"
-) -> RankingData:
-    from leanrank.data.tables.frames import from_table
-    from leanrank.data.tables.layout import Place
-
-    roles = {"label": None, "qid": query, "doc_id": document}
-    header = True if where.lower().endswith(SUFFIXES["csv"]) else None
-    arguments = {"qid": "query", "doc_id": "document"}
-    kept = [n for n in table.column_names if n in (query, document) or n not in ROLES]
-    place = Place(where, csv_header=header, arguments=arguments)
-    return from_table(table.select(kept), place, roles)
+def _next(clicks: ClickLog) -> IntArray:
+    """Return each clicked document × documents + the one right below it, if not clicked."""
+    below = np.ones(len(clicks.row), dtype=bool)
+    below[clicks.list_ptr[:-1]] = False
+    at = np.flatnonzero(clicks.clicked[:-1] & ~clicks.clicked[1:] & below[1:])
+    return clicks.row[at] * len(clicks.data) + clicks.row[at + 1]
 
 
-def _from_mapping(features: Mapping[str, Any], query: str, document: str) -> RankingData:
-    keys = read_columns(features, {"query": query, "document": document}, "the feature table")
-    names = [name for name in features if name not in (query, document, *ROLES)]
-    columns = read_columns(features, {n: n for n in names}, "the feature table") if names else {}
-    if not columns:
-        raise InputError("the feature table has no features beside the query and the document")
-    X = np.column_stack([as_numbers(columns[name], name).astype(np.float64) for name in names])
-    return RankingData(
-        X, qid=keys["query"], doc_ids=keys["document"].astype(str), feature_names=map(str, names)
-    )
+_RULES = {"skip-above": _above, "skip-next": _next}
 
 
 def _positions(column: Any, name: str, where: str) -> IntArray:
@@ -376,26 +343,24 @@ def _find(queries: Ids, documents: Ids, known: RankingData, where: str) -> IntAr
     """Find each shown document's row among the features."""
     assert known.doc_ids is not None
     listed = number_ids(known.doc_ids, "document")
-    query_of_code = queries.codes_in(known.query_ids.tolist())
-    document_of_code = documents.codes_in(listed.values)
     query_of_row = np.repeat(np.arange(known.n_queries), np.diff(known.query_ptr))
-    order = np.lexsort((listed.codes, query_of_row))
-    by_query = listed.codes[order]
-    repeated = (by_query[1:] == by_query[:-1]) & (query_of_row[1:] == query_of_row[:-1])
-    if repeated.any():
-        at = int(order[np.flatnonzero(repeated)[0]])
+    n_documents = len(listed.values)
+    key = query_of_row * n_documents + listed.codes
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    repeated = np.flatnonzero(key[1:] == key[:-1])
+    if len(repeated):
+        at = int(order[repeated[0]])
         raise InputError(
             f"the features hold document {known.doc_ids[at]!s} of query {known.qid[at]!s} twice: "
             "give one row per query and document"
         )
-    query = query_of_code[queries.codes]
-    absent = np.flatnonzero(query < 0)
+    query = queries.codes_in(known.query_ids.tolist())[queries.codes]
+    document = documents.codes_in(listed.values)[documents.codes]
+    wanted = query * n_documents + document
+    found = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    absent = np.flatnonzero((query < 0) | (document < 0) | (key[found] != wanted))
     missing = int(absent[0]) if len(absent) else -1
-    found = np.empty(len(query), dtype=np.int64)
-    if missing < 0:
-        document = document_of_code[documents.codes]
-        ptr = kernel_view(known.query_ptr)
-        missing = int(kernels.find_rows(query, document, ptr, by_query, found))
     if missing >= 0:
         raise InputError(
             f"{where} shows document {documents.values[documents.codes[missing]]!r} for query "

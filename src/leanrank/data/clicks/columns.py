@@ -1,4 +1,4 @@
-"""Named columns of whatever table there is, and identifiers as numbers."""
+"""Named columns and features of whatever table there is, and identifiers as numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
 from leanrank.data.grouping import one_dimensional
-from leanrank.data.tables.files import SUFFIXES, read_table
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.tables.files import ROLES, SUFFIXES, read_table
 from leanrank.errors import FileError, InputError
 
 
@@ -181,3 +182,56 @@ def read_file(path: Path, names: Mapping[str, str], *, whole: bool = False) -> A
             wanted = None if whole else list(names.values())
             return read_table(path, kind, wanted, identifiers=texts)
     raise InputError(f"{path}: the suffix names no table: use .csv, .parquet, .arrow or .feather")
+
+
+def feature_data(features: Any, query: str, document: str) -> RankingData:
+    """Make a data set of the feature table, with its document ids."""
+    if isinstance(features, RankingData):
+        data = features
+    elif isinstance(features, Mapping):
+        data = _from_mapping(features, query, document)
+    elif isinstance(features, (str, os.PathLike)):
+        from leanrank.data.formats import FORMATS, load
+
+        if os.fspath(features).lower().endswith(FORMATS["letor"]):
+            data = load(features)
+        else:
+            names = {"query": query, "document": document}
+            table = read_file(Path(features), names, whole=True)
+            data = _from_table(table, query, document, os.fspath(features))
+    else:
+        from leanrank.data.tables.frames import as_table
+
+        data = _from_table(as_table(features), query, document)
+    if data.doc_ids is None:
+        raise InputError(
+            "the features have no document ids: give RankingData its doc_ids, or a table with the "
+            f"columns {query!r} and {document!r}"
+        )
+    return data
+
+
+def _from_table(
+    table: Any, query: str, document: str, where: str = "the feature table"
+) -> RankingData:
+    from leanrank.data.tables.frames import from_table
+    from leanrank.data.tables.layout import Place
+
+    roles = {"label": None, "qid": query, "doc_id": document}
+    header = True if where.lower().endswith(SUFFIXES["csv"]) else None
+    arguments = {"qid": "query", "doc_id": "document"}
+    kept = [n for n in table.column_names if n in (query, document) or n not in ROLES]
+    place = Place(where, csv_header=header, arguments=arguments)
+    return from_table(table.select(kept), place, roles)
+
+
+def _from_mapping(features: Mapping[str, Any], query: str, document: str) -> RankingData:
+    keys = read_columns(features, {"query": query, "document": document}, "the feature table")
+    names = [name for name in features if name not in (query, document, *ROLES)]
+    columns = read_columns(features, {n: n for n in names}, "the feature table") if names else {}
+    if not columns:
+        raise InputError("the feature table has no features beside the query and the document")
+    X = np.column_stack([as_numbers(columns[name], name).astype(np.float64) for name in names])
+    return RankingData(
+        X, qid=keys["query"], doc_ids=keys["document"].astype(str), feature_names=map(str, names)
+    )
