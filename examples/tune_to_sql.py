@@ -33,5 +33,7 @@ documents = to_frame(test)
 with duckdb.connect() as database:
     database.execute(file.read_text(encoding="utf-8").split(";")[0])
     print(
-        database.sql("SELECT qid, doc_id, label, score FROM leanrank ORDER BY score DESC LIMIT 5")
+        database.sql(
+            "SELECT qid, doc_id, label, leanrank_score FROM leanrank ORDER BY 4 DESC LIMIT 5"
+        )
     )
