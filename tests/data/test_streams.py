@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrank.data import RankingData, dump_letor, dump_parquet, load_letor, make_ranking
-from leanrank.data.streams import Position, Returns, open_stream
+from leanrank.data.streams import Position, SplitQueryDetector, open_stream
 from leanrank.errors import DataWarning, FileError, InputError, ParseError
 
 
@@ -319,7 +319,7 @@ def test_another_file_has_another_identity(text, tmp_path):
 
 
 def test_the_memory_of_returns_is_bounded():
-    returns = Returns(room=4)
+    returns = SplitQueryDetector(room=4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         returns.check(list(range(100)), "here")

@@ -194,7 +194,7 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
 def _file_parts(
     paths: Sequence[Any], format: str | None, options: Mapping[str, Any]
 ) -> Iterator[StreamPart]:
-    returns = Returns()
+    returns = SplitQueryDetector()
     for path in paths:
         name = os.fspath(path)
         kind = format_name(name, format)
@@ -287,7 +287,7 @@ def _column_names(X: Any) -> tuple[str, ...] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-class Returns:
+class SplitQueryDetector:
     """Notices queries that come back, in constant memory: the newest ones push out older ones."""
 
     def __init__(self, room: int = 2**16, *, quiet: bool = False) -> None:

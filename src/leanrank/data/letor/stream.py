@@ -21,7 +21,7 @@ from leanrank.errors import InputError, ParseError
 from leanrank.execution import make_executor
 
 if TYPE_CHECKING:
-    from leanrank.data.streams import Returns
+    from leanrank.data.streams import SplitQueryDetector
 
 _QUERY = re.compile(rb"[ \t]*[^ \t#\r\n]+[ \t]+qid:([^ \t#\r\n]+)")
 
@@ -32,7 +32,7 @@ class TextPart:
     def __init__(
         self,
         path: str,
-        returns: Returns,
+        returns: SplitQueryDetector,
         *,
         dtype: Any = "float64",
         storage: str = "auto",

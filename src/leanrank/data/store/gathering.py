@@ -18,7 +18,7 @@ from leanrank.data.formats import check_exists, format_name, group_sizes, sizes_
 from leanrank.data.grouping import check_optional, group_rows, one_of_each_query
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.streams import Returns
+from leanrank.data.streams import SplitQueryDetector
 from leanrank.data.tables.arrow import build_runs
 from leanrank.data.tables.files import check_header, lent_to_arrow, reading, with_identifiers
 from leanrank.data.tables.imports import pa, pq
@@ -239,7 +239,7 @@ def _text(
 
     part = TextPart(
         name,
-        Returns(1, quiet=True),
+        SplitQueryDetector(1, quiet=True),
         storage=storage if storage == "auto" else "sparse",
         optional=optional,
         whole_queries=False,

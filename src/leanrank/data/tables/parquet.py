@@ -23,7 +23,7 @@ from leanrank.errors import FileError, InputError, check_choice
 from leanrank.execution import make_executor, row_blocks
 
 if TYPE_CHECKING:
-    from leanrank.data.streams import Returns
+    from leanrank.data.streams import SplitQueryDetector
 
 
 def load_parquet(
@@ -212,7 +212,7 @@ def agree(first: Layout, other: Layout, first_file: Path, file: Path) -> Layout:
 
 def parquet_parts(
     path: str,
-    returns: Returns,
+    returns: SplitQueryDetector,
     *,
     chunk_bytes: int = CHUNK_BYTES,
     n_jobs: int | None = None,
@@ -242,7 +242,7 @@ class ParquetPart:
         file: Path,
         roles: dict[str, str | None],
         features: Any,
-        returns: Returns,
+        returns: SplitQueryDetector,
         chunk_bytes: int,
     ) -> None:
         self.file = file
