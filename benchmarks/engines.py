@@ -24,8 +24,11 @@ from leanrank.model.export import TARGETS, export_model
 from leanrank.model.verify.agreement import Agreement
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export, verify_logged
 from leanrank.model.writing import as_model
+from tests.model.verify.drivers import HEAVY
 from tests.model.verify.test_recorded import ENGINES as RECORDED
 from tests.model.verify.test_recorded import documents, recorded
+
+ENGINES.update(HEAVY)
 
 
 def run(options: Options) -> list[Table]:
@@ -60,7 +63,7 @@ def _engines(title: str, train: RankingData, parts: list[RankingData], options: 
     for target in [*ENGINES, *EMULATED]:
         if target in ENGINES:
             lack = ENGINES[target].lacks()
-            if lack is None and ENGINES[target].heavy and not heavy:
+            if lack is None and target in HEAVY and not heavy:
                 lack = "LEANRANK_ENGINES=1"
             if lack is not None:
                 table.add(target=target, model=f"not run: needs {lack}")

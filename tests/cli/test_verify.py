@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import load, make_ranking
-from leanrank.model import Model
+from leanrank.model import Levels, Line, Model
 
 
 @pytest.fixture
@@ -97,3 +97,19 @@ def test_asks_what_to_compare(run, model):
     done = run("verify", "m.json", "test.txt")
     assert done.code == 2
     assert "--target with an export, or --logged with scores" in done.err
+
+
+@pytest.mark.parametrize("file", ["d.csv", "d.parquet"])
+def test_a_table_with_text_columns(run, files, file):
+    pytest.importorskip("duckdb")
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import csv, parquet
+
+    columns = {"qid": [1, 1, 2], "code": ["01", "1", None], "x": [1.0, 2.0, 3.0]}
+    write = csv.write_csv if file.endswith("csv") else parquet.write_table
+    write(pyarrow.table(columns), file)
+    Model(2, {0: Levels(("01", "1"), (1.0, 5.0)), 1: Line(1.0)}, ("code", "x")).save("m.json")
+    done = run("verify", "m.json", file, "--target", "sql:duckdb", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert (found["documents"], found["queries"], found["bit_equal"]) == (3, 2, 3)

@@ -102,7 +102,7 @@ def _inputs() -> dict[str, bytes]:
         "in.shown.csv": LOGGED,
         **{f"in{suffix}": written(suffix) for suffix in (".txt", ".csv")},
         **{"in.json": models[0], "in.one.json": models[1], "in.names.csv": NAMES},
-        "in.curves.json": (golden / "curves-v2.json").read_bytes(),
+        "in.curves.json": (golden / "curves-v1.json").read_bytes(),
         **{"in.run": RUN, "in2.run": RUN.replace(b".000", b".5"), "in.qrels": QRELS},
         "in.log.csv": re.sub(rb"(0\.\d+)\n", rb"\1,2.5\n", log),
         "in.scores": b"".join(b"%d\n" % (at % 5) for at in range(24)),

@@ -18,9 +18,9 @@ VALID = Model.from_coef(
     provenance={"algorithm": "RankRLS", "parameters": {"alpha": 2.0, "deep": [1, {"a": None}]}},
 ).to_dict()
 GOLDEN = Path(__file__).parent / "golden"
-LINEAR, BOOSTED = (
+LINEAR, TERMS = (
     json.loads((GOLDEN / f"{kind}-v1.json").read_text(encoding="utf-8"))
-    for kind in ("linear", "boosted")
+    for kind in ("linear", "terms")
 )
 BENT = Model(
     3,
@@ -84,27 +84,16 @@ WEIGHT = {"feature": "bm25", "weight": 1.0}
         (without("schema_version"), "the document lacks the key 'schema_version'"),
         (
             with_change("schema_version", value=7),
-            "schema_version is 7, but this release reads versions 1 and 2: use a release of "
+            "schema_version is 7, but this release reads version 1: use a release of "
             "leanrank that knows it",
         ),
         (with_change("schema_version", value=True), "schema_version is true: a whole number is"),
         (with_change("schema_version", value=1.0), "schema_version is 1.0: a whole number is"),
-        (
-            with_change("kind", value="forest", of=LINEAR),
-            "kind is 'forest': 'linear' or 'boosted' is",
-        ),
-        (with_change("kind", value="linear", of=BOOSTED), "the document lacks the key 'weights'"),
-        (LINEAR | {"schema_version": 2}, "the document lacks the key 'curves'"),
-        (VALID | {"schema_version": 1}, "the document lacks the key 'kind'"),
         (without("curves"), "the document lacks the key 'curves'"),
-        (
-            with_change("weights", 0, value={"feature": "spam", "weight": 1.0}, of=LINEAR),
-            "weights[0] lacks the key 'value'",
-        ),
         (
             with_change("weigths", value=[]),
             "the document has the unknown key 'weigths': the keys here are format, schema_version, "
-            "n_features, curves, feature_names, normalizer, provenance",
+            "n_features, curves, feature_names, normalizer, surfaces, provenance",
         ),
         (with_change("n_features", value=-1), "n_features is -1: a whole number from 0 to"),
         (with_change("n_features", value=10**40), "n_features is a very large number: a whole"),
@@ -178,6 +167,46 @@ WEIGHT = {"feature": "bm25", "weight": 1.0}
         (
             with_change("curves", 1, "levels", value=[1.0], of=BENT),
             "curves[1] cannot be used: a curve of steps has 1 thresholds and 1 levels: give one",
+        ),
+        (
+            with_change("curves", 0, "levels", 1, value="de", of=TERMS),
+            "curves[0] cannot be used: the level 'de' occurs twice",
+        ),
+        (
+            with_change("curves", 0, "levels", 1, value=1.0, of=TERMS),
+            "curves[0] cannot be used: the levels of a category are texts and numbers",
+        ),
+        (
+            with_change("curves", 0, "values", value=[1.0], of=TERMS),
+            "curves[0] cannot be used: a category has 3 levels and 1 values",
+        ),
+        (
+            with_change("surfaces", 0, "knots", 0, 1, value=0.0, of=TERMS),
+            "surfaces[0] cannot be used: the knots of a surface do not increase",
+        ),
+        (
+            with_change("surfaces", 0, "values", value=[[1.0]], of=TERMS),
+            "surfaces[0] cannot be used: a surface has 2 × 3 knots",
+        ),
+        (
+            with_change("surfaces", 0, "missing", value=[1.0], of=TERMS),
+            "surfaces[0] cannot be used: a surface needs two knots",
+        ),
+        (
+            with_change("surfaces", 0, "values", value=[[9e307] * 3, [-9e307] * 3], of=TERMS),
+            "surfaces[0] cannot be used: two values of a surface are too far apart",
+        ),
+        (
+            with_change("surfaces", 0, "features", value=["age", "bm25"], of=TERMS),
+            "the document cannot be used: the features (3, 2) of a surface do not ascend",
+        ),
+        (
+            with_change("surfaces", 0, "features", value=["lang", "bm25"], of=TERMS),
+            "the document cannot be used: a surface needs numbers, but f1 is a category",
+        ),
+        (
+            with_change("surfaces", 0, "features", value=["bm25"], of=TERMS),
+            "surfaces[0] is not of two features with knots each",
         ),
         (
             with_change("normalizer", value="minmax"),
@@ -276,8 +305,8 @@ def test_standard_input(monkeypatch):
 
 def test_from_dict():
     assert Model.from_dict(VALID).to_dict() == VALID
-    with pytest.raises(ModelError, match=r"^the model: kind is 'tree': 'linear' or 'boosted' is"):
-        Model.from_dict(with_change("kind", value="tree", of=LINEAR))
+    with pytest.raises(ModelError, match=r"^the model: format is 'tree'"):
+        Model.from_dict(with_change("format", value="tree"))
     with pytest.raises(ModelError, match="has a key that is not a text"):
         Model.from_dict(VALID | {1: 2})
 
@@ -321,7 +350,7 @@ NORMALISED = VALID | {
 
 @st.composite
 def mutated(draw):
-    document = copy.deepcopy(draw(st.sampled_from([VALID, NORMALISED, BENT, LINEAR, BOOSTED])))
+    document = copy.deepcopy(draw(st.sampled_from([VALID, NORMALISED, BENT, LINEAR, TERMS])))
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(list(_places(document))[1:] or [()]))
         if not path:
@@ -360,7 +389,9 @@ def assert_says(model, document):
         document["curves"],
         key=lambda one: one["feature"] if names is None else names.index(one["feature"]),
     )
-    assert model.to_dict()["curves"] == order
+    stated = [one if "values" not in one else {"missing": 0.0} | one for one in order]
+    assert model.to_dict()["curves"] == stated
+    assert len(model.surfaces) == len(document.get("surfaces") or [])
 
 
 @settings(max_examples=1500, deadline=None)
@@ -368,13 +399,7 @@ def assert_says(model, document):
 def test_fuzzed_documents(tmp_path_factory, document):
     model = _loaded(tmp_path_factory, json.dumps(document).encode())
     if model is not None:
-        if document["schema_version"] == 2:
-            assert_says(model, document)
-        elif document["kind"] == "linear":
-            stated = [{"feature": w["feature"], "weight": w["value"]} for w in document["weights"]]
-            assert_says(model, document | {"curves": stated})
-        else:
-            assert {w["feature"] for w in document["weak_rankers"]} >= set(model.weights)
+        assert_says(model, document)
         assert model.n_features == document["n_features"]
         assert Model.from_dict(model.to_dict()) == model
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import read_data, stdin_once
-from leanrank.errors import InputError
+from leanrank.errors import FileError, InputError, MissingDependencyError
 
 
 def verify(
@@ -55,7 +55,12 @@ def verify(
     with screen.progress() as say:
         ranker = load_model(model)
         say(f"Reading {data}")
-        documents = read_data(data, format, read, model=ranker)
+        categories = formula_of(ranker).categories
+        texts = {name for name, one in categories.items() if one.is_text}
+        if texts and logged is None and data.endswith((".parquet", ".csv")):
+            documents = _table(data, texts)
+        else:
+            documents = read_data(data, format, read, model=ranker)
         if logged is not None:
             scores, unmatched = read_logged(logged, documents)
             found = verify_logged(
@@ -88,3 +93,20 @@ def verify(
         )
     if not found.agrees:
         raise typer.Exit(1)
+
+
+def _table(path: str, texts: set[str]) -> Any:
+    """Read a table with categories; CSV may take texts for numbers."""
+    try:
+        from pyarrow import csv, parquet, string
+    except ImportError as error:
+        raise MissingDependencyError("pyarrow", "frames", "a table with categories") from error
+    try:
+        if path.endswith(".parquet"):
+            return parquet.read_table(path)
+        kinds = csv.ConvertOptions(
+            column_types=dict.fromkeys(texts, string()), strings_can_be_null=True
+        )
+        return csv.read_csv(path, convert_options=kinds)
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: cannot be read as a table ({error})") from error

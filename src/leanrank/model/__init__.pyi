@@ -6,4 +6,6 @@ from .model import Model as Model
 from .provenance import fingerprint as fingerprint
 from .provenance import make_provenance as make_provenance
 from .reading import load_model as load_model
+from .terms import Levels as Levels
+from .terms import Surface as Surface
 from .writing import save_model as save_model

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from leanrank._typing import IntArray, Matrix
+from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data import RankingData
 from leanrank.errors import ModelError, first_repeated
+from leanrank.model.curves import Curve
+from leanrank.model.terms import Levels
 
 
 class Named(Protocol):
@@ -23,6 +25,9 @@ class Named(Protocol):
     def feature_names(self) -> tuple[str, ...] | None: ...
 
     @property
+    def curves(self) -> Mapping[int, Curve]: ...
+
+    @property
     def indices(self) -> IntArray: ...
 
 
@@ -30,20 +35,24 @@ class Named(Protocol):
 class Table:
     """Documents × features with the names of the columns, if they have any.
 
-    ``frame`` is a data frame or Arrow table, of which only the columns asked for are converted;
-    otherwise ``matrix`` is an array or CSR matrix.
+    ``column`` returns a column of a data frame, an Arrow table or an array of objects; only those
+    asked for are converted. Otherwise ``matrix`` is an array or CSR matrix, and ``categories`` are
+    the levels that the numbers of some of its columns stand for, if that is known.
     """
 
     names: tuple[str, ...] | None
     width: int
     matrix: Matrix = None
-    frame: Any = None
+    column: Callable[[int], Any] | None = None
+    n_rows: int = 0
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, X: Any) -> Table:
         """Wrap the caller's data."""
         if isinstance(X, RankingData):
-            return cls(X.feature_names, X.n_features, matrix=X.X)
+            known = getattr(X, "categories", None) or {}
+            return cls(X.feature_names, X.n_features, matrix=X.X, categories=known)
         if hasattr(X, "collect") and not hasattr(X, "shape"):
             raise ModelError(f"{type(X).__name__} holds no data yet: collect it first")
         columns = getattr(X, "column_names", None)
@@ -55,7 +64,15 @@ class Table:
                 twice = first_repeated(names)
                 raise ModelError(f"the column {twice!r} occurs twice: names must be distinct")
             named = all(isinstance(name, str) for name in names)
-            return cls(names if named else None, len(names), frame=X)
+            labels = list(names)
+            return cls(
+                names if named else None,
+                len(names),
+                column=lambda at: X[labels[at]],
+                n_rows=X.shape[0],
+            )
+        if not hasattr(X, "tocsr") and (cells := _objects(X)) is not None:
+            return cls(None, cells.shape[1], column=lambda at: cells[:, at], n_rows=len(cells))
         data = RankingData(X)  # turns lists, integers and any sparse format into a float matrix
         return cls(None, data.n_features, matrix=data.X)
 
@@ -66,8 +83,10 @@ class Table:
         is a column of zeros: nothing depends on it.
         """
         places = self._places(model, wanted)
-        if self.frame is not None:
-            return self._take_from_frame(places), None
+        if self.column is not None:
+            return self._take_columns(model, wanted, places), None
+        if self.categories:
+            return self._translated(model, wanted, places), None
         if np.array_equal(places, np.arange(self.width)):
             return self.matrix, None
         if (places >= 0).all():
@@ -90,21 +109,48 @@ class Table:
             raise ModelError(f"the data lack {_listed(missing)}, which the model needs")
         return np.array([here.get(names[at], -1) for at in wanted.tolist()], dtype=np.int64)
 
-    def _take_from_frame(self, places: IntArray) -> Matrix:
-        labels: Sequence[Any] = list(
-            getattr(self.frame, "column_names", None) or self.frame.columns
-        )
-        n_rows = self.frame.shape[0]
-        out = np.zeros((n_rows, len(places)))
-        for to, at in enumerate(places.tolist()):
+    def _take_columns(self, model: Named, wanted: IntArray, places: IntArray) -> Matrix:
+        assert self.column is not None
+        out = np.zeros((self.n_rows, len(places)))
+        for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
             if at >= 0:
+                term, column = model.curves.get(feature), self.column(at)
                 try:
-                    out[:, to] = np.asarray(self.frame[labels[at]], dtype=np.float64)
+                    if isinstance(term, Levels):
+                        out[:, to] = term.encoded(column)
+                    else:
+                        out[:, to] = np.asarray(column, dtype=np.float64)
                 except (TypeError, ValueError) as error:
+                    name = at if self.names is None else repr(self.names[at])
                     raise ModelError(
-                        f"the column {labels[at]!r} holds something that is not a number ({error})"
+                        f"the column {name} holds something that is not a number ({error})"
                     ) from error
         return out
+
+    def _translated(self, model: Named, wanted: IntArray, places: IntArray) -> Matrix:
+        """Return the features with the positions of levels in the model instead of the data."""
+        taken = _with_zeros(self.matrix, places)
+        out: Matrix = np.array(taken if isinstance(taken, np.ndarray) else taken.toarray())
+        for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
+            term, levels = model.curves.get(feature), self.categories.get(at)
+            if isinstance(term, Levels) and term.is_text and levels is not None:
+                found = np.append(term.encoded(levels), np.nan)
+                codes = np.where(np.isnan(out[:, to]), len(levels), out[:, to])
+                out[:, to] = found[codes.astype(np.int64)]
+        return out
+
+
+def _objects(X: Any) -> AnyArray | None:
+    """Return a two-dimensional array of objects or texts, if the caller gives one."""
+    if not isinstance(X, (np.ndarray, list, tuple)):
+        return None
+    try:
+        cells = np.asarray(X)
+    except ValueError:  # rows of different lengths: what reads numbers says so
+        return None
+    if cells.ndim != 2 or cells.dtype.kind not in "OUT":
+        return None
+    return np.array(X, dtype=object)
 
 
 def _with_zeros(matrix: Matrix, places: IntArray) -> Matrix:

@@ -36,6 +36,9 @@ class Writer(Protocol[T]):
     def fraction(self, x: T, start: T, rate: T) -> T:
         """Return (x − start) × rate of a feature that is not missing."""
 
+    def lookup(self, x: T, table: list[tuple[Any, float]], otherwise: float) -> T:
+        """Return the value of a level, or another; a missing feature is no level."""
+
     def times(self, a: T, b: T) -> T:
         """Return a product."""
 
@@ -389,9 +392,6 @@ class Steps(_Bent):
     @cached_property
     def _levels(self) -> FloatArray:
         return np.array(self.levels)
-
-
-CURVES: tuple[type[Curve], ...] = (Line, Ramps, Steps)
 
 
 def sum_of_weak_rankers(weak: Iterable[tuple[int, float, int, float]]) -> dict[int, Curve]:

@@ -21,7 +21,8 @@ from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line
 from leanrank.model.fields import Field, is_utf8, shorten
 from leanrank.model.provenance import read_provenance, to_json_values
-from leanrank.model.scoring import CurveSum, rank_within_queries
+from leanrank.model.scoring import TermSum, rank_within_queries
+from leanrank.model.terms import Levels, Surface, Term, term_name
 
 if TYPE_CHECKING:
     from typing import Self
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A sum of curves, one per feature, with what is needed to apply them.
+    """A sum of terms with what is needed to apply them.
+
+    A term is a curve of one feature, a look-up table of one category, or a surface of two features.
 
     Immutable, small, plain data. Usually made by an estimator's ``to_model()`` or by
     ``leanrank.load_model``; by hand, a linear one with ``from_coef``.
@@ -41,9 +44,9 @@ class Model:
     n_features : int
         How many features a document has.
     curves : mapping
-        What each feature adds to a score, by its zero-based index: a
-        ``leanrank.model.Line``, ``leanrank.model.Ramps`` or
-        ``leanrank.model.Steps``. A feature without a curve adds nothing.
+        What each feature adds to a score by itself, by its zero-based index: a
+        ``leanrank.model.Line``, ``leanrank.model.Ramps``, ``leanrank.model.Steps`` or, for a
+        category, ``leanrank.model.Levels``.
     feature_names : tuple of str, optional
         One distinct name per feature. With names on both sides, data are aligned by name.
     normalizer : dict, optional
@@ -51,6 +54,8 @@ class Model:
         curves.
     provenance : dict, optional
         How the model was made; see ``leanrank.model.make_provenance``.
+    surfaces : mapping, optional
+        What two features add together, a ``leanrank.model.Surface`` by their ascending indices.
 
     Examples
     --------
@@ -72,6 +77,19 @@ class Model:
     >>> bent = Model(2, {0: Ramps((0.0, 10.0), (1.0,), missing=0.25), 1: Line(-2.0)})
     >>> bent.predict([[5.0, 0.0], [99.0, 0.0], [float("nan"), 0.0]]).tolist()
     [0.5, 1.0, 0.25]
+
+    A category, and a pair:
+
+    >>> from leanrank.model import Levels, Surface
+    >>> corner = Surface((0.0, 1.0), (0.0, 1.0), ((0.0, 0.0), (0.0, 4.0)))
+    >>> names = ("lang", "bm25", "age")
+    >>> terms = Model(3, {0: Levels(("de", "en"), (1.0, 2.0))}, names, surfaces={(1, 2): corner})
+    >>> terms
+    Model: 3 of 3 features, 4 knots
+      bm25 × age   4
+      lang         2
+    >>> terms.predict(np.array([["en", 1.0, 0.5], ["fr", 1.0, 1.0]], dtype=object)).tolist()
+    [4.0, 4.0]
     """
 
     n_features: int
@@ -79,6 +97,7 @@ class Model:
     feature_names: tuple[str, ...] | None = None
     normalizer: Mapping[str, Any] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    surfaces: Mapping[tuple[int, int], Surface] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = self.feature_names
@@ -88,7 +107,9 @@ class Model:
         _check_names(self.feature_names, self.n_features)
         ordered = {int(at): self.curves[at] for at in sorted(self.curves)}
         set_field("curves", MappingProxyType(ordered))
-        _check_curves(ordered, self.n_features)
+        pairs = {(int(a), int(b)): self.surfaces[a, b] for a, b in sorted(self.surfaces)}
+        set_field("surfaces", MappingProxyType(pairs))
+        _check_terms(self.terms, self.n_features)
         made = Field(to_json_values(self.provenance), "Model", "provenance")
         set_field("provenance", read_provenance(made))
         if self.normalizer is not None:
@@ -131,36 +152,52 @@ class Model:
         indices = np.flatnonzero(dense)
         return cls.linear(len(dense), indices, dense[indices], **more)
 
+    @property
+    def terms(self) -> dict[tuple[int, ...], Term]:
+        """What a score is the sum of, by the features of each term: curves, then surfaces."""
+        found: dict[tuple[int, ...], Term] = {(at,): curve for at, curve in self.curves.items()}
+        return found | {pair: surface for pair, surface in self.surfaces.items()}  # noqa: C416
+
     @cached_property
     def indices(self) -> IntArray:
         """The features that a score depends on, ascending, zero-based."""
-        return _frozen(np.fromiter(self.curves, dtype=np.int64, count=len(self.curves)))
+        used = sorted({at for features in self.terms for at in features})
+        return _frozen(np.array(used, dtype=np.int64))
 
     @cached_property
     def values(self) -> FloatArray:
-        """The weight of each of ``indices``; the height of a curve that is no line."""
-        return _frozen(np.array([curve.size for curve in self.curves.values()], dtype=np.float64))
+        """The weight of each of ``indices``; the height of a curve that is no line, 0 without."""
+        curves = (self.curves.get(at) for at in self.indices.tolist())
+        return _frozen(np.array([0.0 if one is None else one.size for one in curves]))
 
     @property
     def is_linear(self) -> bool:
         """Whether every curve is a straight line."""
-        return all(isinstance(curve, Line) for curve in self.curves.values())
+        return all(isinstance(term, Line) for term in self.terms.values())
 
     @property
     def coef(self) -> FloatArray:
         """One weight per feature of a linear model, zeros included."""
         if not self.is_linear:
-            raise ModelError("the model has curves that are no lines, and so no coef: see curves")
+            raise ModelError("the model has terms that are no lines, and so no coef: see terms")
         dense = np.zeros(self.n_features)
         dense[self.indices] = self.values
         return dense
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weights by feature name, largest magnitude first; of other curves their heights."""
-        largest = np.argsort(-np.abs(self.values), kind="stable")
-        names = [feature_name(at, self.feature_names) for at in self.indices[largest].tolist()]
-        return dict(zip(names, self.values[largest].tolist(), strict=True))
+        """The weights by feature name, largest magnitude first; of other terms their heights.
+
+        A pair is called after both of its features, such as ``bm25 × age``.
+        """
+        sizes = {name: t.size for name, t in zip(self._names, self.terms.values(), strict=True)}
+        return dict(sorted(sizes.items(), key=lambda item: -abs(item[1])))
+
+    @property
+    def _names(self) -> list[str]:
+        """What the terms are called."""
+        names = self.feature_names
+        return [term_name(feature_name(at, names) for at in features) for features in self.terms]
 
     @property
     def n_nonzero(self) -> int:
@@ -211,7 +248,7 @@ class Model:
         Returns
         -------
         Explanation
-            ``contributions``, one column per feature that the model uses, and ``why(a, b)``.
+            ``contributions``, one column per term, and ``why(a, b)``.
         """
         from leanrank.model.explain import Explanation
 
@@ -219,7 +256,7 @@ class Model:
         return Explanation.of(
             self._finite_scores(matrix, columns),
             self._sum.contributions(matrix, columns),
-            [feature_name(at, self.feature_names) for at in self.indices.tolist()],
+            self._names,
             qid,
             X.doc_ids if isinstance(X, RankingData) else None,
         )
@@ -247,7 +284,7 @@ class Model:
         names = self.feature_names
         parts = {
             "format": "leanrank-model",
-            "schema_version": 2,
+            "schema_version": 1,
             "n_features": self.n_features,
             "feature_names": None if names is None else list(names),
             "normalizer": None if self.normalizer is None else _copied(self.normalizer),
@@ -255,6 +292,12 @@ class Model:
                 {"feature": at if names is None else names[at], **curve.to_dict()}
                 for at, curve in self.curves.items()
             ],
+            "surfaces": [
+                {"features": list(pair if names is None else map(names.__getitem__, pair))}
+                | surface.to_dict()
+                for pair, surface in self.surfaces.items()
+            ]
+            or None,
             "provenance": _copied(self.provenance),
         }
         return {key: value for key, value in parts.items() if value is not None}
@@ -268,15 +311,19 @@ class Model:
         from leanrank.model.reading import read_document
 
         root = Field(document, source)
-        model = cls(**read_document(root))
+        given = read_document(root)
+        try:
+            model = cls(**given)
+        except ModelError as error:
+            root.fail(f"cannot be used: {error}")
         if model.normalizer is not None:
-            given = root["normalizer"]
+            scaler = root["normalizer"]
             try:  # built now, so that a wrong one fails when it is read
                 width = getattr(model._normalizer, "n_features_in_", model.n_features)
             except InputError as error:
-                given.fail(f"cannot be used: {error}")
+                scaler.fail(f"cannot be used: {error}")
             if width != model.n_features:
-                given.fail(f"is for {width} features but n_features is {model.n_features}")
+                scaler.fail(f"is for {width} features but n_features is {model.n_features}")
         return model
 
     def replace(self, **changes: Any) -> Self:
@@ -296,15 +343,15 @@ class Model:
         return hash((self.n_features, self.indices.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        plain = (self.feature_names, self.normalizer, self.provenance)
+        plain = (self.feature_names, self.normalizer, self.provenance, dict(self.surfaces))
         return type(self), (self.n_features, dict(self.curves), *plain)
 
     def __repr__(self) -> str:
         shown = [(printable(name), value) for name, value in list(self.weights.items())[:10]]
         width = max((len(name) for name, _ in shown), default=0)
         lines = [f"  {name:<{width}}  {value: .6g}" for name, value in shown]
-        if self.n_nonzero > len(shown):
-            lines.append(f"  … and {self.n_nonzero - len(shown):,} more")
+        if len(self.terms) > len(shown):
+            lines.append(f"  … and {len(self.terms) - len(shown):,} more")
         return "\n".join([self._headline(), *lines])
 
     def _repr_html_(self) -> str:
@@ -314,7 +361,7 @@ class Model:
 
     def _headline(self) -> str:
         head = f"Model: {self.n_nonzero:,} of {self.n_features:,} features"
-        n_cuts = sum(len(curve.cuts) for curve in self.curves.values())
+        n_cuts = sum(len(term.cuts) for term in self.terms.values())
         if n_cuts:
             head += f", {counted(n_cuts, 'knot')}"
         if self.normalizer is not None:
@@ -322,8 +369,10 @@ class Model:
         return head
 
     @cached_property
-    def _sum(self) -> CurveSum:
-        return CurveSum(list(self.curves.values()), self.values)
+    def _sum(self) -> TermSum:
+        places = {at: place for place, at in enumerate(self.indices.tolist())}
+        terms = self.terms.items()
+        return TermSum([(tuple(places[at] for at in features), term) for features, term in terms])
 
     def _prepared(self, X: Any, qid: Any) -> tuple[Matrix, IntArray | None, Any]:
         """Find the features, normalised if the model does so, and the queries of the rows."""
@@ -341,7 +390,15 @@ class Model:
             return *table.take(self, self.indices), qid
         matrix, columns = table.take(self, np.arange(self.n_features, dtype=np.int64))
         ordered = matrix if columns is None else matrix[:, columns]
-        return self._normalized(ordered, qid), self.indices, qid
+        categories = [at for at, one in self.curves.items() if isinstance(one, Levels)]
+        if not categories:
+            return self._normalized(ordered, qid), self.indices, qid
+        dense = np.array(ordered if isinstance(ordered, np.ndarray) else ordered.toarray())
+        levels = dense[:, categories]
+        dense[:, categories] = 0.0  # no scaler reads or changes a category
+        scaled = self._normalized(dense, qid)
+        scaled[:, categories] = levels
+        return scaled, self.indices, qid
 
     def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
         scores = self._sum.scores(matrix, columns)
@@ -353,8 +410,10 @@ class Model:
         """Raise with the feature that made the score of a row unusable."""
         features = matrix[[row]] if columns is None else matrix[[row]][:, columns]
         values = (features if isinstance(features, np.ndarray) else features.toarray())[0]
-        for (at, curve), value in zip(self.curves.items(), values.tolist(), strict=True):
-            if not (np.isfinite(value) or (np.isnan(value) and curve.missing is not None)):
+        for at, value in zip(self.indices.tolist(), values.tolist(), strict=True):
+            curve = self.curves.get(at)
+            absent = np.isnan(value) and (curve is None or curve.missing is not None)
+            if not (np.isfinite(value) or absent or isinstance(curve, Levels)):
                 name = feature_name(at, self.feature_names)
                 raise InputError(f"feature {name!r} is {value} in row {row}: it must be finite")
         raise InputError(f"the score of row {row} is too large for a number")
@@ -376,17 +435,23 @@ class Model:
         return normalizer_from_dict(self.normalizer)
 
 
-def _check_curves(curves: Mapping[int, Curve], n_features: int) -> None:
-    if curves and not (min(curves) >= 0 and max(curves) < n_features):
-        raise ModelError(
-            f"features are from 0 to {n_features - 1}, but there is a curve of {max(curves)}"
-        )
-    for at, curve in curves.items():
-        if curve.is_zero:
+def _check_terms(terms: Mapping[tuple[int, ...], Term], n_features: int) -> None:
+    for features, term in terms.items():
+        if min(features) < 0 or max(features) >= n_features:
             raise ModelError(
-                f"the weight of feature {feature_name(at)} is zero: only features with a weight "
-                "belong in a model"
+                f"features are from 0 to {n_features - 1}, but there is a curve of {max(features)}"
             )
+        if term.is_zero:
+            name = term_name(map(feature_name, features))
+            raise ModelError(
+                f"the weight of feature {name} is zero: only features with a weight belong in a "
+                "model"
+            )
+        if len(features) > 1 and features[0] >= features[-1]:
+            raise ModelError(f"the features {features} of a surface do not ascend")
+        for at in features if len(features) > 1 else ():
+            if isinstance(terms.get((at,)), Levels):
+                raise ModelError(f"a surface needs numbers, but {feature_name(at)} is a category")
 
 
 def _check_names(names: tuple[str, ...] | None, n_features: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import sys
@@ -12,13 +11,15 @@ from typing import Any
 
 from leanrank.data.matrices import MOST_FEATURES
 from leanrank.errors import FileError, ModelError, first_repeated
-from leanrank.model.curves import CURVES, Curve, Line, sum_of_weak_rankers
+from leanrank.model.curves import Curve, Line, Ramps, Steps
 from leanrank.model.fields import Duplicated, Field, shorten
 from leanrank.model.model import Model
 from leanrank.model.provenance import read_provenance
+from leanrank.model.terms import Levels, Surface
 
 FORMAT = "leanrank-model"
-SCHEMA_VERSIONS = (1, 2)
+SCHEMA_VERSION = 1
+CURVES: tuple[type[Curve], ...] = (Line, Ramps, Steps, Levels)
 MAX_BYTES = 64 * 2**20
 
 
@@ -56,32 +57,29 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> M
 
 
 def read_document(root: Field) -> dict[str, Any]:
-    """Read a document of any schema version into the parameters of a model."""
-    version = _check_header(root)
-    own = {"linear": "weights", "boosted": "weak_rankers"}
-    key = "curves"
-    if version == 1:
-        root.object(("kind",))
-        if root["kind"].string() not in own:
-            root["kind"].wrong(" or ".join(map(repr, own)))
-        key = own[root["kind"].value]
-    required = ("format", "schema_version", *(["kind"] * (version == 1)), "n_features", key)
-    root.object(required, ("feature_names", "normalizer", "provenance"))
+    """Read a document into the parameters of a model."""
+    _check_header(root)
+    root.object(
+        ("format", "schema_version", "n_features", "curves"),
+        ("feature_names", "normalizer", "surfaces", "provenance"),
+    )
     n_features = root["n_features"].integer(0, MOST_FEATURES)
     names = _read_names(root, n_features)
-    read = {"curves": _read_curves, "weights": _read_curves, "weak_rankers": _read_weak_rankers}
+    read_feature = _feature_reader(n_features, names)
     given = root.value.get("normalizer")
+    has_surfaces = root.value.get("surfaces") is not None
     return {
         "n_features": n_features,
-        "curves": read[key](root[key], _feature_reader(n_features, names)),
+        "curves": _read_curves(root["curves"], read_feature),
         "feature_names": names,
         "normalizer": None if given is None else root["normalizer"].object().json(),
         "provenance": read_provenance(root["provenance"]) if "provenance" in root.value else {},
+        "surfaces": _read_surfaces(root["surfaces"], read_feature) if has_surfaces else {},
     }
 
 
-def _check_header(root: Field) -> int:
-    """Check the format and return the schema version, before anything else."""
+def _check_header(root: Field) -> None:
+    """Check the format and the schema version, before anything else."""
     root.object()
     root.object(("format",))
     if root["format"].string() != FORMAT:
@@ -90,14 +88,11 @@ def _check_header(root: Field) -> int:
     version = root["schema_version"]
     if isinstance(version.value, bool) or not isinstance(version.value, int):
         version.wrong("a whole number")
-    if version.value not in SCHEMA_VERSIONS:
-        readable = " and ".join(map(str, SCHEMA_VERSIONS))
+    if version.value != SCHEMA_VERSION:
         version.fail(
-            f"is {version.value}, but this release reads versions {readable}: use a release of "
-            "leanrank that knows it"
+            f"is {version.value}, but this release reads version {SCHEMA_VERSION}: use a release "
+            "of leanrank that knows it"
         )
-    known: int = version.value
-    return known
 
 
 def _read_names(root: Field, n_features: int) -> tuple[str, ...] | None:
@@ -131,59 +126,62 @@ def _feature_reader(n_features: int, names: tuple[str, ...] | None) -> Callable[
 
 
 def _read_curves(listed: Field, read_feature: Callable[[Field], int]) -> dict[int, Curve]:
-    """Read the curves, in any order; weights of version 1 are lines."""
+    """Read what single features add, in any order."""
     found: dict[int, Curve] = {}
     for item in listed.array():
         item.object(("feature",))
-        if listed.path == "weights":
-            item.object(("feature", "value"), ())
-            curve: Curve = Line(item["value"].number())
-        else:
-            curve = _read_curve(item)
+        kind = next((one for one in CURVES if one.keys[0] in item.value), Line)
+        item.object(("feature", *kind.keys), ("missing",))
+        given = {
+            key: item[key].number() if kind is Line else _numbers(item[key], texts=key == "levels")
+            for key in kind.keys
+        }
+        if "missing" in item.value:
+            given["missing"] = item["missing"].number()
+        curve = _made(item, kind, given)
         feature = item["feature"]
         at = read_feature(feature)
         if at in found:
             feature.fail(f"is {shorten(feature.value)}, which has a curve already")
-        if curve.is_zero:
-            item.fail("is zero: leave features without weight out")
         found[at] = curve
     return found
 
 
-def _read_curve(item: Field) -> Curve:
-    kind = next((one for one in CURVES if one.keys[0] in item.value), Line)
-    item.object(("feature", *kind.keys), ("missing",))
-    given = {
-        key: item[key].number() if kind is Line else [one.number() for one in item[key].array()]
-        for key in kind.keys
-    }
-    if "missing" in item.value:
-        given["missing"] = item["missing"].number()
+def _read_surfaces(
+    listed: Field, read_feature: Callable[[Field], int]
+) -> dict[tuple[int, int], Surface]:
+    """Read what pairs of features add, in any order."""
+    found: dict[tuple[int, int], Surface] = {}
+    for item in listed.array():
+        item.object(("features", "knots", "values", "missing"), ())
+        pair = tuple(map(read_feature, item["features"].array()))
+        knots = [_numbers(side) for side in item["knots"].array()]
+        if len(pair) != 2 or len(knots) != 2:
+            item.fail("is not of two features with knots each")
+        if pair in found:
+            item["features"].fail("are those of a surface before")
+        values = [_numbers(row) for row in item["values"].array()]
+        given = {"first": knots[0], "second": knots[1], "values": values}
+        found[pair] = _made(item, Surface, given | {"missing": _numbers(item["missing"])})
+    return found
+
+
+def _made(item: Field, kind: Any, given: dict[str, Any]) -> Any:
     try:
-        return kind(**given)
+        made = kind(**given)
     except ModelError as error:
         item.fail(f"cannot be used: {error}")
+    if made.is_zero:
+        item.fail("is zero: leave features without weight out")
+    return made
 
 
-def _read_weak_rankers(listed: Field, read_feature: Callable[[Field], int]) -> dict[int, Curve]:
-    """Read the weak rankers of version 1 as steps."""
-    rows: dict[tuple[int, float, int], float] = {}
-    for item in listed.array():
-        item.object(("feature", "missing", "threshold", "value"), ())
-        at = read_feature(item["feature"])
-        missing = item["missing"].integer(0, 1)
-        threshold = item["threshold"]
-        cut = -math.inf if threshold.value is None else threshold.number() + 0.0
-        value = item["value"].number()
-        if value == 0:
-            item["value"].fail("is zero: leave weak rankers without weight out")
-        if (at, cut, missing) in rows:
-            item.fail("repeats the feature, threshold and missing of one before: add them up")
-        rows[at, cut, missing] = value
-    try:
-        return sum_of_weak_rankers((*key, value) for key, value in rows.items())
-    except ModelError as error:
-        listed.fail(f"cannot be used: {error}")
+def _numbers(listed: Field, texts: bool = False) -> Any:
+    """Read a list of numbers; with ``texts``, of numbers or texts."""
+    return [
+        one.string() if texts and isinstance(one.value, str) else one.number()
+        for one in listed.array()
+    ]
 
 
 def _read(path: str | os.PathLike[str], max_bytes: int) -> tuple[str, bytes]:

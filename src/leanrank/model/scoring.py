@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.grouping import group_rows
 from leanrank.execution import row_blocks
-from leanrank.model.curves import Curve, Line
+from leanrank.model.curves import Line
+from leanrank.model.terms import Term
 
 
 def weighted_sums(X: Matrix, weights: FloatArray, columns: IntArray | None = None) -> FloatArray:
@@ -37,49 +38,55 @@ def weighted_sums(X: Matrix, weights: FloatArray, columns: IntArray | None = Non
     return scores
 
 
-class CurveSum:
-    """A sum of curves, applied to blocks of rows.
+class TermSum:
+    """A sum of terms, applied to blocks of rows.
 
     Parameters
     ----------
-    curves : list of Curve
-    values : array of float64
-        The weight of each of them that is a line.
+    terms : list of pairs
+        The columns of each term among those that are used, and the term.
     """
 
-    def __init__(self, curves: list[Curve], values: FloatArray) -> None:
-        self.curves, self.values = curves, values
-        straight = [isinstance(curve, Line) and curve.missing is None for curve in curves]
-        self._lines = np.flatnonzero(straight)
-        self._bent = np.flatnonzero(~np.array(straight, dtype=bool))
+    def __init__(self, terms: Sequence[tuple[tuple[int, ...], Term]]) -> None:
+        self.terms = terms
+        self._lines: list[int] = []
+        self._others: list[int] = []
+        for at, (_, term) in enumerate(terms):
+            straight = isinstance(term, Line) and term.missing is None
+            (self._lines if straight else self._others).append(at)
+        self._weights = np.array([terms[at][1].size for at in self._lines], dtype=np.float64)
 
     def scores(self, X: Matrix, columns: IntArray | None) -> FloatArray:
-        """Return the scores of rows; ``columns`` are those of the curves, None: all in order."""
-        if len(self._bent) == 0:
-            return weighted_sums(X, self.values, columns)
-        places = np.arange(len(self.curves)) if columns is None else columns
-        scores = weighted_sums(X, self.values[self._lines], places[self._lines])
-        for rows, _, added in self._parts(X, places, self._bent):
+        """Return the scores of rows; ``columns`` are those that are used, None: all in order."""
+        if not self._others:
+            return weighted_sums(X, self._weights, columns)
+        places = np.arange(X.shape[1]) if columns is None else columns
+        lines = np.array([self.terms[at][0][0] for at in self._lines], dtype=np.int64)
+        scores = weighted_sums(X, self._weights, places[lines])
+        for rows, _, added in self._parts(X, places, self._others):
             scores[rows] += added
         return scores
 
     def contributions(self, X: Matrix, columns: IntArray | None) -> FloatArray:
-        """Return what each curve adds to the score of each row."""
-        used = np.arange(len(self.curves))
-        parts = np.zeros((X.shape[0], len(used)))
-        for rows, at, added in self._parts(X, used if columns is None else columns, used):
+        """Return what each term adds to the score of each row."""
+        parts = np.zeros((X.shape[0], len(self.terms)))
+        places = np.arange(X.shape[1]) if columns is None else columns
+        for rows, at, added in self._parts(X, places, list(range(len(self.terms)))):
             parts[rows, at] = added
         return parts
 
     def _parts(
-        self, X: Matrix, places: IntArray, chosen: IntArray
+        self, X: Matrix, places: IntArray, chosen: list[int]
     ) -> Iterator[tuple[slice, int, FloatArray]]:
+        needed = sorted({column for at in chosen for column in self.terms[at][0]})
+        inside = {column: at for at, column in enumerate(needed)}
         for r0, r1 in row_blocks(X.shape[0]):
-            block = X[r0:r1][:, places[chosen]]
+            block = X[r0:r1][:, places[needed]]
             if not isinstance(block, np.ndarray):
                 block = block.toarray()  # a block at a time: never large
-            for inside, at in enumerate(chosen.tolist()):
-                yield slice(r0, r1), at, self.curves[at](block[:, inside])
+            for at in chosen:
+                columns, term = self.terms[at]
+                yield slice(r0, r1), at, term(*(block[:, inside[one]] for one in columns))
 
 
 def rank_within_queries(scores: FloatArray, qid: Any) -> IntArray:

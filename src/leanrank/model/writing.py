@@ -82,8 +82,8 @@ def _laid_out(value: Any) -> str:
 
 
 def _flat(value: Any) -> str:
-    # A curve keeps its order; everything else that has no order is sorted.
-    keep = isinstance(value, dict) and "feature" in value
+    # A term keeps its order; everything else that has no order is sorted.
+    keep = isinstance(value, dict) and not {"feature", "features"}.isdisjoint(value)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=not keep)
 
 

@@ -17,6 +17,7 @@ from leanrank.errors import InputError
 from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line, Steps
 from leanrank.model.export.formula import in_units_of_data
+from leanrank.model.terms import Levels
 from leanrank.plots.colours import theme
 from leanrank.plots.numbers import brief, digits_along
 from leanrank.plots.parts import altair_for, inline
@@ -112,7 +113,10 @@ def curve_parts(
     bands = [_by_name(each, model) for each in draws]
     seen = None if data is None else _features_seen(drawn, first_documents(data))
     parts = []
-    for place, (index, curve) in enumerate(drawn.curves.items()):
+    for index, curve in drawn.curves.items():
+        if isinstance(curve, Levels):  # has no axis of numbers
+            continue
+        place = int(np.searchsorted(drawn.indices, index))
         name = feature_name(index, model.feature_names)
         column = None if seen is None else column_values(seen[0], seen[1][place])
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not drawn

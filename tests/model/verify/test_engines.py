@@ -14,21 +14,29 @@ from leanrank.data import load_sample
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError
-from leanrank.model import Line, Model, Ramps
+from leanrank.model import Levels, Line, Model, Ramps, Surface
 from leanrank.model.export import export_model, sql
 from leanrank.model.export.formula import formula_of
 from leanrank.model.export.targets import TARGETS, Options, written
-from leanrank.model.verify.engines import EMULATED, ENGINES, Job, verify_export
+from leanrank.model.verify import engines
+from leanrank.model.verify.engines import EMULATED, job_of, verify_export
 from tests.model import boosted
+from tests.model.verify.drivers import HEAVY
 
+ENGINES = engines.ENGINES | HEAVY
 SCALERS = ["query-minmax", "query-standard", "query-rank"]
 # Starting one of these takes seconds: they get one model of each kind.
 SLOW_TO_START = ("sql:postgres", "sql:spark", "pmml")
 
 
+@pytest.fixture(autouse=True)
+def heavy_engines(monkeypatch):
+    monkeypatch.setattr(engines, "ENGINES", ENGINES)
+
+
 def at_hand(target):
     engine = ENGINES[target]
-    if engine.heavy and os.environ.get("LEANRANK_ENGINES", "") in ("", "0"):
+    if target in HEAVY and os.environ.get("LEANRANK_ENGINES", "") in ("", "0"):
         pytest.skip(f"{target} is large or slow to start: set LEANRANK_ENGINES=1")
     lack = engine.lacks()
     if lack is not None:
@@ -135,7 +143,7 @@ def test_a_missing_feature_of_a_line_counts_as_zero(target, scaler):
     formula = formula_of(Model.from_coef([2.0, -1.0], normalizer=normalizer))
     X, query = np.array([[5.0, 1.0], [np.nan, 3.0], [np.nan, np.nan]]), np.zeros(3, dtype=int)
     options = Options()
-    job = Job(written(formula, TARGETS[target], options), formula.names, X, query, options)
+    job = job_of(formula, written(formula, TARGETS[target], options), X, query, options)
     _, found = ENGINES[target].run_both(job)
     assert len(found) == 1 + ENGINES[target].nulls
     for scores in found:
@@ -183,6 +191,96 @@ def test_missing_values_in_columns_of_postgres():
         finally:
             server.cleanup()
     assert list(map(float, out.split()[-2:])) == [2.0, -2.0]
+
+
+HOSTILE = [
+    "it's",
+    'a"b',
+    "back\\slash",
+    "",
+    "%s {x} @body@ $1",
+    "größe 日本",
+    "a??/b",
+    "'); DROP",
+    "#|`",
+]
+
+
+def mixed(n_features, scaler=None):
+    """Curves, categories of texts and numbers, and surfaces, of which one shares a feature."""
+    grid = ((0.1, -0.2, 0.0), (0.3, 0.7, -1.1), (0.0, 0.5, 2.5), (1e-3, 1 / 3, 0.9))
+    knots = (0.0, 0.25, 0.5, 1.0), (0.0, 0.3, 0.9)
+    curves = {
+        0: Ramps((0.0, 0.5, 1.0), (0.7, -0.3), missing=0.11),
+        1: Levels(HOSTILE, np.linspace(-1, 2, len(HOSTILE)) / 3, missing=0.05),
+        2: Levels((3.0, -1.5, 0.0), (0.1, 0.2, 0.3), missing=-0.7),
+        3: Line(1 / 7, missing=0.4),
+    }
+    surfaces = {(0, 3): Surface(*knots, grid, (0.5, -0.25, 0.125)), (4, 5): Surface(*knots, grid)}
+    return Model(n_features, curves, surfaces=surfaces, normalizer=scaler)
+
+
+def mixed_documents(seed=0, n=400):
+    rng = np.random.default_rng(seed)
+    X = rng.choice([0.0, 0.1, 0.25, 0.3, 0.5, 0.77, 0.9, 1.0, -3.0, 9.0, np.nan], (n, 6))
+    X[:, 1] = rng.integers(-1, len(HOSTILE) + 1, n)
+    X[:, 1][rng.random(n) < 0.2] = np.nan
+    X[:, 2] = rng.choice([3.0, -1.5, 0.0, 7.0, np.nan], n)
+    X[:1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize("scaler", [None, "standard", "query-minmax"])
+def test_categories_and_surfaces(target, scaler):
+    """Bit for bit, with levels that nobody listed, hostile texts and every kind of gap."""
+    if scaler in SCALERS and scaler not in TARGETS[target].scalers:
+        pytest.skip(f"{target} cannot scale per query")
+    X = mixed_documents()
+    if scaler == "query-minmax":
+        X[:, [0, 3, 4, 5]] = np.nan_to_num(X[:, [0, 3, 4, 5]])
+    made = {"kind": scaler} if scaler else None
+    if scaler == "standard":
+        made |= {"mean": [0.125] * 6, "scale": [2.0] * 6}
+    model, data = mixed(6, made), RankingData(X, np.zeros(len(X)), qid=np.arange(len(X)) // 9)
+    if not TARGETS[target].levels:
+        with pytest.raises(InputError, match=r"cannot look up the levels .*sql:duckdb"):
+            verify_export(model, target, data)
+        plain = {at: curve for at, curve in model.curves.items() if not isinstance(curve, Levels)}
+        model = model.replace(curves=plain)
+    at_hand(target)
+    found = verify_export(model, target, data)
+    assert found.bit_equal == found.documents == len(X), found
+    assert found.orders_changed == 0
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+@pytest.mark.parametrize("target", ["sql:sqlite", "sql:duckdb", "polars", "python"])
+def test_a_table_with_text_columns(kind, target):
+    at_hand(target)
+    columns = {
+        "qid": ["a", "a", "b", "a"],
+        "lang": ["de", None, "en", "fr"],
+        "bm25": [1.0, 2.0, None, 4.0],
+    }
+    curves = {0: Levels(("en", "de"), (0.5, -1.0), 0.25), 1: Line(2.0, missing=7.0)}
+    model = Model(2, curves, ("lang", "bm25"))
+    pandas, polars, pyarrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    make = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "arrow": pyarrow.table}[kind]
+    assert model.predict(make(columns)).tolist() == [1.0, 4.25, 7.5, 8.25]
+    found = verify_export(model, target, make(columns))
+    assert (found.documents, found.queries, found.bit_equal) == (4, 2, 4)
+
+
+@pytest.mark.parametrize("target", [name for name in ENGINES if name not in SLOW_TO_START])
+def test_categories_with_thousands_of_levels(target):
+    if not TARGETS[target].levels:
+        pytest.skip(f"{target} cannot look up levels")
+    at_hand(target)
+    n = 990 if target == "java" else 3000
+    texts = Levels([f"level {at}" for at in range(n)], np.arange(n) / 7)
+    data = RankingData(np.arange(n)[:, None], np.zeros(n))
+    assert verify_export(Model(1, {0: texts}), target, data).bit_equal == n
 
 
 @pytest.mark.parametrize("target", ENGINES)

@@ -1,8 +1,9 @@
 """Plain code: one function without dependencies, with a test in it.
 
 The function takes the features that have a weight, in the order of the list in the file; NaN is a
-missing feature. Sums are in float64 in that order, so that every language gives the same bits. The
-test scores one document, and one whose features are all missing.
+missing feature. If some are categories of texts, a second argument has these at the same places,
+and what is no level counts as missing. Sums are in float64 in the order of terms, so that every
+language gives the same bits. The test scores one document, and one whose features are all missing.
 """
 
 from __future__ import annotations
@@ -18,14 +19,24 @@ from leanrank._typing import FloatArray
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax, quoted
+from leanrank.model.terms import Surface
 
 
 @dataclass(frozen=True)
 class Language:
-    """How a language writes the file: a template with ``@names@`` to fill in."""
+    """How a language writes the file: a template with ``@names@`` to fill in.
+
+    The rest is for models with texts: the second parameter, and as arguments a list of texts and
+    one of nothing but missing ones.
+    """
 
     template: str
     syntax: Syntax
+    texts: str
+    given: str
+    absent: str
+    null: str
+    some: str = "{text}"
     indent: str = "    "
     add: str = "s += {part};"
     element: Callable[[str], str] = json.dumps
@@ -34,19 +45,29 @@ class Language:
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the function, the names of its features, and the test."""
     language = LANGUAGES[target.name]
-    parts = [
-        term.curve.written(language.syntax, f"x[{at}]") for at, term in enumerate(formula.terms)
-    ]
+    names, categories = formula.names, formula.categories
+    texts = [name in categories and categories[name].is_text for name in names]
+    features = [f"{'t' if text else 'x'}[{at}]" for at, text in enumerate(texts)]
+    parts = [term.curve.written(language.syntax, *x) for term, x in formula.with_features(features)]
     if formula.constant != 0:
         parts.append(language.syntax.number(formula.constant))
     x, score = sample_document(formula)
     missing = formula.scores(np.full((1, len(x)), np.nan))
+    cells = [language.null] * len(names)
+    for at, text in enumerate(texts):
+        if text:
+            level = str(categories[names[at]].levels[int(x[at])])
+            cells[at] = language.some.format(text=language.element(level))
+    nulls = {"n": str(len(names)), "nulls": ", ".join([language.null] * len(names))}
     lines = [language.indent + language.add.format(part=part) for part in parts]
     fields = {
         "name": options.name,
         "class": options.name[:1].upper() + options.name[1:],
-        "n": str(len(formula.terms)),
-        "features": ", ".join(map(language.element, formula.names)),
+        "n": str(len(names)),
+        "features": ", ".join(map(language.element, names)),
+        "texts": language.texts if any(texts) else "",
+        "t": language.given.format(cells=", ".join(cells)) if any(texts) else "",
+        "none": language.absent.format(**nulls) if any(texts) else "",
         "body": "\n".join(lines),
         "vector": ", ".join(map(language.syntax.number, x.tolist())),
         "expected": language.syntax.number(score),
@@ -56,8 +77,16 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 
 
 def sample_document(formula: Formula) -> tuple[FloatArray, float]:
-    """Return a document, by the features of the terms, and its score."""
-    x = np.array([term.curve.sample(at) for at, term in enumerate(formula.terms)])
+    """Return a document, by the names of the features, and its score."""
+    found: dict[str, float] = {}
+    for at, term in enumerate(formula.terms):
+        for side, name in enumerate(term.names):
+            if isinstance(term.curve, Surface):
+                knots = (term.curve.first, term.curve.second)[side]
+                found.setdefault(name, (knots[0] + knots[1]) / 2)
+            else:
+                found[name] = term.curve.sample(at)
+    x = np.array([found[name] for name in formula.names])
     return x, float(formula.scores(x[None])[0])
 
 
@@ -65,12 +94,13 @@ _C = """\
 /* Score of @name@, a ranking function: within a query, higher is better.
    Compile with -ffp-contract=off for the same bits everywhere, and without -ffast-math. */
 #include <math.h>
+#include <string.h>
 
 #define @name@_n @n@
 
 const char *const @name@_features[@name@_n] = {@features@};
 
-double @name@_score(const double *x) {
+double @name@_score(const double *x@texts@) {
     double s = 0.0;
 @body@
     return s;
@@ -82,7 +112,7 @@ int @name@_test(void) {
     double missing[@name@_n];
     int i;
     for (i = 0; i < @name@_n; i++) missing[i] = NAN;
-    return @name@_score(x) == @expected@ && @name@_score(missing) == @missing@;
+    return @name@_score(x@t@) == @expected@ && @name@_score(missing@none@) == @missing@;
 }
 """
 
@@ -91,7 +121,7 @@ _JAVA = """\
 public final class @class@ {
     public static final String[] FEATURES = {@features@};
 
-    public static double score(double[] x) {
+    public static double score(double[] x@texts@) {
         double s = 0.0;
 @body@
         return s;
@@ -101,7 +131,7 @@ public final class @class@ {
     public static boolean test() {
         double[] missing = new double[@n@];
         java.util.Arrays.fill(missing, Double.NaN);
-        return score(new double[] {@vector@}) == @expected@ && score(missing) == @missing@;
+        return score(new double[] {@vector@}@t@) == @expected@ && score(missing@none@) == @missing@;
     }
 }
 """
@@ -110,7 +140,7 @@ _JAVASCRIPT = """\
 // Score of @name@, a ranking function: within a query, higher is better.
 const @name@Features = [@features@];
 
-function @name@Score(x) {
+function @name@Score(x@texts@) {
   let s = 0.0;
 @body@
   return s;
@@ -119,7 +149,7 @@ function @name@Score(x) {
 // Returns true if the function computes what it should.
 function @name@Test() {
   const missing = new Array(@n@).fill(NaN);
-  return @name@Score([@vector@]) === @expected@ && @name@Score(missing) === @missing@;
+  return @name@Score([@vector@]@t@) === @expected@ && @name@Score(missing@none@) === @missing@;
 }
 
 if (typeof module !== "undefined") {
@@ -133,7 +163,7 @@ _PYTHON = '''\
 FEATURES = [@features@]
 
 
-def score(x):
+def score(x@texts@):
     """Return the score of a document from its features, in the order of FEATURES."""
     s = 0.0
 @body@
@@ -143,7 +173,7 @@ def score(x):
 def test():
     """Return True if the function computes what it should."""
     missing = [float("nan")] * @n@
-    return score([@vector@]) == @expected@ and score(missing) == @missing@
+    return score([@vector@]@t@) == @expected@ and score(missing@none@) == @missing@
 '''
 
 _RUST = """\
@@ -151,7 +181,7 @@ _RUST = """\
 
 pub const FEATURES: [&str; @n@] = [@features@];
 
-pub fn score(x: &[f64]) -> f64 {
+pub fn score(x: &[f64]@texts@) -> f64 {
     let mut s: f64 = 0.0;
 @body@
     s
@@ -159,7 +189,7 @@ pub fn score(x: &[f64]) -> f64 {
 
 /// Returns true if the function computes what it should.
 pub fn test() -> bool {
-    score(&[@vector@]) == @expected@ && score(&[f64::NAN; @n@]) == @missing@
+    score(&[@vector@]@t@) == @expected@ && score(&[f64::NAN; @n@]@none@) == @missing@
 }
 """
 
@@ -173,7 +203,7 @@ var Features = []string{@features@}
 
 // Score returns the score of a document. The conversions keep the compiler from fusing a product
 // and a sum, which would round once instead of twice.
-func Score(x []float64) float64 {
+func Score(x []float64@texts@) float64 {
 	s := 0.0
 @body@
 	return s
@@ -192,21 +222,76 @@ func Test() bool {
 	for i := range missing {
 		missing[i] = math.NaN()
 	}
-	return Score([]float64{@vector@}) == @expected@ && Score(missing) == @missing@
+	return Score([]float64{@vector@}@t@) == @expected@ && Score(missing@none@) == @missing@
 }
 """
+
+
+def _c_text(word: str) -> str:
+    return quoted(word, '"').replace("?", "\\?")  # no trigraphs
+
+
+def _rust_text(word: str) -> str:
+    return quoted(word, '"')
+
+
+def _go_text(word: str) -> str:
+    return json.dumps(word, ensure_ascii=False)
+
 
 LANGUAGES = {
     "c": Language(
         _C,
-        Syntax(zero_filled="(({x} != {x}) ? 0.0 : {x})"),
-        element=lambda name: quoted(name, '"').replace("?", "\\?"),  # no trigraphs
+        Syntax(
+            zero_filled="(({x} != {x}) ? 0.0 : {x})",
+            text=_c_text,
+            text_equal="{x} && strcmp({x}, {level}) == 0",
+        ),
+        ", const char *const *t",
+        ", (const char *const[]){{{cells}}}",
+        ", (const char *const[]){{{nulls}}}",
+        "NULL",
+        element=_c_text,
     ),
-    "java": Language(_JAVA, Syntax(is_missing="Double.isNaN({x})"), "        "),
-    "javascript": Language(_JAVASCRIPT, Syntax(is_missing="{x} !== {x}"), "  "),
+    "java": Language(
+        _JAVA,
+        Syntax(
+            is_missing="Double.isNaN({x})",
+            text_row="case {level} -> {value}; ",
+            # no level holds a control character
+            text_table='(switch ({x} == null ? "\\0" : {x}) {{ {rows}default -> {otherwise}; }})',
+        ),
+        ", String[] t",
+        ", new String[] {{{cells}}}",
+        ", new String[{n}]",
+        "null",
+        indent="        ",
+    ),
+    "javascript": Language(
+        _JAVASCRIPT,
+        Syntax(
+            is_missing="{x} !== {x}",
+            row="case {level}: return {value}; ",
+            table="(() => {{ switch ({x}) {{ {rows}}} return {otherwise}; }})()",
+        ),
+        ", t",
+        ", [{cells}]",
+        ", new Array({n}).fill(null)",
+        "null",
+        indent="  ",
+    ),
     "python": Language(
         _PYTHON,
-        Syntax(choice="({then} if {test} else {otherwise})"),
+        Syntax(
+            choice="({then} if {test} else {otherwise})",
+            text=repr,
+            row="{level}: {value}, ",
+            table="{{{rows}}}.get({x}, {otherwise})",
+        ),
+        ", t",
+        ", [{cells}]",
+        ", [None] * {n}",
+        "None",
         add="s += {part}",
         element=repr,
     ),
@@ -216,17 +301,33 @@ LANGUAGES = {
             literal=lambda value: f"{value!r}_f64",
             is_missing="{x}.is_nan()",
             choice="(if {test} {{ {then} }} else {{ {otherwise} }})",
+            text=_rust_text,
+            text_equal="{x} == Some({level})",
+            row="if {test} {{ {value} }} else ",
+            table="({rows}{{ {otherwise} }})",
         ),
-        element=lambda name: quoted(name, '"'),
+        ", t: &[Option<&str>]",
+        ", &[{cells}]",
+        ", &[None; {n}]",
+        "None",
+        "Some({text})",
+        element=_rust_text,
     ),
     "go": Language(
         _GO,
         Syntax(
             choice="choose({test}, {then}, {otherwise})",
             product="float64({a} * {b})",
+            text=_go_text,
+            row="case {level}: return {value}; ",
+            table="func() float64 {{ switch {x} {{ {rows}}}; return {otherwise} }}()",
         ),
-        "\t",
-        "s += {part}",
-        element=lambda name: json.dumps(name, ensure_ascii=False),
+        ", t []any",
+        ", []any{{{cells}}}",
+        ", make([]any, {n})",
+        "nil",
+        indent="\t",
+        add="s += {part}",
+        element=_go_text,
     ),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -15,21 +15,32 @@ from leanrank.errors import ModelError
 from leanrank.model.curves import Curve, Line, Writer
 from leanrank.model.model import Model
 from leanrank.model.scale import Scale
+from leanrank.model.terms import Levels, Surface, term_name
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Term:
-    """One feature with its curve.
+    """A term of the sum with its features.
 
     ``scale`` is what a normaliser of the target must still do to the feature, if asked for.
     """
 
-    feature: int
-    name: str
-    curve: Curve
+    features: tuple[int, ...]
+    names: tuple[str, ...]
+    curve: Curve | Surface
     scale: Scale | None = None
+
+    @property
+    def name(self) -> str:
+        """What the term is called."""
+        return term_name(self.names)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its feature is a category of texts."""
+        return isinstance(self.curve, Levels) and self.curve.is_text
 
     @property
     def weight(self) -> float:
@@ -45,7 +56,7 @@ class Formula:
     Attributes
     ----------
     terms : tuple of Term
-        One per feature that the score depends on.
+        Curves in the order of features, then surfaces.
     constant : float
         Added last. It changes no order, so that some targets leave it out.
     scaler : str or None
@@ -64,8 +75,19 @@ class Formula:
 
     @property
     def names(self) -> list[str]:
-        """The names of the features, in the order of terms."""
-        return [term.name for term in self.terms]
+        """The names of the features, in their order."""
+        found = {at: n for t in self.terms for at, n in zip(t.features, t.names, strict=True)}
+        return [found[at] for at in sorted(found)]
+
+    @property
+    def categories(self) -> dict[str, Levels]:
+        """The categories by the names of their features."""
+        return {t.name: t.curve for t in self.terms if isinstance(t.curve, Levels)}
+
+    @property
+    def has_surfaces(self) -> bool:
+        """Whether two features act together."""
+        return any(isinstance(term.curve, Surface) for term in self.terms)
 
     @property
     def least_weight(self) -> float:
@@ -75,8 +97,9 @@ class Formula:
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers the curves are made of."""
-        return sum(len(term.curve.numbers) for term in self.terms)
+        """How many numbers the terms are made of; a level with its value counts as four."""
+        levels = sum(len(one.levels) for one in self.categories.values())
+        return sum(len(term.curve.numbers) for term in self.terms) + 2 * levels
 
     @property
     def is_linear(self) -> bool:
@@ -93,9 +116,13 @@ class Formula:
 
     def renamed(self, names: Mapping[str, str]) -> Formula:
         """Return a copy in which features have other names."""
-        return replace(
-            self, terms=tuple(replace(t, name=names.get(t.name, t.name)) for t in self.terms)
-        )
+        terms = (replace(t, names=tuple(names.get(n, n) for n in t.names)) for t in self.terms)
+        return replace(self, terms=tuple(terms))
+
+    def with_features(self, features: Sequence[T]) -> Iterator[tuple[Term, tuple[T, ...]]]:
+        """Return each term with its features, of which there is one per name."""
+        known = dict(zip(self.names, features, strict=True))
+        return ((term, tuple(known[name] for name in term.names)) for term in self.terms)
 
     def written(self, writer: Writer[T], features: Sequence[T], constant: bool = True) -> T:
         """Write the sum for a target.
@@ -106,8 +133,8 @@ class Formula:
         '0.5 * a + -2.0 * b'
         """
         total: T | None = None
-        for term, x in zip(self.terms, features, strict=True):
-            part = term.curve.written(writer, x)
+        for term, x in self.with_features(features):
+            part = term.curve.written(writer, *x)
             total = part if total is None else writer.plus(total, part)
         if total is None:
             return writer.number(self.constant)
@@ -124,6 +151,8 @@ class Formula:
 
         normalizer = normalizer_from_dict({"kind": self.scaler, **dict(self.scaler_options)})
         scaled: FloatArray = normalizer.transform(np.nan_to_num(used, nan=0.0), qid=qid)
+        raw = [at for at, name in enumerate(self.names) if name in self.categories]
+        scaled[:, raw] = used[:, raw]
         return scaled
 
     def scores(self, X: AnyArray, qid: Any = None) -> FloatArray:
@@ -135,14 +164,15 @@ class Formula:
         Parameters
         ----------
         X : array
-            Documents × the features of the terms.
+            Documents × the features, in the order of ``names``.
         qid : array-like, optional
             The query of each document, for a function that scales per query.
         """
         total = np.zeros(len(X))
-        for term, column in zip(self.terms, self.scaled(X, qid).T, strict=True):
-            known = term.curve.missing is not None
-            total = total + term.curve(column if known else np.nan_to_num(column, nan=0.0))
+        for term, columns in self.with_features(list(self.scaled(X, qid).T)):
+            if term.curve.missing is None:
+                columns = tuple(np.nan_to_num(column, nan=0.0) for column in columns)
+            total = total + term.curve(*columns)
         return total + self.constant
 
 
@@ -167,19 +197,19 @@ def formula_of(model: Model, *, fold: bool = True) -> Formula:
     """
     kind, scale_of = _scaler(model)
     terms, constant = [], 0.0
-    for at, curve in model.curves.items():
-        name = feature_name(at, model.feature_names)
-        scale = None if scale_of is None else scale_of(at)
-        if scale is not None and fold:
+    for features, curve in model.terms.items():
+        names = tuple(feature_name(at, model.feature_names) for at in features)
+        scale = None if scale_of is None else scale_of(features[0])
+        if scale_of is not None and fold:
             try:
-                curve, added = curve.folded(scale)
+                curve, added = curve.folded(*map(scale_of, features))
             except (ModelError, ZeroDivisionError) as error:
                 raise ModelError(
-                    f"the scaler cannot be folded into the weight of {name!r} ({error}): train "
-                    "again with features of a sensible range"
+                    f"the scaler cannot be folded into the weight of {term_name(names)!r} "
+                    f"({error}): train again with features of a sensible range"
                 ) from error
             constant, scale = constant + added, None
-        terms.append(Term(at, name, curve, scale))
+        terms.append(Term(features, names, curve, scale))
     if not np.isfinite(constant):
         raise ModelError("the scaler's shifts add up to a constant that is not finite")
     return Formula(tuple(terms), constant, *kind, model.provenance)
@@ -202,7 +232,11 @@ def in_units_of_data(model: Model) -> Model:
         terms = formula_of(model).terms
     except ModelError:
         return model
-    return model.replace(curves={term.feature: term.curve for term in terms}, normalizer=None)
+    moved: dict[int, dict[Any, Any]] = {1: {}, 2: {}}
+    for term in terms:
+        key = term.features if len(term.features) > 1 else term.features[0]
+        moved[len(term.features)][key] = term.curve
+    return model.replace(curves=moved[1], surfaces=moved[2], normalizer=None)
 
 
 def _scaler(

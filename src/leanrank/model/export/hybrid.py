@@ -64,7 +64,7 @@ def hybrid_weights(
     to = find_target(target if ":" in target else f"hybrid:{target}")
     options = (("constant", rank_constant),) if scaler == RECIPROCAL_RANK else ()
     terms = tuple(
-        Term(at, feature, Line(float(weight)))
+        Term((at,), (feature,), Line(float(weight)))
         for at, (feature, weight) in enumerate(weights.items())
         if weight != 0
     )

@@ -9,6 +9,7 @@ from typing import Any
 from leanrank._display import printable
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target, able_targets
+from leanrank.model.terms import Levels
 
 # Nothing that Markdown, HTML or a finder of links would interpret.
 _WORDS = re.compile(r"([^\W_]|(?<=[^\W_])[_-](?=[^\W_])|[ :+=,]|[.-](?=\d))*")
@@ -25,7 +26,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     lines = [
         f"# {options.name}",
         "",
-        f"A ranking function of {len(formula.terms)} features. Within a query, a document with a "
+        f"A ranking function of {len(formula.names)} features. Within a query, a document with a "
         "higher score ranks higher; scores of different queries cannot be compared.",
         "",
         f"Version `{formula.version}`.",
@@ -44,7 +45,10 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     ]
     for term in formula.terms:
         name = _code(term.name).replace("|", "\\|")
-        lines.append(f"| {name} | {term.curve.described()} |")
+        adds = term.curve.described()
+        if isinstance(term.curve, Levels):
+            adds = _code(adds).replace("|", "\\|")
+        lines.append(f"| {name} | {adds} |")
     lines += ["", "## Where it can run", "", ", ".join(f"`{t}`" for t in able_targets(formula))]
     made = formula.provenance
     if made:

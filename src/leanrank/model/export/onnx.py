@@ -1,7 +1,7 @@
 """ONNX: a graph of products and sums in float64, with one named input per feature.
 
 ``LinearRegressor`` is float32 only and one matrix product adds in another order, so that neither is
-used. A missing feature is NaN.
+used. A missing feature is NaN; a category of texts is a text, and missing if it is no level.
 """
 
 from __future__ import annotations
@@ -29,14 +29,23 @@ def write(formula: Formula, options: Options, target: Target) -> bytes:
     graph = _Graph(onnx, [*formula.names, score])
     total = formula.written(graph, formula.names)
     graph.add("Identity", [total], score)
-    inputs = [helper.make_tensor_value_info(n, double, ["documents"]) for n in formula.names]
+    kinds = {
+        name: onnx.TensorProto.STRING for name, one in formula.categories.items() if one.is_text
+    }
+    inputs = [
+        helper.make_tensor_value_info(name, kinds.get(name, double), ["documents"])
+        for name in formula.names
+    ]
     output = helper.make_tensor_value_info(score, double, ["documents"])
     used = {name for node in graph.nodes for name in node.input}
     constants = [one for one in graph.constants if one.name in used]
     made = helper.make_graph(graph.nodes, options.name, inputs, [output], constants)
     model = helper.make_model(
         made,
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        opset_imports=[
+            helper.make_opsetid("", OPSET),
+            *([helper.make_opsetid("ai.onnx.ml", 2)] if kinds else []),
+        ],
         ir_version=IR_VERSION,
         producer_name="leanrank",
     )
@@ -56,10 +65,10 @@ class _Graph:
         self.known: dict[float, str] = {}
         self.values: dict[str, float] = {}
 
-    def add(self, operation: str, inputs: list[str], output: str | None = None) -> str:
+    def add(self, operation: str, inputs: list[str], output: str | None = None, **more: Any) -> str:
         """Add a node and return the name of its output."""
         result = output or self._new("v", len(self.nodes))
-        self.nodes.append(self.onnx.helper.make_node(operation, inputs, [result]))
+        self.nodes.append(self.onnx.helper.make_node(operation, inputs, [result], **more))
         return result
 
     def number(self, value: float) -> str:
@@ -79,6 +88,22 @@ class _Graph:
 
     def if_above(self, x: str, threshold: str, then: str, otherwise: str) -> str:
         return self.add("Where", [self.add("Greater", [x, threshold]), then, otherwise])
+
+    def lookup(self, x: str, table: list[tuple[Any, float]], otherwise: float) -> str:
+        levels, values = zip(*table, strict=True)
+        if not isinstance(levels[0], str):
+            found = self.number(otherwise)
+            for level, value in table:
+                same = self.add("Equal", [x, self.number(level)])
+                found = self.add("Where", [same, self.number(value), found])
+            return found
+        keys: dict[str, Any] = {"keys_strings": levels, "values_int64s": range(len(levels))}
+        keys["default_int64"] = len(levels)
+        at = self.add("LabelEncoder", [x], None, domain="ai.onnx.ml", **keys)
+        name, double = self._new("c", len(self.constants)), self.onnx.TensorProto.DOUBLE
+        column = [*values, otherwise]
+        self.constants.append(self.onnx.helper.make_tensor(name, double, [len(column)], column))
+        return self.add("Gather", [name, at])
 
     def fraction(self, x: str, start: str, rate: str) -> str:
         return self.times(self.add("Sub", [x, start]), rate)

@@ -9,12 +9,17 @@ from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax, pretty, quoted, rescored
 
-PAINLESS = Syntax(value="doc[{x}].value", is_missing="doc[{x}].size() == 0")
+PAINLESS = Syntax(
+    value="doc[{x}].value",
+    is_missing="doc[{x}].size() == 0",
+    text=lambda word: quoted(word, "'"),
+    text_value="doc[{x}].value",
+    table="(doc[{name}].size() == 0 ? {otherwise} : {rows}{otherwise})",
+)
 # A missing field counts as 0 in an expression.
 EXPRESSION = Syntax(
     value="doc[{x}].value", zero_filled="doc[{x}].value", is_missing="doc[{x}].empty"
 )
-SCORE = Syntax(zero_filled="{x}", is_missing="false")
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
@@ -30,12 +35,22 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 
 
 def _sum(formula: Formula, syntax: Syntax) -> str:
-    parts = []
-    for term in formula.terms:
-        if term.name == "_score":
-            parts.append(term.curve.written(SCORE, "_score"))
-        else:
-            parts.append(term.curve.written(syntax, quoted(term.name, "'")))
+    parts = [
+        term.curve.written(syntax, *(quoted(name, "'") for name in term.names))
+        for term in formula.terms
+    ]
     if formula.constant != 0:
         parts.append(syntax.number(formula.constant))
-    return " + ".join(parts)
+    text = " + ".join(parts)
+    for field, score in _SCORE.items():  # no text between quotes can look like these
+        text = text.replace(field, score)
+    return text
+
+
+# The score of the query is no field.
+_SCORE = {
+    "(doc['_score'].size() == 0 ? 0.0 : doc['_score'].value)": "_score",
+    "doc['_score'].size() == 0": "false",
+    "doc['_score'].empty": "false",
+    "doc['_score'].value": "_score",
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from leanrank._version import __version__
@@ -23,24 +24,25 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         SubElement(dictionary, "DataField", {"name": name, **_NUMBER})
     model = SubElement(root, "RegressionModel", modelName=options.name, functionName="regression")
     schema = SubElement(model, "MiningSchema")
-    for term in formula.terms:
+    bent = {name for term in formula.terms if not _is_plain(term) for name in term.names}
+    for name in formula.names:
         # Without the replacement, the score of a document that lacks the feature is missing.
-        missing = {"missingValueReplacement": "0"} if _is_plain(term) else {}
-        SubElement(schema, "MiningField", {"name": term.name, **missing})
+        missing = {} if name in bent else {"missingValueReplacement": "0"}
+        SubElement(schema, "MiningField", {"name": name, **missing})
     output = SubElement(model, "Output")
     named = {"name": unused("score", formula.names), "feature": "predictedValue", **_NUMBER}
     SubElement(output, "OutputField", named)
-    curves = [term for term in formula.terms if not _is_plain(term)]
-    transformations = SubElement(model, "LocalTransformations") if curves else model
+    transformations = SubElement(model, "LocalTransformations") if bent else model
     table = SubElement(model, "RegressionTable", intercept=repr(formula.constant))
     for at, term in enumerate(formula.terms):
         name, weight = term.name, 1.0
-        if _is_plain(term):
+        if _is_plain(term) and name not in bent:
             weight = term.weight
         else:
             name = unused(f"curve_{at}", formula.names)
             field = SubElement(transformations, "DerivedField", {"name": name, **_NUMBER})
-            field.append(term.curve.written(_Tree(), Element("FieldRef", field=term.name)))
+            features = (Element("FieldRef", field=one) for one in term.names)
+            field.append(term.curve.written(_Tree(), *features))
         SubElement(table, "NumericPredictor", name=name, coefficient=repr(weight))
     indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
@@ -65,6 +67,9 @@ class _Tree:
 
     def fraction(self, x: Element, start: Element, rate: Element) -> Element:
         return self.times(_apply("-", x, start), rate)
+
+    def lookup(self, x: Element, table: list[tuple[Any, float]], otherwise: float) -> Element:
+        raise NotImplementedError  # the target is declared without levels
 
     def times(self, a: Element, b: Element) -> Element:
         return _apply("*", a, b)

@@ -19,6 +19,9 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         choice="pl.when({test}).then({then}).otherwise({otherwise})",
         above="({x} > {threshold})",
         sum="{a}\n        + {b}",
+        text=repr,
+        row="{level}: {value}, ",
+        table="{x}.replace_strict({{{rows}}}, default={otherwise}, return_dtype=pl.Float64)",
     )
     features = [_feature(name, formula, target) for name in formula.names]
     score = formula.written(syntax, features)
@@ -64,5 +67,7 @@ def _feature(name: str, formula: Formula, target: Target) -> str:
             f"the feature name {name!r} is a pattern for {target.name}: give it another in a file "
             "for --names"
         )
-    column = f"pl.col({name!r}).cast(pl.Float64)"
-    return column if formula.scaler is None else f"_scaled({column})"
+    category = formula.categories.get(name)
+    kind = "Float64" if category is None or not category.is_text else "String"
+    column = f"pl.col({name!r}).cast(pl.{kind})"
+    return column if formula.scaler is None or category is not None else f"_scaled({column})"

@@ -33,6 +33,7 @@ class Dialect:
     deviation: str = "STDDEV_POP"
     backslash_escapes: bool = False  # also in names
     cast: str = ""  # after a number that would be a decimal in spite of its exponent
+    text_escapes: bool = False  # a backslash escapes in texts
     known: str = "NULLIF({x}, CAST('NaN' AS DOUBLE))"  # a double, NULL instead of NaN
 
 
@@ -53,13 +54,14 @@ DIALECTS = {
         cast="::float8",
         known="NULLIF({x}, 'NaN')",
     ),
-    "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW"),
+    "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW", text_escapes=True),
     "clickhouse": Dialect(
         "Nullable(Float64)",
         case_sensitive=True,
         create="CREATE OR REPLACE VIEW",
         deviation="stddevPopStable",
         backslash_escapes=True,
+        text_escapes=True,
         known="if(isNaN({x}), NULL, {x})",  # NaN differs from itself
     ),
 }
@@ -106,15 +108,26 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
         is_missing=f"{known} IS NULL" if formula.scaler is None else "1 = 0",
         choice="CASE WHEN {test} THEN {then} ELSE {otherwise} END",
         sum="{a}\n  + {b}",
+        text=lambda word: _text(word, dialect),
+        row=" WHEN {level} THEN {value}",
+        table="CASE {x}{rows} ELSE {otherwise} END",
     )
-    features = []
+    features, categories = [], formula.categories
     for name in formula.names:
         column = f"d.{_quoted(name, dialect)}"
-        if formula.scaler is not None:
+        if formula.scaler is not None and name in categories:
+            column = column if categories[name].is_text else cast.format(x=column)
+        elif formula.scaler is not None:
             filled = f"COALESCE({known.format(x=column)}, 0e0)"
             column = _SCALED[formula.scaler](filled, qid, dialect)
         features.append(column)
     return formula.written(syntax, features)
+
+
+def _text(word: str, dialect: Dialect) -> str:
+    if dialect.text_escapes:
+        word = word.replace("\\", "\\\\")
+    return "'" + word.replace("'", "''") + "'"
 
 
 def literal(value: float) -> str:

@@ -43,7 +43,10 @@ class Target:
     module : str
         The module here whose ``write(formula, options, target)`` writes it.
     curves : bool
-        Whether it has conditions, and so can express curves and values for missing features.
+        Whether it has conditions, and so can express curves, surfaces and values for missing
+        features.
+    levels : bool
+        Whether it can look up the levels of categories.
     scalers : tuple of str
         The per-query scalers that it can compute.
     constant : bool
@@ -62,6 +65,7 @@ class Target:
     summary: str
     module: str
     curves: bool = True
+    levels: bool = True
     scalers: tuple[str, ...] = ()
     constant: bool = True
     normalizers: bool = False
@@ -76,16 +80,16 @@ class Target:
         return self.name.rpartition(":")[2]
 
 
-_LTR = {"curves": False, "constant": False, "normalizers": True, "single": True}
+_LTR = {"curves": False, "levels": False, "constant": False, "normalizers": True, "single": True}
 _EXPRESSION = {"most_terms": 900}
 _SQL = {"scalers": QUERY_SCALERS, **_EXPRESSION}
-_HYBRID: dict[str, Any] = {"curves": False, "constant": False, "single": True, "negative": False}
+_HYBRID: dict[str, Any] = _LTR | {"normalizers": False, "negative": False}
 
 _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
     ("opensearch-ltr", "feature set, model and rescore query", "ltr", _LTR),
     ("elasticsearch-ltr", "feature set, model and rescore query (o19s plugin)", "ltr", _LTR),
     ("solr", "feature store, model store and request", "solr", _LTR),
-    ("vespa", "rank profile", "vespa", _EXPRESSION),
+    ("vespa", "rank profile", "vespa", {"levels": False, **_EXPRESSION}),
     ("painless", "script of Elasticsearch and OpenSearch", "painless", _EXPRESSION),
     (
         "elasticsearch-rescore",
@@ -93,9 +97,14 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "painless",
         {"single": True, **_EXPRESSION},
     ),
-    ("lucene-expression", "expression over document fields", "painless", _EXPRESSION),
+    (
+        "lucene-expression",
+        "expression over document fields",
+        "painless",
+        {"levels": False, **_EXPRESSION},
+    ),
     ("onnx", "graph with one input per feature", "onnx", {}),
-    ("pmml", "PMML 4.4 regression model", "pmml", {}),
+    ("pmml", "PMML 4.4 regression model", "pmml", {"levels": False}),
     (
         "sql:sqlite",
         "view and top-k query for SQLite",
@@ -219,6 +228,8 @@ def prepared(model: Any, target: Target, options: Options) -> Formula:
     if twice is not None:
         raise InputError(f"two features are called {twice!r} in the target: give each its own")
     check_plain(formula.names, target.name)
+    words = [one for term in formula.categories.values() if term.is_text for one in term.levels]
+    check_plain(filter(None, map(str, words)), target.name, "level")
     if not IDENTIFIER.fullmatch(options.name):
         raise InputError(
             f"the name {options.name!r} cannot be used: take letters, digits and underscores only"
@@ -232,6 +243,8 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
         raise ModelError("the model uses no feature, so that there is nothing to export")
     if formula.scaler is not None and formula.scaler not in target.scalers:
         _refuse(target, f"scale features per query ({formula.scaler})", formula)
+    if formula.categories and not target.levels:
+        _refuse(target, "look up the levels of categories", formula)
     if not formula.is_linear and not target.curves:
         _refuse(target, "express curves or missing values", formula)
     if formula.least_weight < 0 and not target.negative:
@@ -265,6 +278,7 @@ def able_targets(formula: Formula) -> list[str]:
         for target in TARGETS.values()
         if (formula.scaler is None or formula.scaler in target.scalers)
         and (formula.is_linear or target.curves)
+        and (target.levels or not formula.categories)
         and (formula.least_weight >= 0 or target.negative)
         and len(formula.terms) <= target.most_terms
         and formula.n_numbers <= target.most_numbers

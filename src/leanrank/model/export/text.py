@@ -31,6 +31,15 @@ class Syntax:
     past: str = "(({x} - {start}) * {rate})"
     product: str = "{a} * {b}"
     sum: str = "{a} + {b}"
+    # look-up tables: how a text is written and compared, a row, and the table around the rows
+    text: Callable[[str], str] = json.dumps
+    text_value: str = "{x}"
+    equal: str = "{x} == {level}"
+    row: str = "{test} ? {value} : "
+    table: str = "({rows}{otherwise})"
+    text_equal: str = ""  # where they differ for texts
+    text_row: str = ""
+    text_table: str = ""
 
     def number(self, value: float) -> str:
         """Write a number so that reading it gives the same bits."""
@@ -55,6 +64,21 @@ class Syntax:
     def fraction(self, x: str, start: str, rate: str) -> str:
         """Write the share of a ramp that a feature is past."""
         return self.past.format(x=self.value.format(x=x), start=start, rate=rate)
+
+    def lookup(self, x: str, table: list[tuple[Any, float]], otherwise: float) -> str:
+        """Write the value of a level."""
+        is_text = bool(table) and isinstance(table[0][0], str)
+        value = (self.text_value if is_text else self.value).format(x=x)
+        equal, row, around = self.equal, self.row, self.table
+        if is_text:
+            equal = self.text_equal or equal
+            row, around = self.text_row or row, self.text_table or around
+        rows = []
+        for given, number in table:
+            level = self.text(given) if is_text else self.number(given)
+            test = equal.format(x=value, level=level)
+            rows.append(row.format(test=test, level=level, value=self.number(number)))
+        return around.format(x=value, name=x, rows="".join(rows), otherwise=self.number(otherwise))
 
     def times(self, a: str, b: str) -> str:
         """Write a product."""
@@ -86,13 +110,13 @@ def quoted(name: str, quote: str) -> str:
     return quote + name.replace("\\", "\\\\").replace(quote, "\\" + quote) + quote
 
 
-def check_plain(names: Iterable[str], target: str) -> None:
+def check_plain(names: Iterable[str], target: str, kind: str = "feature name") -> None:
     """Reject names with line breaks, control characters or what is no character of a text."""
     for name in names:
         if not name or UNSAFE.search(name):
             raise InputError(
-                f"the feature name {name!r} cannot be written for {target}: give it another in a "
-                "file for --names"
+                f"the {kind} {name!r} cannot be written for {target}: "
+                + ("rename it" if kind == "level" else "give it another in a file for --names")
             )
 
 

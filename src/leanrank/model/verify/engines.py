@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.data import RankingData
+from leanrank.data.grouping import group_rows
 from leanrank.errors import InputError
 from leanrank.model.alignment import Table
 from leanrank.model.export.formula import Formula
@@ -25,9 +26,9 @@ from leanrank.model.export.targets import (
     prepared,
     written,
 )
+from leanrank.model.export.text import unused
 from leanrank.model.model import Model
 from leanrank.model.verify.agreement import Agreement, compare_scores
-from leanrank.model.verify.emulator import float32_scores
 from leanrank.model.writing import as_model
 
 
@@ -43,6 +44,9 @@ class Job:
         The names of the features in it.
     X : array
         Documents × those features; NaN is missing.
+    words : mapping
+        Of a feature that is a category of texts, those that the numbers in X stand for; the last
+        is no level.
     query : array of int
         The query of each document.
     options : Options
@@ -57,6 +61,20 @@ class Job:
     query: IntArray
     options: Options
     n_null: int = 0
+    words: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def texts(self, at: int) -> list[str | None]:
+        """Return a feature that is a category of texts; None is missing."""
+        words = self.words[at]
+        return [None if x != x else words[int(x)] for x in self.X[:, at].tolist()]
+
+    def coded(self) -> tuple[FloatArray, list[str]]:
+        """Return the features with texts as places in one list, and the list."""
+        X, words = self.X.copy(), list[str]()
+        for at, own in self.words.items():
+            X[:, at] += len(words)
+            words += own
+        return X, words
 
     @property
     def is_null(self) -> BoolArray:
@@ -77,7 +95,6 @@ class Engine:
     function: str
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
-    heavy: bool = False
     nulls: bool = False
 
     def lacks(self) -> str | None:
@@ -92,7 +109,7 @@ class Engine:
 
     def run(self, job: Job) -> tuple[str, FloatArray]:
         """Run the export; return the engine with its version, and the scores."""
-        module = import_module(f"leanrank.model.verify.{self.module}")
+        module = import_module(self.module)
         function: Callable[[Job], tuple[str, FloatArray]] = getattr(module, self.function)
         try:
             version, scores = function(job)
@@ -115,34 +132,25 @@ class Engine:
         return version, [scores[:n], scores[n:]]
 
 
+_HERE = "leanrank.model.verify.runners"
 ENGINES: dict[str, Engine] = {
-    "sql:sqlite": Engine("databases", "sqlite"),
-    "sql:duckdb": Engine("databases", "duckdb", ("duckdb", "pyarrow"), nulls=True),
-    "sql:ansi": Engine("databases", "duckdb", ("duckdb", "pyarrow"), nulls=True),
-    "sql:postgres": Engine("databases", "postgres", ("pgserver",), nulls=True),
-    "sql:clickhouse": Engine(
-        "databases", "clickhouse", ("chdb", "pyarrow"), heavy=True, nulls=True
-    ),
-    "sql:spark": Engine(
-        "databases", "spark", ("pyspark", "pyarrow"), ("java",), heavy=True, nulls=True
-    ),
-    "polars": Engine("databases", "polars", ("polars",), nulls=True),
-    "onnx": Engine("graphs", "onnx", ("onnx", "onnxruntime")),
-    "pmml": Engine("graphs", "pmml", ("jpmml_evaluator", "pandas"), ("java",), heavy=True),
-    "c": Engine("programs", "c", (), ("cc",)),
-    "java": Engine("programs", "java", (), ("javac", "java"), heavy=True),
-    "javascript": Engine("programs", "javascript", (), ("node",)),
-    "python": Engine("programs", "python"),
-    "rust": Engine("programs", "rust", (), ("rustc",), heavy=True),
-    "go": Engine("programs", "go", (), ("go",), heavy=True),
+    "sql:sqlite": Engine(_HERE, "sqlite"),
+    "sql:duckdb": Engine(_HERE, "duckdb", ("duckdb",), nulls=True),
+    "sql:ansi": Engine(_HERE, "duckdb", ("duckdb",), nulls=True),
+    "sql:postgres": Engine(_HERE, "postgres", ("pgserver",), nulls=True),
+    "polars": Engine(_HERE, "polars", ("polars",), nulls=True),
+    "onnx": Engine(_HERE, "onnx", ("onnx", "onnxruntime")),
+    "c": Engine(_HERE, "c", (), ("cc",)),
+    "javascript": Engine(_HERE, "javascript", (), ("node",)),
+    "python": Engine(_HERE, "python"),
 }
-"""What runs each target; those that are large or slow to start are ``heavy``."""
+"""What runs each target."""
 
 EMULATED = ("opensearch-ltr", "elasticsearch-ltr", "solr")
 
 
 def verify_export(
-    model: Any, target: str, data: RankingData, *, tolerance: float = 1e-6, **options: Any
+    model: Any, target: str, data: Any, *, tolerance: float = 1e-6, **options: Any
 ) -> Agreement:
     """Export a model, run the export on documents, and compare the scores with the model's.
 
@@ -153,9 +161,10 @@ def verify_export(
     target : str
         A target with an installed engine, or one of the learning-to-rank modules, which a float32
         emulator replaces.
-    data : RankingData
-        Documents to score. Where features are missing (NaN), a database and Polars are given
-        each document twice, with NULL and with NaN, and the score that is further off counts.
+    data : RankingData, data frame or Arrow table
+        Documents to score; a frame has their queries in the column ``qid`` of the options. Where
+        features are missing (NaN), a database and Polars are given each document twice, with NULL
+        and with NaN, and the score that is further off counts.
     tolerance : float
         Differences between two documents of a query up to which their order does not matter.
     **options
@@ -174,9 +183,7 @@ def verify_export(
     to, given = find_target(target), Options(**options)
     ranker = as_model(model)
     formula = prepared(ranker, to, given)
-    X = used_features(ranker, data)
-    query = query_codes(data)
-    own = ranker.predict(data)  # before an engine is started: a document may have no score
+    X, query, own = _documents(ranker, data, given)
     content = written(formula, to, given)
     if to.name in EMULATED:
         engine, found = "float32 emulator", [float32_scores(formula, X, given.shifts)]
@@ -190,16 +197,16 @@ def verify_export(
         lack = runner.lacks()
         if lack is not None:
             raise InputError(f"running {to.name} needs {lack}")
-        engine, found = runner.run_both(Job(content, formula.names, X, query, given))
+        engine, found = runner.run_both(job_of(formula, content, X, query, given))
     for scores in found:
-        if scores.shape != (len(data),):
-            raise InputError(f"{engine} gave {scores.size} scores for {len(data)} documents")
+        if scores.shape != (len(X),):
+            raise InputError(f"{engine} gave {scores.size} scores for {len(X)} documents")
     expected, added = _expected(formula, to, X, query, given)
     return compare_scores(
         _furthest(found, expected),
         expected,
         own + added,
-        data.query_ptr,
+        np.concatenate(([0], np.cumsum(np.bincount(query)))),
         tolerance=tolerance,
         engine=engine,
     )
@@ -231,7 +238,7 @@ def verify_logged(
     if target is None:
         to = replace(to, scalers=QUERY_SCALERS)
     formula = prepared(ranker, to, given)
-    X, query = used_features(ranker, data), query_codes(data)
+    X, query, own = _documents(ranker, data, given)
     expected, added = _expected(formula, to, X, query, given)
     if to.name in EMULATED:
         expected = float32_scores(formula, X, given.shifts)
@@ -243,11 +250,26 @@ def verify_logged(
     return compare_scores(
         scores[logged],
         expected[logged],
-        (ranker.predict(data) + added)[logged],
+        (own + added)[logged],
         np.concatenate(([0], np.cumsum(sizes[sizes > 0]))),
         tolerance=tolerance,
         engine="logged scores",
     )
+
+
+def job_of(
+    formula: Formula, content: str | bytes, X: FloatArray, query: IntArray, options: Options
+) -> Job:
+    """Return an export with documents, whose texts are levels or one that is none."""
+    X, words = X.copy(), {}
+    for at, name in enumerate(formula.names):
+        term = formula.categories.get(name)
+        if term is not None and term.is_text:
+            levels = tuple(map(str, term.levels))
+            words[at] = (*levels, unused("other", levels))
+            known = np.isin(X[:, at], np.arange(len(levels)))
+            X[:, at] = np.where(known | np.isnan(X[:, at]), X[:, at], len(levels))
+    return Job(content, formula.names, X, query, options, words=words)
 
 
 def _furthest(found: list[FloatArray], expected: FloatArray) -> FloatArray:
@@ -258,17 +280,26 @@ def _furthest(found: list[FloatArray], expected: FloatArray) -> FloatArray:
     return furthest
 
 
-def used_features(model: Model, data: RankingData) -> FloatArray:
-    """Return the columns that a model uses, by name or place, in float64."""
+def _documents(
+    model: Model, data: Any, options: Options
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Return features, queries counted from 0 and the model's scores, query by query.
+
+    A document that the model cannot score is found here, before an engine is started.
+    """
     matrix, columns = Table.of(data).take(model, model.indices)
     taken = matrix if columns is None else matrix[:, columns]
     dense = taken if isinstance(taken, np.ndarray) else taken.toarray()
-    return dense.astype(np.float64)
-
-
-def query_codes(data: RankingData) -> IntArray:
-    """Return the number of each document's query, from 0."""
-    return np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
+    if isinstance(data, RankingData):
+        grouping, qid = group_rows(data.qid, len(data)), None
+    else:
+        named = getattr(data, "column_names", None) or list(data.columns)
+        qid = list(data[options.qid]) if options.qid in named else [0] * len(dense)
+        qid = [getattr(one, "as_py", lambda one=one: one)() for one in qid]
+        grouping = group_rows(qid, len(dense))
+    query = np.repeat(np.arange(len(grouping.query_ptr) - 1), np.diff(grouping.query_ptr))
+    scores = model.predict(data, qid)
+    return grouping.take(dense.astype(np.float64)), query, grouping.take(scores)
 
 
 def _expected(
@@ -282,3 +313,37 @@ def _expected(
             added += term.weight * options.shifts.get(term.name, 0.0)
     constant = kept.constant if target.constant else added + formula.constant
     return replace(kept, constant=constant).scores(X, query), added
+
+
+def float32_scores(
+    formula: Formula, X: AnyArray, shifts: Mapping[str, float] | None = None
+) -> FloatArray:
+    """Return the scores of a linear formula as those engines compute them.
+
+    Weights and features are rounded to float32, and so is every product and every sum in the order
+    of features. The constant of the formula is left out. Recorded answers of the engines are equal
+    bit for bit.
+
+    Parameters
+    ----------
+    formula : Formula
+        A sum of weighted features.
+    X : array
+        Documents × the features of the terms; NaN is a missing feature, which counts as 0.
+    shifts : mapping, optional
+        Constants that the engine adds to features, by name.
+
+    Examples
+    --------
+    >>> from leanrank.model.export import formula_of
+    >>> formula = formula_of(Model.from_coef([0.1, 1.0]))
+    >>> float32_scores(formula, np.array([[1.0, 2.0]])).tolist()
+    [2.0999999046325684]
+    """
+    added = shifts or {}
+    columns = np.nan_to_num(np.asarray(X, dtype=np.float64), nan=0.0).astype(np.float32)
+    total = np.zeros(len(columns), dtype=np.float32)
+    for at, term in enumerate(formula.terms):
+        x = columns[:, at] + np.float32(added.get(term.name, 0.0))
+        total = total + np.float32(term.weight) * x
+    return total.astype(np.float64)

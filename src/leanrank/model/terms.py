@@ -1,0 +1,329 @@
+"""Terms that are no curve: a look-up table of one category, a surface of two features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import isfinite
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray
+from leanrank.errors import ModelError, first_repeated
+from leanrank.model.curves import Curve, Writer
+from leanrank.model.scale import Scale
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Levels(Curve):
+    """A look-up table of one category: ``values[i]`` where the feature is ``levels[i]``.
+
+    Parameters
+    ----------
+    levels : tuple of str, or tuple of float
+        The known levels, all texts or all numbers. Texts are compared as they are written.
+    values : tuple of float
+        What each of them adds to a score.
+    missing : float
+        What is added where the feature is missing or is another level.
+
+    Notes
+    -----
+    A column of a data frame or of an array of objects holds the levels. A matrix of numbers holds
+    numeric levels as they are, and of texts the position in ``levels``; any other number is another
+    level. Scalers leave categories alone.
+
+    >>> table = Levels(("de", "en"), (0.5, -0.25), missing=0.125)
+    >>> table(table.encoded(["en", "de", None, "fr"])).tolist()
+    [-0.25, 0.5, 0.125, 0.125]
+    """
+
+    levels: tuple[str, ...] | tuple[float, ...]
+    values: tuple[float, ...]
+    missing: float = 0.0
+    keys: ClassVar[tuple[str, ...]] = ("levels", "values")
+
+    def __post_init__(self) -> None:
+        levels: tuple[Any, ...] = tuple(self.levels)
+        if not all(isinstance(one, str) for one in levels):
+            if any(isinstance(one, str) for one in levels):
+                raise ModelError("the levels of a category are texts and numbers: give one kind")
+            levels = tuple(float(one) + 0.0 for one in levels)
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "values", tuple(map(float, self.values)))
+        object.__setattr__(self, "missing", float(self.missing))
+        if len(levels) != len(self.values):
+            raise ModelError(
+                f"a category has {len(levels)} levels and {len(self.values)} values: give one each"
+            )
+        if not all(map(isfinite, [*self.values, self.missing, *([] if self.is_text else levels)])):
+            raise ModelError("a number of a category is not finite")
+        twice = first_repeated(levels)
+        if twice is not None:
+            raise ModelError(f"the level {twice!r} occurs twice: levels must be distinct")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the levels are texts."""
+        return bool(self.levels) and isinstance(self.levels[0], str)
+
+    @property
+    def size(self) -> float:
+        """The largest difference that the category can make between two documents."""
+        among = (*self.values, self.missing)
+        return max(among) - min(among)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every value is zero."""
+        return not (any(self.values) or self.missing)
+
+    @property
+    def numbers(self) -> list[Any]:
+        """The levels, their values, and that of all others."""
+        return [*self.levels, *self.values, self.missing]
+
+    def encoded(self, column: Any) -> FloatArray:
+        """Return a column of a frame as numbers: NaN where it is missing.
+
+        Numeric levels stay as they are; of texts, the position in ``levels``, or −1.
+        """
+        if not self.is_text:
+            return np.asarray(column, dtype=np.float64)
+        listed = next((getattr(column, m) for m in _LISTS if hasattr(column, m)), None)
+        known: dict[str | None, float] = {text: float(at) for at, text in enumerate(self.levels)}  # type: ignore[misc]
+        known[None] = np.nan
+        cells = map(_as_text, column if listed is None else listed())
+        return np.array([known.get(cell, -1.0) for cell in cells], dtype=np.float64)
+
+    def written(self, writer: Writer[T], x: T) -> T:
+        """Write the table."""
+        if not self.levels:
+            return writer.number(self.missing)
+        return writer.lookup(x, list(zip(self.levels, self.values, strict=True)), self.missing)
+
+    def folded(self, scale: Scale) -> tuple[Curve, float]:
+        """Return the table: a scaler leaves categories alone."""
+        return self, 0.0
+
+    def described(self) -> str:
+        """Return the table in words."""
+        parts = [f"{v!r} for {level!r}" for level, v in zip(self.levels, self.values, strict=True)]
+        return ", ".join(parts) + f"; {self.missing!r} otherwise"
+
+    def sample(self, at: int) -> float:
+        """Return one of the levels, or its position."""
+        place = at % len(self.levels) if self.levels else 0
+        return float(place) if self.is_text or not self.levels else float(self.levels[place])
+
+    def _values(self, x: FloatArray) -> FloatArray:
+        n = len(self.levels)
+        if self.is_text:
+            at = np.where((x >= 0) & (x < n) & (x == np.floor(x)), x, n).astype(np.int64)
+        else:
+            at = np.searchsorted(self._sorted[0], x)
+            known = np.append(self._sorted[0], np.nan)[at] == x
+            at = np.where(known, np.append(self._sorted[1], n)[at], n)
+        found: FloatArray = np.append(self.values, self.missing)[at]
+        return found
+
+    @cached_property
+    def _sorted(self) -> tuple[FloatArray, AnyArray]:
+        """The numeric levels in ascending order, and their positions."""
+        levels = np.array(self.levels, dtype=np.float64)
+        order = np.argsort(levels)
+        return levels[order], order
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What two features add together: bilinear between the knots of a grid, constant outside.
+
+    Parameters
+    ----------
+    first, second : tuple of float
+        The knots of the two features, at least two each, increasing.
+    values : tuple of tuples of float
+        ``values[i][j]`` is added where the features are ``first[i]`` and ``second[j]``.
+    missing : (float, float, float)
+        What is added where the first feature is missing, the second, both.
+
+    >>> corner = Surface((0.0, 1.0), (0.0, 2.0), ((0.0, 0.0), (0.0, 4.0)), (0.5, 0.25, 0.0))
+    >>> corner(np.array([0.5, 9.0, np.nan]), np.array([1.0, 1.0, 1.0])).tolist()
+    [1.0, 2.0, 0.5]
+    """
+
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
+    missing: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        for key in ("first", "second", "missing"):
+            object.__setattr__(self, key, tuple(map(float, getattr(self, key))))
+        object.__setattr__(self, "values", tuple(tuple(map(float, row)) for row in self.values))
+        sides = (self.first, self.second)
+        if min(map(len, sides)) < 2 or len(self.missing) != 3:
+            raise ModelError("a surface needs two knots on each side, and three values for missing")
+        if [len(row) for row in self.values] != [len(self.second)] * len(self.first):
+            raise ModelError(
+                f"a surface has {len(self.first)} × {len(self.second)} knots: give one value each"
+            )
+        if not all(map(isfinite, self.numbers)):
+            raise ModelError("a number of a surface is not finite")
+        if any(b <= a for side in sides for a, b in pairwise(side)):
+            raise ModelError("the knots of a surface do not increase")
+        with np.errstate(all="ignore"):
+            rates = np.concatenate([_starts(np.array(side))[1] for side in sides])
+            if rates.min() < np.finfo(np.float64).tiny or not np.isfinite(rates).all():
+                raise ModelError("two knots of a surface are too near or too far apart")
+            if not all(np.isfinite(each).all() for each in self._cells):
+                raise ModelError("two values of a surface are too far apart")
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """The knots of both sides."""
+        return self.first + self.second
+
+    @property
+    def size(self) -> float:
+        """The largest difference that the pair can make between two documents."""
+        among = [*np.ravel(self.values), *self.missing]
+        return float(max(among) - min(among))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every value is zero."""
+        return not (np.any(self.values) or any(self.missing))
+
+    @property
+    def numbers(self) -> list[float]:
+        """The numbers that define the surface, in the order of the file."""
+        return [*self.first, *self.second, *(v for row in self.values for v in row), *self.missing]
+
+    def __call__(self, x: AnyArray, y: AnyArray) -> FloatArray:
+        """Return what the pair adds to the score of each document; NaN for an infinite value."""
+        x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        i, j = np.searchsorted(self.first, x), np.searchsorted(self.second, y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            s, t = (
+                (v - a[k]) * r[k] for v, k, (a, r) in zip((x, y), (i, j), self._sides, strict=True)
+            )
+            level, along, across, both = (each[i, j] for each in self._cells)
+            out: FloatArray = level + along * s + across * t + both * s * t
+        no_x, no_y = np.isnan(x), np.isnan(y)
+        for rows, value in zip((no_x, no_y, no_x & no_y), self.missing, strict=True):
+            out[rows] = value
+        return out
+
+    def written(self, writer: Writer[T], x: T, y: T) -> T:
+        """Write nested conditions, a binary search for each feature."""
+        absent = [writer.number(value) for value in self.missing]
+
+        def search(feature: T, knots: tuple[float, ...], piece: Callable[[int], T]) -> T:
+            def between(low: int, high: int) -> T:
+                if low == high:
+                    return piece(low)
+                middle = (low + high) // 2
+                cut = writer.number(knots[middle])
+                return writer.if_above(
+                    feature, cut, between(middle + 1, high), between(low, middle)
+                )
+
+            return between(0, len(knots))
+
+        def cell(i: int, j: int) -> T:
+            level, along, across, both = (float(each[i, j]) for each in self._cells)
+            s, t = (
+                writer.fraction(v, *(writer.number(float(each[k])) for each in side))
+                for v, k, side in zip((x, y), (i, j), self._sides, strict=True)
+            )
+            value = writer.number(level)
+            for factor, parts in ((along, [s]), (across, [t]), (both, [s, t])):
+                if factor != 0:
+                    product = writer.number(factor)
+                    for part in parts:
+                        product = writer.times(product, part)
+                    value = writer.plus(value, product)
+            return value
+
+        value = search(x, self.first, lambda i: search(y, self.second, lambda j: cell(i, j)))
+        without_x = writer.if_missing(y, absent[2], absent[0])
+        return writer.if_missing(x, without_x, writer.if_missing(y, absent[1], value))
+
+    def folded(self, first: Scale, second: Scale) -> tuple[Surface, float]:
+        """Move the knots to where the scalers take them from."""
+        knots = [
+            tuple(knot * scale.divisor + scale.shift for knot in side)
+            for side, scale in ((self.first, first), (self.second, second))
+        ]
+        return replace(self, first=knots[0], second=knots[1]), 0.0
+
+    def described(self) -> str:
+        """Return the values at the knots in words."""
+        points = (
+            f"{value!r} at ({x!r}, {y!r})"
+            for x, row in zip(self.first, self.values, strict=True)
+            for y, value in zip(self.second, row, strict=True)
+        )
+        a, b, both = self.missing
+        return f"{', '.join(points)}; {a!r} or {b!r} if one is missing, {both!r} if both are"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the surface as a model file holds it."""
+        return {
+            "knots": [list(self.first), list(self.second)],
+            "values": [list(row) for row in self.values],
+            "missing": list(self.missing),
+        }
+
+    @cached_property
+    def _sides(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        return _starts(np.array(self.first)), _starts(np.array(self.second))
+
+    @cached_property
+    def _cells(self) -> tuple[FloatArray, ...]:
+        """Level and slopes along the first feature, the second and both, of each cell.
+
+        Outside the grid, a cell has the values of its border, so that its slopes are zero there.
+        """
+        grid = np.pad(np.array(self.values), 1, mode="edge")
+        a, b, c, d = grid[:-1, :-1], grid[1:, :-1], grid[:-1, 1:], grid[1:, 1:]
+        return a, b - a, c - a, (d - c) - (b - a)
+
+
+Term = Curve | Surface
+"""What a model is a sum of."""
+
+_LISTS = ("to_pylist", "to_list", "tolist")  # of Arrow, of data frames, of arrays
+
+
+def _starts(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the start and 1 / width of each piece; the outer ones are never past theirs."""
+    return (
+        np.concatenate(([0.0], knots[:-1], [0.0])),
+        np.concatenate(([1.0], 1 / np.diff(knots), [1.0])),
+    )
+
+
+def _as_text(cell: Any) -> str | None:
+    """Return a cell as a level: None if it is missing, whole numbers without a point."""
+    if cell is None or isinstance(cell, str):
+        return cell
+    if isinstance(cell, float):
+        return None if cell != cell else str(int(cell)) if cell.is_integer() else str(cell)
+    return None if type(cell).__name__ in ("NAType", "NaTType") else str(cell)
+
+
+def term_name(names: Iterable[str]) -> str:
+    """Return what a term is called: by its feature, or by both of a pair.
+
+    >>> term_name(["bm25"]), term_name(["bm25", "age"])
+    ('bm25', 'bm25 × age')
+    """
+    return " × ".join(names)

@@ -1,0 +1,286 @@
+"""Running exports: SQL in SQLite, DuckDB and PostgreSQL, Polars, ONNX graphs and plain code.
+
+A driver of plain code reads float64 numbers and writes scores. The number of a text is its place
+in a list of all texts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.errors import InputError
+from leanrank.model.export.code import LANGUAGES
+from leanrank.model.export.sql import added_column
+from leanrank.model.export.text import unused
+from leanrank.model.verify.engines import Job
+
+
+def sqlite(job: Job) -> tuple[str, FloatArray]:
+    """Run the view in a database in memory."""
+    import sqlite3
+
+    names, rows = _columns(job), _rows(job)
+    listed = ", ".join(map(_quoted, names))
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE TABLE {_quoted(job.options.table)} ({listed})")
+        marks = ", ".join("?" * len(names))
+        connection.executemany(f"INSERT INTO {_quoted(job.options.table)} VALUES ({marks})", rows)
+        connection.execute(_view(job))
+        found = connection.execute(_select(job)).fetchall()
+    return f"SQLite {sqlite3.sqlite_version}", np.array([row[0] for row in found], dtype=np.float64)
+
+
+def duckdb(job: Job) -> tuple[str, FloatArray]:
+    """Run the view in a database in memory."""
+    import duckdb as engine
+
+    given: dict[str, Any] = {"row": np.arange(len(job.X)), "query": job.query}
+    row, query, *names = map(_quoted, _columns(job))
+    cells = [f"row AS {row}", f"query AS {query}"]
+    for at, name in enumerate(names):
+        null = job.is_null[:, at]
+        if at in job.words:
+            given[f"x{at}"] = np.array([*job.texts(at), None], dtype=object)[:-1]
+            cells.append(f"CAST(x{at} AS VARCHAR) AS {name}")
+            continue
+        # DuckDB takes NaN of an array for NULL
+        given[f"x{at}"] = np.nan_to_num(job.X[:, at], nan=0.0, posinf=np.inf, neginf=-np.inf)
+        given[f"k{at}"] = np.where(null, 1, np.where(np.isnan(job.X[:, at]), 2, 0))
+        known = f"WHEN 1 THEN NULL WHEN 2 THEN 'nan'::DOUBLE ELSE x{at}"
+        cells.append(f"CASE k{at} {known} END AS {name}")
+    with contextlib.closing(engine.connect(":memory:")) as connection:
+        connection.register("leanrank_given", given)
+        connection.execute(
+            f"CREATE TABLE {_quoted(job.options.table)} AS "
+            f"SELECT {', '.join(cells)} FROM leanrank_given"
+        )
+        connection.execute(_view(job))
+        found = connection.execute(_select(job)).fetchall()
+    return f"DuckDB {engine.__version__}", np.array([row[0] for row in found], dtype=np.float64)
+
+
+def polars(job: Job) -> tuple[str, FloatArray]:
+    """Run the expression on a frame."""
+    import polars as engine
+
+    names = _columns(job)[1:]
+    columns = [engine.Series(job.query)]
+    for at, (column, null) in enumerate(zip(job.X.T, job.is_null.T, strict=True)):
+        if at in job.words:
+            columns.append(engine.Series(job.texts(at), dtype=engine.String))
+        else:
+            columns.append(engine.Series(column).set(engine.Series(null), None))
+    frame = engine.DataFrame(dict(zip(names, columns, strict=True)))
+    module: dict[str, Any] = {}
+    exec(compile(job.content, "<export>", "exec"), module)  # what was just written
+    score = frame.select(score=module[f"{job.options.name}_score"]())
+    return f"Polars {engine.__version__}", score["score"].to_numpy()
+
+
+def postgres(job: Job) -> tuple[str, FloatArray]:
+    """Run the view in a server that is started for it and listens on a local socket only."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pgserver
+
+    names = _columns(job)
+    table = _quoted(job.options.table)
+    kinds = ["bigint"] * 2 + ["double precision"] * len(job.names)
+    for at in job.words:
+        kinds[at + 2] = "text"
+    types = ", ".join(f"{_quoted(name)} {kind}" for name, kind in zip(names, kinds, strict=True))
+    text = "".join(",".join(map(_cell, row)) + "\n" for row in _rows(job))
+    with tempfile.TemporaryDirectory() as folder:
+        server = pgserver.get_server(folder, cleanup_mode="delete")
+        try:
+            script = (
+                f"CREATE TEMPORARY TABLE {table} ({types});\n"
+                f"COPY {table} FROM STDIN (FORMAT csv);\n{text}\\.\n"
+                f"{_view(job).replace('CREATE OR REPLACE VIEW', 'CREATE TEMPORARY VIEW', 1)}\n"
+                "COPY (SELECT current_setting('server_version')) TO STDOUT;\n"
+                f"COPY ({_select(job).rstrip(';')}) TO STDOUT;\n"
+            )
+            # not its psql(), which leaves errors to the terminal and goes on after them
+            psql = str(Path(pgserver.__file__).parent / "pginstall" / "bin" / "psql")
+            words = [psql, "-q", "-v", "ON_ERROR_STOP=1", server.get_uri()]
+            done = subprocess.run(words, input=script.encode(), capture_output=True)
+        finally:
+            server.cleanup()
+    if done.returncode != 0:
+        raise InputError(done.stderr.decode("utf-8", "replace").strip().split("\n")[0])
+    version, *scores = done.stdout.decode().strip().split("\n")
+    return f"PostgreSQL {version}", np.array(list(map(float, scores)))
+
+
+def onnx(job: Job) -> tuple[str, FloatArray]:
+    """Run the graph on the processor."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(job.content, providers=["CPUExecutionProvider"])
+    inputs: dict[str, Any] = dict(zip(job.names, np.ascontiguousarray(job.X.T), strict=True))
+    for at, words in job.words.items():  # no text is missing there: what is no level stands for it
+        texts = [words[-1] if text is None else text for text in job.texts(at)]
+        inputs[job.names[at]] = np.array(texts, dtype=object)
+    return f"ONNX Runtime {onnxruntime.__version__}", session.run(None, inputs)[0]
+
+
+def _view(job: Job) -> str:
+    """Return the first statement of the export, the view."""
+    assert isinstance(job.content, str)
+    return job.content[: job.content.index("\n\n--")]
+
+
+def _select(job: Job, quote: str = '"') -> str:
+    row, score = _columns(job)[0], added_column("score", job.names, job.options)
+    return f"SELECT {score} FROM {quote}{job.options.name}{quote} ORDER BY {row}"
+
+
+def _columns(job: Job) -> list[str]:
+    row = unused("leanrank_row", [*job.names, job.options.qid])
+    return [row, job.options.qid, *job.names]
+
+
+def _rows(job: Job) -> Iterator[list[Any]]:
+    cells = job.X.astype(object)
+    cells[job.is_null] = None
+    for at in job.words:
+        cells[:, at] = job.texts(at)
+    for at, (query, x) in enumerate(zip(job.query.tolist(), cells.tolist(), strict=True)):
+        yield [at, query, *x]
+
+
+def _cell(value: Any) -> str:
+    """Write a cell of CSV: NULL is empty, and an empty text is not."""
+    return "" if value is None else _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def run_program(
+    target: str,
+    export: str,
+    main: str,
+    driver: str,
+    job: Job,
+    *,
+    run: Sequence[str],
+    version: Sequence[str],
+    build: Sequence[str] = (),
+    more: Sequence[tuple[str, str]] = (),
+) -> tuple[str, FloatArray]:
+    """Write an export and its driver to files, build and run them; return version and scores."""
+    name = job.options.name
+    X, texts = job.coded()
+    language = LANGUAGES[target]
+    written = [language.some.format(text=language.element(text)) for text in texts]
+    words = {
+        "NAME": name,
+        "CLASS": name[:1].upper() + name[1:],
+        "COLUMNS": str(len(job.names)),
+        "N": str(len(texts)),
+        "WORDS": ", ".join([*written, language.null]),
+        "T": ", t" if texts else "",
+    }
+
+    def filled(text: str) -> str:
+        for word, value in words.items():
+            text = text.replace(f"@{word}@", value)
+        return text
+
+    assert isinstance(job.content, str)
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in ((export, job.content), (main, filled(driver)), *more):
+            path = Path(folder, filled(file))
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        said = _call(version, folder).decode("utf-8", "replace").strip().split("\n")[0]
+        if build:
+            _call([filled(word) for word in build], folder)
+        out = _call(run, folder, np.ascontiguousarray(X, dtype="<f8").tobytes())
+    return said, np.frombuffer(out, dtype="<f8").astype(np.float64)
+
+
+def _call(words: Sequence[str], folder: str, given: bytes = b"") -> bytes:
+    done = subprocess.run(words, input=given, capture_output=True, cwd=folder)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+        last = said.split("\n")[0] if said else f"exit code {done.returncode}"
+        raise InputError(f"{words[0]} failed: {last}")
+    return done.stdout
+
+
+# Each driver fails if the test in the export does.
+_C = """\
+#include <stdio.h>
+#include "model.c"
+
+int main(void) {
+    static const char *const words[] = {@WORDS@};
+    const char *t[@COLUMNS@];
+    double x[@COLUMNS@], s;
+    int j;
+    if (!@NAME@_test()) return 3;
+    while (fread(x, sizeof(double), @COLUMNS@, stdin) == @COLUMNS@) {
+        for (j = 0; j < @COLUMNS@; j++) t[j] = words[x[j] >= 0 && x[j] < @N@ ? (int)x[j] : @N@];
+        s = @NAME@_score(x@T@);
+        fwrite(&s, sizeof(double), 1, stdout);
+    }
+    return 0;
+}
+"""
+
+_JAVASCRIPT = """\
+const fs = require("fs");
+const model = require("./model.js");
+if (!model.test()) process.exit(3);
+const words = [@WORDS@];
+const bytes = fs.readFileSync(0);
+const rows = bytes.length / 8 / @COLUMNS@;
+const out = Buffer.alloc(rows * 8);
+for (let i = 0; i < rows; i++) {
+  const x = [];
+  for (let j = 0; j < @COLUMNS@; j++) x.push(bytes.readDoubleLE(8 * (i * @COLUMNS@ + j)));
+  const t = x.map((k) => (k in words ? words[k] : null));
+  out.writeDoubleLE(model.score(x@T@), 8 * i);
+}
+fs.writeFileSync(1, out);
+"""
+
+_PYTHON = """\
+import struct
+import sys
+import model
+
+if not model.test():
+    sys.exit(3)
+words = dict(enumerate([@WORDS@]))
+for x in struct.iter_unpack("<@COLUMNS@d", sys.stdin.buffer.read()):
+    t = [words.get(k) for k in x]
+    sys.stdout.buffer.write(struct.pack("<d", model.score(x@T@)))
+"""
+
+c = partial(
+    run_program, "c", "model.c", "main.c", _C, run=["./run"], version=["cc", "--version"],
+    build=["cc", "-O2", "-ffp-contract=off", "-o", "run", "main.c"],
+)  # fmt: skip
+javascript = partial(
+    run_program, "javascript", "model.js", "main.js", _JAVASCRIPT, run=["node", "main.js"],
+    version=["node", "-p", "'node ' + process.version"],
+)  # fmt: skip
+python = partial(
+    run_program, "python", "model.py", "main.py", _PYTHON,
+    run=[sys.executable, "main.py"], version=[sys.executable, "--version"],
+)  # fmt: skip
