@@ -169,6 +169,10 @@ WEIGHT = {"feature": "bm25", "weight": 1.0}
             "curves[1] cannot be used: a curve of steps has 1 thresholds and 1 levels: give one",
         ),
         (
+            with_change("curves", 1, "levels", 0, value="a", of=BENT),
+            "curves[1].levels[0] is 'a': a number is expected",
+        ),
+        (
             with_change("curves", 0, "levels", 1, value="de", of=TERMS),
             "curves[0] cannot be used: the level 'de' occurs twice",
         ),

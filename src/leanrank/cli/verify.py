@@ -45,6 +45,7 @@ def verify(
     """
     from leanrank.cli.export import read_names
     from leanrank.model import load_model
+    from leanrank.model.export import formula_of
     from leanrank.model.verify import read_logged, verify_export, verify_logged
 
     if target is None and logged is None:

@@ -132,10 +132,10 @@ def _read_curves(listed: Field, read_feature: Callable[[Field], int]) -> dict[in
         item.object(("feature",))
         kind = next((one for one in CURVES if one.keys[0] in item.value), Line)
         item.object(("feature", *kind.keys), ("missing",))
-        given = {
-            key: item[key].number() if kind is Line else _numbers(item[key], texts=key == "levels")
-            for key in kind.keys
-        }
+        given: dict[str, Any] = {}
+        for key in kind.keys:
+            texts = kind is Levels and key == "levels"
+            given[key] = item[key].number() if kind is Line else _numbers(item[key], texts=texts)
         if "missing" in item.value:
             given["missing"] = item["missing"].number()
         curve = _made(item, kind, given)
