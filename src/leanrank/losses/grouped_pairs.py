@@ -13,13 +13,15 @@ accuracy shows in the number of steps only: values, gradients and certificates a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from leanrank._typing import FloatArray
-from leanrank.losses import _group_kernels as kernels
+from leanrank._jit import kernel
+from leanrank._typing import FloatArray, IntArray
+from leanrank.losses._score_order import sort_scores
 from leanrank.losses.base import Labels, Loss, Plan
 from leanrank.losses.pairs import PairPlan, level_arrays, scratch_of
 
@@ -91,7 +93,7 @@ class GroupedPairs(Loss[GroupedPlan]):
         """Group the documents of queries [r0, r1) and fill the parts of their Hessian."""
         pairs = plan.pairs
         known = *level_arrays(pairs), scratch_of(pairs).order, plan.cell_ptr
-        kernels.curvature(*known, self.margin, r0, r1, u, plan.cell, diag, atoms, aux)
+        _curvature(*known, self.margin, r0, r1, u, plan.cell, diag, atoms, aux)
 
     def fold(
         self, plan: GroupedPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
@@ -135,3 +137,158 @@ def group_pairs(
     cell = np.zeros(plan.n_rows, dtype=np.int64)
     grouped = GroupedPlan(plan.query_ptr, plan.scale, plan.offset, cell, cell_ptr, plan)
     return GroupedPairs(margin, int(np.diff(cell_ptr).max(initial=0))), grouped
+
+
+@kernel
+def _curvature(
+    query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
+    table: FloatArray, table_ptr: IntArray, order: IntArray, group_ptr: IntArray, margin: float,
+    r0: int, r1: int, u: FloatArray, group: IntArray, diag: FloatArray, atoms: FloatArray,
+    bends: FloatArray,
+) -> None:  # fmt: skip
+    """Fill the group of each document, degrees, weights in either role, and φ″ by groups.
+
+    Parameters as for the kernels of pairs. Query q owns the groups ``group_ptr[q]:group_ptr[q+1]``.
+    """
+    for q in range(r0, r1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        first, last = group_ptr[q], group_ptr[q + 1]
+        if last == first:
+            continue
+        rows = order[begin:end].copy()  # the problem's scratch is only read
+        x = np.empty(end - begin)
+        sort_scores(u, begin, rows, x)
+        n_levels = cell_ptr[q + 1] - cell_ptr[q]
+        ptr, level = _cut_levels(rows, x, cell, cell_ptr[q], n_levels, last - first)
+        wins, loses = win[rows], lose[rows]
+        weights = table[table_ptr[q] : table_ptr[q + 1]]
+        own = bends[first:last]
+        own[:] = 0.0
+        if math.isnan(margin):
+            _logistic(x, ptr, level, weights, n_levels, own)
+        else:
+            _squared_hinge(x, ptr, level, wins, loses, weights, n_levels, margin, own)
+        _fill_degrees(rows, ptr, wins, loses, own, diag)
+        for g in range(last - first):
+            for at in range(ptr[g], ptr[g + 1]):
+                group[rows[at]] = first + g
+                atoms[rows[at], 0], atoms[rows[at], 1] = wins[at], loses[at]
+
+
+@kernel
+def _cut_levels(
+    rows: IntArray, x: FloatArray, cell: IntArray, first: int, n_levels: int, n_groups: int,
+) -> tuple[IntArray, IntArray]:  # fmt: skip
+    """Sort rows in order of score by level; return where groups begin, and their levels.
+
+    All levels have the same number of groups, or as many as documents if these are fewer.
+    """
+    n = len(rows)
+    starts = np.zeros(n_levels + 1, np.int64)
+    for at in range(n):
+        starts[cell[rows[at]] - first + 1] += 1
+    per_level, total = 0, 0
+    while total < n_groups:
+        per_level += 1
+        for k in range(n_levels):
+            total += starts[k + 1] >= per_level
+    for k in range(n_levels):
+        starts[k + 1] += starts[k]
+    free, old_rows, old_x = starts.copy(), rows.copy(), x.copy()
+    for at in range(n):
+        k = cell[old_rows[at]] - first
+        rows[free[k]], x[free[k]] = old_rows[at], old_x[at]
+        free[k] += 1
+    ptr, level = np.empty(n_groups + 1, np.int64), np.empty(n_groups, np.int64)
+    g = 0
+    for k in range(n_levels):
+        size = starts[k + 1] - starts[k]
+        own = min(size, per_level)
+        for at in range(own):
+            ptr[g], level[g] = starts[k] + at * size // own, k
+            g += 1
+    ptr[n_groups] = n
+    return ptr, level
+
+
+@kernel
+def _squared_hinge(
+    x: FloatArray, ptr: IntArray, level: IntArray, win: FloatArray, lose: FloatArray,
+    weights: FloatArray, n_levels: int, margin: float, out: FloatArray,
+) -> None:  # fmt: skip
+    """Fill twice the share of the violated pairs in those of two groups; row the winners'."""
+    for a in range(len(level)):
+        for b in range(len(level)):
+            if level[b] >= level[a]:
+                break
+            least, most = x[ptr[a]] - x[ptr[b + 1] - 1], x[ptr[a + 1] - 1] - x[ptr[b]]
+            if not margin - least > 0.0:
+                continue
+            out[a, b] = 2.0 * _weight(weights, n_levels, level[a], level[b])
+            if not margin - most > 0.0:
+                out[a, b] *= _violated(x, win, lose, ptr[a], ptr[a + 1], ptr[b], ptr[b + 1], margin)
+
+
+@kernel
+def _violated(
+    x: FloatArray, win: FloatArray, lose: FloatArray, low: int, high: int, first: int, last: int,
+    margin: float,
+) -> float:  # fmt: skip
+    """Return the share, by weight, of violated pairs: winners [low, high), losers [first, last)."""
+    found, won, lost, j = 0.0, 0.0, 0.0, last
+    for i in range(high - 1, low - 1, -1):  # a lower winner is violated by more losers
+        while j > first and margin - (x[i] - x[j - 1]) > 0.0:
+            j -= 1
+            lost += lose[j]
+        found += win[i] * lost
+        won += win[i]
+    for at in range(first, j):
+        lost += lose[at]
+    return found / (won * lost) if won * lost > 0.0 else 0.0
+
+
+@kernel
+def _logistic(
+    x: FloatArray, ptr: IntArray, level: IntArray, weights: FloatArray, n_levels: int,
+    out: FloatArray,
+) -> None:  # fmt: skip
+    """Fill φ″ at the difference of the mean scores of two groups; row the winners'."""
+    n = len(level)
+    mean = np.empty(n)
+    for a in range(n):
+        base, total = x[ptr[a]], 0.0
+        for at in range(ptr[a], ptr[a + 1]):
+            total += x[at] - base
+        mean[a] = base + total / (ptr[a + 1] - ptr[a])
+    for a in range(n):
+        for b in range(n):
+            if level[b] >= level[a]:
+                break
+            e = math.exp(-abs(mean[a] - mean[b]))
+            out[a, b] = _weight(weights, n_levels, level[a], level[b]) * e / ((1.0 + e) * (1.0 + e))
+
+
+@kernel
+def _weight(weights: FloatArray, n_levels: int, winner: int, loser: int) -> float:
+    return 1.0 if len(weights) == 0 else weights[winner * n_levels + loser]
+
+
+@kernel
+def _fill_degrees(
+    rows: IntArray, ptr: IntArray, win: FloatArray, lose: FloatArray, bends: FloatArray,
+    diag: FloatArray,
+) -> None:  # fmt: skip
+    """Fill the row sums of B + Bᵀ."""
+    n = len(ptr) - 1
+    won, lost = np.zeros(n), np.zeros(n)
+    for a in range(n):
+        for at in range(ptr[a], ptr[a + 1]):
+            won[a] += win[at]
+            lost[a] += lose[at]
+    for a in range(n):
+        as_winner, as_loser = 0.0, 0.0
+        for b in range(n):
+            as_winner += bends[a, b] * lost[b]
+            as_loser += bends[b, a] * won[b]
+        for at in range(ptr[a], ptr[a + 1]):
+            diag[rows[at]] = win[at] * as_winner + lose[at] * as_loser

@@ -69,6 +69,7 @@ class Solver(ABC):
     name: ClassVar[str]
     loss_needs: ClassVar[tuple[str, ...]] = ("evaluate",)
     penalty_needs: ClassVar[tuple[str, ...]] = ()
+    depends_on_scale: ClassVar[bool] = False  # whether features of one scale need far fewer steps
 
     def check(self, loss: Loss[Any], penalty: Penalty) -> None:
         """Check before any work that both parts offer what the solver needs."""

@@ -178,8 +178,8 @@ class LinearRanker(ProblemRanker, StreamedRanker):
 
     @property
     def slow_unscaled(self) -> bool:
-        """Whether the solver has no second order: published steps and planes are as they are."""
-        return self.solver in ("proximal", "cutting-plane")
+        """Whether the convergence of the solver depends on the scale of features."""
+        return self.make_solver().depends_on_scale
 
     @property
     def takes_nan(self) -> bool:

@@ -82,11 +82,6 @@ class RankSVM(LinearRanker):
     def with_margins(self, labels: Labels) -> Labels:
         return scaled_margins(self, labels, positive=True)
 
-    @property
-    def slow_unscaled(self) -> bool:
-        """Whether the solver is one of cutting planes."""
-        return self.solver != "newton" and not (self.solver is None and self.make_loss().smooth)
-
     def make_solver(self) -> Solver:
         """Return Newton's method or cutting planes."""
         if self.solver is not None:

@@ -60,6 +60,7 @@ class CuttingPlane(Solver):
     variant: str = "plain"
 
     name: ClassVar[str] = "cutting-plane"
+    depends_on_scale: ClassVar[bool] = True
     penalty_needs: ClassVar[tuple[str, ...]] = ("coordinate_table",)
 
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:

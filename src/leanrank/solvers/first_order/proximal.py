@@ -46,6 +46,7 @@ class Proximal(Solver):
     check_every: int = 10
 
     name: ClassVar[str] = "proximal"
+    depends_on_scale: ClassVar[bool] = True
     loss_needs: ClassVar[tuple[str, ...]] = ("dual",)
     penalty_needs: ClassVar[tuple[str, ...]] = ("prox",)
 
