@@ -72,8 +72,9 @@ class ProblemRanker(BaseLinearRanker):
         if start is not None and len(start) != problem.n_features:
             start = None
         coef = self._fit_problem(problem, None if start is None else start.copy())
-        single = self.ramps_ is not None and data.X.dtype == np.float32
-        if single and isinstance(problem, MemoryProblem):  # values among the knots were rounded
+        curved = self.ramps_ is not None
+        if isinstance(problem, MemoryProblem) and curved and data.X.dtype == np.float32:
+            # values among the knots were rounded
             scores = weights_model(coef, self.ramps_).predict(data.X)
             shift = 0.0 if problem.plan.offset is None else problem.plan.offset
             self.objective_ += problem.evaluate(scores - shift)[0] - problem.at(coef)
