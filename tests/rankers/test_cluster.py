@@ -572,16 +572,6 @@ def test_scaled_data_are_those_of_all_documents(client, kind):
     assert ours.objective_ == pytest.approx(expected.objective_, rel=2e-6)
 
 
-def test_parts_forget_problems_that_are_gone(client):
-    _, frame = made(20)
-    table = cut(frame, 240)
-    data = data_on_cluster(DominationRanker(), *(table[c] for c in (FEATURES, "label", "qid")))
-    for _ in range(3):
-        DominationRanker(alpha=0.01).fit(data)
-    kept = client.submit(lambda part: len(part._desks), data.X.futures[0], pure=False).result()
-    assert kept <= 2
-
-
 def test_stochastic_rankers_read_partitions_as_a_stream(client):
     data, frame = made(16)
     ranker = fit(MinBatSRank(alpha=0.01, epochs=2), cut(frame, 120, 240))

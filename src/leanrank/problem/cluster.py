@@ -1,17 +1,15 @@
 """Parts on the workers of a Dask cluster.
 
 A part is the value of a future, and what it knows of a problem lives in that value: it goes with
-the data when the future is released. A question goes through the scheduler to each worker, which
+the data when the future is released. A request goes through the scheduler to each worker, which
 asks the parts that it holds in its own threads and sends their sum. That is one trip of two
 milliseconds; a task of a graph takes five times as long. If a worker dies, Dask reads its parts
-again elsewhere; they say that they do not know the point, and are told the trail (see ``parts``).
+again elsewhere, and these are sent the request again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Any
@@ -25,11 +23,11 @@ from leanrank.data.dask.partitions import Partitions
 from leanrank.data.dask.worker_rows import Rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
-from leanrank.problem.part import Lost, Part, Question, Share
+from leanrank.problem.part import Part, Request, Share
 from leanrank.problem.parts import Node, Parts, add_along_tree
 
 MOST_DEATHS = 3
-"""Workers that may die one after the other at one question, as at one task of Dask."""
+"""Workers that may die one after the other at one request, as at one task of Dask."""
 
 WATCH = 0.5
 """Seconds after which the scheduler is asked whether a worker that has not answered is there."""
@@ -47,7 +45,7 @@ class ClusterParts(Parts):
     Attributes
     ----------
     trips : int
-        Questions so far, those that had to be repeated included.
+        Requests so far, those that had to be repeated included.
     """
 
     def __init__(self, partitions: Partitions, patience: float = LONGEST_WITHOUT_WORKERS) -> None:
@@ -64,16 +62,10 @@ class ClusterParts(Parts):
             for at, rows in enumerate(partitions.rows)
         ]
         self._places: dict[str, list[int]] = {}
-        self._finished: deque[str] = deque()  # several threads may use the parts
 
-    def ask(self, question: Question, whole: Callable[[], Question]) -> Share:
+    def ask(self, request: Request) -> Share:
         """Return the sum of all parts' answers."""
-        finished = tuple(_taken(self._finished))
-        nodes = self._all(
-            _answers,
-            (question, self.n_parts, finished),
-            lambda: (whole(), self.n_parts, finished),
-        )
+        nodes = self._all(_answers, (request, self.n_parts))
         (share,) = add_along_tree(nodes, self.n_parts).values()
         return share
 
@@ -118,26 +110,11 @@ class ClusterParts(Parts):
             for at, (future, function, *more) in enumerate(calls)
         ]
         made.n_parts = len(made.futures)
-        made._places, made._finished = {}, deque()
+        made._places = {}
         return made
 
-    def release(self, key: str) -> None:
-        """Let the parts forget a problem; they are told with the next question.
-
-        A problem may be collected in any thread, where nobody should wait for a cluster.
-        """
-        self._finished.append(key)
-
-    def _all(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        again: Callable[[], tuple[Any, ...]] | None = None,
-    ) -> dict[Node, Any]:
-        """Call a function for all parts where they are, until each has answered.
-
-        ``again`` returns the arguments for those that did not.
-        """
+    def _all(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[Node, Any]:
+        """Call a function for all parts where they are, until each has answered."""
         found: dict[Node, Any] = {}
         missing, deaths = list(range(self.n_parts)), 0
         while missing:
@@ -157,7 +134,6 @@ class ClusterParts(Parts):
                 raise ClusterError(_too_many_deaths(error)) from error
             if missing:
                 self._places = {}  # parts have moved
-                arguments = arguments if again is None else again()
         return found
 
     async def _trip(
@@ -215,13 +191,6 @@ class ClusterParts(Parts):
         for at, future in enumerate(self.futures):
             if future.status == "error":
                 _refuse(at, future.exception())
-
-
-def _taken(waiting: deque[str]) -> Iterable[str]:
-    """Take all out of a queue, some of which another thread may take."""
-    with contextlib.suppress(IndexError):
-        while True:
-            yield waiting.popleft()
 
 
 def _new_name() -> str:
@@ -310,24 +279,8 @@ async def _applied(
 
 
 async def _answers(
-    name: str,
-    numbers: list[int],
-    question: Question,
-    n_parts: int,
-    finished: tuple[str, ...],
-    *,
-    dask_worker: Any,
+    name: str, numbers: list[int], request: Request, n_parts: int, *, dask_worker: Any
 ) -> dict[Node, Share]:
-    """Return the sums of answers of the parts that are here and know the point."""
-    shares = await _applied(name, numbers, _answer, (question, finished), dask_worker=dask_worker)
-    known = {node: share for node, share in shares.items() if share is not None}
-    return add_along_tree(known, n_parts)
-
-
-def _answer(part: Part, question: Question, finished: tuple[str, ...]) -> Share | None:
-    for key in finished:
-        part.release(key)
-    try:
-        return part.answer(question)
-    except Lost:
-        return None
+    """Return the sums of answers of the parts that are here."""
+    shares = await _applied(name, numbers, Part.answer, (request,), dask_worker=dask_worker)
+    return add_along_tree(shares, n_parts)

@@ -88,10 +88,15 @@ class MemoryProblem(Problem):
 
     def at(self, w: FloatArray) -> float:
         """Move to weights w; return the loss there."""
+        self._block = None  # its memory may be needed
+        self._near_is_close = True
+        return self.move_to(w)
+
+    def move_to(self, w: FloatArray) -> float:
+        """Move to weights w and keep the working set; return the loss there."""
         u = self.scores(w)
         self._point = _Point(u, *self.evaluate(u))
-        self._tried = self._block = self._step = None
-        self._near_is_close = True
+        self._tried = self._step = None
         if not w.any():
             self.value_at_zero = self._point.value
         return self._point.value

@@ -1,11 +1,11 @@
-"""A part of a problem: documents of whole queries in one place, and what is asked of them.
+"""A part of a problem: documents of whole queries in one place, and sums over them.
 
-A *question* carries weights and steps, an *answer* the part's share of a value, a gradient or a
-Hessian: only model-sized things travel. What has one entry per document stays with the part.
+A *request* carries weights, an *answer* the part's share of a value, a gradient or a Hessian: only
+model-sized things travel. What has one entry per document stays with the part.
 
-**Nothing is lost with a part's memory.** A point is the weights that ``at`` was given and the moves
-since then. A part keeps its scores from one question to the next, but only to save time: one that
-lost them says so, is told the whole trail, and repeats it to the same bits.
+**An answer is a pure function of the request.** A part remembers the problems and the weights that
+it was asked about last, only to save time: one that lost its memory, or was read again elsewhere,
+gives the same bits.
 """
 
 from __future__ import annotations
@@ -31,10 +31,6 @@ Share: TypeAlias = tuple[Any, ...]
 
 Kept: TypeAlias = Callable[["Part"], BoolArray]
 """Returns which queries of a part count."""
-
-
-class Lost(Exception):  # noqa: N818  (a state, and no error: the question is asked again)
-    """A part does not know the point of a question: it must be told the whole trail."""
 
 
 @dataclass(frozen=True)
@@ -70,45 +66,23 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Move:
-    """A step of a working set, so many times; ``trial`` is the number of the try before it."""
-
-    features: IntArray | None
-    step: FloatArray
-    t: float
-    trial: int
-
-
-@dataclass(frozen=True)
-class Question:
-    """What all parts are asked, and where.
+class Request:
+    """What all parts are asked.
 
     Attributes
     ----------
-    key : str
-        Of the problem.
-    setup : Setup or None
-        None if the part should know it.
-    trail : int
-        Counts the calls of ``at``.
-    start : array or None
-        The weights of ``at``; None if the part should know them.
-    skipped : int
-        Moves since ``start`` that the part should know.
-    moves : tuple of Move
-        Those after them.
+    setup : Setup
+        The problem.
+    w : array
+        The weights.
     features : array or None
         The working set; None for all features.
     what, arguments : str, tuple
-        Which answer, and what it depends on.
+        Which answer, and what else it depends on.
     """
 
-    key: str
-    setup: Setup | None
-    trail: int
-    start: FloatArray | None
-    skipped: int
-    moves: tuple[Move, ...]
+    setup: Setup
+    w: FloatArray
     features: IntArray | None
     what: str
     arguments: tuple[Any, ...] = ()
@@ -129,7 +103,7 @@ class InGroup:
 
 
 class Part:
-    """Some documents of whole queries, and what is known of them at the latest point.
+    """Some documents of whole queries, and what was computed for the last requests.
 
     Parameters
     ----------
@@ -140,7 +114,7 @@ class Part:
         The group of each query, such as its fold; see ``InGroup``.
     """
 
-    most_problems = 8
+    most_problems = 4
 
     def __init__(
         self,
@@ -154,7 +128,7 @@ class Part:
         self._forget()
 
     def _forget(self) -> None:
-        self._desks: dict[str, _Desk] = {}
+        self._known: dict[str, _Known] = {}
         self._shares: tuple[str, FloatArray, float] = "", np.zeros(0), 0.0
         self._lock = threading.Lock()
 
@@ -208,26 +182,22 @@ class Part:
             return self.design
         return ramp_design(self.data.X, setup.ramps, SerialExecutor())
 
-    def answer(self, question: Question) -> Share:
-        """Return this part's share of an answer; raises Lost if it does not know the point."""
-        key = question.key
+    def answer(self, request: Request) -> Share:
+        """Return this part's share of an answer."""
+        key, known = request.setup.key, self._known
         with self._lock, single_threaded_blas(), np.errstate(all="ignore"):
-            desk = self._desks.get(key)
-            if desk is None:
-                if question.setup is None:
-                    raise Lost
-                while len(self._desks) >= self.most_problems:
-                    del self._desks[next(iter(self._desks))]
-                desk = self._desks[key] = _Desk(self, question.setup)
-            return desk.answer(question)
-
-    def release(self, key: str) -> None:
-        """Forget a problem."""
-        self._desks.pop(key, None)
+            here = known.pop(key, None) or _Known(self, request.setup)
+            while len(known) >= self.most_problems:
+                del known[next(iter(known))]
+            known[key] = here
+            if here.problem is None:
+                return _NOTHING[request.what](request, here.n_features)
+            here.go_to(request)
+            return _ANSWERS[request.what](here.problem, *request.arguments)
 
 
-class _Desk:
-    """One problem of a part: its documents, and the point where it is."""
+class _Known:
+    """One problem of a part, at the weights of the last request."""
 
     def __init__(self, part: Part, setup: Setup) -> None:
         assert setup.total is not None
@@ -239,72 +209,33 @@ class _Desk:
             scaled = replace(labels, normalize="none", query_weight=shares / setup.total)
             plan = setup.loss.prepare(scaled)
             self.problem = MemoryProblem(part.columns(setup), setup.loss, plan)
-        self.trail, self.done = -1, 0
+        self.w: FloatArray | None = None
         self.features: IntArray | None = None
-        self.trial = -1
-        self.step = np.zeros(0)
 
-    def answer(self, question: Question) -> Share:
-        idle = _IDLE[question.what]
-        if self.problem is None:
-            return idle(question, self.n_features)
-        self._go(question)
-        self._focus(question.features)
-        return _ANSWERS[question.what](self, self.problem, *question.arguments)
-
-    def _go(self, question: Question) -> None:
-        """Move to the point of a question."""
+    def go_to(self, request: Request) -> None:
+        """Move the problem to the weights and the working set of a request."""
         assert self.problem is not None
-        known = question.trail == self.trail and self.done >= question.skipped
-        ahead = self.done > question.skipped + len(question.moves)
-        if not known or ahead:
-            if question.start is None:
-                raise Lost
-            self.problem.at(question.start)
-            self.trail, self.done, self.trial = question.trail, 0, -1
-            self.features = None
-        for move in question.moves[self.done - question.skipped :]:
-            if move.trial != self.trial:
-                self._focus(move.features)
-                self.try_step(move.step, move.t, move.trial)
-            self.problem.accept()
-            self.done, self.trial = self.done + 1, -1
-
-    def _focus(self, features: IntArray | None) -> None:
-        assert self.problem is not None
-        if features is None or (
+        if self.w is None or not np.array_equal(request.w, self.w):
+            self.problem.move_to(request.w)
+            self.w = request.w
+        features = np.arange(self.n_features) if request.features is None else request.features
+        if request.what in _IN_SET and not (
             self.features is not None and np.array_equal(features, self.features)
         ):
-            return
-        self.problem.focus(features)
-        self.features = features
-
-    def try_step(self, step: FloatArray, t: float, trial: int) -> float:
-        assert self.problem is not None
-        if not np.array_equal(step, self.step):
-            self.step = step  # the problem knows a step that it has seen by its identity
-        self.trial = trial
-        return self.problem.try_step(self.step, t)
-
-    def tried(self, problem: MemoryProblem, step: FloatArray, t: float, trial: int) -> Share:
-        return self.try_step(step, t, trial), problem.tried_gradient()
-
-    def bend(self, problem: MemoryProblem, step: FloatArray, t: float, trial: int) -> Share:
-        if trial != self.trial:
-            self.try_step(step, t, trial)
-        return (problem.bend(),)
+            self.problem.focus(features)
+            self.features = features
 
 
-def _point(_: _Desk, problem: MemoryProblem) -> Share:
+def _point(problem: MemoryProblem) -> Share:
     g = problem.point.g
     return problem.point.value, float(g @ g), problem.gradient()
 
 
-def _norms(_: _Desk, problem: MemoryProblem) -> Share:
+def _norms(problem: MemoryProblem) -> Share:
     return problem.design.column_norms**2, problem.design.summed_norms**2
 
 
-def _hessian(_: _Desk, problem: MemoryProblem, exact: bool, thin: int | None) -> Share:
+def _hessian(problem: MemoryProblem, exact: bool, thin: int | None) -> Share:
     hessian = problem.hessian(problem.block, problem.point.u, exact=exact, thin=thin)
     sampled, exact_diagonal = problem.sampled(thin)
     upper = hessian[np.triu_indices(len(hessian))]  # symmetric: half of it travels
@@ -314,33 +245,31 @@ def _hessian(_: _Desk, problem: MemoryProblem, exact: bool, thin: int | None) ->
 _ANSWERS: Mapping[str, Callable[..., Share]] = {
     "point": _point,
     "norms": _norms,
-    "dual": lambda _, problem, a: (problem.dual(a),),
-    "zero": lambda _, problem: (problem.value_at_zero,),
-    "focused": lambda _, problem: (problem.focused_gradient(),),
+    "dual": lambda problem, a: (problem.dual(a),),
+    "focused": lambda problem: (problem.point.value, problem.focused_gradient()),
     "hessian": _hessian,
-    "product": lambda _, problem, v: (problem.product(v),),
-    "try": _Desk.tried,
-    "bend": _Desk.bend,
+    "product": lambda problem, v: (problem.product(v),),
+    "bend": lambda problem, v: (problem.hessians.bend(problem.block, problem.point.u, v),),
 }
+_IN_SET = ("focused", "hessian", "product", "bend")
 
 
-def _width(question: Question, n_features: int) -> int:
-    return n_features if question.features is None else len(question.features)
-
-
-def _no_hessian(question: Question, n_features: int) -> Share:
-    width = _width(question, n_features)
+def _no_hessian(request: Request, n_features: int) -> Share:
+    width = _width(request, n_features)
     return np.zeros(width * (width + 1) // 2), 0.0, 0.0
 
 
-_IDLE: Mapping[str, Callable[[Question, int], Share]] = {  # the share of nothing
+def _width(request: Request, n_features: int) -> int:
+    return n_features if request.features is None else len(request.features)
+
+
+_NOTHING: Mapping[str, Callable[[Request, int], Share]] = {
     "point": lambda _, n: (0.0, 0.0, np.zeros(n)),
     "norms": lambda _, n: (np.zeros(n), np.zeros(n)),
     "dual": lambda _, n: (0.0,),
-    "zero": lambda _, n: (0.0,),
-    "focused": lambda question, n: (np.zeros(_width(question, n)),),
+    "focused": lambda request, n: (0.0, np.zeros(_width(request, n))),
     "hessian": _no_hessian,
-    "product": lambda question, n: (np.zeros(_width(question, n)),),
-    "try": lambda question, n: (0.0, np.zeros(_width(question, n))),
+    "product": lambda request, n: (np.zeros(_width(request, n)),),
     "bend": lambda _, n: (0.0,),
 }
+"""The share of a part in which nothing takes part."""

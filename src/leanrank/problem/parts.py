@@ -1,7 +1,7 @@
 """The problem as an ordered sum of parts, each with documents of its own.
 
 A part (see ``part``) is whole queries in one place: a process, a worker of a cluster. The problem
-asks all of them the same question and adds up their answers.
+sends all of them the same request and adds up their answers.
 
 **Same bits wherever the parts are.** Shares are added along a binary tree over the numbers of the
 parts. Whoever holds neighbouring parts adds them up before sending, and the sum is the same.
@@ -9,12 +9,10 @@ parts. Whoever holds neighbouring parts adds them up before sending, and the sum
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
@@ -29,7 +27,7 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.memory import ROUNDING
-from leanrank.problem.part import Kept, Lost, Move, Part, Question, Setup, Share
+from leanrank.problem.part import Kept, Part, Request, Setup, Share
 from leanrank.problem.quadratic_models import GramModel, ProductModel
 
 Node: TypeAlias = tuple[int, int]
@@ -117,18 +115,14 @@ class Parts(ABC):
         """
 
     @abstractmethod
-    def ask(self, question: Question, whole: Callable[[], Question]) -> Share:
-        """Return the sum of all parts' answers; ``whole`` is for parts that lost their point."""
+    def ask(self, request: Request) -> Share:
+        """Return the sum of all parts' answers."""
 
     def total(self, setup: Setup) -> float:
         """Return S of an objective."""
         summands = enumerate(self.map(Part.total, setup))
         ((total,),) = add_along_tree({(0, at): (s,) for at, s in summands}, self.n_parts).values()
         return float(total)
-
-    @abstractmethod
-    def release(self, key: str) -> None:
-        """Let the parts forget a problem."""
 
 
 class LocalParts(Parts):
@@ -141,14 +135,9 @@ class LocalParts(Parts):
         self.n_features = self.parts[0].data.n_features
         self.levels = np.unique(np.concatenate([part.data.levels for part in self.parts]))
 
-    def ask(self, question: Question, whole: Callable[[], Question]) -> Share:
+    def ask(self, request: Request) -> Share:
         """Return the sum of all parts' answers."""
-        answers: dict[Node, Share] = {}
-        for at, part in enumerate(self.parts):
-            try:
-                answers[0, at] = part.answer(question)
-            except Lost:
-                answers[0, at] = part.answer(whole())
+        answers = {(0, at): part.answer(request) for at, part in enumerate(self.parts)}
         (share,) = add_along_tree(answers, self.n_parts).values()
         return share
 
@@ -161,11 +150,6 @@ class LocalParts(Parts):
             function(part, *before, *arguments)
             for part, before in zip(self.parts, own, strict=True)
         ]
-
-    def release(self, key: str) -> None:
-        """Let the parts forget a problem."""
-        for part in self.parts:
-            part.release(key)
 
 
 def _n_kept(part: Part, kept: Kept | None) -> int:
@@ -224,63 +208,35 @@ class PartedProblem(Problem):
         if not total > 0.0:
             raise NoLevelsError
         self.setup = replace(setup, total=1.0 if normalize == "none" else total)
-        self._trails, self._trials = itertools.count(), itertools.count()
-        self._trail = -1
-        self._start: FloatArray | None = None
-        self._moves: list[Move] = []
-        self._told = 0  # moves that the parts have been told
+        self._w = np.zeros(self.n_features)
         self._features: IntArray | None = None
-        self._tried: tuple[Move, float, FloatArray] | None = None
-        self._move_to(None, None)
+        self._tried: tuple[FloatArray, FloatArray, float, FloatArray] | None = None
+        self._move_to(self._w, None, None)
 
-    def __del__(self) -> None:
-        """Let the parts forget."""
-        if hasattr(self, "setup"):
-            self.parts.release(self.setup.key)
+    def _ask(self, what: str, *arguments: Any, w: FloatArray | None = None) -> Share:
+        at = self._w if w is None else w
+        return self.parts.ask(Request(self.setup, at, self._features, what, arguments))
 
-    # questions
-
-    def _ask(self, what: str, *arguments: Any, fresh: bool = False) -> Share:
-        question = Question(
-            self.setup.key,
-            self.setup if fresh else None,
-            self._trail,
-            self._start if fresh else None,
-            0 if fresh else self._told,
-            tuple(self._moves[self._told :]),
-            self._features,
-            what,
-            arguments,
-        )
-        trail = {"start": self._start, "skipped": 0, "moves": tuple(self._moves)}
-        whole = partial(replace, question, setup=self.setup, **trail)
-        share = self.parts.ask(question, whole)
-        self._told = len(self._moves)
-        return share
-
-    def _move_to(self, value: float | None, focused: FloatArray | None) -> None:
-        """Forget what was known of the last point."""
-        self._value = value
+    def _move_to(self, w: FloatArray, value: float | None, focused: FloatArray | None) -> None:
+        """Set the point, and forget what was known of the last one."""
+        self._w, self._value, self._focused = w, value, focused
         self._gradient: FloatArray | None = None
         self._squares = 0.0  # of the score gradient
-        self._focused = focused
         self._duals: dict[float, float] = {}
 
-    def _know_point(self, *, fresh: bool = False) -> FloatArray:
+    def _know_point(self) -> FloatArray:
         """Return the gradient, and know the value and the size of the score gradient."""
         if self._gradient is None:
-            self._value, self._squares, self._gradient = self._ask("point", fresh=fresh)
+            self._value, self._squares, self._gradient = self._ask("point")
         return self._gradient
 
     # the point
 
     def at(self, w: FloatArray) -> float:
         """Move to weights w; return the loss there."""
-        self._trail, self._start = next(self._trails), w.copy()
-        self._moves, self._told = [], 0
         self._features = self._tried = None
-        self._move_to(None, None)
-        self._know_point(fresh=True)  # the gradient is asked for next, and a trip costs more
+        self._move_to(w.copy(), None, None)
+        self._know_point()  # the gradient is asked for next, and a trip costs more
         assert self._value is not None
         if not w.any():
             self.value_at_zero = self._value
@@ -302,8 +258,7 @@ class PartedProblem(Problem):
     @cached_property
     def value_at_zero(self) -> float:
         """The loss of a model without weights."""
-        (value,) = self._ask("zero")
-        return float(value)
+        return float(self._ask("point", w=np.zeros(self.n_features))[0])
 
     @cached_property
     def _norms(self) -> tuple[FloatArray, FloatArray]:
@@ -324,7 +279,7 @@ class PartedProblem(Problem):
     # the working set
 
     def focus(self, features: IntArray) -> None:
-        """Choose the features of the working set; the parts learn it with the next question."""
+        """Choose the features of the working set; the parts learn it with the next request."""
         self._features = features
         self._focused = None
 
@@ -333,7 +288,7 @@ class PartedProblem(Problem):
         if self._gradient is not None:
             return self._gradient[slice(None) if self._features is None else self._features].copy()
         if self._focused is None:
-            (self._focused,) = self._ask("focused")
+            _, self._focused = self._ask("focused")
         return self._focused.copy()
 
     def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
@@ -369,29 +324,30 @@ class PartedProblem(Problem):
 
     def try_step(self, step: FloatArray, t: float) -> float:
         """Return the loss after t times a step, and keep the gradient there in case it is taken."""
-        move = Move(self._features, step.copy(), t, next(self._trials))
-        value, focused = self._ask("try", move.step, t, move.trial)
-        self._tried = move, float(value), focused
+        w = self._w.copy()
+        w[slice(None) if self._features is None else self._features] += t * step
+        value, focused = self._ask("focused", w=w)
+        self._tried = w, step, float(value), focused
         return float(value)
 
     def slope(self) -> float:
         """Return the loss's slope along the step where ``try_step`` looked last."""
         assert self._tried is not None, "try_step() comes first"
-        return float(self._tried[2] @ self._tried[0].step)
+        _, step, _, focused = self._tried
+        return float(focused @ step)
 
     def bend(self) -> float:
         """Return its curvature there; 0 where the loss has none."""
         assert self._tried is not None, "try_step() comes first"
         if not self.loss.smooth:
             return 0.0
-        move = self._tried[0]
-        (value,) = self._ask("bend", move.step, move.t, move.trial)
+        w, step, _, _ = self._tried
+        (value,) = self._ask("bend", step, w=w)
         return float(value)
 
     def accept(self) -> None:
         """Move to where ``try_step`` looked last."""
         assert self._tried is not None, "try_step() comes first"
-        move, value, focused = self._tried
-        self._moves.append(move)
+        w, _, value, focused = self._tried
         self._tried = None
-        self._move_to(value, focused)
+        self._move_to(w, value, focused)
