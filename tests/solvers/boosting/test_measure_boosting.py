@@ -5,7 +5,7 @@ import pytest
 
 from leanrank.data import RankingData
 from leanrank.errors import InputError
-from leanrank.solvers.boosting.measure_boosting import boost_measure
+from leanrank.solvers.boosting.rounds import boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from leanrank.data.ranking_data import column_values
 from leanrank.execution import SerialExecutor, ThreadExecutor
-from leanrank.solvers.boosting._coded_column import choose_thresholds
+from leanrank.solvers.boosting._columns import choose_thresholds
 from leanrank.solvers.boosting.threshold_columns import (
     Cut,
     ThresholdColumns,

@@ -14,7 +14,7 @@ from leanrank.losses.base import Labels
 from leanrank.rankers.boosting.boosted import BoostedRanker, HeldOut
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.validation import BestSoFar, record
-from leanrank.solvers.boosting.measure_boosting import boost_measure
+from leanrank.solvers.boosting.rounds import boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 
 

@@ -14,8 +14,13 @@ from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, Matrix
 from leanrank.data.ranking_data import column_values
 from leanrank.execution import Executor, row_blocks
-from leanrank.solvers.boosting._coded_column import TIED, CodedColumn, Found, choose_thresholds
-from leanrank.solvers.boosting._sorted_column import SortedColumn
+from leanrank.solvers.boosting._columns import (
+    TIED,
+    CodedColumn,
+    Found,
+    SortedColumn,
+    choose_thresholds,
+)
 
 
 class Cut(NamedTuple):
