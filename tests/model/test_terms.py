@@ -177,6 +177,23 @@ def test_levels_that_cannot_be_written_are_refused():
         export_model(Model(1, {0: Levels(("a\nb",), (1.0,))}), "sql:duckdb")
 
 
+def test_a_model_of_some_columns_keeps_its_terms_among_all():
+    from leanrank.selection.tuning.trials import placed
+
+    data = RankingData(np.zeros((1, 5)), feature_names=tuple("abcde"))
+    model = placed(Model(3, {0: LANG}, surfaces={(1, 2): PAIR}), np.array([1, 2, 4]), data, {})
+    assert model.terms == {(1,): LANG, (2, 4): PAIR}
+    assert model.weights == {"c × e": 3.0, "b": 0.75}
+
+
+def test_a_report_is_refused_rather_than_wrong():
+    from leanrank.report.queries import _scoring
+
+    for model in (Model(1, {0: LANG}), Model(2, {}, surfaces={(0, 1): PAIR})):
+        with pytest.raises(InputError, match="categories or pairs"):
+            _scoring(model, model.indices, [4, 4])
+
+
 @pytest.mark.parametrize(
     "make",
     [

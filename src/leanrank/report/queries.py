@@ -11,8 +11,10 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, column_values, feature_name
+from leanrank.errors import InputError
 from leanrank.model.curves import Line, Ramps, Steps
 from leanrank.model.model import Model
+from leanrank.model.terms import Levels
 from leanrank.plots.numbers import brief, digits_along, numbers
 from leanrank.report.studies import as_seen_by
 from leanrank.selection.tuning.study import Study
@@ -134,6 +136,11 @@ def _digits(models: Sequence[Model], feature: int) -> int:
 
 def _scoring(model: Model, union: IntArray, digits: Sequence[int]) -> list[dict[str, Any]]:
     """Return the curve of each feature, with its place among the columns."""
+    if model.surfaces or any(isinstance(curve, Levels) for curve in model.curves.values()):
+        raise InputError(
+            "the page of a report computes curves only, and a model has categories or pairs of "
+            "features: leave that out of the study"
+        )
     parts = []
     for feature, curve in model.curves.items():
         at = int(np.searchsorted(union, feature))

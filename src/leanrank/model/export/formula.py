@@ -38,11 +38,6 @@ class Term:
         return term_name(self.names)
 
     @property
-    def is_text(self) -> bool:
-        """Whether its feature is a category of texts."""
-        return isinstance(self.curve, Levels) and self.curve.is_text
-
-    @property
     def weight(self) -> float:
         """The weight of a line; only asked for where the target has lines only."""
         assert isinstance(self.curve, Line)
@@ -83,11 +78,6 @@ class Formula:
     def categories(self) -> dict[str, Levels]:
         """The categories by the names of their features."""
         return {t.name: t.curve for t in self.terms if isinstance(t.curve, Levels)}
-
-    @property
-    def has_surfaces(self) -> bool:
-        """Whether two features act together."""
-        return any(isinstance(term.curve, Surface) for term in self.terms)
 
     @property
     def least_weight(self) -> float:

@@ -362,10 +362,10 @@ def placed(
     model: Model, columns: IntArray | None, data: RankingData, provenance: dict[str, Any]
 ) -> Model:
     """Return a model of some columns as one of all features."""
-    curves = model.curves
-    if columns is not None:
-        curves = {int(columns[at]): curve for at, curve in curves.items()}
-    return Model(data.n_features, curves, data.feature_names, provenance=provenance)
+    at = np.arange(data.n_features) if columns is None else columns
+    curves = {int(at[one]): curve for one, curve in model.curves.items()}
+    pairs = {(int(at[a]), int(at[b])): surface for (a, b), surface in model.surfaces.items()}
+    return Model(data.n_features, curves, data.feature_names, None, provenance, pairs)
 
 
 def _scores(model: Model, data: RankingData) -> FloatArray | None:
