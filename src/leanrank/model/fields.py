@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, NoReturn
 
-from leanrank.errors import ModelError
+from leanrank.errors import ModelError, first_repeated
 
 MAX_DEPTH = 32
 """Nesting of objects and lists; a model needs five."""
@@ -183,3 +183,17 @@ def is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_names(names: tuple[str, ...] | None, n_features: int) -> None:
+    """Reject names that are not one distinct text per feature."""
+    if names is None:
+        return
+    if len(names) != n_features:
+        raise ModelError(f"{len(names)} feature names were given for {n_features} features")
+    twice = first_repeated(names)
+    if twice is not None:
+        raise ModelError(f"the feature name {shorten(twice)} occurs twice: names must be distinct")
+    for name in names:
+        if not is_utf8(name):
+            raise ModelError(f"the feature name {shorten(name)} cannot be written as UTF-8")

@@ -15,14 +15,14 @@ import numpy as np
 from leanrank._display import printable
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, counted, feature_name
-from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
+from leanrank.errors import InputError, LeanrankError, ModelError
 from leanrank.execution import cached_property
 from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line
-from leanrank.model.fields import Field, is_utf8, shorten
+from leanrank.model.fields import Field, check_names
 from leanrank.model.provenance import read_provenance, to_json_values
 from leanrank.model.scoring import TermSum, rank_within_queries
-from leanrank.model.terms import Levels, Surface, Term, term_name
+from leanrank.model.terms import Levels, Surface, Term, check_terms, term_name
 
 if TYPE_CHECKING:
     from typing import Self
@@ -104,12 +104,12 @@ class Model:
         set_field = partial(object.__setattr__, self)
         set_field("n_features", int(self.n_features))
         set_field("feature_names", None if names is None else tuple(names))
-        _check_names(self.feature_names, self.n_features)
+        check_names(self.feature_names, self.n_features)
         ordered = {int(at): self.curves[at] for at in sorted(self.curves)}
         set_field("curves", MappingProxyType(ordered))
         pairs = {(int(a), int(b)): self.surfaces[a, b] for a, b in sorted(self.surfaces)}
         set_field("surfaces", MappingProxyType(pairs))
-        _check_terms(self.terms, self.n_features)
+        check_terms(self.terms, self.n_features)
         made = Field(to_json_values(self.provenance), "Model", "provenance")
         set_field("provenance", read_provenance(made))
         if self.normalizer is not None:
@@ -433,38 +433,6 @@ class Model:
         from leanrank.data.scaling.normalizers import normalizer_from_dict
 
         return normalizer_from_dict(self.normalizer)
-
-
-def _check_terms(terms: Mapping[tuple[int, ...], Term], n_features: int) -> None:
-    for features, term in terms.items():
-        if min(features) < 0 or max(features) >= n_features:
-            raise ModelError(
-                f"features are from 0 to {n_features - 1}, but there is a curve of {max(features)}"
-            )
-        if term.is_zero:
-            name = term_name(map(feature_name, features))
-            raise ModelError(
-                f"the weight of feature {name} is zero: only features with a weight belong in a "
-                "model"
-            )
-        if len(features) > 1 and features[0] >= features[-1]:
-            raise ModelError(f"the features {features} of a surface do not ascend")
-        for at in features if len(features) > 1 else ():
-            if isinstance(terms.get((at,)), Levels):
-                raise ModelError(f"a surface needs numbers, but {feature_name(at)} is a category")
-
-
-def _check_names(names: tuple[str, ...] | None, n_features: int) -> None:
-    if names is None:
-        return
-    if len(names) != n_features:
-        raise ModelError(f"{len(names)} feature names were given for {n_features} features")
-    twice = first_repeated(names)
-    if twice is not None:
-        raise ModelError(f"the feature name {shorten(twice)} occurs twice: names must be distinct")
-    for name in names:
-        if not is_utf8(name):
-            raise ModelError(f"the feature name {shorten(name)} cannot be written as UTF-8")
 
 
 def _frozen(array: AnyArray) -> AnyArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
+from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError, first_repeated
 from leanrank.model.curves import Curve, Writer
 from leanrank.model.scale import Scale
@@ -327,3 +328,23 @@ def term_name(names: Iterable[str]) -> str:
     ('bm25', 'bm25 × age')
     """
     return " × ".join(names)
+
+
+def check_terms(terms: Mapping[tuple[int, ...], Term], n_features: int) -> None:
+    """Reject terms of features that are not there, without effect or that do not go together."""
+    for features, term in terms.items():
+        if min(features) < 0 or max(features) >= n_features:
+            raise ModelError(
+                f"features are from 0 to {n_features - 1}, but there is a curve of {max(features)}"
+            )
+        if term.is_zero:
+            name = term_name(map(feature_name, features))
+            raise ModelError(
+                f"the weight of feature {name} is zero: only features with a weight belong in a "
+                "model"
+            )
+        if len(features) > 1 and features[0] >= features[-1]:
+            raise ModelError(f"the features {features} of a surface do not ascend")
+        for at in features if len(features) > 1 else ():
+            if isinstance(terms.get((at,)), Levels):
+                raise ModelError(f"a surface needs numbers, but {feature_name(at)} is a category")
