@@ -6,9 +6,9 @@ The guide to choosing a system is written from these figures.
 from __future__ import annotations
 
 from benchmarks.harness import Options, Table
-from leanrank.selection.comparison.compare import SetParts, compare_systems
-from leanrank.selection.comparison.systems import installed, system_names
-from leanrank.selection.comparison.tables import cells, head
+from leanrank.selection.compare import SetParts, compare_systems
+from leanrank.selection.systems import installed, system_names
+from leanrank.selection.tables import cells, head
 from papers.public_sets import fetch, find_set
 
 SETS = ("MQ2008", "OHSUMED")

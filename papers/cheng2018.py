@@ -23,10 +23,11 @@ from leanrank.errors import DataWarning, InputError
 from leanrank.execution import Executor, make_executor
 from leanrank.metrics import evaluate
 from leanrank.metrics.judge import Judge, best_of
+from leanrank.model import Model
 from leanrank.rankers import get_ranker
 from leanrank.registry import Fits, Space
-from leanrank.selection.tuning.sweeps import count_features
-from leanrank.selection.validation import Split, Trial, make_ranker, run_setting
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.engine import Split, make_ranker, run_setting
 from papers import find_sets, published
 from papers.cheng2018_systems import (
     DENSE,
@@ -168,7 +169,7 @@ def learn(
     spaces = [_space(system, train) for train, _, _ in folds]
     runs = [(seed, at) for seed in used for at in range(len(folds))]
 
-    def search(task: tuple[int, int]) -> list[Trial]:
+    def search(task: tuple[int, int]) -> list[Candidate]:
         seed, at = task
         split = Split(*folds[at][:2], CHOOSE_BY, CONVENTION, average_ties=False)
         return _trials(spaces[at], {"random_state": seed} if system.seeded else {}, split)
@@ -220,21 +221,23 @@ def _space(system: TableRow, train: RankingData) -> Space:
     return Space(system.ranker, fixed, grid, Fits(stop_early=False))
 
 
-def _trials(space: Space, more: Mapping[str, Any], split: Split) -> list[Trial]:
+def _trials(space: Space, more: Mapping[str, Any], split: Split) -> list[Candidate]:
     found = []
     for setting in space.settings():
         try:
             found += run_setting(space, {**setting, **more}, split)
         except InputError:  # diverged
-            nothing = dict.fromkeys(CHOOSE_BY, np.nan)
-            found.append(Trial({**space.fixed, **setting, **more}, np.nan, 0, nothing))
+            nothing = {name: np.full(split.validation.n_queries, np.nan) for name in CHOOSE_BY}
+            empty = Model.from_coef(np.zeros(split.train.n_features))
+            parameters = {**space.fixed, **setting, **more}
+            found.append(Candidate.of(space.ranker, parameters, empty, nothing))
     return found
 
 
-def _chosen(space: Space, trials: list[Trial], part: Part, by: tuple[str, ...]) -> _TestFigures:
+def _chosen(space: Space, trials: list[Candidate], part: Part, by: tuple[str, ...]) -> _TestFigures:
     """Fit the model that validation prefers, and measure it on the test part."""
     train, _, test = part
-    worth = Judge(by).worth([np.mean([t.values[m] for m in by]) for t in trials])
+    worth = Judge(by).worth([np.mean([t.means[m] for m in by]) for t in trials])
     best = trials[best_of(worth, [t.n_features for t in trials])]
     ranker = make_ranker(space, best.parameters, Judge(CHOOSE_BY, CONVENTION))
     start = time.perf_counter()
@@ -245,7 +248,7 @@ def _chosen(space: Space, trials: list[Trial], part: Part, by: tuple[str, ...]) 
     strict = np.nan
     if test.levels[-1] >= 2:
         strict = evaluate(test, scores, measures="map", convention=CONVENTION, rel=2.0)["map"]
-    share = count_features(ranker) / train.n_features
+    share = ranker.to_model().n_nonzero / train.n_features
     return _TestFigures({**means, STRICT: strict}, share, seconds)
 
 

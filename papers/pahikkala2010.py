@@ -19,7 +19,8 @@ from leanrank.errors import DataWarning
 from leanrank.execution import make_executor
 from leanrank.metrics import evaluate
 from leanrank.registry import AlphaPath, Sizes, Space
-from leanrank.selection.validation import Split, Trial, make_ranker, run_trials
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.engine import Split, make_ranker, run_space
 from papers import find_sets, published
 from papers.public_sets import RankingFolds
 from papers.report import Cell, ComparedTable, Plot, Report
@@ -77,20 +78,20 @@ def _run_set(
         train, vali, test = folds.fold(number)
         split = Split(train, vali, CURVES, CONVENTION, average_ties=False)
 
-        def fit(space: Space, trial: Trial) -> tuple[Any, dict[str, float]]:
+        def fit(space: Space, trial: Candidate) -> tuple[Any, dict[str, float]]:
             ranker = make_ranker(space, trial.parameters, split.judge).fit(train)
             scores = ranker.predict(test)
             found = evaluate(test, scores, measures=list(MEASURES), convention=CONVENTION)
             return ranker, found.means
 
-        path = list(run_trials(RANKRLS, split))[::-1]
+        path = list(run_space(RANKRLS, split))[::-1]
         space = Space(
             "greedyrankrls",
             {"normalize": "none"},
             {"alpha": tuple(2.0**e for e in GREEDY_EXPONENTS)},
             Sizes(train.n_features),
         )
-        trials = list(run_trials(space, split))
+        trials = list(run_space(space, split))
         chosen = trials[first_best(trials)]
         greedy, measures = fit(space, chosen)
         shape = (len(GREEDY_EXPONENTS), -1)
@@ -99,7 +100,7 @@ def _run_set(
             measures,
             int(np.log2(chosen.parameters["alpha"])),
             tuple(int(f) + 1 for f in greedy.selected_),
-            np.array([np.reshape([t.values[m] for t in trials], shape) for m in CURVES]),
+            np.array([np.reshape([t.means[m] for t in trials], shape) for m in CURVES]),
         )
 
     with warnings.catch_warnings():
@@ -124,13 +125,16 @@ def _run_set(
         )
 
 
-def first_best(trials: list[Trial]) -> int:
+def first_best(trials: list[Candidate]) -> int:
     """Return the position of the highest MAP to four decimals, the first among equals.
 
-    >>> first_best([Trial({}, v, 1, {"map": v}) for v in (0.1, 0.50002, 0.50004, 0.2)])
+    >>> from leanrank.model import Model
+    >>> model = Model.from_coef([1.0])
+    >>> values = [{"map": np.array([v])} for v in (0.1, 0.50002, 0.50004, 0.2)]
+    >>> first_best([Candidate.of("rankrls", {}, model, each) for each in values])
     1
     """
-    return int(np.argmax(np.round(np.nan_to_num([t.values["map"] for t in trials]), 4)))
+    return int(np.argmax(np.round(np.nan_to_num([t.means["map"] for t in trials]), 4)))
 
 
 def _features_table(name: str, printed: dict[str, Any], found: list[_Fold]) -> ComparedTable:

@@ -24,7 +24,8 @@ from leanrank.rankers.boosting.adarank import AdaRank
 from leanrank.rankers.boosting.rankboost import RankBoost
 from leanrank.rankers.newton.domination import DominationRanker
 from leanrank.registry import AlphaPath, Space
-from leanrank.selection.validation import Chosen, Split, fit_best
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.engine import Split, fit_best
 from papers import published
 from papers.public_sets import SETS, RankingFolds, fetch
 from papers.report import ComparedTable, beside
@@ -68,7 +69,9 @@ BOOSTED: dict[str, Callable[[], Any]] = {
 """The systems to compare with; they stop by validation data."""
 
 
-def fit_variant(variant: Variant, train: RankingData, vali: RankingData, convention: str) -> Chosen:
+def fit_variant(
+    variant: Variant, train: RankingData, vali: RankingData, convention: str
+) -> Candidate:
     """Fit a variant with everything it leaves open chosen by validation NDCG@10."""
     data = train.replace(y=(train.y > 0).astype(np.float64)) if variant.binary else train
     path = AlphaPath(n_alphas=30)
@@ -123,10 +126,10 @@ def _ranks(folds: RankingFolds, systems: list[str], say: Callable[[str], None]) 
                 warnings.simplefilter("ignore", DataWarning)
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 if system in BOOSTED:
-                    ranker = BOOSTED[system]().fit(train, validation=vali)
+                    model = BOOSTED[system]().fit(train, validation=vali)
                 else:
-                    ranker = fit_variant(VARIANTS[system.lower()], train, vali, convention).ranker
-                scores = ranker.predict(test)
+                    model = fit_variant(VARIANTS[system.lower()], train, vali, convention).model
+                scores = model.predict(test)
                 found = evaluate(test, scores, measures=list(MEASURES), convention=convention)
             values[number, :, s] = [found.means[m] for m in MEASURES]
     means = values.mean(axis=0).round(4)  # as printed

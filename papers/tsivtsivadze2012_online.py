@@ -49,7 +49,7 @@ from leanrank.execution import Executor, make_executor
 from leanrank.online.learners.ranker import OnlineRanker
 from leanrank.online.simulation import Collection, Simulation, looks, make_collection, simulate
 from leanrank.online.users import user
-from leanrank.selection.tuning.journal import Journal, pack, unpack
+from leanrank.selection.journal import Journal, pack, unpack
 from papers.public_sets import fetch
 from papers.report import Report
 from papers.tsivtsivadze2012_online_tables import Cells, Results, fill_report

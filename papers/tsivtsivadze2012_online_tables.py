@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.metrics.comparison import Comparison, compare_values
-from leanrank.selection.comparison.compare import holm
+from leanrank.selection.compare import holm
 from papers.report import ComparedTable, Plot, Report, beside
 
 FAILED, STEPS, CUMULATIVE, FIRST = range(4)

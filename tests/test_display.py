@@ -9,9 +9,9 @@ from leanrank.metrics import compare
 from leanrank.model import Model
 from leanrank.rankers.path import Path
 from leanrank.selection import ComparedSet
-from leanrank.selection.comparison.compare import Outcome
-from leanrank.selection.tuning.candidate import Candidate
-from leanrank.selection.tuning.study import Study
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.compare import Outcome
+from leanrank.selection.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,8 @@ def test_a_comparison_shows_both_means_and_the_test(data):
 def test_compared_systems_are_one_table():
     outcomes = [
         Outcome(
-            system=system, fold=1, per_query={"map": np.array(values)}, n_features=n,
-            n_trials=1, fit_seconds=1.0, search_seconds=1.0, predict_seconds=0.1,
+            system, 1, Candidate.of(system, {}, Model.from_coef(np.ones(n)), {}, seconds=1.0),
+            {"map": np.array(values)}, 0.1,
         )
         for system, values, n in (("domination", [0.5, 0.25], 3), ("ranksvm", [0.5, 0.75], 9))
     ]  # fmt: skip

@@ -14,8 +14,8 @@ from benchmarks.harness import Kept, Options, Table, show_seconds
 from benchmarks.pairwise.clock import now
 from leanrank import DominationRanker
 from leanrank.data.ranking_data import RankingData
-from leanrank.selection.comparison.peers import fit_lightgbm
-from leanrank.selection.validation import Split
+from leanrank.selection.engine import Split
+from leanrank.selection.systems import fit_lightgbm
 
 NAMES = ("saturating", "threshold", "peak", "missing", "line", *(f"noise{k}" for k in range(1, 16)))
 PER_QUERY = 20
@@ -79,7 +79,7 @@ def _one_size(n: int, test: RankingData) -> dict[str, Any]:
         row[f"{name}, time"] = show_seconds(now() - started)
     started = now()
     chosen = fit_lightgbm(Split(train, vali, "ndcg@10"), TREES)
-    row["LightGBM"] = f"{_ndcg(test, chosen.ranker.predict(test)):.4f}"
+    row["LightGBM"] = f"{_ndcg(test, chosen.model.predict(test)):.4f}"
     row["LightGBM, time"] = show_seconds(now() - started)
     return row
 

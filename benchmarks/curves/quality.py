@@ -18,10 +18,10 @@ from leanrank.losses.base import Labels
 from leanrank.metrics import compare_values, evaluate
 from leanrank.metrics.judge import best_of, mean_of
 from leanrank.registry import AlphaPath, Space, get_system
-from leanrank.selection.comparison.peers import fit_lightgbm, fit_xgboost
-from leanrank.selection.tuning.candidate import Candidate
-from leanrank.selection.tuning.trials import Task, run_trial
-from leanrank.selection.validation import Split
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.engine import Split
+from leanrank.selection.systems import fit_lightgbm, fit_xgboost
+from leanrank.selection.trials import Task, run_trial
 from papers.public_sets import fetch, find_set
 
 SETS = ("MQ2008", "OHSUMED")
@@ -64,7 +64,7 @@ def _fitted(system: str, parts: Parts, convention: str) -> list[Any]:
         found = []
         for measure in MEASURES:
             chosen = trees[system](Split(parts[0], parts[1], measure, convention))
-            scores = chosen.ranker.predict(parts[2])
+            scores = chosen.model.predict(parts[2])
             values = _judged(parts[2], scores, measure, convention)
             found.append((measure, system, chosen.n_features, values))
         return found

@@ -82,7 +82,7 @@ def _domination(
     variant: Any, train: RankingData, vali: RankingData, test: RankingData, convention: str
 ) -> Fitted:
     chosen = fit_variant(variant, train, vali, convention)
-    return chosen.ranker.predict(test), chosen.n_features
+    return chosen.model.predict(test), chosen.n_features
 
 
 def _lightgbm(train: RankingData, vali: RankingData, test: RankingData, convention: str) -> Fitted:

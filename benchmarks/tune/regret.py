@@ -31,7 +31,7 @@ from leanrank.data.scaling.spread import scale_wanted
 from leanrank.metrics import compare_values
 from leanrank.metrics.judge import Judge
 from leanrank.selection import Split, fit_system
-from leanrank.selection.tuning.tune import default_systems
+from leanrank.selection.tuning import default_systems
 
 MEASURE = "ndcg@10"
 N_FOLDS = 5
@@ -95,7 +95,7 @@ def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: 
 
         def single(system: str) -> Any:
             chosen = fit_system(system, Split(scaled[0], scaled[1], MEASURE, convention))
-            return on_test(chosen.ranker.predict(scaled[2]))
+            return on_test(chosen.model.predict(scaled[2]))
 
         def tuned(how: list[str], tree: Path | None = None) -> Any:
             path = Path(scratch) / "model.json"

@@ -24,7 +24,7 @@ from leanrank import load_letor, load_model
 from leanrank.errors import DataWarning
 from leanrank.metrics import compare_values, evaluate
 from leanrank.selection import Split, fit_system
-from leanrank.selection.comparison.systems import installed, title
+from leanrank.selection.systems import installed, title
 
 CONVENTIONS = {"MQ2008": "letor4", "OHSUMED": "letor3"}
 WIDTHS = {"MQ2008": 46, "OHSUMED": 45}
@@ -75,7 +75,7 @@ def _one_fold(options: Options, name: str, fold: int, budget: str) -> dict[str, 
             continue
         best = fit_system(system, Split(train, vali, "map", convention))
         results[title(system)] = {
-            **_measured(test, best.ranker.predict(test), convention),
+            **_measured(test, best.model.predict(test), convention),
             "features": best.n_features,
             "chosen": str(best.parameters),
         }

@@ -36,5 +36,5 @@ from .rankers import RSRank as RSRank
 from .rankers import SparseRank as SparseRank
 from .rankers import TopicRanker as TopicRanker
 from .rankers.ramp_features import RampFeatures as RampFeatures
-from .selection.fusion.fuse import fuse as fuse
-from .selection.tuning.tune import tune as tune
+from .selection.fuse import fuse as fuse
+from .selection.tuning import tune as tune

@@ -124,6 +124,16 @@ class System:
         """Whether one fit gives models of many strengths or sizes."""
         return self.space is not None and not isinstance(self.space.sweep, Fits)
 
+    @property
+    def own_parameters(self) -> dict[str, Any]:
+        """The parameters that make it another system than its class as it is.
+
+        >>> SYSTEMS["ranksvm-l1"].own_parameters, SYSTEMS["ranksvm"].own_parameters
+        ({'l1_ratio': 1.0}, {})
+        """
+        named_by_class = self.space is None or self.space.ranker == self.name
+        return {} if named_by_class or self.space is None else dict(self.space.fixed)
+
     def load(self) -> Any:
         """Import the class."""
         module = f"leanrank.rankers{self.module}" if self.module.startswith(".") else self.module
@@ -419,7 +429,6 @@ for _system in (
     ),
     System(
         "topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",
-        cluster=True,
     ),
 ):  # fmt: skip
     register(_system)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from leanrank.selection.comparison import systems
+from leanrank.selection import systems
 
 SOME = "rankrls,bestfeature"
 FILES = ("train.txt", "vali.txt", "test.txt")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from leanrank.data.trec import Run, dump_qrels, dump_run
-from tests.selection.fusion.test_fuse import made
+from tests.selection.test_fuse import made
 
 WORDS = ("fuse", "bm25.trec", "dense.trec.gz", "--qrels", "q.txt", "--no-curve")
 

@@ -7,6 +7,7 @@ import pytest
 
 from leanrank import rankers
 from leanrank.cli.systems import describe
+from leanrank.cli.training.shared import make_ranker
 from leanrank.registry import CAPABILITIES, SYSTEMS, ranker_names
 
 FITTED = [name for name, system in SYSTEMS.items() if system.space is not None]
@@ -37,12 +38,13 @@ def test_every_parameter_has_a_meaning(name):
 
 def test_one_system_is_explained_with_what_makes_it_so(run):
     ran = run("systems", "ranksvm-l1")
-    assert "leanrank train DATA -a ranksvm -p l1_ratio=1.0 -m FILE" in " ".join(ran.out.split())
+    assert "leanrank train DATA -a ranksvm-l1 -m FILE" in " ".join(ran.out.split())
     assert "Strength of the penalty" in ran.out
     explained = json.loads(run("systems", "ranksvm-l1", "--json").out)
     assert explained["fixed"] == {"l1_ratio": 1.0}
     defaults = {entry["name"]: entry["default"] for entry in explained["parameters"]}
     assert defaults["tol"] == 1e-6
+    assert defaults["l1_ratio"] == 1.0
 
 
 def test_an_unknown_system_is_one_sentence(run):
@@ -54,7 +56,7 @@ def test_an_unknown_system_is_one_sentence(run):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("leanrank train -a rankn", ["ranknet"]),
+        ("leanrank train -a rankn", ["ranknet", "ranknet-curves"]),
         ("leanrank train -a pamir -p ep", ["epochs="]),
         ("leanrank systems ranksvm-q", ["ranksvm-query"]),
     ],
@@ -71,3 +73,20 @@ def test_the_shell_completes_names(words, expected):
         check=False,
     )  # fmt: skip
     assert done.stdout.split() == expected
+
+
+def test_train_takes_every_name_that_is_listed(run, files):
+    listed = [one["name"] for one in json.loads(run("systems", "--json").out)["systems"]]
+    assert len(listed) >= 26
+    for name in listed:
+        system = SYSTEMS[name]
+        ranker = make_ranker(name, [], seed=None, jobs=1)
+        assert type(ranker).__name__ == system.ranker
+        assert {key: getattr(ranker, key) for key in system.own_parameters} == system.own_parameters
+    for name in ("ranksvm-l1", "domination-curves", "minbatsrank-nonfea"):
+        assert run("train", "train.txt", "-a", name, "-m", "m.json", "--seed", 3).code == 0
+    assert (
+        type(make_ranker("ranksvm-l1", ["l1_ratio=0.5"], seed=None, jobs=1)).__name__ == "RankSVM"
+    )
+    ran = run("train", "train.txt", "-a", "ranksvm-l3", "-m", "m.json")
+    assert (ran.code, "ranksvm-l1" in ran.err) == (2, True)

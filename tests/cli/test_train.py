@@ -138,7 +138,7 @@ def test_validation_data_may_end_in_features_that_are_zero(run, files):
     [
         (
             ["train.txt", "-a", "rankrsl"],
-            "there is no algorithm 'rankrsl': did you mean 'rankrls'?",
+            "there is no system 'rankrsl': did you mean 'rankrls'?",
         ),
         (
             ["train.txt", "-p", "alhpa=1"],

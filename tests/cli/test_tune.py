@@ -173,7 +173,7 @@ def test_a_report_on_training_needs_validation_data(run, files):
 
 
 def test_an_interrupt_writes_the_best_so_far(run, files, monkeypatch):
-    from leanrank.selection.tuning.search import Search
+    from leanrank.selection.search import Search
 
     once = Search._do
 

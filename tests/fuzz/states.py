@@ -161,7 +161,7 @@ def _entries() -> list[Any]:
 @target("journal-bytes", prepare=_journal)
 def journal_bytes(rng: random.Random, folder: Path) -> None:
     """Of a damaged journal, at most whole trials from its beginning are used."""
-    from leanrank.selection.tuning.journal import Journal
+    from leanrank.selection.journal import Journal
 
     header, *trials = _entries()
     (folder / "in").write_bytes(mutated(rng, _journal()))

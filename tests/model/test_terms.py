@@ -178,10 +178,10 @@ def test_levels_that_cannot_be_written_are_refused():
 
 
 def test_a_model_of_some_columns_keeps_its_terms_among_all():
-    from leanrank.selection.tuning.trials import placed
+    from leanrank.selection.engine import placed
 
-    data = RankingData(np.zeros((1, 5)), feature_names=tuple("abcde"))
-    model = placed(Model(3, {0: LANG}, surfaces={(1, 2): PAIR}), np.array([1, 2, 4]), data, {})
+    model = placed(Model(3, {0: LANG}, surfaces={(1, 2): PAIR}), np.array([1, 2, 4]), 5)
+    model = model.replace(feature_names=tuple("abcde"))
     assert model.terms == {(1,): LANG, (2, 4): PAIR}
     assert model.weights == {"c × e": 3.0, "b": 0.75}
 

@@ -132,14 +132,14 @@ def test_validation_chooses_among_settings(public_sets):
     train, vali = (load_letor(public_sets / f"MQ2008/Fold1/{p}.txt") for p in ("train", "vali"))
     for name, variant in VARIANTS.items():
         chosen = fit_variant(variant, train, vali, "letor4")
-        scores = chosen.ranker.predict(vali)
+        scores = chosen.model.predict(vali)
         found = evaluate(vali, scores, measures=["ndcg@10"], convention="letor4")
         assert found.means["ndcg@10"] == pytest.approx(chosen.value, abs=2e-3), name
         for key, values in variant.grid.items():
             assert chosen.parameters[key] in values
         data = train.replace(y=(train.y > 0) * 1.0) if variant.binary else train
         again = DominationRanker(**chosen.parameters).fit(data)
-        assert np.allclose(again.coef_, chosen.ranker.coef_), name
+        assert np.allclose(again.coef_, chosen.model.coef), name
 
 
 def test_published_figures_are_the_papers():

@@ -33,7 +33,7 @@ from leanrank.errors import ClusterError, DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers.cluster import data_on_cluster
 from leanrank.rankers.sampling.streaming import fit_stream
-from leanrank.selection import cross_validate_path, cross_validate_ranker
+from leanrank.selection import cross_validate_path
 
 pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
@@ -316,8 +316,10 @@ def test_bad_input_names_the_partition(client):
         fit(RankBoost(), table)
     with pytest.raises(InputError, match="needs all documents in memory: use solver='newton'"):
         fit(DominationRanker(solver="bound-cd"), table)
-    with pytest.raises(InputError, match="X is on Dask but Y is ndarray"):
+    with pytest.raises(InputError, match="TopicRanker needs all documents in memory"):
         TopicRanker(DominationRanker()).fit(da.zeros((480, 2)), np.eye(480)[:, :2])
+    with pytest.raises(InputError, match="needs all documents in memory"):
+        cross_validate_path(DominationRanker(), X, y, qid)
     with pytest.raises(InputError, match="'ftrl' needs all documents in memory"):
         fit(LinearRanker(solver="ftrl"), table)
     assert not MinBatSRank.fits_on_cluster
@@ -508,32 +510,6 @@ def test_measures_are_those_of_all_queries(client):
     ranker = DominationRanker(alpha=0.01)
     found = fit(ranker, mixed).score(mixed[FEATURES], mixed["label"], qid=mixed["qid"])
     assert found == pytest.approx(ranker.score(frame[FEATURES], frame["label"], qid=frame["qid"]))
-
-
-def test_cross_validation_by_query(client):
-    data, frame = made(14)
-    table = cut(frame, 96, 300)
-    given = table[FEATURES], table["label"], table["qid"]
-    found = cross_validate_path(DominationRanker(), *given, n_alphas=4, cv=3)
-    same = cross_validate_path(DominationRanker(), data, n_alphas=4, cv=3)
-    np.testing.assert_allclose(found.fold_means["ndcg@10"], same.fold_means["ndcg@10"], atol=2e-3)
-    np.testing.assert_array_equal(found.n_features, same.n_features)
-    assert found.per_query["ndcg@10"].shape == (4, 40)
-    assert found.best_alpha == pytest.approx(same.best_alpha)
-    with pytest.raises(InputError, match="cv=1 must be a whole number from 2"):
-        cross_validate_path(DominationRanker(), *given, cv=1)
-    with pytest.raises(InputError, match="FenchelRank has no path: use cross_validate_ranker"):
-        cross_validate_path(FenchelRank(), *given)
-    ridge = cross_validate_path(RankRLS(), *given, n_alphas=3, cv=3)
-    same = cross_validate_path(RankRLS(), data, n_alphas=3, cv=3)
-    np.testing.assert_allclose(ridge.fold_means["ndcg@10"], same.fold_means["ndcg@10"], atol=1e-9)
-    grid = {"curves": [None, 3], "alpha": [0.01, 0.1]}
-    found = cross_validate_ranker(DominationRanker(), *given, grid=grid, cv=3)
-    same = cross_validate_ranker(DominationRanker(), data, grid=grid, cv=3)
-    assert found.parameters == same.parameters
-    np.testing.assert_allclose(found.fold_means["ndcg@10"], same.fold_means["ndcg@10"], atol=2e-3)
-    np.testing.assert_array_equal(found.n_features, same.n_features)
-    assert found.refit(*given).coef_.any()
 
 
 def test_validation_on_the_cluster(client):

@@ -26,7 +26,7 @@ from leanrank.execution import SerialExecutor
 from leanrank.online import OnlineRanker
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.selection import cross_validate_path
-from leanrank.selection.tuning.sweeps import count_features
+from leanrank.selection.engine import count_features
 
 NAMES = ("full", "age", "gap", "noise1", "noise2")
 

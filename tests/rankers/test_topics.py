@@ -9,7 +9,7 @@ from scipy.sparse import csc_array, csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from leanrank import PAMIR, SPD, DominationRanker, RankBoost, RankRLS, TopicRanker
+from leanrank import PAMIR, DominationRanker, RankBoost, RankRLS, TopicRanker
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate, percent_zero
 
@@ -342,57 +342,3 @@ def test_a_ranker_without_a_path_gets_the_validation_documents():
     assert topics.evaluate(*held_out).means["map"] > 0.5
     rls = TopicRanker(RankRLS(1.0)).fit(X, Y, validation=held_out)  # takes none: fits all the same
     np.testing.assert_allclose(rls.coef_.toarray()[0], RankRLS(1.0).fit(X, Y[:, 0]).coef_)
-
-
-@pytest.mark.parametrize("how", ["fit", "path", "shared", "plain"])
-def test_workers_share_the_topics_to_the_same_bits(how):
-    """All of them, whatever the number of workers; sparse documents in any partitions."""
-    pytest.importorskip("distributed")
-    import dask
-    from distributed import Client, LocalCluster
-
-    rng = np.random.default_rng(7)
-    X = csr_array(rng.normal(size=(150, 12)) * (rng.random((150, 12)) < 0.5))
-    Y = np.column_stack([X[:, [j]].toarray()[:, 0] + 0.1 * rng.normal(size=150) > 0.7
-                         for j in range(5)]).astype(float)  # fmt: skip
-    ranker = SPD(epochs=1) if how == "plain" else DominationRanker(alpha=0.05)
-    topics = TopicRanker(ranker, per_topic=how != "shared") if how != "fit" else TopicRanker(ranker)
-    parts = [(0, 40), (40, 41), (41, 100)]
-
-    def cut(values):
-        return [dask.delayed(values[a:b]) for a, b in parts]
-
-    rest = slice(100, 150)
-    validated = how in ("path", "shared")
-    expected = clone(topics).fit(
-        X[:100], Y[:100], validation=(X[rest], Y[rest]) if validated else None
-    )
-    held_out = (dask.delayed(X[rest]), dask.delayed(Y[rest])) if validated else None
-    for n_workers in (1, 2):
-        with (
-            LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, processes=False,
-                dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0",
-                silence_logs=50,
-            ) as cluster,
-            Client(cluster),
-        ):  # fmt: skip
-            found = clone(topics).fit(cut(X), cut(Y), validation=held_out)
-            assert found.coef_.toarray().tobytes() == expected.coef_.toarray().tobytes()
-            np.testing.assert_array_equal(found.alphas_, expected.alphas_)
-            assert found.n_features_in_ == 12
-            np.testing.assert_array_equal(found.predict(X), expected.predict(X))
-            if n_workers == 1:
-                continue
-            level = np.zeros((150, 5))
-            for pattern, given in [
-                ("topic 0 has all documents at one level", (cut(X), cut(level))),
-                ("Y has 1 partition but X has 3", (cut(X), dask.delayed(Y))),
-                ("X is on Dask but Y is ndarray: give it as a Dask", (cut(X), Y)),
-                ("Y has shape .* but there are 100 documents", (cut(X), cut(Y)[:2] + cut(Y)[1:2])),
-            ]:
-                with pytest.raises(InputError, match=pattern):
-                    clone(topics).fit(*given, validation=held_out)
-            if validated:
-                with pytest.raises(InputError, match="X is on Dask but validation is not"):
-                    clone(topics).fit(cut(X), cut(Y), validation=(X, Y))

@@ -20,7 +20,7 @@ from leanrank.report.contents import report_contents
 from leanrank.report.page import embed_json, make_page
 from leanrank.report.paths import find_paths, path_of
 from leanrank.selection import Study, tune
-from leanrank.selection.tuning.front import bootstrap_interval
+from leanrank.selection.candidate import bootstrap_interval
 from tests.report.conftest import make_parts
 
 

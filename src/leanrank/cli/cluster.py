@@ -5,82 +5,10 @@ from __future__ import annotations
 import contextlib
 import glob
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from leanrank.metrics import Evaluation
-    from leanrank.model import Model
+from typing import Any
 
 HERE = "127.0.0.1:0"
 """Where a local cluster shows its pages: to this machine only."""
-
-
-class Memory:
-    """Data sets of this process."""
-
-    def __init__(self, format: str | None, given: Sequence[str] | None) -> None:
-        self.format = format
-        self.given = given
-
-    def read(self, name: str, n_features: int | None = None) -> Any:
-        """Read a file."""
-        from leanrank.cli.datafiles import read_data
-
-        return read_data(name, self.format, self.given, n_features=n_features)
-
-    def read_parts(self, training: Sequence[str], validation: str | None) -> dict[str, Any]:
-        """Read training and validation data for a search."""
-        read = {"training": self.read(training[0])}
-        if validation is not None:
-            read["validation"] = self.read(validation, read["training"].n_features)
-        return read
-
-    def described(self, model: Model, training: Any) -> Model:
-        """Add the training data to how a model was made."""
-        from leanrank.cli.training.shared import described
-
-        return described(model, training)
-
-    def evaluate(self, model: Model, data: Any, measures: Sequence[str], rules: Any) -> Evaluation:
-        """Measure a model."""
-        from leanrank.metrics import evaluate
-
-        return evaluate(data, model.predict(data), measures=measures, convention=rules)
-
-
-class OnCluster(Memory):
-    """Data sets on the workers of a cluster, a file being a partition."""
-
-    def read(self, name: str, n_features: int | None = None) -> Any:
-        """Read all files that a name or a pattern stands for."""
-        del n_features
-        from leanrank.selection.cluster import read_part
-
-        return read_part(self._files([name]), name)
-
-    def read_parts(self, training: Sequence[str], validation: str | None) -> dict[str, Any]:
-        """Read training and validation data for a search."""
-        from leanrank.selection.cluster import read_parts
-
-        given = None if validation is None else self._files([validation])
-        read = dict(
-            zip(("training", "validation"), read_parts(self._files(training), given), strict=True)
-        )
-        return {name: data for name, data in read.items() if data is not None}
-
-    def _files(self, names: Sequence[str]) -> list[Any]:
-        return delayed_files(find_files(names), self.format, self.given)
-
-    def described(self, model: Model, training: Any) -> Model:
-        """Add the size of the training data to how a model was made."""
-        from leanrank.cli.screen import sizes
-
-        return model.replace(provenance={**model.provenance, "data": sizes(training)})
-
-    def evaluate(self, model: Model, data: Any, measures: Sequence[str], rules: Any) -> Evaluation:
-        """Measure a model where the documents are."""
-        found: Evaluation = data.evaluate(model, measures, rules)
-        return found
 
 
 def find_files(patterns: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from leanrank.selection.comparison.compare import ComparedSet, SetParts
+    from leanrank.selection.compare import ComparedSet, SetParts
 
 SETS = "MQ2008,OHSUMED"
 PARTS = ("train", "vali", "test")
@@ -51,7 +51,7 @@ def compare(
         str | None, Option(metavar="LIST", help="Which systems; by default all there are.")
     ] = None,
     choose_by: Annotated[
-        str, Option(metavar="MEASURE", help="What validation data judge by.")
+        str, Option(metavar="MEASURE", help="Measure used to choose parameters.")
     ] = "map",
     convention: Annotated[
         str | None,
@@ -83,7 +83,7 @@ def compare(
         raise InputError("standard output (-) can take one of the results only: give files")
     with screen.progress() as say:
         from leanrank.execution import count_workers
-        from leanrank.selection.comparison import compare as comparison
+        from leanrank.selection import compare as comparison
 
         options.check_measures(choose_by, convention or "standard")
         check_scale(scale)
@@ -99,7 +99,7 @@ def compare(
         )
     _write(compared, written)
     if json:
-        from leanrank.selection.comparison.tables import to_dict
+        from leanrank.selection.tables import to_dict
 
         screen.print_json({**to_dict(compared), "left_out": left_out})
         return
@@ -115,7 +115,7 @@ def compare(
 
 def _systems(given: str | None) -> tuple[list[str], list[str]]:
     """Return the systems to run, and a sentence for each that is left out."""
-    from leanrank.selection.comparison.systems import check_systems, installed, system_names, title
+    from leanrank.selection.systems import check_systems, installed, system_names, title
 
     names = system_names() if given is None else [name.strip() for name in given.split(",")]
     check_systems(names)
@@ -132,7 +132,7 @@ def _own_files(
 ) -> dict[str, tuple[str, list[SetParts]]]:
     from pathlib import Path
 
-    from leanrank.selection.comparison.compare import SetParts
+    from leanrank.selection.compare import SetParts
 
     if len(files) != 3:
         raise InputError(
@@ -160,7 +160,7 @@ def _folders(
     import re
     from pathlib import Path
 
-    from leanrank.selection.comparison.compare import SetParts
+    from leanrank.selection.compare import SetParts
 
     given = data or os.environ.get("LEANRANK_DATA")
     if not given:
@@ -184,7 +184,7 @@ def _folders(
 
 
 def _write(compared: list[ComparedSet], paths: dict[str, str | None]) -> None:
-    from leanrank.selection.comparison import tables
+    from leanrank.selection import tables
 
     forms = {"csv": tables.comma_separated, "markdown": tables.markdown, "latex": tables.latex}
     for kind, path in paths.items():
@@ -203,7 +203,7 @@ def _title(one: ComparedSet) -> str:
 
 def _tables(one: ComparedSet, width: int) -> list[Table]:
     """Return one table or, where that is too wide, one of measures and one of sizes and times."""
-    from leanrank.selection.comparison import tables
+    from leanrank.selection import tables
 
     measured = [(tables.head(m).replace("NDCG@", "N@"), m) for m in one.measures]
     best = {measure: one.best(measure) for measure in one.measures}
@@ -238,7 +238,7 @@ def _table(heads: list[str], rows: Sequence[tuple[str, Sequence[Text | str]]]) -
 def _figure(text: str, is_best: bool) -> Text:
     from rich.text import Text
 
-    from leanrank.selection.comparison.tables import MARK
+    from leanrank.selection.tables import MARK
 
     if is_best:
         return Text(f"{text}*", style="bold green")
@@ -246,7 +246,7 @@ def _figure(text: str, is_best: bool) -> Text:
 
 
 def _print_notes(console: Any, one: ComparedSet) -> None:
-    from leanrank.selection.comparison import tables
+    from leanrank.selection import tables
 
     console.print(f"*: the best. {tables.legend(one)}", style="dim")
     for problem in one.problems:

@@ -93,8 +93,8 @@ def _compare(
 
 def best_single_feature(train: RankingData) -> tuple[str, int, float]:
     """Find the feature, and its direction, that alone ranks the training queries best."""
-    from leanrank.selection.comparison.systems import fit_system
-    from leanrank.selection.validation import Split
+    from leanrank.selection.engine import Split
+    from leanrank.selection.systems import fit_system
 
     found = fit_system("bestfeature", Split(train, train, "ndcg@10")).parameters
     column, sign = found["feature"], float(found["direction"])

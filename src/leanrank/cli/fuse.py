@@ -13,7 +13,7 @@ from leanrank.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from leanrank.metrics import Comparison
-    from leanrank.selection.fusion.fused import Fusion
+    from leanrank.selection.fused import Fusion
 
 TARGET_SCALERS = {
     "opensearch": ("query-minmax", "query-reciprocal-rank"),
@@ -92,7 +92,7 @@ def fuse(
         how["scalers"] = chosen
     with screen.progress() as say:
         from leanrank.data.run_pool import as_qrels, as_run
-        from leanrank.selection.fusion.fuse import fuse
+        from leanrank.selection.fuse import fuse
 
         options.check_measures(measure, convention)
         names = run_names(runs)

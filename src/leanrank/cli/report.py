@@ -35,7 +35,7 @@ def report(
         int, Option(metavar="N", help="Models of its path to show beside it, or 0.")
     ] = 30,
     subsamples: Annotated[
-        int, Option(metavar="N", help="Fits that tell stable features and curves, or 0.")
+        int, Option(metavar="N", help="Subsample refits for stability; 0 skips them.")
     ] = 20,
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",

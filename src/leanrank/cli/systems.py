@@ -1,4 +1,4 @@
-"""``leanrank systems``: what there is to learn with, and its parameters."""
+"""``leanrank systems``: list available systems, and the parameters of one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer import Argument, Context
 
 from leanrank.cli import options
 from leanrank.cli.screen import empty_table, facts, print_json, screen
-from leanrank.registry import CAPABILITIES, SYSTEMS, System, ranker_names, shown
+from leanrank.registry import CAPABILITIES, SYSTEMS, System, shown
 
 _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
 
@@ -56,12 +56,14 @@ def _explain(name: str, as_json: bool) -> None:
 
     system = get_system(name)
     ranker = system.load()
-    assert system.space is not None
-    fixed, parameters = system.space.fixed, describe(ranker)
+    own = system.own_parameters
+    parameters = [
+        entry | ({"default": own[entry["name"]]} if entry["name"] in own else {})
+        for entry in describe(ranker)
+    ]
     if as_json:
-        print_json(_summary(system) | {"fixed": dict(fixed), "parameters": parameters})
+        print_json(_summary(system) | {"fixed": own, "parameters": parameters})
         return
-    settings = "".join(f" -p {key}={value}" for key, value in fixed.items())
     console = screen()
     console.print((inspect.getdoc(ranker) or "").partition("\n\n")[0] + "\n")
     console.print(
@@ -69,7 +71,7 @@ def _explain(name: str, as_json: bool) -> None:
             {
                 "published": system.paper,
                 "class": f"leanrank.{system.ranker}",
-                "train with": f"leanrank train DATA -a {system.space.ranker}{settings} -m FILE",
+                "train with": f"leanrank train DATA -a {system.name} -m FILE",
             }
             | {title: shown(system, able) or "no" for able, title in CAPABILITIES.items()}
         )
@@ -116,17 +118,15 @@ def _of_another(sentence: str, name: str) -> str:
 
 def complete_algorithm() -> list[tuple[str, str]]:
     """Complete what ``--algorithm`` takes."""
-    return [(name, SYSTEMS[name].title) for name in ranker_names()]
+    return [(name, system.title) for name, system in _fitted().items()]
 
 
 def complete_parameter(context: Context, incomplete: str) -> list[tuple[str, str]]:
     """Complete what ``-p`` takes, for the algorithm that stands before it."""
-    from leanrank.rankers import get_ranker
-
-    chosen = context.params.get("algorithm") or "domination"
-    if chosen not in ranker_names() or "=" in incomplete:
+    chosen = _fitted().get(context.params.get("algorithm") or "domination")
+    if chosen is None or "=" in incomplete:
         return []
-    return [(f"{entry['name']}=", entry["meaning"]) for entry in describe(get_ranker(chosen))]
+    return [(f"{entry['name']}=", entry["meaning"]) for entry in describe(chosen.load())]
 
 
 def _fitted() -> dict[str, System]:

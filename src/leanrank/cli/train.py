@@ -10,7 +10,6 @@ from leanrank.cli import options
 from leanrank.cli.datafiles import check_apart, check_folder, stdin_once
 from leanrank.cli.systems import complete_algorithm, complete_parameter
 from leanrank.errors import InputError
-from leanrank.rankers import RANKERS
 
 
 def train(
@@ -38,8 +37,8 @@ def train(
             "--algorithm",
             "-a",
             metavar="NAME",
-            help=f"What to learn with: {', '.join(sorted(RANKERS))}. Unless told: domination, "
-            "or minbatsrank with --stream. `leanrank systems` explains them.",
+            help="System to fit, one of `leanrank systems`. [default: domination, or minbatsrank "
+            "with --stream]",
             autocompletion=complete_algorithm,
         ),
     ] = None,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from leanrank.cli import options
-from leanrank.cli.datafiles import check_apart, check_folder, read_options, stdin_once
+from leanrank.cli.datafiles import (
+    check_apart,
+    check_folder,
+    read_data,
+    read_options,
+    stdin_once,
+)
 from leanrank.cli.entry import INTERRUPTED
 from leanrank.errors import InputError, LeanrankError
 
@@ -18,19 +22,12 @@ if TYPE_CHECKING:
     from leanrank.data import RankingData
     from leanrank.metrics import Evaluation
     from leanrank.model import Model
-    from leanrank.selection.tuning.costs import Costs
-    from leanrank.selection.tuning.study import Study
+    from leanrank.selection.costs import Costs
+    from leanrank.selection.study import Study
 
 
 def tune(
-    data: Annotated[
-        list[str],
-        Argument(
-            metavar="TRAIN",
-            help="Training data; several files or a pattern such as 'part-*.parquet' with "
-            "--cluster.",
-        ),
-    ],
+    data: Annotated[str, Argument(metavar="TRAIN", help="Training data, or -.")],
     model: options.ModelFile,
     vali: Annotated[
         str | None, Option(metavar="FILE", help="Validation data; without, cross-validation.")
@@ -50,25 +47,26 @@ def tune(
         Option(metavar="FILE", help="What features cost: CSV or JSON, as in bm25,0.2ms."),
     ] = None,
     max_cost: Annotated[
-        str | None, Option(metavar="COST", help="Cost at most so much, such as 3ms.")
+        str | None, Option(metavar="COST", help="Maximum total feature cost, e.g. 3ms.")
     ] = None,
     rule: Annotated[
         str, Option(metavar="RULE", help="best, or 1se: the sparsest within one standard error.")
     ] = "best",
     budget: Annotated[
-        str | None, Option(metavar="TIME", help="How long to search; 60s unless told.")
+        str | None, Option(metavar="TIME", help="How long to search. [default: 60s]")
     ] = None,
     trials: Annotated[
-        int | None, Option(min=1, metavar="N", help="Or how many trials: then it can be repeated.")
+        int | None,
+        Option(min=1, metavar="N", help="Number of trials instead of a time limit (reproducible)."),
     ] = None,
     systems: Annotated[
-        str | None, Option(metavar="LIST", help="What to try, in this order.")
+        str | None, Option(metavar="LIST", help="Systems to try, in this order.")
     ] = None,
-    measure: Annotated[str, Option(metavar="NAME", help="What to optimise.")] = "ndcg@10",
+    measure: Annotated[str, Option(metavar="NAME", help="Measure to optimise.")] = "ndcg@10",
     convention: options.Convention = "standard",
     journal: Annotated[
         str | None,
-        Option(metavar="FILE", help="Keep every trial here, and go on from it if it is."),
+        Option(metavar="FILE", help="Log trials here; resume if the file exists."),
     ] = None,
     refit: Annotated[
         str,
@@ -83,7 +81,6 @@ def tune(
     scale: options.Scale = "auto",
     format: options.Format = None,
     read: options.Read = None,
-    cluster: options.Cluster = None,
     jobs: Annotated[int, Option("--jobs", "-j", help="Threads; trials do not depend on it.")] = -1,
     json: options.Json = False,
 ) -> None:
@@ -95,20 +92,14 @@ def tune(
     from leanrank.data.formats import check_exists
     from leanrank.data.scaling.spread import check_scale
 
-    stdin_once(*data, vali, test)
+    stdin_once(data, vali, test)
     check_folder(model, json, "model", "the model a file")
-    check_apart([model, report, journal], [*data, vali, test, costs])
+    check_apart([model, report, journal], [data, vali, test, costs])
     for path in (journal, report):
         if path is not None:
             check_folder(path)
-    if report is not None and cluster is not None:
-        raise InputError("--report needs all data in memory: leave --cluster out")
     if report is not None:
         options.check_report()
-    if len(data) > 1 and cluster is None:
-        raise InputError(
-            f"{len(data)} training files were given: give one, or add --cluster to read them all"
-        )
     if max_cost is not None and costs is None:
         raise InputError("--max-cost needs to know what features cost: give --costs FILE")
     wanted = _wanted(min_ndcg, min_measure or [])
@@ -117,14 +108,17 @@ def tune(
     options.check_measures(",".join(measures), convention)
     check_scale(scale)
     names = _systems(systems)
-    if test is not None and cluster is None:  # it is read when the search is over
+    if test is not None:  # it is read when the search is over
         check_exists(test)
         read_options(test, format, read)
-    with progress_bar(seconds, trials) as told, _place(cluster, format, read, told) as place:
-        from leanrank.selection.tuning.tune import tune as search
+    with progress_bar(seconds, trials) as tell:
+        from leanrank.selection.tuning import tune as search
 
-        told("Reading data")
-        raw = place.read_parts(data, vali)
+        tell("Reading data")
+        raw = {"training": read_data(data, format, read)}
+        n_features = raw["training"].n_features
+        if vali is not None:
+            raw["validation"] = read_data(vali, format, read, n_features=n_features)
         table = _costs(costs, raw["training"])
         study = search(
             raw["training"],
@@ -144,21 +138,21 @@ def tune(
             journal=journal,
             refit=refit,
             n_jobs=jobs,
-            progress=told,
+            progress=tell,
         )
-        told("Measuring")
+        tell("Measuring")
         if test is not None:
             try:
-                raw["test"] = place.read(test, raw["training"].n_features)
+                raw["test"] = read_data(test, format, read, n_features=n_features)
             except LeanrankError as error:  # the search is not to be lost
-                _finished(study, raw, refit, place)[0].save(model)
+                _finished(study, raw, refit)[0].save(model)
                 raise InputError(f"{error} (the chosen model is in {model})") from error
-        final, columns = _finished(study, raw, refit, place)
+        final, columns = _finished(study, raw, refit)
         final.save(model)
         if report is not None:
             from leanrank.report import with_bands, write_report
 
-            told("Writing the report")
+            tell("Writing the report")
             study = with_bands(study, n_jobs=jobs)
             write_report(study, report, test=raw.get("test"))
     if json:
@@ -186,7 +180,7 @@ def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
 
 
 def _seconds(budget: str | None, trials: int | None) -> float | None:
-    from leanrank.selection.tuning.costs import read_seconds
+    from leanrank.selection.costs import read_seconds
 
     if budget is not None and trials is not None:
         raise InputError("--budget and --trials both say when to stop: give one")
@@ -196,7 +190,7 @@ def _seconds(budget: str | None, trials: int | None) -> float | None:
 def _systems(given: str | None) -> list[str] | None:
     if given is None:
         return None
-    from leanrank.selection.comparison.systems import PEERS, check_systems
+    from leanrank.selection.systems import PEERS, check_systems
 
     names = [name.strip() for name in given.split(",")]
     check_systems(names)
@@ -209,36 +203,23 @@ def _systems(given: str | None) -> list[str] | None:
 def _costs(path: str | None, training: RankingData) -> Costs | None:
     if path is None:
         return None
-    from leanrank.selection.tuning.costs import Costs
+    from leanrank.selection.costs import Costs
 
     return Costs.read(path, training.feature_names, n_features=training.n_features)
 
 
-@contextlib.contextmanager
-def _place(
-    cluster: str | None, format: str | None, given: Sequence[str] | None, told: Any
-) -> Iterator[Any]:
-    """Return where data are read and models are measured."""
-    from leanrank.cli.cluster import Memory, OnCluster, connect
-
-    if cluster is None:
-        yield Memory(format, given)
-        return
-    with connect(cluster, told):
-        yield OnCluster(format, given)
-
-
 def _finished(
-    study: Study, raw: dict[str, Any], refit: str, place: Any
+    study: Study, raw: dict[str, RankingData], refit: str
 ) -> tuple[Model, dict[str, Evaluation]]:
     """Return the chosen model with its origin, and measure it as the report does."""
-    from leanrank.cli.training.shared import with_measures
+    from leanrank.cli.training.shared import described, with_measures
+    from leanrank.metrics import evaluate
     from leanrank.metrics.judge import Judge
 
-    final = place.described(study.model, raw["training"])
+    final = described(study.model, raw["training"])
     rules = Judge(study.measure, study.convention).rules
     columns = {
-        name: place.evaluate(final, part, study.measures, rules)
+        name: evaluate(part, final.predict(part), measures=study.measures, convention=rules)
         for name, part in raw.items()
         if name != "validation" or refit != "both"  # the model was fitted to it
     }

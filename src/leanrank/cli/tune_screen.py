@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from leanrank.model import Model
-    from leanrank.selection.tuning.search import Progress
-    from leanrank.selection.tuning.study import Study
+    from leanrank.selection.search import Progress
+    from leanrank.selection.study import Study
 
 
 def print_result(
@@ -54,7 +54,7 @@ def _leanness(study: Study) -> dict[str, Any] | None:
 
 
 def _row(study: Study, one: Any) -> dict[str, Any]:
-    from leanrank.selection.tuning.front import bootstrap_interval
+    from leanrank.selection.candidate import bootstrap_interval
 
     return {
         "name": one.name,
@@ -87,9 +87,8 @@ def print_summary(
     if study.not_tried:
         facts["not tried"] = ", ".join(study.not_tried)
     if study.skipped:
-        from leanrank.selection.cluster import list_unable
-
-        facts["left out"] = list_unable(study.skipped)
+        needs = ", ".join(dict.fromkeys(study.skipped.values()))
+        facts["left out"] = f"{', '.join(study.skipped)} (need {needs})"
     for name, problem in study.problems.items():
         facts[f"{name} failed"] = problem
     facts["chosen"] = study.chosen.name
@@ -116,7 +115,7 @@ def print_summary(
 
 
 def _front_table(study: Study, most: int = 20) -> Table:
-    from leanrank.selection.tuning.front import bootstrap_interval
+    from leanrank.selection.candidate import bootstrap_interval
 
     table = empty_table()
     table.add_column("features", justify="right")

@@ -21,15 +21,15 @@ from leanrank.plots.rows import (
     query_rows,
     spread,
 )
-from leanrank.selection.comparison.tables import head
+from leanrank.selection.tables import head
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
     from leanrank.model.model import Model
     from leanrank.rankers.path import Path
-    from leanrank.selection.tuning.candidate import Candidate
-    from leanrank.selection.tuning.costs import Costs
-    from leanrank.selection.tuning.study import Study
+    from leanrank.selection.candidate import Candidate
+    from leanrank.selection.costs import Costs
+    from leanrank.selection.study import Study
 
 ROW_HEIGHT = 20
 """Height of a bar with its name, in pixels."""

@@ -33,7 +33,7 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
     """
     from leanrank.model.model import Model
     from leanrank.rankers.path import Path
-    from leanrank.selection.tuning.study import Study
+    from leanrank.selection.study import Study
 
     if isinstance(thing, Study):
         return charts.front(thing, **options)

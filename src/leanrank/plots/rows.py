@@ -13,16 +13,15 @@ from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots.numbers import brief, figures
-from leanrank.selection.comparison.tables import head
-from leanrank.selection.tuning.candidate import Candidate
-from leanrank.selection.tuning.front import bootstrap_interval, pareto_front
-from leanrank.selection.tuning.study import Study
+from leanrank.selection.candidate import Candidate, bootstrap_interval, pareto_front
+from leanrank.selection.study import Study
+from leanrank.selection.tables import head
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
     from leanrank.model.model import Model
     from leanrank.rankers.path import Path
-    from leanrank.selection.tuning.costs import Costs
+    from leanrank.selection.costs import Costs
 
 MOST_OTHERS = 400
 """Models behind the front that a chart shows; of more, some are taken evenly."""

@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, Matrix
-from leanrank.data.dask.collections import is_dask
 from leanrank.data.ranking_data import column_values
 from leanrank.designs.base import Design, make_design
 from leanrank.errors import InputError, warn
@@ -96,10 +95,8 @@ class TopicRanker(BaseEstimator):
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (documents, features)
-            On Dask an Array, a DataFrame or a list of delayed matrices: the workers share the
-            topics, and each holds all documents.
         Y : array or SciPy sparse matrix of shape (documents, topics)
-            0/1 or graded; with the partitions of X where X is on Dask.
+            0/1 or graded.
         validation : (X, Y), optional
             Other documents of the same topics, on which alpha is chosen.
         """
@@ -108,17 +105,12 @@ class TopicRanker(BaseEstimator):
         if not isinstance(self.ranker, BaseLinearRanker):
             raise InputError(f"ranker={self.ranker!r} is not a linear ranker of leanrank: give one")
         self._refuse_idle(validated=validation is not None)
-        if is_dask(X):
-            from leanrank.rankers.topics_cluster import fit_on_cluster
-
-            fits = fit_on_cluster(self, X, Y, validation)
-        else:
-            matrix = validated_matrix(self, X, reset=True)
-            labels = check_topics(Y, matrix.shape[0])
-            held_out = None
-            if validation is not None:
-                held_out = check_held_out(self, validation, labels.shape[1])
-            fits = self._fit_all(matrix, labels, held_out)
+        matrix = validated_matrix(self, X, reset=True)
+        labels = _check_topics(Y, matrix.shape[0])
+        held_out = None
+        if validation is not None:
+            held_out = _check_held_out(self, validation, labels.shape[1])
+        fits = self._fit_all(matrix, labels, held_out)
         self.coef_ = vstack([f.coef for f in fits], format="csr")
         self.alphas_ = np.array([f.alpha for f in fits])
         self.dual_gaps_ = np.array([f.gap for f in fits])
@@ -164,19 +156,31 @@ class TopicRanker(BaseEstimator):
     def _fit_all(
         self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
     ) -> list[TopicFit]:
-        n_topics = Y.shape[1]
+        """Fit all topics and choose an alpha for each."""
+        n_topics, ranker = Y.shape[1], self.ranker
         outer = make_executor(self.n_jobs if n_topics > 1 else None)
         inner = SerialExecutor() if n_topics > 1 else make_executor(self.n_jobs)
         shared = Collection(X, Y, inner)
-        if isinstance(self.ranker, LinearRanker):
-            _ = shared.design  # made once, before threads ask for it
 
         def each_topic(function: Callable[..., Any], *more: Any) -> list[Any]:
             topics = range(n_topics)
             return outer.map(lambda t: function(self, shared, held_out, *more, t), topics)
 
         with single_threaded_blas():
-            return fit_topics(self, each_topic, validated=held_out is not None)
+            if not isinstance(ranker, LinearRanker):
+                return each_topic(_fit_plain)
+            _ = shared.design  # made once, before threads ask for it
+            grid = None
+            if held_out is None:
+                grid = np.array([ranker.alpha])
+            elif self.alphas is not None:
+                grid = descending(self.alphas)
+            elif not self.per_topic:
+                top = max(each_topic(_top_of_topic))
+                grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
+            paths = each_topic(_path_of_topic, grid)
+        _warn_if_short(paths, ranker.tol)
+        return [path[0] for path in paths] if held_out is None else _chosen(self, paths)
 
 
 @dataclass(frozen=True)
@@ -203,29 +207,6 @@ class TopicEvaluation:
     def undefined(self) -> dict[str, int]:
         """How many topics each average leaves out."""
         return {name: int(np.isnan(v).sum()) for name, v in self.per_topic.items()}
-
-
-def fit_topics(
-    topics: TopicRanker, each_topic: Callable[..., list[Any]], *, validated: bool
-) -> list[TopicFit]:
-    """Fit all topics and choose an alpha for each.
-
-    ``each_topic(function, *more)`` returns ``function(topics, shared, held_out, *more, topic)``
-    of every topic.
-    """
-    ranker = topics.ranker
-    if not isinstance(ranker, LinearRanker):
-        return each_topic(fit_plain)
-    grid = None
-    if not validated:
-        grid = np.array([ranker.alpha])
-    elif topics.alphas is not None:
-        grid = descending(topics.alphas)
-    elif not topics.per_topic:
-        grid = alpha_grid(max(each_topic(top_of_topic)), topics.n_alphas, topics.alpha_min_ratio)
-    paths = each_topic(path_of_topic, grid)
-    _warn_if_short(paths, ranker.tol)
-    return _chosen(topics, paths) if validated else [path[0] for path in paths]
 
 
 def _chosen(topics: TopicRanker, paths: list[list[TopicFit]]) -> list[TopicFit]:
@@ -255,10 +236,6 @@ class Collection:
         self.Y = Y
         self.executor = executor or SerialExecutor()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel without the design: another place makes it again."""
-        return Collection, (self.X, self.Y)
-
     @cached_property
     def design(self) -> Design:
         """X as products need it, shared by all topics."""
@@ -272,7 +249,7 @@ class Collection:
         return ranker.make_problem(self.design, labels, self.executor)
 
 
-def fit_plain(
+def _fit_plain(
     topics: TopicRanker, shared: Collection, held_out: tuple[Matrix, Matrix] | None, topic: int
 ) -> TopicFit:
     """Fit a ranker that has no path to one topic."""
@@ -284,14 +261,14 @@ def fit_plain(
     return TopicFit(_as_row(ranker.coef_), np.nan, np.nan, np.nan)
 
 
-def top_of_topic(topics: TopicRanker, shared: Collection, held_out: Any, topic: int) -> float:
+def _top_of_topic(topics: TopicRanker, shared: Collection, held_out: Any, topic: int) -> float:
     """Return the alpha_max of one topic."""
     del held_out
     ranker: Any = topics.ranker
     return float(ranker.first_entry(shared.problem(ranker, topic))[0])
 
 
-def path_of_topic(
+def _path_of_topic(
     topics: TopicRanker,
     shared: Collection,
     held_out: tuple[Matrix, Matrix] | None,
@@ -350,24 +327,18 @@ def _as_row(w: FloatArray) -> Any:
     return csr_array(w[None, :])
 
 
-def check_held_out(topics: TopicRanker, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
+def _check_held_out(topics: TopicRanker, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
     """Check validation data of topics."""
-    X, Y = check_pair(validation)
-    matrix = validated_matrix(topics, X, reset=False)
-    labels = _label_columns(Y, matrix.shape[0])
+    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+        raise InputError("validation must be a pair (X, Y)")
+    matrix = validated_matrix(topics, validation[0], reset=False)
+    labels = _label_columns(validation[1], matrix.shape[0])
     if labels.shape[1] != n_topics:
         raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
     return matrix, labels
 
 
-def check_pair(validation: Any) -> tuple[Any, Any]:
-    """Return X and Y of validation data."""
-    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-        raise InputError("validation must be a pair (X, Y)")
-    return validation[0], validation[1]
-
-
-def check_topics(Y: Any, n_rows: int) -> Matrix:
+def _check_topics(Y: Any, n_rows: int) -> Matrix:
     """Check the labels of topics to learn from."""
     labels = _label_columns(Y, n_rows)
     for topic in range(labels.shape[1]):

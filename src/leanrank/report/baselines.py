@@ -11,8 +11,8 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.selection.comparison.systems import fit_system
-from leanrank.selection.validation import Split
+from leanrank.selection.engine import Split
+from leanrank.selection.systems import fit_system
 
 BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
 
@@ -50,7 +50,7 @@ def fit_baselines(split: Split) -> dict[str, Any]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found[name] = fit_system(system, split).ranker
+                found[name] = fit_system(system, split).model
         except InputError:  # such as labels that nothing ranks
             continue
     return found

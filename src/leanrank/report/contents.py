@@ -21,11 +21,10 @@ from leanrank.report.baselines import fit_baselines, measure_baselines
 from leanrank.report.data_checks import check_data
 from leanrank.report.paths import find_paths, path_of
 from leanrank.report.queries import query_details
-from leanrank.selection.comparison.tables import head
-from leanrank.selection.tuning.candidate import Candidate
-from leanrank.selection.tuning.front import bootstrap_interval
-from leanrank.selection.tuning.study import Study
-from leanrank.selection.validation import Split
+from leanrank.selection.candidate import Candidate, bootstrap_interval
+from leanrank.selection.engine import Split
+from leanrank.selection.study import Study
+from leanrank.selection.tables import head
 
 LISTED_FEATURES = 60
 MOST_GROUPS = 8
@@ -48,8 +47,7 @@ def report_contents(
     ----------
     study : Study
     test : RankingData, optional
-        Features as they come, before any scaling of the study. Measured for the models of the
-        front and for the baselines, and for nothing else.
+        Measured for the models of the front and for the baselines, and for nothing else.
     title : str, optional
     max_models, max_queries : int
         The front and the queries are thinned out evenly beyond these.
@@ -57,13 +55,11 @@ def report_contents(
         Feature values on the page; the default is about half a megabyte.
     """
     models = _shown_models(study, max_models)
-    split = Split(study.training, study.validation, study.measure, study.convention)
+    split = study.split
     measures = study.measures or (study.measure,)
     baselines = study.baselines or measure_baselines(split, measures)
     on_test = {}
     if test is not None:
-        if study.normalizer is not None:
-            test = study.normalizer.transform(test)
         for name, one in fit_baselines(split).items():
             on_test[name] = split.judge.per_query(test, one.predict(test), measures)
     against = on_test or baselines

@@ -163,7 +163,9 @@
   const span = (figures, show) => show(figures[1], 3) + " to " + show(figures[2], 3);
   const sure = ([mean, low, high]) => (low > 0 || high < 0 ? (better * mean > 0 ? "up" : "down") : null);
   function queriesOf(key) {
-    const part = { test: "test ", headline: report.part === "validation" ? "validation " : "held-out ", judged: "" }[key];
+    const own = report.part === "validation" ? "validation " : "held-out ";
+    const pooled = report.n_queries.judged > report.n_queries.headline;
+    const part = { test: "test ", headline: own, judged: pooled ? "validation and training " : own }[key];
     return count(report.n_queries[key], part + "query", part + "queries");
   }
   function showHeadline() {
@@ -189,7 +191,7 @@
       " on " + queriesOf(key) + " (" + span(ours, fixed) + ").",
       gaps.map(([name, gap], at) => [at ? "; against " : " Against ", name + ": ", make("span", { class: sure(gap) }, signed(gap[0], 4)), " (" + span(gap, signed) + ")"]).flat(),
       gaps.length ? "." : "");
-    const notes = ["Intervals hold 95% of the means of queries drawn again; convention " + report.convention + "."];
+    const notes = ["95% bootstrap intervals over queries; convention " + report.convention + "."];
     if (gaps.length) notes.push("Differences are paired over the same queries, and in colour if their interval excludes zero.");
     if (!tested && report.n_candidates > 1) notes.push("The model was chosen on these queries among " + count(report.n_candidates, "candidate") + ", which flatters it; held-out test data would not.");
     if (tested && state.model !== report.chosen) notes.push("You picked this model after seeing test figures: they flatter it.");
@@ -213,7 +215,7 @@
         make("td", {}, fixed(each.interval[0], 3) + " to " + fixed(each.interval[1], 3)), priced ? make("td", {}, each.cost) : null);
       return row;
     });
-    fill(byId("models"), head, make("tbody", {}, rows));
+    fill(byId("models"), make("caption", {}, measureName(report.measure) + " on " + queriesOf("judged")), head, make("tbody", {}, rows));
   }
   function markModel() {
     byId("models").querySelectorAll("tbody tr").forEach((row, at) => {
@@ -226,7 +228,7 @@
     const back = make("button", { type: "button" }, "back to the chosen one");
     back.addEventListener("click", () => choose(report.chosen));
     fill(byId("current"), make("strong", {}, each.name), make("span", {}, count(each.features, "feature")),
-      make("span", {}, measureName(report.measure) + " " + fixed(each.score, 4), make("span", { class: "wide" }, " on " + queriesOf("judged"))),
+      make("span", { class: "wide" }, measureName(report.measure) + " " + fixed(each.score, 4) + " on " + queriesOf("judged")),
       state.model === report.chosen ? make("span", { class: "wide" }, report.models.length > 1 ? "the chosen model" : "") : back);
   }
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from leanrank.data.scaling.normalizers import normalizer_from_dict
 from leanrank.rankers.path import Path
-from leanrank.selection.tuning.candidate import Candidate, describe
-from leanrank.selection.tuning.study import Study
+from leanrank.selection.candidate import Candidate, describe
+from leanrank.selection.study import Study
 
 LEAST_POINTS = 5
 MOST_PATHS = 6
@@ -62,10 +63,12 @@ def _name(one: Candidate) -> str:
 def _path(points: Mapping[float, Any]) -> Path:
     alphas = np.array(sorted(points, reverse=True))
     unknown = np.full(len(alphas), np.nan)
+    normalizer = points[alphas[0]].model.normalizer
     return Path(
         alphas=alphas,
         coefs=np.array([points[alpha].model.coef for alpha in alphas.tolist()]),
         dual_gaps=unknown,
         objectives=unknown,
         n_iters=np.zeros(len(alphas), dtype=np.int64),
+        normalizer=None if normalizer is None else normalizer_from_dict(normalizer),
     )

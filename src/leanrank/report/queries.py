@@ -17,7 +17,7 @@ from leanrank.model.model import Model
 from leanrank.model.terms import Levels
 from leanrank.plots.numbers import brief, digits_along, numbers
 from leanrank.report.studies import as_seen_by
-from leanrank.selection.tuning.study import Study
+from leanrank.selection.study import Study
 
 TOP = 10
 """Documents of a query that are listed."""

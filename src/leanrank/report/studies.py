@@ -20,10 +20,10 @@ from leanrank.model.model import Model
 from leanrank.rankers.path import Path
 from leanrank.registry import SYSTEMS, classes
 from leanrank.report.baselines import measure_baselines
-from leanrank.selection.tuning.candidate import Candidate, describe
-from leanrank.selection.tuning.costs import Costs
-from leanrank.selection.tuning.study import Study
-from leanrank.selection.validation import Split
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.costs import Costs
+from leanrank.selection.engine import Split
+from leanrank.selection.study import Study
 
 
 def study_of_model(
@@ -65,12 +65,10 @@ def study_of_model(
     if model.n_nonzero == 0:
         raise InputError("the model uses no feature: there is nothing to report")
     _check_names(model, training)
-    # features as the model sees them: baselines and stability are then about the same
-    training, validation = (as_seen_by(model, data) for data in (training, validation))
+    # rankers see features as the model does: baselines and stability are then about the same
     normalizer = None if model.normalizer is None else normalizer_from_dict(model.normalizer)
-    model = model.replace(normalizer=None)
     names = tuple(dict.fromkeys([measure, *measures]))
-    split = Split(training, validation, measure, convention)
+    split = Split(training, validation, measure, convention, normalizer=normalizer)
     made = model.provenance
     algorithm = str(made.get("algorithm", type(model).__name__))
     parameters = _telling(algorithm, dict(made.get("parameters") or {}))
@@ -98,7 +96,7 @@ def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None =
     if that does not give about the same features on all training queries (a model made by hand, or
     fitted to features chosen otherwise), or if half of the queries are too few.
     """
-    from leanrank.selection.stable_features.subsampling import stability
+    from leanrank.selection.subsampling import stability
 
     found = _refitted(study, partial(stability, n_subsamples=n_subsamples, n_jobs=n_jobs))
     return study if found is None else replace(study, stability=found)
@@ -110,12 +108,12 @@ def with_bands(study: Study, *, n_draws: int = 20, n_jobs: int | None = None) ->
     The study is returned unchanged if the model has no curves but lines, or if its ranker and
     parameters do not give it again.
     """
-    from leanrank.selection.stable_features.subsampling import bootstrap_models
+    from leanrank.selection.subsampling import bootstrap_models
 
     if study.chosen.model.is_linear:
         return study
     draws = _refitted(study, partial(bootstrap_models, n_draws=n_draws, n_jobs=n_jobs))
-    return study if draws is None else replace(study, draws=draws)
+    return study if draws is None else replace(study, draws=list(map(study.split.joined, draws)))
 
 
 def _refitted(study: Study, refit: Callable[[Any, RankingData], Any]) -> Any:
@@ -126,10 +124,11 @@ def _refitted(study: Study, refit: Callable[[Any, RankingData], Any]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            again = clone(ranker).fit(study.training).to_model().indices
+            training = study.split.scaled[0]
+            again = clone(ranker).fit(training).to_model().indices
             if not _about_the_same(again, study.chosen.model.indices):
                 return None
-            return refit(ranker, study.training)
+            return refit(ranker, training)
     except InputError:  # such as a draw without information
         return None
 
@@ -146,18 +145,18 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            path: Path = follow(study.training, n_alphas=n_alphas)
+            path: Path = follow(study.split.scaled[0], n_alphas=n_alphas)
     except InputError:  # such as a penalty without a strength at which everything is zero
         return study
-    split = Split(study.training, study.validation, study.measure, study.convention)
+    path = replace(path, template=None, normalizer=study.normalizer)  # models of raw features
     found = []
     for at, alpha in enumerate(path.alphas.tolist()):
-        if not path.coefs[at].any():
-            continue
-        model = path.model(at, feature_names=study.feature_names)
-        parameters = {**study.chosen.parameters, "alpha": alpha}
-        algorithm, measures = study.chosen.algorithm, study.measures
-        found.append(_candidate(split, algorithm, parameters, model, measures, study.costs))
+        if path.coefs[at].any():
+            model = path.model(at, feature_names=study.feature_names)
+            parameters = {**study.chosen.parameters, "alpha": alpha}
+            algorithm, measures = study.chosen.algorithm, study.measures
+            one = _candidate(study.split, algorithm, parameters, model, measures, study.costs)
+            found.append(one)
     return replace(
         study,
         candidates=[*study.candidates, *found],
@@ -182,9 +181,8 @@ def _candidate(
     costs: Costs | None,
 ) -> Candidate:
     values = split.judge.per_query(split.validation, model.predict(split.validation), measures)
-    cost = float(model.n_nonzero) if costs is None else costs.of(model.indices)
-    name = describe(algorithm, parameters)
-    return Candidate(name, algorithm, parameters, model, values, model.n_nonzero, cost)
+    more = {} if costs is None else {"cost": costs.of(model.indices)}
+    return Candidate.of(algorithm, parameters, model, values, **more)
 
 
 def _ranker_of(one: Candidate) -> Any:

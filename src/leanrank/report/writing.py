@@ -11,7 +11,7 @@ from leanrank.report.page import make_page
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
-    from leanrank.selection.tuning.study import Study
+    from leanrank.selection.study import Study
 
 
 def write_report(

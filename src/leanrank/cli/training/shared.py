@@ -55,9 +55,10 @@ def check_able(name: str, what: str, needs: str) -> None:
 
 def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:
     """Make an unfitted ranker from what was typed."""
-    from leanrank.rankers import get_ranker
+    from leanrank.registry import get_system
 
-    chosen = get_ranker(algorithm)
+    system = get_system(algorithm)
+    chosen = system.load()
     defaults = chosen().get_params()
     parameters = parse_parameters(given, defaults, chosen.__name__)
     for name, option, value in (("random_state", "--seed", seed), ("n_jobs", "--jobs", jobs)):
@@ -65,7 +66,7 @@ def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int
             raise InputError(f"{option} and -p {name} say the same thing: give one")
         if name in defaults and value is not None:
             parameters.setdefault(name, value)
-    return chosen(**parameters)
+    return chosen(**(system.own_parameters | parameters))
 
 
 def set_monotone(ranker: Any, text: str | None) -> None:

@@ -1,0 +1,344 @@
+"""Models among which one is chosen: what each is, costs, and is worth on every held-out query.
+
+The accuracy–sparsity front holds the models that no other beats; ``choose`` returns the best within
+limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import counted
+from leanrank.errors import InputError
+from leanrank.metrics.judge import as_good_as, better_sign, check_rule, mean_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Candidate:
+    """A fitted model with what was measured of it on queries that it was not fitted to.
+
+    Attributes
+    ----------
+    name : str
+        Display name, such as "domination alpha=0.0123".
+    algorithm : str
+        The ranker's name on the command line.
+    parameters : dict
+        Of the ranker.
+    model : Model
+        Fitted on the training part. It scores features as they come: a normaliser that its ranker
+        saw them through is part of it. Of another library, an object with ``predict``.
+    values : dict of str to array
+        Each measure on every query of the validation part; NaN where it is undefined.
+    n_features : int
+        How many features the model uses.
+    cost : float
+        Their total cost; 1 each by default.
+    training_values : dict of str to array
+        The same on the training part, every query by a model of these parameters that was fitted
+        without it; empty if not measured.
+    seconds : float or None
+        Time of the fit.
+    n_trials : int
+        How many models it was chosen from.
+    search_seconds : float
+        Time of fitting and judging those.
+    notes : tuple of str
+        What its fit warned about.
+
+    Examples
+    --------
+    >>> from leanrank.model import Model
+    >>> model = Model.from_coef([0.0, 2.0])
+    >>> one = Candidate("by hand", "none", {}, model, {"map": np.array([0.5, np.nan, 0.7])}, 1, 1.0)
+    >>> one.means
+    {'map': 0.6}
+    >>> one
+    Candidate: by hand, 1 feature, map 0.6000
+    """
+
+    name: str
+    algorithm: str
+    parameters: Mapping[str, Any]
+    model: Any
+    values: Mapping[str, FloatArray]
+    n_features: int
+    cost: float
+    training_values: Mapping[str, FloatArray] = field(default_factory=dict)
+    seconds: float | None = None
+    n_trials: int = 1
+    search_seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    _scores: dict[str, float] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of(
+        cls,
+        algorithm: str,
+        parameters: Mapping[str, Any],
+        model: Any,
+        values: Mapping[str, FloatArray],
+        **more: Any,
+    ) -> Candidate:
+        """Return a candidate that is named by its parameters and costs 1 per feature by default."""
+        size = model.n_nonzero
+        given = {"n_features": size, "cost": float(size), **more}
+        return cls(describe(algorithm, parameters), algorithm, parameters, model, values, **given)
+
+    @property
+    def value(self) -> float:
+        """The mean of all its measures over the validation queries."""
+        return float(np.mean(list(self.means.values())))
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean of each measure over the validation queries where it is defined."""
+        return {name: mean_of(values) for name, values in self.values.items()}
+
+    def judged(self, measure: str) -> FloatArray:
+        """Return a measure on all queries that judge: training queries first, then validation."""
+        held_out = self.values[measure]
+        if measure not in self.training_values:
+            return held_out
+        return np.concatenate([self.training_values[measure], held_out])
+
+    def score(self, measure: str) -> float:
+        """Return the mean over all queries that can judge: what a choice goes by.
+
+        A validation part alone is small for a choice among hundreds of models. The training
+        queries, each scored by a model fitted without it, are several times as many.
+        """
+        if measure not in self._scores:  # a search asks often
+            self._scores[measure] = mean_of(self.judged(measure))
+        return self._scores[measure]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in self.figures().items())
+        return f"Candidate: {self.name}, {counted(self.n_features, 'feature')}, {shown}"
+
+    def figures(self) -> dict[str, float]:
+        """Return its scores and means by what they are called in tables.
+
+        Where training queries judge as well, a measure has two: over all queries that judge, which
+        the choice goes by, and over the validation queries.
+        """
+        if not self.training_values:
+            return self.means
+        both = {
+            f"{name} (validation and training)": self.score(name) for name in self.training_values
+        }
+        return both | {f"{name} (validation)": mean for name, mean in self.means.items()}
+
+
+def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:
+    """Return the name of a model: its algorithm and the parameters that distinguish it.
+
+    >>> describe("domination", {"tol": 1e-5, "alpha": 0.012345678, "normalize": "term"})
+    'domination alpha=0.01235 normalize=term'
+    """
+    words = [
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in parameters.items()
+        if value is not None and name not in _NOT_SHOWN
+    ]
+    return " ".join([algorithm, *words])
+
+
+_NOT_SHOWN = frozenset({"tol", "max_iter", "random_state", "epochs", "n_steps", "patience"})
+
+
+def pareto_front(candidates: Iterable[Candidate], *, measure: str) -> list[Candidate]:
+    """Return the candidates that no other beats in measure, number of features and cost at once.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+    measure : str
+        Judged by ``Candidate.score``. A candidate whose score is not defined, or that uses no
+        feature at all, is never kept.
+
+    Returns
+    -------
+    list of Candidate
+        Fewest features first. Of candidates that are equal in everything the first is kept.
+
+    Examples
+    --------
+    >>> from leanrank.model import Model
+    >>> def made(value, n_features):
+    ...     model = Model.from_coef(np.ones(n_features))
+    ...     values = {"map": np.array([value])}
+    ...     return Candidate(f"{n_features}", "none", {}, model, values, n_features, n_features)
+    >>> all_of_them = [made(0.3, 1), made(0.5, 4), made(0.4, 6), made(0.5, 5), made(0.6, 9)]
+    >>> [one.n_features for one in pareto_front(all_of_them, measure="map")]
+    [1, 4, 9]
+    """
+    sign = better_sign(measure)
+    listed = [one for one in candidates if one.n_features and np.isfinite(one.score(measure))]
+    points = [(sign * one.score(measure), one.n_features, one.cost) for one in listed]
+    order = sorted(
+        range(len(listed)), key=lambda at: (points[at][1], points[at][2], -points[at][0])
+    )
+    kept: list[int] = []
+    for at in order:  # a candidate that beats this one comes earlier
+        value, _, cost = points[at]
+        if not any(points[k][0] >= value and points[k][2] <= cost for k in kept):
+            kept.append(at)
+    return [listed[at] for at in kept]
+
+
+def choose(
+    candidates: Iterable[Candidate],
+    *,
+    measure: str,
+    max_features: int | None = None,
+    max_cost: float | None = None,
+    min_measure: Mapping[str, float] | None = None,
+    rule: str = "best",
+) -> Candidate:
+    """Return the best candidate within all limits.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        A front, or any others.
+    measure : str
+        Which is best, judged by ``Candidate.score``.
+    max_features : int, optional
+    max_cost : float, optional
+        In the unit of the candidates' costs.
+    min_measure : mapping of str to float, optional
+        What measures must reach. With a lower bound and no limit on features or cost, the candidate
+        with the fewest features that reaches it is returned.
+    rule : {"best", "1se"}, default="best"
+        "1se": the sparsest whose score is within one standard error of the best, the error being
+        that of the difference between the two over the same queries.
+
+    Raises
+    ------
+    InputError
+        Nothing is within the limits; the message names what comes nearest.
+    """
+    check_rule(rule)
+    listed = [one for one in candidates if one.n_features and np.isfinite(one.score(measure))]
+    if not listed:
+        raise InputError(
+            "no model ranks anything: all weights are zero or not finite; try other parameters, or "
+            "bring the features to one scale"
+        )
+    wishes = dict(min_measure or {})
+    slim = [one for one in listed if within_limits(one, max_features, max_cost)]
+    good = [one for one in slim if all(reaches(one, m, v) for m, v in wishes.items())]
+    if not good:
+        raise InputError(_nearest(listed, slim, max_features, max_cost, wishes))
+    sign = better_sign(measure)
+    if wishes and max_features is None and max_cost is None:
+        return min(good, key=lambda one: (one.n_features, one.cost, -sign * one.score(measure)))
+    best = min(good, key=lambda one: (-sign * one.score(measure), one.n_features, one.cost))
+    if rule == "best":
+        return best
+    worth = sign * np.array([one.judged(measure) for one in good])
+    near = [good[at] for at in np.flatnonzero(as_good_as(worth, good.index(best)))]
+    return min(near, key=lambda one: (one.n_features, one.cost, -sign * one.score(measure)))
+
+
+def reaches(candidate: Candidate, measure: str, wanted: float) -> bool:
+    """Return whether a measure is at least the wanted value; for an error, at most."""
+    sign = better_sign(measure)
+    return bool(sign * candidate.score(measure) >= sign * wanted)
+
+
+def bootstrap_interval(
+    values: FloatArray, *, confidence: float = 0.95, n_draws: int = 2000, random_state: int = 0
+) -> tuple[float, float]:
+    """Return an interval for a mean over queries, by bootstrap.
+
+    Parameters
+    ----------
+    values : array
+        One per query; NaN, where a measure is undefined, is left out.
+    confidence : float, default=0.95
+    n_draws, random_state : int
+
+    Examples
+    --------
+    >>> low, high = bootstrap_interval(np.array([0.2, 0.4, 0.6, 0.8, np.nan]))
+    >>> 0.2 <= low < 0.5 < high <= 0.8
+    True
+    """
+    defined = values[~np.isnan(values)]
+    if len(defined) == 0:
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(random_state)
+    # counts, not positions: one matrix product
+    counts = rng.multinomial(len(defined), np.full(len(defined), 1 / len(defined)), n_draws)
+    means = counts @ defined / len(defined)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+def within_limits(one: Candidate, max_features: int | None, max_cost: float | None) -> bool:
+    """Return whether a candidate is small and cheap enough."""
+    return (max_features is None or one.n_features <= max_features) and (
+        max_cost is None or one.cost <= max_cost * (1 + 1e-12)  # sums of decimals are not exact
+    )
+
+
+def _nearest(
+    listed: Sequence[Candidate],
+    slim: Sequence[Candidate],
+    max_features: int | None,
+    max_cost: float | None,
+    wishes: Mapping[str, float],
+) -> str:
+    """Return a sentence on what comes nearest to limits that nothing meets."""
+    limits = _limits(max_features, max_cost)
+
+    def size(one: Candidate) -> str:
+        # a limit on features, where there is one, has named them
+        text = counted(one.n_features, "feature") if max_features is None else f"{one.n_features}"
+        return text if max_cost is None else f"{text} at a cost of {one.cost:g}"
+
+    if not slim:
+        smallest = min(listed, key=lambda one: (one.n_features, one.cost))
+        cheapest = min(listed, key=lambda one: (one.cost, one.n_features))
+        text = f"no model was found{limits}: the smallest has {size(smallest)}"
+        if max_cost is not None and cheapest is not smallest:
+            text += f", the cheapest {size(cheapest)}"
+        return text
+    # report a limit that nothing reaches, or the first if they only exclude each other
+    unmet = [m for m, v in wishes.items() if not any(reaches(one, m, v) for one in slim)]
+    wish = unmet[0] if unmet else next(iter(wishes))
+    best = _best_by(slim, wish)
+    head = " and ".join(f"{m} {v:g}" for m, v in wishes.items())
+    by = f"by {wish} " if len(wishes) > 1 else ""
+    text = f"no model reaches {head}{limits}: the best {by}has {best.score(wish):.4g} with "
+    text += size(best)
+    able = [one for one in listed if all(reaches(one, m, v) for m, v in wishes.items())]
+    if able:
+        least = min(able, key=lambda one: (one.n_features, one.cost))
+        text += f"; {' and '.join(f'{v:g}' for v in wishes.values())} needs {size(least)}"
+    elif limits:
+        top = _best_by(listed, wish)
+        text += f"; the best of any size has {top.score(wish):.4g} with {size(top)}"
+    return text
+
+
+def _best_by(candidates: Sequence[Candidate], measure: str) -> Candidate:
+    sign = better_sign(measure)
+    defined = [one for one in candidates if np.isfinite(one.score(measure))] or candidates
+    return min(defined, key=lambda one: (-sign * one.score(measure), one.n_features))
+
+
+def _limits(max_features: int | None, max_cost: float | None) -> str:
+    parts = []
+    if max_features is not None:
+        parts.append(f" with at most {max_features} feature{'s' * (max_features != 1)}")
+    if max_cost is not None:
+        parts.append(f" at a cost of at most {max_cost:g}")
+    return " and".join(parts)

@@ -1,0 +1,345 @@
+"""Many systems on the same queries: fitted, measured, and tested against the best.
+
+Every system gets the training part of a split, chooses its parameters on the validation part, and
+is measured once on the test part. Splits and systems are independent of each other, so they may run
+in any number of processes: figures other than times do not depend on it.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leanrank._display import html_table
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.spread import scale_wanted
+from leanrank.errors import DataWarning, LeanrankError
+from leanrank.metrics import compare_values, evaluate
+from leanrank.metrics.judge import Judge, best_of, mean_of
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.engine import Split
+from leanrank.selection.systems import check_systems, fit_system, title
+
+MEASURES = ("map", "p@10", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "mean_ndcg")
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class SetParts:
+    """The files of one split, and how to read them; small enough to send to another process."""
+
+    train: Path
+    validation: Path
+    test: Path
+    n_features: int | None = None
+    scale: str | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One system on one split.
+
+    Attributes
+    ----------
+    system : str
+    fold : int
+    candidate : Candidate or None
+        What validation data chose; None if the system failed.
+    per_query : dict of str to array
+        Each measure of every test query; NaN where undefined.
+    predict_seconds : float
+        For a thousand documents.
+    scaled : str
+        Why features were normalised, if the data decided.
+    problem : str
+        Why the system failed, if it did.
+    """
+
+    system: str
+    fold: int
+    candidate: Candidate | None = None
+    per_query: dict[str, FloatArray] = field(default_factory=dict)
+    predict_seconds: float = float("nan")
+    scaled: str = ""
+    problem: str = ""
+
+    @property
+    def chosen(self) -> Candidate:
+        """The candidate of a system that did not fail."""
+        assert self.candidate is not None
+        return self.candidate
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system on all splits of a set: means of the means of each split.
+
+    Attributes
+    ----------
+    worse : dict of str to float
+        For each measure the p-value of being worse than the best system by chance, corrected for
+        the number of systems (Holm); absent for the best.
+    """
+
+    system: str
+    title: str
+    means: dict[str, float]
+    worse: dict[str, float]
+    n_features: float
+    fit_seconds: float
+    search_seconds: float
+    predict_seconds: float
+
+
+@dataclass(frozen=True)
+class ComparedSet:
+    """All systems on one data set.
+
+    Attributes
+    ----------
+    name, convention : str
+    choose_by : str
+        The measure on validation data that chose parameters.
+    measures : tuple of str
+    outcomes : list of Outcome
+        One per system and split, in the order of systems and then of splits.
+    """
+
+    name: str
+    convention: str
+    choose_by: str
+    measures: tuple[str, ...]
+    outcomes: list[Outcome]
+
+    @property
+    def folds(self) -> list[int]:
+        """The splits."""
+        return sorted({outcome.fold for outcome in self.outcomes})
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong, one sentence per system."""
+        found = {o.system: o for o in reversed(self.outcomes) if o.problem}
+        return [f"{title(name)}: {o.problem} (split {o.fold})" for name, o in found.items()]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """A row for every system that finished on all splits."""
+        by_system: dict[str, list[Outcome]] = {}
+        for outcome in self.outcomes:
+            by_system.setdefault(outcome.system, []).append(outcome)
+        done = {name: o for name, o in by_system.items() if not any(each.problem for each in o)}
+        tests = self._tests(done)
+        return [
+            Row(
+                system=name,
+                title=title(name),
+                means={m: _mean_of_means(mine, m) for m in self.measures},
+                worse={m: tests[m][name] for m in self.measures if name in tests[m]},
+                n_features=float(np.mean([o.chosen.n_features for o in mine])),
+                fit_seconds=float(np.mean([o.chosen.seconds or 0.0 for o in mine])),
+                search_seconds=float(np.mean([o.chosen.search_seconds for o in mine])),
+                predict_seconds=float(np.mean([o.predict_seconds for o in mine])),
+            )
+            for name, mine in done.items()
+        ]
+
+    def best(self, measure: str) -> str | None:
+        """Return the system with the best mean; the first among equals."""
+        rows = [row for row in self.rows if np.isfinite(row.means[measure])]
+        worth = Judge(measure).worth([row.means[measure] for row in rows])
+        return rows[best_of(worth)].system if rows else None
+
+    def __repr__(self) -> str:
+        splits = f"{len(self.folds)} split" + "s" * (len(self.folds) != 1)
+        best = ", ".join(f"{m}: {self.best(m)}" for m in self.measures)
+        return f"ComparedSet: {self.name}, {len(self.rows)} systems on {splits}; best by {best}"
+
+    def _repr_html_(self) -> str:
+        from leanrank.selection.tables import OTHERS, cells, head, legend
+
+        heads = ["system", *map(head, self.measures), *OTHERS]
+        rows = [[row.title, *cells(row, self.measures)] for row in self.rows]
+        return html_table(self.name, legend(self), heads, rows)
+
+    def _tests(self, done: Mapping[str, list[Outcome]]) -> dict[str, dict[str, float]]:
+        """Test every system against the best by each measure, over the queries of all splits."""
+        tests: dict[str, dict[str, float]] = {}
+        for measure in self.measures:
+            means = {name: _mean_of_means(mine, measure) for name, mine in done.items()}
+            tests[measure] = {}
+            defined = {name: mean for name, mean in means.items() if np.isfinite(mean)}
+            if not defined:
+                continue
+            best = list(defined)[best_of(Judge(measure).worth(list(defined.values())))]
+            top = _all_queries(done[best], measure)
+            found = {}
+            for name in defined:
+                if name != best:
+                    mine = _all_queries(done[name], measure)
+                    found[name] = compare_values(top, mine, random_state=0).p_randomization
+            tests[measure] = holm(found)
+        return tests
+
+
+def compare_systems(
+    sets: Mapping[str, tuple[str, Sequence[SetParts]]],
+    systems: Sequence[str],
+    *,
+    choose_by: str = "map",
+    measures: Sequence[str] = MEASURES,
+    n_jobs: int = 1,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[ComparedSet]:
+    """Fit and measure systems on data sets.
+
+    Parameters
+    ----------
+    sets : mapping of str to (str, sequence of Parts)
+        For each set the convention of its measures, and its splits.
+    systems : sequence of str
+        Names of ``leanrank.selection.system_names``.
+    choose_by : str, default="map"
+        What chooses parameters on the validation part.
+    measures : sequence of str
+        What is measured on the test part.
+    n_jobs : int, default=1
+        Processes; a system that is timed has one thread.
+    say : callable
+        Called with what has been done.
+
+    Returns
+    -------
+    list of ComparedSet
+    """
+    check_systems(list(systems))
+    tasks = [
+        _Task(name, convention, fold, parts, system, choose_by, tuple(measures))
+        for name, (convention, splits) in sets.items()
+        for fold, parts in enumerate(splits, 1)
+        for system in systems
+    ]
+    results: dict[tuple[str, int, str], Outcome] = {}
+    for count, (task, outcome) in enumerate(_run_all(tasks, n_jobs), 1):
+        results[task.name, task.fold, task.system] = outcome
+        say(f"{task.name}, split {task.fold}: {title(task.system)} ({count} of {len(tasks)})")
+    return [
+        ComparedSet(
+            name,
+            convention,
+            choose_by,
+            tuple(measures),
+            [
+                results[name, fold, system]
+                for system in systems
+                for fold in range(1, len(splits) + 1)
+            ],
+        )
+        for name, (convention, splits) in sets.items()
+    ]
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Correct p-values for their number by Holm's method.
+
+    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+    {'a': 0.03, 'c': 0.06, 'b': 0.06}
+    """
+    corrected: dict[str, float] = {}
+    highest = 0.0
+    for at, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        highest = max(highest, min(1.0, (len(p_values) - at) * p))
+        corrected[name] = highest
+    return corrected
+
+
+@dataclass(frozen=True)
+class _Task:
+    name: str
+    convention: str
+    fold: int
+    parts: SetParts
+    system: str
+    choose_by: str
+    measures: tuple[str, ...]
+
+
+def _run_all(tasks: Sequence[_Task], n_jobs: int) -> Iterable[tuple[_Task, Outcome]]:
+    if n_jobs == 1 or len(tasks) == 1:
+        for task in tasks:
+            yield task, _run(task)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    # A fork would inherit dead threads of the numerical libraries.
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(n_jobs, len(tasks)), mp_context=fresh) as pool:
+        pending = {pool.submit(_run, task): task for task in tasks}
+        try:
+            for future in as_completed(pending):
+                yield pending[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _run(task: _Task) -> Outcome:
+    train, vali, test, normalizer, scaled = load_parts(task.parts)
+    split = Split(train, vali, task.choose_by, task.convention, normalizer=normalizer)
+    with warnings.catch_warnings():
+        # uninformative queries and tied scores are expected here
+        warnings.simplefilter("ignore", DataWarning)
+        try:
+            chosen = fit_system(task.system, split)
+        except LeanrankError as error:
+            return Outcome(task.system, task.fold, problem=str(error))
+        except Exception as error:  # one failing system must not end the others
+            problem = f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            return Outcome(task.system, task.fold, problem=problem)
+        seconds = []
+        for _ in range(5):
+            started = time.perf_counter()
+            scores = chosen.model.predict(test)
+            seconds.append(time.perf_counter() - started)
+        found = evaluate(
+            test, scores, measures=list(task.measures), convention=task.convention, n_jobs=1
+        )
+    per_thousand = min(seconds) / max(1, len(test)) * 1000
+    return Outcome(task.system, task.fold, chosen, found.per_query, per_thousand, scaled)
+
+
+@lru_cache(maxsize=1)  # systems take turns on one split
+def load_parts(parts: SetParts) -> tuple[RankingData, RankingData, RankingData, Any, str]:
+    """Read the three parts; return them, how to scale them if asked, and the reason for it."""
+    from leanrank.data import load
+    from leanrank.data.formats import FORMATS
+
+    loaded: list[RankingData] = []
+    for file in (parts.train, parts.validation, parts.test):
+        options = dict(parts.options)
+        if str(file).lower().endswith(FORMATS["letor"]):
+            width = parts.n_features or (loaded[0].n_features if loaded else None)
+            options["n_features"] = width
+        loaded.append(load(file, **options))
+    train, vali, test = loaded
+    choice = scale_wanted(train, parts.scale)
+    normalizer = None if choice.kind is None else choice.make().fit(train)
+    return train, vali, test, normalizer, choice.reason
+
+
+def _mean_of_means(outcomes: Sequence[Outcome], measure: str) -> float:
+    return float(np.mean([mean_of(outcome.per_query[measure]) for outcome in outcomes]))
+
+
+def _all_queries(outcomes: Sequence[Outcome], measure: str) -> FloatArray:
+    return np.concatenate([outcome.per_query[measure] for outcome in outcomes])

@@ -1,1 +1,0 @@
-"""Many systems on the same data, side by side."""

@@ -1,0 +1,427 @@
+"""Cross-validation by query: along a ranker's own path, or over a grid of its parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from leanrank._numbers import is_whole
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError, warn
+from leanrank.execution import make_executor
+from leanrank.metrics import parse_measures
+from leanrank.metrics.judge import as_good_as, best_of, better_sign, check_rule
+from leanrank.rankers.path import alpha_grid
+from leanrank.registry import AlphaPath, Fits, Sizes, Space
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.engine import Split, fitted
+from leanrank.selection.folds import Fold, ranking_data, whole_query_folds
+
+RIDGE_ALPHAS = (1e2, 1e-6)
+"""Range of a path when no strength empties the model. Losses are means, so it suits data of any
+size."""
+
+
+def cross_validate_path(
+    ranker: Any,
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    cv: Any = 5,
+    alphas: Iterable[float] | None = None,
+    n_alphas: int = 50,
+    alpha_min_ratio: float = 1e-3,
+    measures: str | Sequence[str] = ("ndcg@10",),
+    convention: str = "standard",
+    n_jobs: int | None = None,
+    **options: Any,
+) -> CrossValidation:
+    """Cross-validate all models of a ranker's path, which costs little more than one of them.
+
+    Parameters
+    ----------
+    ranker : ranker
+        One with a path: of strengths, each model started from the one before, or GreedyRankRLS,
+        whose path is every number of features up to its own ``n_features_to_select``.
+    X, y, qid : as for fit
+        Or a RankingData. Of data on Dask give a sample in memory.
+    cv : int, splitter or iterable of (train, test) rows, default=5
+        A number means ``QueryKFold``. No query may be split.
+    alphas : iterable of float, optional
+        Instead of ``n_alphas`` values from the alpha_max of all data down to ``alpha_min_ratio``
+        times it. Where no alpha empties the model, from 100 down to 1e-6.
+    n_alphas : int, default=50
+    alpha_min_ratio : float, default=1e-3
+    measures : str or sequence of str
+        A choice goes by the first.
+    convention : str, default="standard"
+    n_jobs : int, optional
+        Threads that share the folds; the result does not depend on it.
+    **options
+        ``group``, ``sample_weight``, ``query_weight`` and ``offset``, as for fit.
+
+    Returns
+    -------
+    CrossValidation
+
+    Examples
+    --------
+    >>> from leanrank import DominationRanker, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=20, n_informative=3, random_state=0)
+    >>> found = cross_validate_path(DominationRanker(), data, n_alphas=20)
+    >>> found.fold_means["ndcg@10"].shape
+    (5, 20)
+    >>> found.one_standard_error_alpha >= found.best_alpha
+    True
+    >>> sparse = found.refit(data, rule="1se")
+    >>> sparse.alpha == found.one_standard_error_alpha
+    True
+    """
+    data = ranking_data(ranker, X, y, qid, **options)
+    known = ranker.get_params()
+    sweep: AlphaPath | Sizes
+    if hasattr(ranker, "path") and "alpha" in known:
+        grid = _strengths(ranker, data, alphas, n_alphas, alpha_min_ratio)
+        sweep, along = AlphaPath(alphas=grid), "alpha"
+    elif "n_features_to_select" in known:
+        most = known["n_features_to_select"]
+        sweep = Sizes(min(int(most), data.n_features) if is_whole(most) else data.n_features)
+        along = "n_features_to_select"
+    else:
+        raise InputError(_no_path(ranker))
+    folds = whole_query_folds(data, cv, rows_of=X)
+    return _cross_validated(ranker, data, folds, [{}], sweep, along, measures, convention, n_jobs)
+
+
+def cross_validate_ranker(
+    ranker: Any,
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    grid: Mapping[str, Iterable[Any]] | None = None,
+    cv: Any = 5,
+    measures: str | Sequence[str] = ("ndcg@10",),
+    convention: str = "standard",
+    n_jobs: int | None = None,
+    **options: Any,
+) -> CrossValidation:
+    """Cross-validate any ranker over a grid of its parameters, one fit per fold and combination.
+
+    Parameters
+    ----------
+    ranker : ranker
+        Its own parameters hold where the grid names no others. A ranker that could stop early by
+        the held-out queries does not see them.
+    grid : mapping of str to values, optional
+        Parameters to vary; all combinations are tried. None: the ranker as it is.
+    X, y, qid, cv, measures, convention, n_jobs, **options
+        As for ``cross_validate_path``.
+
+    Returns
+    -------
+    CrossValidation
+
+    Examples
+    --------
+    >>> from leanrank import RankBoost, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=20, n_informative=3, random_state=0)
+    >>> found = cross_validate_ranker(RankBoost(), data, grid={"n_rounds": [1, 30]}, cv=3)
+    >>> found.choose()
+    {'n_rounds': 30}
+    """
+    settings = Space("", {}, {name: tuple(v) for name, v in (grid or {}).items()}).settings()
+    if not settings:
+        raise InputError("a parameter of the grid has no values: give at least one")
+    unknown = sorted(set(grid or {}) - set(ranker.get_params()))
+    if unknown:
+        raise InputError(f"{type(ranker).__name__} has no parameter {unknown[0]!r}")
+    data = ranking_data(ranker, X, y, qid, **options)
+    folds = whole_query_folds(data, cv, rows_of=X)
+    return _cross_validated(
+        ranker, data, folds, settings, Fits(False), None, measures, convention, n_jobs
+    )
+
+
+def _no_path(ranker: Any) -> str:
+    return (
+        f"{type(ranker).__name__} has no path: use cross_validate_ranker with a grid of its "
+        "parameters"
+    )
+
+
+def _strengths(
+    ranker: Any,
+    data: RankingData,
+    alphas: Iterable[float] | None,
+    n_alphas: int,
+    alpha_min_ratio: float,
+) -> tuple[float, ...]:
+    """Return the strengths for all folds, largest first."""
+    if alphas is not None:
+        return tuple(sorted(map(float, alphas), reverse=True))
+    top = ranker.alpha_max(data) if hasattr(ranker, "alpha_max") else np.inf
+    if top == 0.0:
+        raise InputError("no penalised feature enters at any alpha: give the path its alphas")
+    if np.isfinite(top):
+        return tuple(alpha_grid(top, n_alphas, alpha_min_ratio).tolist())
+    first, last = RIDGE_ALPHAS
+    return tuple(alpha_grid(first, n_alphas, last / first).tolist())
+
+
+def _cross_validated(
+    ranker: Any,
+    data: RankingData,
+    folds: Sequence[Fold],
+    settings: Sequence[Mapping[str, Any]],
+    sweep: Fits | AlphaPath | Sizes,
+    along: str | None,
+    measures: str | Sequence[str],
+    convention: str,
+    n_jobs: int | None,
+) -> CrossValidation:
+    names = tuple(measure.name for measure in parse_measures(measures))
+
+    def run(task: tuple[Fold, Mapping[str, Any]]) -> list[Candidate]:
+        """Fit one setting without one fold, and measure its models on that fold."""
+        (inside, outside), setting = task
+        split = Split(data.queries[inside], data.queries[outside], names, convention)
+        twin = clone(ranker).set_params(**setting)
+        return [
+            Candidate.of(type(ranker).__name__, parameters, model, split.values(scores))
+            for parameters, model, scores in fitted(sweep, twin, split, setting)
+        ]
+
+    tasks = [(fold, setting) for fold in folds for setting in settings]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        done = make_executor(n_jobs).map(run, tasks)
+    summarise_warnings(caught, len(tasks))
+    # A row is a fold, with the models of all settings; a greedy search may end early in some fold.
+    by_fold = [
+        [done[f * len(settings) + s] for s in range(len(settings))] for f in range(len(folds))
+    ]
+    counts = [min(len(models[s]) for models in by_fold) for s in range(len(settings))]
+    rows = [
+        [model for s, count in enumerate(counts) for model in models[s][:count]]
+        for models in by_fold
+    ]
+    tested = sum(int(test.sum()) for _, test in folds)
+    return CrossValidation(
+        ranker=clone(ranker),
+        parameters=[dict(one.parameters) for one in rows[0]],
+        path=along,
+        fold_means={
+            name: np.array([[one.means[name] for one in row] for row in rows]) for name in names
+        },
+        per_query={name: _by_query(rows, folds, name, data.n_queries) for name in names},
+        n_features=np.array([[one.n_features for one in row] for row in rows], dtype=np.int64),
+        query_ids=data.query_ids,
+        n_splits=min(len(folds), max(1, round(len(folds) * data.n_queries / max(1, tested)))),
+        convention=convention,
+    )
+
+
+def _by_query(
+    rows: Sequence[Sequence[Candidate]], folds: Sequence[Fold], name: str, n_queries: int
+) -> FloatArray:
+    """Return a measure of each model on every query, averaged over the folds that tested it."""
+    sums, times = np.zeros((len(rows[0]), n_queries)), np.zeros(n_queries)
+    for row, (_, test) in zip(rows, folds, strict=True):
+        sums[:, test] += np.array([one.values[name] for one in row])
+        times[test] += 1
+    sums[:, times == 0] = np.nan
+    mean: FloatArray = sums / np.maximum(times, 1)
+    return mean
+
+
+def summarise_warnings(caught: Sequence[warnings.WarningMessage], n_fits: int) -> None:
+    """Summarise the warnings of many fits."""
+    short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
+    if short:
+        n_short = min(len(short), n_fits)
+        first = f"the first: {short[0].message}"
+        warn(f"{n_short} of {n_fits} fits did not converge, {first}", ConvergenceWarning)
+    others = [one for one in caught if one not in short]
+    for text, category in dict.fromkeys((str(one.message), one.category) for one in others):
+        warn(text, category)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation:
+    """Measures of models with different parameters, on queries that they were not fitted to.
+
+    Attributes
+    ----------
+    ranker : ranker
+        Not fitted; ``parameters[k]`` is to be set for the model k.
+    parameters : list of dict
+        One entry per model; along a path the simplest model comes first.
+    path : {"alpha", "n_features_to_select"} or None
+        The parameter that the path runs along.
+    fold_means : dict of str to array of shape (folds, models)
+        The mean of each measure over the queries of a fold; NaN if there is none that it is defined
+        on, or if the model's scores are not finite.
+    per_query : dict of str to array of shape (models, queries)
+        Each measure on every query, the mean over the repetitions; NaN where it is undefined.
+    n_features : array of shape (folds, models)
+        How many features each model uses.
+    query_ids : array
+        The queries of ``per_query``.
+    n_splits : int
+        Folds of one repetition, each query being in the test part of one of them.
+    convention : str
+        Documents of equal scores count as in all their orders on average, whatever the convention
+        does with them: a choice must not follow the order of a file.
+    """
+
+    ranker: Any
+    parameters: list[dict[str, Any]]
+    path: str | None
+    fold_means: dict[str, FloatArray]
+    per_query: dict[str, FloatArray]
+    n_features: IntArray
+    query_ids: AnyArray
+    n_splits: int
+    convention: str
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What was measured; a choice goes by the first by default."""
+        return tuple(self.fold_means)
+
+    @cached_property
+    def means(self) -> dict[str, FloatArray]:
+        """Each measure of each model, the mean over the folds in which it is defined."""
+        return {name: _defined(values).mean(axis=0) for name, values in self.fold_means.items()}
+
+    @cached_property
+    def standard_errors(self) -> dict[str, FloatArray]:
+        """The standard error of each mean, from how much the folds differ.
+
+        Folds of several repetitions share their queries, so repetitions do not make it smaller.
+        """
+        out = {}
+        for name, values in self.fold_means.items():
+            rows = _defined(values)
+            n_folds = min(len(rows), self.n_splits)
+            out[name] = np.full(values.shape[1], np.nan)
+            if n_folds > 1:
+                out[name] = rows.std(axis=0, ddof=1) / np.sqrt(n_folds)
+        return out
+
+    @property
+    def alphas(self) -> FloatArray:
+        """The strength of each model."""
+        return np.array([self._alpha(at) for at in range(len(self.parameters))])
+
+    def best(self, measure: str | None = None) -> int:
+        """Return the position of the model with the best mean, the sparsest among equals.
+
+        A model that is empty in any fold is never preferred.
+        """
+        return best_of(self._worth(measure), self.n_features.mean(axis=0))
+
+    def one_standard_error(self, measure: str | None = None) -> int:
+        """Return the position of the simplest model within one standard error of the best.
+
+        The error is that of the difference between the two over the folds.
+
+        Along a path the simplest is the first; on a grid the one with the fewest features, the
+        better among equals.
+        """
+        name, worth = self._measure(measure), self._worth(measure)
+        folds = better_sign(name) * _defined(self.fold_means[name]).T
+        good = as_good_as(folds, self.best(measure), self.n_splits)
+        near = np.flatnonzero(good & (worth > -np.inf))
+        if self.path is not None:
+            return int(near[0])
+        sizes = self.n_features.mean(axis=0)
+        return int(min(near, key=lambda at: (sizes[at], -worth[at])))
+
+    def choose(self, rule: str = "best", measure: str | None = None) -> dict[str, Any]:
+        """Return the parameters that a rule prefers: "best", or "1se" for one standard error."""
+        check_rule(rule)
+        at = self.best(measure) if rule == "best" else self.one_standard_error(measure)
+        return dict(self.parameters[at])
+
+    @property
+    def best_alpha(self) -> float:
+        """The strength with the best mean of the first measure."""
+        return self._alpha(self.best())
+
+    @property
+    def one_standard_error_alpha(self) -> float:
+        """The largest strength within one standard error of the best."""
+        return self._alpha(self.one_standard_error())
+
+    def refit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        rule: str = "best",
+        measure: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Fit a ranker with the chosen parameters; X and what follows as for its ``fit``."""
+        parameters = self.choose(rule, measure)
+        return clone(self.ranker).set_params(**parameters).fit(X, y, qid, **options)
+
+    def __repr__(self) -> str:
+        name, at = self.measures[0], self.best()
+        lines = [
+            f"CrossValidation: {type(self.ranker).__name__}, {len(self.parameters)} models, "
+            f"{len(self.n_features)} folds, {len(self.query_ids):,} queries"
+        ]
+        for title, model in (("best", at), ("1 s.e.", self.one_standard_error())):
+            shown = ", ".join(
+                f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+                for key, value in self.parameters[model].items()
+            )
+            lines.append(
+                f"  {title:6}  {name} {self.means[name][model]:.4f} "
+                f"± {self.standard_errors[name][model]:.4f}, "
+                f"{self.n_features[:, model].mean():.1f} features{': ' if shown else ''}{shown}"
+            )
+        return "\n".join(lines)
+
+    def _alpha(self, at: int) -> float:
+        parameters = self.parameters[at]
+        if "alpha" not in parameters:
+            raise InputError(f"alpha was not varied, only {sorted(parameters)}: see parameters")
+        return float(parameters["alpha"])
+
+    def _measure(self, measure: str | None) -> str:
+        name = self.measures[0] if measure is None else measure
+        if name not in self.fold_means:
+            raise InputError(f"{name!r} was not measured, only {list(self.measures)}")
+        return name
+
+    def _worth(self, measure: str | None) -> FloatArray:
+        """Return what to maximise; −inf for models that cannot be chosen."""
+        name = self._measure(measure)
+        means = self.means[name]
+        usable = np.isfinite(means) & (self.n_features.min(axis=0) > 0)
+        if not usable.any():
+            raise InputError(
+                f"no model ranks anything in every fold by {name}: let the path reach a smaller "
+                "alpha, or try other parameters"
+            )
+        return np.where(usable, better_sign(name) * means, -np.inf)
+
+
+def _defined(values: FloatArray) -> FloatArray:
+    """Return the folds in which a measure is defined for any model."""
+    kept = ~np.isnan(values).all(axis=1)
+    return values[kept] if kept.any() else values

@@ -1,1 +1,0 @@
-"""Cross-validation by query."""

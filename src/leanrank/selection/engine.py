@@ -1,0 +1,310 @@
+"""Fit what a space offers, and choose among it: the engine of every search.
+
+Rankers see features through a normaliser. A model is joined with it where it is made (``fitted``),
+so that whatever holds a model scores features as they come.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.metrics.judge import Judge, best_of, ranks_something
+from leanrank.model import Model, make_provenance
+from leanrank.model.export.formula import in_units_of_data
+from leanrank.rankers import get_ranker
+from leanrank.rankers.curves import weights_model
+from leanrank.registry import AlphaPath, Fits, Sizes, Space
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.folds import QueryKFold, whole_query_folds
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training and validation data, and the measure to choose by.
+
+    Parameters
+    ----------
+    train, validation : RankingData
+        With features as they come.
+    measure : str or tuple of str, default="map"
+        As ``leanrank.metrics.evaluate`` takes it; of several the mean counts. A ranker that
+        measures validation data itself, to stop early, uses the same.
+    convention : str, default="standard"
+    average_ties : bool, default=True
+        As for ``leanrank.metrics.judge.Judge``.
+    normalizer : Normalizer, optional
+        Fitted; what rankers see the features through. Models are joined with it.
+    gain_weight : array, optional
+        As for ``fit``: one weight per training document, in the order of ``train``.
+    """
+
+    train: RankingData
+    validation: RankingData
+    measure: str | tuple[str, ...] = "map"
+    convention: str = "standard"
+    average_ties: bool = True
+    normalizer: Any = None
+    gain_weight: FloatArray | None = None
+
+    @property
+    def judge(self) -> Judge:
+        """The judge of the models."""
+        return Judge(self.measure, self.convention, self.average_ties)
+
+    @cached_property
+    def scaled(self) -> tuple[RankingData, RankingData]:
+        """Training and validation data as rankers see them."""
+        if self.normalizer is None:
+            return self.train, self.validation
+        train = self.normalizer.transform(self.train)
+        if self.validation is self.train:
+            return train, train
+        return train, self.normalizer.transform(self.validation)
+
+    def value(self, scores: FloatArray) -> float:
+        """Measure scores of the validation data; NaN for scores that rank nothing."""
+        return self.judge.value(self.validation, scores)
+
+    def values(self, scores: FloatArray) -> dict[str, FloatArray]:
+        """Measure scores on every query of the validation data; all NaN if they rank nothing."""
+        if ranks_something(scores, self.validation):
+            return self.judge.per_query(self.validation, scores)
+        return {name: np.full(self.validation.n_queries, np.nan) for name in self.judge.measures}
+
+    def joined(self, model: Model) -> Model:
+        """Return a model of scaled features as one of features as they come.
+
+        Lines carry the normaliser; curves and steps have their cuts in the units of the features,
+        unless these are normalised per query.
+        """
+        if self.normalizer is None:
+            return model
+        scaled = model.replace(normalizer=self.normalizer.to_dict())
+        return scaled if model.is_linear else in_units_of_data(scaled)
+
+
+def fit_best(space: Space, split: Split) -> Candidate:
+    """Try everything in a space, and fit the best once more on the training data.
+
+    Examples
+    --------
+    >>> from leanrank.data import load_sample
+    >>> from leanrank.registry import get_system
+    >>> from leanrank.selection import Split, fit_best
+    >>> train, vali, test = load_sample()
+    >>> chosen = fit_best(get_system("rankrls").space, Split(train, vali, "ndcg@10"))
+    >>> chosen.n_trials, sorted(chosen.parameters)
+    (17, ['alpha'])
+    """
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the extremes of a grid may not converge
+        tried = list(run_space(space, split))
+    best = best_candidate(tried, split.judge, space.ranker)
+    searched = time.perf_counter() - started
+    ranker = make_ranker(space, best.parameters, split.judge)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        started = time.perf_counter()
+        fit_beside(ranker, *split.scaled, **_weights(split))
+        seconds = time.perf_counter() - started
+    notes = tuple(dict.fromkeys(str(warning.message) for warning in caught))
+    model = split.joined(ranker.to_model())
+    return replace(
+        best,
+        model=model,
+        n_features=model.n_nonzero,
+        seconds=seconds,
+        n_trials=len(tried),
+        search_seconds=searched,
+        notes=notes,
+    )
+
+
+def run_space(space: Space, split: Split) -> Iterator[Candidate]:
+    """Fit and judge everything in a space, setting by setting."""
+    for setting in space.settings():
+        yield from run_setting(space, setting, split)
+
+
+def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[Candidate]:
+    """Fit and judge one setting of a space: one model, or all that its sweep gives."""
+    fixed = {**space.fixed, **setting}
+    ranker = make_ranker(space, fixed, split.judge)
+    return [
+        Candidate.of(space.ranker, parameters, model, split.values(scores))
+        for parameters, model, scores in fitted(space.sweep, ranker, split, fixed)
+    ]
+
+
+def best_candidate(
+    candidates: Sequence[Candidate], judge: Judge, name: str = "the ranker"
+) -> Candidate:
+    """Return the candidate with the best measure; among equals the sparsest, then the first."""
+    worth = judge.worth([one.value for one in candidates])
+    if not (worth > -np.inf).any():
+        raise InputError(
+            f"no model that {name} gave ranks anything on the validation data: all weights are "
+            "zero or not finite; try other parameters, or bring the features to one scale"
+        )
+    return candidates[best_of(worth, [one.n_features for one in candidates])]
+
+
+def make_ranker(space: Space, parameters: Mapping[str, Any], judge: Judge) -> Any:
+    """Make an unfitted ranker, which measures as a judge does."""
+    kind = get_ranker(space.ranker)
+    known = kind().get_params()
+    own = {"measure": judge.measures[0], "convention": judge.rules, "n_jobs": 1}
+    return kind(**{**{k: v for k, v in own.items() if k in known}, **parameters})
+
+
+def fitted(
+    sweep: Fits | AlphaPath | Sizes,
+    ranker: Any,
+    split: Split,
+    setting: Mapping[str, Any],
+    *,
+    alone: bool = False,
+    columns: IntArray | None = None,
+) -> Iterator[tuple[dict[str, Any], Model, FloatArray]]:
+    """Fit on the training data; yield each model with its parameters and validation scores.
+
+    Parameters
+    ----------
+    sweep : Fits, AlphaPath or Sizes
+        The models that one fit gives.
+    ranker : ranker
+        It is fitted.
+    split : Split
+    setting : mapping
+        The parameters of the ranker that matter, for the provenance of the models.
+    alone : bool
+        Whether a ranker that stops by held-out queries gets some of its own instead of the
+        validation data, because these judge.
+    columns : array of int, optional
+        Fit to these features only; the models are of all features.
+
+    Yields
+    ------
+    parameters : dict
+        The setting, and what the sweep adds to it.
+    model : Model
+        Joined with the normaliser; one that diverged uses no feature.
+    scores : array
+        Of the validation data; NaN where they are too large for a number.
+    """
+    train, held_out = split.scaled
+    data = train if columns is None else some_columns(train, columns)
+    weights, scorer = _weights(split), None
+    if not isinstance(sweep, Fits):
+        made = _path_models(sweep, ranker, data, weights)
+    else:
+        if alone:
+            fit_alone(ranker, data, **weights)
+        elif sweep.stop_early:
+            fit_beside(ranker, data, held_out, **weights)
+        else:
+            ranker.fit(data, **weights)
+        made, scorer = [({}, ranker.to_model())], ranker if columns is None else None
+    for own, model in made:
+        parameters = {**setting, **own}
+        if columns is not None:
+            model = placed(model, columns, train.n_features)
+        provenance = model.provenance or make_provenance(
+            algorithm=type(ranker).__name__, parameters=parameters
+        )
+        model = model.replace(feature_names=train.feature_names, provenance=provenance)
+        try:
+            scores = (model if scorer is None else scorer).predict(held_out)
+        except InputError:  # too large for a number: such a model is not chosen
+            scores = np.full(len(held_out), np.nan)
+        yield parameters, split.joined(model), scores
+
+
+def _path_models(
+    sweep: AlphaPath | Sizes, ranker: Any, train: RankingData, weights: Mapping[str, Any]
+) -> list[tuple[dict[str, Any], Model]]:
+    ramps = None
+    if isinstance(sweep, Sizes):
+        most = min(sweep.most, train.n_features)
+        ranker.set_params(n_features_to_select=most).fit(train, **weights)
+        name, along, coefs = "n_features_to_select", itertools.count(1), ranker.coef_path_
+    else:
+        how: dict[str, Any] = {"alphas": sweep.alphas}
+        if sweep.alphas is None:
+            how = {"n_alphas": sweep.n_alphas, "alpha_min_ratio": sweep.alpha_min_ratio}
+        path = ranker.path(train, **how, **weights)
+        name, along, coefs, ramps = "alpha", path.alphas.tolist(), path.coefs, path.ramps
+    return [
+        ({name: at}, weights_model(w if np.isfinite(w).all() else np.zeros_like(w), ramps))
+        for at, w in zip(along, coefs, strict=False)
+    ]
+
+
+def fit_beside(ranker: Any, train: RankingData, validation: RankingData, **weights: Any) -> Any:
+    """Fit, and pass the validation data where the ranker can use them.
+
+    Some rankers stop by them; one that learns from unlabelled documents gets them without labels.
+    """
+    beside = {"validation": validation, "unlabeled": validation}
+    used = {name: data for name, data in beside.items() if _takes(ranker, name)}
+    return ranker.fit(train, **used, **weights)
+
+
+def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5, **weights: Any) -> None:
+    """Fit; a ranker that stops by validation data gets one of ``n_folds`` groups of queries for it.
+
+    They come from its own data: the queries that judge a model must not influence its fit. They
+    decide for how many rounds the ranker is then fitted to all of its data.
+    """
+    if _takes(ranker, "validation"):
+        ranker.set_params(**_rounds(ranker, data, min(n_folds, data.n_queries), **weights))
+    ranker.fit(data, **weights)
+
+
+def _rounds(ranker: Any, data: RankingData, n_folds: int, **weights: Any) -> dict[str, int | None]:
+    """Return the parameters that repeat the rounds or passes which held-out queries prefer."""
+    if n_folds > 1:
+        fold = whole_query_folds(data, QueryKFold(n_folds, stratify=True))[0]
+        rest, inner = data.queries[fold.train], data.queries[fold.test]
+        if rest.informative.any() and inner.informative.any():
+            rows = np.repeat(fold.train, np.diff(data.query_ptr))
+            fit_beside(ranker, rest, inner, **{k: v[rows] for k, v in weights.items()})
+            if hasattr(ranker, "best_epoch_"):
+                return {"patience": None, "epochs": ranker.best_epoch_}
+            n_rounds = {"n_rounds": ranker.n_iter_} if hasattr(ranker, "n_rounds") else {}
+            return {"patience": None, **(n_rounds if ranker.n_iter_ else {})}
+    # too few queries to judge by
+    return {} if getattr(ranker, "stops_by_training", False) else {"patience": None}
+
+
+def placed(model: Model, columns: IntArray, n_features: int) -> Model:
+    """Return a model of some columns as one of all features."""
+    curves = {int(columns[at]): curve for at, curve in model.curves.items()}
+    pairs = {(int(columns[a]), int(columns[b])): each for (a, b), each in model.surfaces.items()}
+    return Model(n_features, curves, surfaces=pairs)
+
+
+def some_columns(data: RankingData, columns: IntArray) -> RankingData:
+    """Return a data set with some of its features only."""
+    return data.replace(X=data.X[:, columns], feature_names=None)
+
+
+def _takes(ranker: Any, name: str) -> bool:
+    """Return whether ``fit`` uses "validation" data or "unlabeled" documents."""
+    return bool(getattr(ranker, f"takes_{name}", False))
+
+
+def _weights(split: Split) -> dict[str, Any]:
+    return {} if split.gain_weight is None else {"gain_weight": split.gain_weight}

@@ -1,0 +1,288 @@
+"""Folds of whole queries and a scorer, for scikit-learn and for our own cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
+
+from leanrank._numbers import check_whole, is_whole
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.grouping import Grouping, group_rows
+from leanrank.data.ranking_data import RankingData, informative_queries
+from leanrank.errors import InputError
+from leanrank.metrics import evaluate
+from leanrank.metrics.judge import Judge, better_sign
+from leanrank.rankers.inputs import validated_matrix
+
+LABEL_CLASSES = 4
+"""Classes of queries by their mean label, for stratified folds."""
+
+
+class QueryKFold(BaseCrossValidator):
+    """Cut the queries into folds, so that no query is in training and test at once.
+
+    A splitter for scikit-learn's ``cv=``. It asks for the queries by either name: with metadata
+    routing enabled, the ``qid`` that a ranker gets reaches it by itself; without, give ``groups``.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Folds; the numbers of queries in them differ by one at most.
+    n_repeats : int, default=1
+        How often to repeat the split.
+    stratify : bool, default=False
+        Balance the folds by informative queries, mean label and length; needs y.
+    random_state : int or None, default=None
+        Seed of the split. None is 0: the same queries always give the same folds.
+
+    Examples
+    --------
+    >>> qid = ["a", "a", "b", "c", "c", "b", "d"]
+    >>> for train, test in QueryKFold(2).split(np.zeros((7, 1)), groups=qid):
+    ...     print(sorted({qid[row] for row in train}), sorted({qid[row] for row in test}))
+    ['c', 'd'] ['a', 'b']
+    ['a', 'b'] ['c', 'd']
+    """
+
+    # what scikit-learn passes on to ``split`` once metadata routing is enabled
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True, "qid": True}
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        n_repeats: int = 1,
+        stratify: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_splits = check_whole("n_splits", n_splits, 2)
+        self.n_repeats = check_whole("n_repeats", n_repeats, 1)
+        self.stratify = stratify
+        self.random_state = (
+            None if random_state is None else check_whole("random_state", random_state, 0)
+        )
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None, qid: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Return the rows of training and test for each fold, both ascending.
+
+        Parameters
+        ----------
+        X : array-like or RankingData
+            Documents, one per row; a RankingData brings its own labels and queries.
+        y : array-like, optional
+            Labels, for ``stratify``.
+        groups, qid : array-like
+            The query of each row; one of the two.
+        """
+        if isinstance(X, RankingData):
+            grouping, y, n_rows = Grouping(X.query_ids, X.query_ptr, None), X.y, len(X)
+        else:
+            n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+            grouping = group_rows(_queries(groups, qid), n_rows)
+            y = None if y is None else grouping.take(np.asarray(y))
+        if self.stratify and y is None:
+            raise InputError("folds can be stratified by labels only: give y, or stratify=False")
+        sizes = np.diff(grouping.query_ptr)
+        labels = np.zeros(n_rows) if y is None else np.asarray(y, dtype=np.float64)
+        for folds in self._deal(labels, grouping.query_ptr):
+            fold_of_row = grouping.restore(np.repeat(folds, sizes))
+            for fold in range(self.n_splits):
+                inside = fold_of_row == fold
+                yield np.flatnonzero(~inside), np.flatnonzero(inside)
+
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, qid: Any = None
+    ) -> int:
+        """Return the number of pairs that ``split`` yields; arguments are ignored."""
+        del X, y, groups, qid
+        return self.n_splits * self.n_repeats
+
+    def _deal(self, labels: FloatArray, query_ptr: IntArray) -> Iterator[IntArray]:
+        """Return the fold of each query, once per repetition."""
+        n_queries = len(query_ptr) - 1
+        if n_queries < self.n_splits:
+            raise InputError(
+                f"{n_queries} queries cannot be cut into n_splits={self.n_splits} folds: ask for "
+                "fewer folds"
+            )
+        for repeat in range(self.n_repeats):
+            rng = np.random.default_rng([self.random_state or 0, repeat])
+            order = rng.permutation(n_queries)
+            if self.stratify:
+                order = order[np.lexsort([key[order] for key in _strata(labels, query_ptr)])]
+            # Each round of n_splits neighbours goes to n_splits different folds, in any order.
+            n_rounds = -(-n_queries // self.n_splits)
+            rounds = np.tile(np.arange(self.n_splits), (n_rounds, 1))
+            rounds = rng.permuted(rounds, axis=1)
+            folds = np.empty(n_queries, dtype=np.int64)
+            folds[order] = rounds.ravel()[:n_queries]
+            yield folds
+
+
+class Fold(NamedTuple):
+    """Which queries of a data set are trained on, and which are tested."""
+
+    train: BoolArray
+    test: BoolArray
+
+
+def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> list[Fold]:
+    """Return the folds of a data set, and check that they hold whole queries.
+
+    Parameters
+    ----------
+    data : RankingData
+    cv : int, splitter or iterable of (train, test) rows
+        A number means ``QueryKFold``.
+    rows_of : object, optional
+        What row numbers in ``cv`` count: by default the rows of ``data``, else those from which
+        ``data`` was made.
+    """
+    if is_whole(cv):
+        cv = QueryKFold(int(cv))
+    order = data.order
+    if hasattr(cv, "split"):
+        cv, order = cv.split(data.X, data.y, data.qid), None
+    elif rows_of is None or rows_of is data:
+        order = None
+    folds = []
+    for train, test in cv:
+        fold = Fold(_whole_queries(train, data, order), _whole_queries(test, data, order))
+        both = np.flatnonzero(fold.train & fold.test)
+        if len(both):
+            raise InputError(
+                f"the query {data.query_ids[both[0]]!r} is in training and test of one fold: use "
+                "QueryKFold, or a splitter that keeps groups whole"
+            )
+        if not fold.train.any() or not fold.test.any():
+            raise InputError("a fold has no query to train on, or none to test: give it both")
+        folds.append(fold)
+    if not folds:
+        raise InputError("cv gives no fold: give at least one")
+    return folds
+
+
+def ranking_data(
+    ranker: Any, X: Any, y: Any = None, qid: Any = None, **options: Any
+) -> RankingData:
+    """Check the input of a ranker, and group it by query."""
+    known = {"group", "sample_weight", "query_weight", "offset"}
+    if set(options) - known:
+        raise InputError(
+            f"{min(set(options) - known)!r} cannot be shared out among subsets of the queries: "
+            f"leave it out; these can: {', '.join(sorted(known))}"
+        )
+    if isinstance(X, RankingData):
+        given = {"y": y, "qid": qid, **options}
+        if any(value is not None for value in given.values()):
+            raise InputError(
+                "a RankingData has its own labels, queries and weights: give no others"
+            )
+        return X
+    twin = clone(ranker)
+    matrix = validated_matrix(twin, X, reset=True)
+    names = getattr(twin, "feature_names_in_", None)
+    return RankingData(matrix, y, qid, feature_names=names, **options)
+
+
+def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> BoolArray:
+    """Return which queries some rows make up."""
+    inside = np.zeros(len(data), dtype=bool)
+    inside[np.asarray(rows)] = True
+    if order is not None:
+        inside = inside[order]
+    sizes = np.diff(data.query_ptr)
+    query_of = np.repeat(np.arange(len(sizes)), sizes)
+    counts = np.bincount(query_of[inside], minlength=len(sizes))
+    split = np.flatnonzero((counts > 0) & (counts < sizes))
+    if len(split):
+        raise InputError(
+            f"a fold has {counts[split[0]]} of the {sizes[split[0]]} documents of the query "
+            f"{data.query_ids[split[0]]!r}: use QueryKFold, or a splitter that keeps groups whole"
+        )
+    whole: BoolArray = counts > 0
+    return whole
+
+
+def _strata(labels: FloatArray, query_ptr: IntArray) -> list[Any]:
+    """Return what queries are sorted by before they are dealt: the last key counts first."""
+    sizes = np.diff(query_ptr)
+    labelled = ~np.isnan(labels)
+    query_of = np.repeat(np.arange(len(sizes)), sizes)
+    sums = np.bincount(query_of, np.where(labelled, labels, 0.0), len(sizes))
+    means = sums / np.maximum(np.bincount(query_of, labelled, len(sizes)), 1)
+    cuts = np.quantile(means, np.arange(1, LABEL_CLASSES) / LABEL_CLASSES)
+    return [sizes, np.searchsorted(cuts, means), informative_queries(labels, query_ptr)]
+
+
+def _queries(groups: Any, qid: Any) -> Any:
+    if groups is None and qid is None:
+        raise InputError(
+            "QueryKFold must know the query of each row: pass groups=qid (with scikit-learn's "
+            "metadata routing enabled, qid alone is enough)"
+        )
+    return qid if groups is None else groups
+
+
+class RankingScorer(BaseEstimator):
+    """A measure for ``scoring=`` in GridSearchCV, cross_validate and others.
+
+    It asks for ``qid`` by itself once metadata routing is enabled, and passes it on to a pipeline
+    whose steps need it to transform. Greater is better: an error comes out negative. Documents of
+    equal scores count as in all their orders on average, whatever the convention does with them.
+
+    Parameters
+    ----------
+    measure : str, default="ndcg@10"
+        As ``leanrank.metrics.evaluate`` takes it.
+    convention : str or Convention, default="standard"
+
+    Examples
+    --------
+    >>> from leanrank import RankRLS, make_ranking
+    >>> data = make_ranking(n_queries=20, random_state=0)
+    >>> ranker = RankRLS().fit(data.X, data.y, qid=data.qid)
+    >>> bool(0.5 < RankingScorer("map")(ranker, data.X, data.y, qid=data.qid) < 1)
+    True
+    """
+
+    def __init__(self, measure: str = "ndcg@10", convention: Any = "standard") -> None:
+        self.measure = measure
+        self.convention = convention
+
+    def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None) -> float:
+        """Measure a fitted ranker or pipeline on held-out queries."""
+        if qid is None:
+            raise InputError(
+                "RankingScorer must know the query of each row: enable scikit-learn's metadata "
+                "routing and pass qid"
+            )
+        scores = np.asarray(estimator.predict(X, **_passed_on(estimator, qid)))
+        rules = Judge(self.measure, self.convention).rules
+        found = evaluate(y, scores, qid, measures=self.measure, convention=rules, n_jobs=1)
+        return better_sign(self.measure) * float(next(iter(found.means.values())))
+
+    def get_metadata_routing(self) -> Any:
+        """Return the request of the scorer for ``qid``."""
+        request = MetadataRequest(owner=type(self).__name__)
+        request.score.add_request(param="qid", alias=True)
+        return request
+
+
+def _passed_on(estimator: Any, qid: Any) -> dict[str, Any]:
+    """Pass ``qid`` to a pipeline that uses it in ``predict``; a ranker does not."""
+    if not get_routing_for_object(estimator).consumes("predict", {"qid"}):
+        return {}
+    if not get_config()["enable_metadata_routing"]:
+        raise InputError(
+            "a step of the pipeline needs qid to transform, and scikit-learn passes it on only "
+            "with sklearn.set_config(enable_metadata_routing=True)"
+        )
+    return {"qid": qid}

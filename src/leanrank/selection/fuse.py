@@ -1,0 +1,316 @@
+"""Weights of the runs of a hybrid search, learned from judgments and judged beside simple rules."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leanrank._numbers import check_whole
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.run_pool import SCALERS, RunPool, as_qrels, as_run
+from leanrank.data.trec import Qrels, Run
+from leanrank.errors import InputError, suggest
+from leanrank.losses import LOSSES
+from leanrank.metrics import compare_values, evaluate_run, parse_measures
+from leanrank.metrics.conventions import find_convention
+from leanrank.metrics.evaluation import measure_lists
+from leanrank.metrics.judge import best_of, better_sign, mean_of, ranks_something
+from leanrank.rankers import LinearRanker
+from leanrank.selection.cross_validation import summarise_warnings
+from leanrank.selection.folds import QueryKFold, whole_query_folds
+from leanrank.selection.fused import EQUAL, FUSED, RRF, CurvePoint, Fusion, Setting
+
+CONSTANTS = (10, 60, 200)
+"""Constants of reciprocal ranks that are tried; 60 is the usual one."""
+ALPHAS = (0.1, 0.01, 1e-3, 1e-4)
+"""Strengths of the ℓ2² penalty that are tried, beside equal weights."""
+CURVE = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000)
+"""Numbers of judged queries at which the learning curve is measured."""
+
+
+def fuse(
+    runs: Mapping[str, Any] | Sequence[Any],
+    qrels: Any,
+    *,
+    loss: str = "squared-hinge",
+    nonnegative: bool = True,
+    scalers: Iterable[str] = SCALERS,
+    constants: Iterable[int] = CONSTANTS,
+    alphas: Iterable[float] = ALPHAS,
+    measure: str = "ndcg@10",
+    convention: str = "standard",
+    cv: int = 5,
+    curve: bool = True,
+    random_state: int = 0,
+) -> Fusion:
+    """Learn the weights of several runs, as of BM25 and of vectors in a hybrid search.
+
+    The runs become features: their scores are brought to one scale within each query, and documents
+    that a run lacks get its lowest value. Scaler, constant and strength are chosen by
+    cross-validation over queries; equal weights are among the candidates. The figures come from an
+    outer cross-validation, in which the choice is made again without the queries that are tested.
+
+    Parameters
+    ----------
+    runs : mapping or sequence of runs
+        A run is a ``Run``, the path of a TREC run, or a table with the columns ``qid``,
+        ``doc_id`` and ``score``. Without names, the tags of the runs name them.
+    qrels : Qrels, path or table
+        Judgments: TREC qrels, Quepid CSV, workbench JSON, or a table with the columns ``qid``,
+        ``doc_id`` and ``label``. A document without a judgment counts as label 0.
+    loss : str, default="squared-hinge"
+        A loss that Newton's method takes: domination, exponential, listnet, logistic or
+        squared-hinge.
+    nonnegative : bool, default=True
+        Whether to forbid negative weights, which engines do not take.
+    scalers : iterable of str
+        Those to choose from, see ``leanrank.data.run_pool.RunPool.scaled``.
+    constants : iterable of int
+        Constants of reciprocal ranks to choose from.
+    alphas : iterable of float
+        Strengths of the ℓ2² penalty to choose from.
+    measure, convention : str
+        What the choice goes by and what is reported.
+    cv : int, default=5
+        Folds, outside and inside.
+    curve : bool, default=True
+        Whether to measure the learning curve, which takes about as long as everything else.
+    random_state : int, default=0
+        Seed of the folds and of the subsets of the learning curve.
+
+    Returns
+    -------
+    Fusion
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> qid, doc_id = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
+    >>> label = rng.integers(0, 3, 400)
+    >>> def run(noise):
+    ...     return {"qid": qid, "doc_id": doc_id, "score": label + noise * rng.normal(size=400)}
+    >>> judged = {"qid": qid, "doc_id": doc_id, "label": label}
+    >>> found = fuse({"good": run(0.5), "poor": run(4.0)}, judged, curve=False)
+    >>> found.weights["good"] > 0.8
+    True
+    >>> found.comparisons["reciprocal rank fusion"].difference > 0.05
+    True
+    """
+    if loss not in LOSSES:
+        raise InputError(f"there is no loss {loss!r}: {suggest(loss, LOSSES)}")
+    check_whole("cv", cv, 2)
+    named = _named_runs(runs)
+    judged = as_qrels(qrels)
+    pool = RunPool.build(named, judged)
+    able = int(pool.data.informative.sum())
+    if able < 2 * cv:
+        raise InputError(
+            f"{able} of {pool.data.n_queries} judged queries have retrieved documents at two "
+            f"levels: {cv} folds inside {cv} folds need {2 * cv} of them; judge more, or take "
+            "fewer folds"
+        )
+    learner = _Learner(
+        settings=_settings(scalers, constants, alphas),
+        loss=loss,
+        nonnegative=nonnegative,
+        measure=parse_measures((measure,))[0].name,
+        convention=convention,
+        cv=cv,
+        seed=check_whole("random_state", random_state, 0),
+    )
+    others = {**_rules(learner, pool), **_alone(learner, pool, named, judged)}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        values, settings, points = _tested(learner, pool, curve)
+        setting, weights, gap = learner.learn(pool)
+    summarise_warnings(caught, learner.n_fits)
+    per_query = {FUSED: values, **others}
+    return Fusion(
+        weights=dict(zip(named, _normalised(weights).tolist(), strict=True)),
+        setting=setting,
+        dual_gap=gap,
+        measure=learner.measure,
+        convention=convention,
+        loss=loss,
+        n_queries=pool.data.n_queries,
+        means={name: mean_of(of) for name, of in per_query.items()},
+        comparisons={
+            name: compare_values(of, values, measure=learner.measure)
+            for name, of in per_query.items()
+            if name != FUSED
+        },
+        per_query=per_query,
+        fold_settings=settings,
+        curve=points,
+        notes=pool.notes,
+    )
+
+
+@dataclass
+class _Learner:
+    """Chooses a setting and fits weights, on any pool."""
+
+    settings: list[Setting]
+    loss: str
+    nonnegative: bool
+    measure: str
+    convention: str
+    cv: int
+    seed: int
+    n_fits: int = 0
+
+    def learn(self, pool: RunPool) -> tuple[Setting, FloatArray, float | None]:
+        """Choose by cross-validation over the queries of a pool, and fit on all of them."""
+        inputs = [(key, pool.data.replace(X=one.scaled(pool))) for key, one in self._grid()]
+        folds = whole_query_folds(pool.data, QueryKFold(self.cv, random_state=self.seed))
+        scores = {setting: np.zeros(len(pool.data)) for setting in self.settings}
+        for key, data in inputs:
+            for train, test in folds:
+                rows = np.repeat(test, np.diff(data.query_ptr))
+                for setting, weights, _ in self._fits(key, data.queries[train]):
+                    scores[setting][rows] = data.X[rows] @ weights
+        worth = [self._worth(pool, scores[setting]) for setting in self.settings]
+        if max(worth) == -np.inf:  # no query is informative
+            return self.settings[0], np.ones(pool.data.n_features), None
+        setting = self.settings[best_of(worth)]
+        data = next(data for key, data in inputs if key == setting[:2])
+        fits = {one: (weights, gap) for one, weights, gap in self._fits(setting[:2], data)}
+        return setting, *fits[setting]
+
+    def values(self, pool: RunPool, scores: FloatArray) -> FloatArray:
+        """Measure scores on every query; judged documents that were not retrieved count."""
+        convention = find_convention(self.convention)
+        assert pool.data.doc_ids is not None
+        return measure_lists(
+            parse_measures((self.measure,)),
+            convention,
+            query_ids=pool.data.query_ids,
+            query_ptr=pool.data.query_ptr,
+            scores=scores,
+            labels=pool.data.y,
+            doc_ids=pool.data.doc_ids,
+            changed=[],
+            n_jobs=1,
+            pool_ptr=pool.judged_ptr,
+            pool_labels=pool.judged_labels,
+        ).per_query[self.measure]
+
+    def _worth(self, pool: RunPool, scores: FloatArray) -> float:
+        if not ranks_something(scores, pool.data):
+            return -np.inf
+        mean = mean_of(self.values(pool, scores))
+        return -np.inf if np.isnan(mean) else better_sign(self.measure) * mean
+
+    def _grid(self) -> Iterator[tuple[tuple[str, int | None], Setting]]:
+        """Yield each kind of input once."""
+        yield from {setting[:2]: setting for setting in self.settings}.items()
+
+    def _fits(
+        self, key: tuple[str, int | None], data: RankingData
+    ) -> Iterator[tuple[Setting, FloatArray, float | None]]:
+        """Yield the weights of every setting with one kind of input."""
+        mine = [setting for setting in self.settings if setting[:2] == key]
+        fitted = {s.alpha: s for s in mine if s.alpha is not None and data.informative.any()}
+        for setting in mine:
+            if setting.alpha not in fitted:
+                yield setting, np.ones(data.n_features), None
+        if fitted:
+            signs = 1 if self.nonnegative else None
+            ranker = LinearRanker(self.loss, "l2", signs=signs)
+            path = ranker.path(data, alphas=list(fitted))
+            self.n_fits += len(fitted)
+            for at, alpha in enumerate(path.alphas.tolist()):
+                yield fitted[alpha], path.coefs[at], float(path.dual_gaps[at])
+
+
+def _named_runs(runs: Any) -> dict[str, Run]:
+    if isinstance(runs, Mapping):
+        named = {str(name): as_run(run, str(name)) for name, run in runs.items()}
+    else:
+        named = {}
+        for at, run in enumerate(runs, start=1):
+            made = as_run(run, f"number {at}")
+            if made.tag in named:
+                raise InputError(f"two runs have the tag {made.tag!r}: give a mapping with names")
+            named[made.tag] = made
+    if len(named) < 2:
+        raise InputError(f"{len(named)} run was given: fusing needs at least two")
+    return named
+
+
+def _settings(
+    scalers: Iterable[str], constants: Iterable[int], alphas: Iterable[float]
+) -> list[Setting]:
+    strengths: list[float | None] = [None, *sorted(map(float, alphas), reverse=True)]
+    settings = []
+    for scaler in scalers:
+        if scaler not in SCALERS:
+            raise InputError(f"scaler {scaler!r} is not known: {suggest(scaler, SCALERS)}")
+        by_rank = scaler == "query-reciprocal-rank"
+        own = [check_whole("constants", c, 1) for c in constants] if by_rank else [None]
+        settings += [Setting(scaler, c, alpha) for c in own for alpha in strengths]
+    if not settings:
+        raise InputError("there is nothing to choose from: give at least one scaler")
+    return settings
+
+
+def _tested(
+    learner: _Learner, pool: RunPool, curve: bool
+) -> tuple[FloatArray, list[Setting], list[CurvePoint]]:
+    """Test what is learned without each fold on that fold, from all its queries and from few."""
+    n_queries = pool.data.n_queries
+    folds = whole_query_folds(pool.data, QueryKFold(learner.cv, random_state=learner.seed + 1))
+    least = min(int(train.sum()) for train, _ in folds)
+    sizes = [n for n in CURVE if 2 * learner.cv <= n < least] if curve else []
+    values = {n: np.full(n_queries, np.nan) for n in [*sizes, n_queries]}
+    settings = []
+    for number, (train, test) in enumerate(folds):
+        known, held_out = np.flatnonzero(train), pool.queries(test)
+        order = np.random.default_rng([learner.seed, number]).permutation(known)
+        for n in values:
+            setting, weights, _ = learner.learn(pool.queries(np.sort(order[:n])))
+            values[n][test] = learner.values(held_out, setting.scaled(held_out) @ weights)
+        settings.append(setting)
+    everything = values.pop(n_queries)
+    points = [
+        CurvePoint(n, mean_of(of), compare_values(everything, of, measure=learner.measure))
+        for n, of in values.items()
+    ]
+    if points:
+        same = compare_values(everything, everything, measure=learner.measure)
+        points.append(CurvePoint(least, mean_of(everything), same))
+    return everything, settings, points
+
+
+def _rules(learner: _Learner, pool: RunPool) -> dict[str, FloatArray]:
+    """Measure fusions that need no judgments."""
+    rrf = pool.scaled("query-reciprocal-rank", 60).sum(axis=1)
+    equal = pool.scaled("query-minmax").sum(axis=1)
+    return {RRF: learner.values(pool, rrf), EQUAL: learner.values(pool, equal)}
+
+
+def _alone(
+    learner: _Learner, pool: RunPool, runs: Mapping[str, Run], qrels: Qrels
+) -> dict[str, FloatArray]:
+    """Measure each run alone; a query without results is an empty list."""
+    out = {}
+    for name, run in runs.items():
+        found = evaluate_run(
+            qrels, run, learner.measure, convention=learner.convention, complete=True, n_jobs=1
+        )
+        at = {query: q for q, query in enumerate(found.query_ids.tolist())}
+        order = [at[query] for query in pool.data.query_ids.tolist()]
+        out[f"{name} alone"] = found.per_query[learner.measure][order]
+    return out
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    """Scale weights to a sum of 1, or to a largest of 1 if some are negative."""
+    total = weights.sum() if (weights >= 0).all() else np.abs(weights).max()
+    scaled: FloatArray = weights / total if total > 0 else weights
+    return scaled

@@ -1,1 +1,0 @@
-"""Weights of the runs of a hybrid search."""

@@ -1,0 +1,253 @@
+"""Improving the front: swap, drop and add features of a good model, and keep what is better.
+
+A step takes one model and tries all supports that differ from its own by one feature. There are
+hundreds, so they are filtered: all are fitted by least squares from sums over the groups of
+queries, and judged by their squared error on the group left out; the best of them are judged by the
+measure, and the best few of these are refitted by the ranker of the model.
+
+Three corrections keep the search from overfitting. A support chosen with all training queries looks
+better on each of them than one chosen without it: the value of a new model on the training queries
+is lowered by what fixing the support beforehand adds to its parent, which is known both ways. The
+best of many looks better by chance: the value is also lowered by two standard errors of the gain,
+about the maximum of that many if none were better. And a gain must show on the training queries and
+on the validation queries separately (without a validation part: on both halves of the groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.metrics.judge import better_sign, mean_of
+from leanrank.registry import AlphaPath, Space, get_system
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.trials import Task, run_trial
+
+CHANCE_ERRORS = 2.0
+"""Standard errors to subtract from a gain: the expected maximum of 32 standard normal draws."""
+
+WEAKER = (1.0, 0.3, 0.1)
+"""Strengths to try, times the model's own: few features need little shrinkage."""
+
+RIDGE = 1e-3
+
+
+def improve(
+    task: Task,
+    parent: Candidate,
+    pool: IntArray,
+    *,
+    max_features: int | None = None,
+    max_cost: float | None = None,
+) -> list[Candidate]:
+    """Look for better models near another, within the limits.
+
+    Parameters
+    ----------
+    task : Task
+    parent : Candidate
+        With a linear model.
+    pool : array of int
+        Features that may come in.
+    max_features, max_cost : optional
+        Beyond which no feature is added; without a limit, features are dropped and swapped only.
+
+    Returns
+    -------
+    list of Candidate
+        The parent's features fitted with less shrinkage, and those near it that are better.
+    """
+    support = parent.model.indices
+    space = refitting(parent)
+    if space is None or not task.n_groups:
+        return []
+    own = run_trial(task, space, {}, columns=support)
+    same = next((one for one in own if one.parameters["alpha"] == parent.parameters["alpha"]), None)
+    if same is None:
+        return []
+    support_gain = _support_gain(task, same, parent)
+    found = [_corrected(task, one, same, support_gain, 1.0) for one in own if one is not same]
+    room = max_features is not None and len(support) < max_features
+    moves = list(neighbours(support, pool, grow=room))
+    if max_cost is not None and task.costs is not None:
+        moves = [move for move in moves if task.costs.of(move) <= max_cost]
+    for columns in Sieve(task, np.union1d(pool, support)).best(moves):
+        task.beat(True)
+        tried = run_trial(task, space, {}, columns=columns)
+        better = [one for one in tried if _is_better(task, one, same)]
+        found += [_corrected(task, one, same, support_gain, CHANCE_ERRORS) for one in better]
+    return found
+
+
+def neighbours(support: IntArray, pool: IntArray, *, grow: bool) -> Iterable[IntArray]:
+    """List the supports that differ by one feature: dropped, swapped, and added if there is room.
+
+    >>> [s.tolist() for s in neighbours(np.array([1, 4]), np.array([1, 2]), grow=True)]
+    [[4], [2, 4], [1], [1, 2], [1, 2, 4]]
+    """
+    others = np.setdiff1d(pool, support)
+    for leaving in support:
+        rest = support[support != leaving]
+        if len(rest):
+            yield rest
+        for coming in others:
+            yield np.sort(np.append(rest, coming))
+    if grow:
+        for coming in others:
+            yield np.sort(np.append(support, coming))
+
+
+def find_pool(candidates: Sequence[Candidate], measure: str, *, most: int = 64) -> IntArray:
+    """List the features that good models use, most often used first; at most ``most``."""
+    sign = better_sign(measure)
+    linear = [one for one in candidates if one.model.is_linear]
+    good = sorted(linear, key=lambda one: -sign * one.score(measure))[:200]
+    if not good:
+        return np.empty(0, dtype=np.int64)
+    # A feature among few weighs more than one among many: dense models use everything.
+    used: dict[int, float] = {}
+    for one in good:
+        for feature in one.model.indices.tolist():
+            used[feature] = used.get(feature, 0.0) + 1.0 / one.n_features
+    order = sorted(used, key=lambda feature: (-used[feature], feature))
+    return np.array(order[:most], dtype=np.int64)
+
+
+def refitting(parent: Candidate, *, max_features: int = 128) -> Space | None:
+    """Return how to fit supports near a model: its own ranker, with less and less shrinkage.
+
+    None if the ranker has no path, so that the effect of a fixed support is unknown, or if the
+    model has more than ``max_features``, and with them too many neighbours.
+    """
+    linear = parent.model.is_linear and parent.n_features <= max_features
+    if not linear or not get_system(parent.algorithm).has_path:
+        return None
+    parameters = dict(parent.parameters)
+    alpha = parameters.pop("alpha")
+    weaker = AlphaPath(tuple(alpha * factor for factor in WEAKER))
+    if parent.algorithm == "greedyrankrls":  # with its features given, it is RankRLS
+        kept = {name: value for name, value in parameters.items() if name == "normalize"}
+        return Space("rankrls", kept, sweep=weaker)
+    return Space(parent.algorithm, parameters, sweep=weaker)
+
+
+@dataclass(frozen=True, eq=False)
+class Sieve:
+    """Sums over the groups of queries, from which least squares on any support is quick.
+
+    ``n_measured`` supports are judged by the measure; ``n_refitted`` of them go to the ranker.
+    """
+
+    task: Task
+    pool: IntArray
+    n_measured: int = 32
+    n_refitted: int = 5
+
+    @cached_property
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        """For each group the matrix of products of centred features, and those with the labels."""
+        return self.task.products(self.pool)
+
+    def best(self, supports: Sequence[IntArray]) -> list[IntArray]:
+        """Return the most promising supports; at least one that drops a feature, if any does."""
+        if not supports:
+            return []
+        errors = np.array([self._error(np.searchsorted(self._sorted, s)) for s in supports])
+        sizes = np.array([len(s) for s in supports])
+        sign = better_sign(self.task.measure)
+        few: list[list[int]] = []
+        for size in np.unique(sizes):  # an error falls with the size, so each size for itself
+            mine = np.flatnonzero(sizes == size)
+            share = max(1, round(self.n_measured / len(np.unique(sizes))))
+            few.append(mine[np.argsort(errors[mine], kind="stable")[:share]].tolist())
+        values = self._values([supports[at] for same_size in few for at in same_size])
+        passed: list[tuple[float, int]] = []
+        for same_size in few:
+            valued = sorted((-sign * next(values), at) for at in same_size)
+            passed += valued[: max(1, self.n_refitted // len(few))]
+        return [supports[at] for _, at in sorted(passed)]
+
+    @cached_property
+    def _sorted(self) -> IntArray:
+        if (np.diff(self.pool) <= 0).any():
+            raise AssertionError("the pool of a sieve ascends")
+        return self.pool
+
+    def _weights(self, places: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Fit without each group in turn, and on all; one row per fit."""
+        grams, targets = self.sums
+        inside = grams[np.ix_(np.arange(len(grams)), places, places)]
+        aims = targets[:, places]
+        total, aim = inside.sum(axis=0), aims.sum(axis=0)
+        matrices = np.concatenate([total - inside, total[None]])
+        sides = np.concatenate([aim - aims, aim[None]])
+        ridge = RIDGE * max(float(np.trace(total)) / len(places), 1e-300)
+        matrices = matrices + ridge * np.eye(len(places))
+        return np.linalg.solve(matrices, sides[:, :, None])[:, :, 0], inside
+
+    def _error(self, places: IntArray) -> float:
+        """Add up the squared errors on the groups left out, less what no support changes."""
+        weights, inside = self._weights(places)
+        targets = self.sums[1][:, places]
+        left_out = weights[:-1]
+        quadratic = np.einsum("fi,fij,fj->f", left_out, inside, left_out)
+        return float(np.sum(quadratic - 2 * np.einsum("fi,fi->f", left_out, targets)))
+
+    def _values(self, supports: Sequence[IntArray]) -> Iterator[float]:
+        for support in supports:
+            weights, _ = self._weights(np.searchsorted(self._sorted, support))
+            yield mean_of(self.task.linear_values(support, weights))
+
+
+def _training_part(task: Task, one: Candidate) -> Mapping[str, FloatArray]:
+    return one.values if task.validation is None else one.training_values
+
+
+def _support_gain(task: Task, same: Candidate, parent: Candidate) -> dict[str, float]:
+    """Return, by measure, the optimism of fixing the support first, on the training queries."""
+    fixed, chosen = _training_part(task, same), _training_part(task, parent)
+    added = {}
+    for measure in fixed:
+        sign = better_sign(measure)
+        added[measure] = sign * max(
+            0.0, sign * (mean_of(fixed[measure]) - mean_of(chosen[measure]))
+        )
+    return added
+
+
+def _corrected(
+    task: Task, one: Candidate, same: Candidate, support_gain: Mapping[str, float], n_errors: float
+) -> Candidate:
+    """Subtract what a fixed support and chance may have added to values on training queries."""
+    part = _training_part(task, one)
+    lowered = {}
+    for measure, values in part.items():
+        gain = one.judged(measure) - same.judged(measure)
+        gain = gain[~np.isnan(gain)]
+        chance = n_errors * float(gain.std() / np.sqrt(len(gain))) if len(gain) else 0.0
+        # the mean over all queries is to fall by as much, but only these values change
+        share = max(1, len(gain)) / max(1, int(np.count_nonzero(~np.isnan(values))))
+        lowered[measure] = values - support_gain[measure] - better_sign(measure) * chance * share
+    name = f"{one.name} on {one.n_features} chosen feature{'s' * (one.n_features != 1)}"
+    if task.validation is None:
+        return replace(one, values={**one.values, **lowered}, name=name)
+    return replace(one, training_values=lowered, name=name)
+
+
+def _is_better(task: Task, one: Candidate, same: Candidate) -> bool:
+    """Ask for a gain on either part of the queries; a smaller model need only be no worse."""
+    sign = better_sign(task.measure)
+    gain = sign * (one.judged(task.measure) - same.judged(task.measure))
+    if task.validation is not None:
+        n_training = task.training.n_queries
+        parts = [gain[:n_training], gain[n_training:]]
+    else:
+        parts = [gain[task.folds % 2 == 0], gain[task.folds % 2 == 1]]
+    means = [mean_of(part) for part in parts]
+    if one.n_features < same.n_features:
+        return all(mean >= 0 for mean in means)
+    return all(mean > 0 for mean in means)

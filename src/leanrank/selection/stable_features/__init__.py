@@ -1,1 +1,0 @@
-"""Which features are chosen again when the queries change."""

@@ -1,0 +1,161 @@
+"""The result of a search: the models, the front, and the chosen model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from leanrank._display import html_table
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.metrics.judge import better_sign
+from leanrank.selection.candidate import Candidate, pareto_front
+from leanrank.selection.engine import Split
+
+if TYPE_CHECKING:
+    from leanrank.model.model import Model
+    from leanrank.rankers.path import Path
+    from leanrank.selection.costs import Costs
+
+
+class SparsityCost(NamedTuple):
+    """What a lean model costs: the best of any size, how much better it is, and how sure that is.
+
+    ``str`` describes it in words.
+    """
+
+    best: Candidate
+    loss: float
+    standard_error: float
+    measure: str
+
+    def __str__(self) -> str:
+        size = f"{self.best.n_features} feature{'s' * (self.best.n_features != 1)}"
+        return (
+            f"the best of any size, with {size}, has {self.measure} "
+            f"{self.best.score(self.measure):.4f}, better by {self.loss:.4f} "
+            f"(standard error {self.standard_error:.4f})"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study:
+    """Candidates for one task, and what is known about them.
+
+    Attributes
+    ----------
+    measure, convention : str
+        What was optimised. Documents of equal scores count as in all their orders on average,
+        whatever the convention does with them: a choice must not follow the order of a file.
+    candidates : list of Candidate
+        In the order in which they were found.
+    chosen : Candidate
+    training, validation : RankingData
+        With features as they come. ``Candidate.values`` are about the queries of ``validation``.
+        Without a validation part it is the training data, every query judged by a model that was
+        fitted without it.
+    measures : tuple of str
+        All that were measured, the optimised one first.
+    feature_names : tuple of str or None
+    costs : Costs or None
+        What features cost; None: 1 each.
+    baselines : dict of str to (dict of str to array)
+        By name, each measure on every query of ``validation``.
+    paths : dict of str to Path
+        Whole paths of rankers, where they are known.
+    history : list of dict or None
+        A learning curve.
+    stability : object or None
+    draws : sequence of Model
+        The chosen model's ranker on queries drawn again, for bands around its curves.
+    normalizer : Normalizer or None
+        What rankers saw the features through. Every model holds it.
+    scale_reason : str
+        Why features were normalised or not, if that was not asked for.
+    not_tried : tuple of str
+        Systems that a search had no time for.
+    skipped : dict of str to str
+        Systems that cannot be tried on the data, and what they need.
+    problems : dict of str to str
+        Systems that failed, and why.
+    interrupted : bool
+        Whether a search was ended by Ctrl-C.
+    """
+
+    measure: str
+    convention: str
+    candidates: Sequence[Candidate]
+    chosen: Candidate
+    training: RankingData
+    validation: RankingData
+    measures: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+    costs: Costs | None = None
+    baselines: Mapping[str, Mapping[str, FloatArray]] = field(default_factory=dict)
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    history: Sequence[Mapping[str, Any]] | None = None
+    stability: Any = None
+    draws: Sequence[Model] = ()
+    normalizer: Any = None
+    scale_reason: str = ""
+    not_tried: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @property
+    def model(self) -> Model:
+        """The chosen model."""
+        chosen: Model = self.chosen.model
+        return chosen
+
+    @cached_property
+    def split(self) -> Split:
+        """The data with the normaliser and the measure, to fit other rankers alike."""
+        return Split(
+            self.training,
+            self.validation,
+            self.measure,
+            self.convention,
+            normalizer=self.normalizer,
+        )
+
+    @cached_property
+    def front(self) -> list[Candidate]:
+        """The candidates that no other beats, fewest features first."""
+        return pareto_front(self.candidates, measure=self.measure)
+
+    @property
+    def leanness(self) -> SparsityCost | None:
+        """What your limits and the rule cost; None if the chosen model is the best of all."""
+        sign = better_sign(self.measure)
+        parts = set(self.chosen.training_values)
+        alike = [one for one in self.front if set(one.training_values) == parts]  # same queries
+        best = max([*alike, self.chosen], key=lambda one: sign * one.score(self.measure))
+        gain = sign * (best.judged(self.measure) - self.chosen.judged(self.measure))
+        gain = gain[~np.isnan(gain)]
+        if not gain.any() or gain.mean() <= 0:
+            return None
+        return SparsityCost(
+            best, float(gain.mean()), float(gain.std() / np.sqrt(len(gain))), self.measure
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Study: {len(self.candidates)} candidates by {self.measure} ({self.convention}), "
+            f"{len(self.front)} on the front, chosen: {self.chosen.name}"
+        )
+
+    def _repr_html_(self) -> str:
+        heads = list(dict.fromkeys(name for one in self.front for name in one.figures()))
+        rows = []
+        for one in self.front:
+            figures = one.figures()
+            shown = [f"{figures[name]:.4f}" if name in figures else "" for name in heads]
+            rows.append(["→ " * (one is self.chosen) + one.name, f"{one.n_features}", *shown])
+        note = f"{len(self.candidates)} candidates, the front by {self.measure}, → the chosen one"
+        return html_table("Study", note, ["model", "features", *heads], rows)

@@ -1,0 +1,331 @@
+"""Stability of a selection of features when the queries change, and interchangeable features."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from leanrank._display import printable_lines
+from leanrank._numbers import check_whole
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.errors import InputError
+from leanrank.execution import make_executor
+from leanrank.model import Model
+from leanrank.rankers.base import check_number
+from leanrank.selection.correlation import (
+    correlated_groups,
+    within_query_correlation,
+)
+from leanrank.selection.cross_validation import summarise_warnings
+from leanrank.selection.folds import ranking_data
+
+
+@dataclass(frozen=True)
+class FeatureGroup:
+    """Features that are nearly interchangeable within queries.
+
+    Attributes
+    ----------
+    features : tuple of int
+        The most often selected first.
+    frequency : float
+        Share of the subsamples in which at least one of them was selected.
+    at_once : float
+        How many of them were selected together, on average over the subsamples in which any was.
+        Near 1, the features of a larger group replace each other.
+    correlation : float
+        The smallest |correlation| of two of them within queries; 1 for a feature alone.
+    """
+
+    features: tuple[int, ...]
+    frequency: float
+    at_once: float
+    correlation: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StabilityResult:
+    """What a ranker selected on many subsamples of the queries.
+
+    Attributes
+    ----------
+    n_features : int
+        Of the data.
+    features : array of int
+        Those ever selected, ascending.
+    weights : array of shape (n_subsamples, len(features))
+        Their weights; of curves and steps, their heights. 0: not selected.
+    groups : list of FeatureGroup
+        The features ever selected, correlated ones together, the most often selected group first.
+    share : float
+        Of the queries in each subsample.
+    feature_names : tuple of str or None
+    """
+
+    n_features: int
+    features: IntArray
+    weights: FloatArray
+    groups: list[FeatureGroup]
+    share: float
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def n_subsamples(self) -> int:
+        """How many subsamples were drawn."""
+        return len(self.weights)
+
+    @property
+    def frequencies(self) -> FloatArray:
+        """For each feature of the data, the share of the subsamples in which it was selected."""
+        return self._spread((self.weights != 0).mean(axis=0), 0.0)
+
+    @property
+    def sign_consistency(self) -> FloatArray:
+        """For each feature, the share of its selections with its more frequent sign; NaN if none.
+
+        1: always the same direction; 0.5: no preferred direction.
+        """
+        up, down = (self.weights > 0).sum(axis=0), (self.weights < 0).sum(axis=0)
+        return self._spread(np.maximum(up, down) / (up + down), np.nan)
+
+    @property
+    def mean_weight(self) -> FloatArray:
+        """For each feature, its mean weight over the subsamples that selected it; NaN if none."""
+        return self._spread(self._moments[0], np.nan)
+
+    @property
+    def std_weight(self) -> FloatArray:
+        """For each feature, how much its weight varies where it was selected; NaN if nowhere."""
+        return self._spread(self._moments[1], np.nan)
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many features each subsample selected."""
+        return np.count_nonzero(self.weights, axis=1)
+
+    @cached_property
+    def jaccard(self) -> float:
+        """Mean over pairs of subsamples: features in both selections, over those in either.
+
+        1: always the same features. Two empty selections agree.
+        """
+        selected = (self.weights != 0).astype(np.float64)
+        both = selected @ selected.T
+        either = self.sizes[:, None] + self.sizes[None, :] - both
+        agreement = np.where(either > 0, both / np.maximum(either, 1), 1.0)
+        return float(agreement[np.triu_indices(self.n_subsamples, 1)].mean())
+
+    @cached_property
+    def stability_index(self) -> float:
+        """Nogueira's stability: 1 if the features are always the same, about 0 if drawn at random.
+
+        Unlike Jaccard's index it does not grow with the number of features selected. NaN if nothing
+        or everything is always selected.
+        """
+        # Nogueira, Sechidis & Brown (2018), "On the stability of feature selection algorithms"
+        p = self.frequencies
+        chance = float(p.mean()) * (1 - float(p.mean()))
+        if chance == 0.0:
+            return float("nan")
+        m = self.n_subsamples
+        return 1.0 - float(np.mean(p * (1 - p))) * m / (m - 1) / chance
+
+    def name(self, feature: int) -> str:
+        """Return a feature's name; ``f1`` is the first of those without names."""
+        return feature_name(feature, self.feature_names)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"StabilityResult: {self.n_subsamples} subsamples of {100 * self.share:.0f}% of the "
+            f"queries, {self.sizes.mean():.1f} of {self.n_features:,} features on average, "
+            f"agreement {self.stability_index:.2f} beyond chance, Jaccard {self.jaccard:.2f}"
+        ]
+        frequency = self.frequencies
+        for group in self.groups[:_SHOWN]:
+            members = ", ".join(
+                f"{self.name(f)} {100 * frequency[f]:.0f}%" for f in group.features[:_SHOWN]
+            )
+            text = self.name(group.features[0]) if len(group.features) == 1 else f"any of {members}"
+            lines.append(f"  {100 * group.frequency:3.0f}%  {text}")
+        if len(self.groups) > _SHOWN:
+            lines.append(f"  and {len(self.groups) - _SHOWN} more")
+        return printable_lines("\n".join(lines))
+
+    @cached_property
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        times = np.count_nonzero(self.weights, axis=0)
+        mean = self.weights.sum(axis=0) / times
+        away = np.where(self.weights != 0, self.weights - mean, 0.0)
+        return mean, np.sqrt((away**2).sum(axis=0) / times)
+
+    def _spread(self, values: Any, empty: float) -> FloatArray:
+        out = np.full(self.n_features, empty)
+        out[self.features] = values
+        return out
+
+
+_SHOWN = 10
+
+
+def stability(
+    ranker: Any,
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    n_subsamples: int = 50,
+    share: float = 0.5,
+    correlation: float = 0.9,
+    max_compared: int = 2000,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+    **options: Any,
+) -> StabilityResult:
+    """Fit a ranker on many subsamples of the queries, and count the features it selects.
+
+    Parameters
+    ----------
+    ranker : ranker
+        With the parameters to be judged, such as the alpha that cross-validation chose. Fix its
+        seed, if it has one: randomness counts as instability.
+    X, y, qid : as for fit
+        Or a RankingData.
+    n_subsamples : int, default=50
+    share : float, default=0.5
+        Of the queries with information that a subsample holds; drawn without replacement.
+    correlation : float, default=0.9
+        Features are shown as one group if any two of them reach this |correlation| within queries.
+    max_compared : int, default=2000
+        Features that are compared for groups, the most often selected ones: the table of
+        correlations is square.
+    n_jobs : int, optional
+        Threads that share the subsamples; the result does not depend on it.
+    random_state : int or None, default=None
+        Seed of the subsamples; None is 0.
+    **options
+        ``group``, ``sample_weight``, ``query_weight`` and ``offset``, as for fit.
+
+    Returns
+    -------
+    StabilityResult
+
+    Examples
+    --------
+    >>> from leanrank import DominationRanker, make_ranking
+    >>> data = make_ranking(n_queries=80, n_features=20, n_informative=3, random_state=0)
+    >>> found = stability(DominationRanker(alpha=0.1), data, n_subsamples=10)
+    >>> int((found.frequencies == 1).sum())
+    3
+    >>> 0 < found.stability_index <= 1
+    True
+    """
+    check_whole("n_subsamples", n_subsamples, 2)
+    seed = 0 if random_state is None else check_whole("random_state", random_state, 0)
+    check_number("share", share, high=1.0, open_low=True)
+    check_number("correlation", correlation, high=1.0, open_low=True)
+    check_whole("max_compared", max_compared, 1)
+    data = ranking_data(ranker, X, y, qid, **options)
+    informative = np.flatnonzero(data.informative)
+    n_drawn = max(1, round(share * len(informative)))
+    if n_drawn >= len(informative):
+        raise InputError(
+            f"share={share:g} of the {len(informative)} queries with information leaves none out: "
+            "give more queries or a smaller share"
+        )
+    rng = np.random.default_rng(seed)
+    draws = [np.sort(rng.choice(informative, n_drawn, replace=False)) for _ in range(n_subsamples)]
+    models = _fitted(ranker, data, draws, n_jobs)
+    selected = [model.values != 0 for model in models]
+    pairs = list(zip(models, selected, strict=True))
+    features = np.unique(np.concatenate([model.indices[kept] for model, kept in pairs]))
+    weights = np.zeros((n_subsamples, len(features)))
+    for row, (model, kept) in zip(weights, pairs, strict=True):
+        row[np.searchsorted(features, model.indices[kept])] = model.values[kept]
+    return StabilityResult(
+        n_features=data.n_features,
+        features=features,
+        weights=weights,
+        groups=_groups(data, features, weights != 0, correlation, max_compared, n_jobs),
+        share=share,
+        feature_names=data.feature_names,
+    )
+
+
+def bootstrap_models(
+    ranker: Any,
+    data: RankingData,
+    *,
+    n_draws: int = 20,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+) -> list[Model]:
+    """Fit a ranker on as many queries as there are, drawn with replacement, several times.
+
+    What differs between the models is what the choice of queries makes uncertain: a band around
+    curves, for example (``leanrank.plots.curves``).
+
+    Examples
+    --------
+    >>> from leanrank import DominationRanker, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=5, n_informative=2, random_state=0)
+    >>> models = bootstrap_models(DominationRanker(alpha=0.1, curves=4), data, n_draws=3)
+    >>> len(models), all(model.n_nonzero >= 2 for model in models)
+    (3, True)
+    """
+    check_whole("n_draws", n_draws, 2)
+    seed = 0 if random_state is None else check_whole("random_state", random_state, 0)
+    rng = np.random.default_rng(seed)
+    draws = [np.sort(rng.integers(data.n_queries, size=data.n_queries)) for _ in range(n_draws)]
+    return _fitted(ranker, data, draws, n_jobs)
+
+
+def _fitted(
+    ranker: Any, data: RankingData, draws: list[IntArray], n_jobs: int | None
+) -> list[Model]:
+    """Fit a ranker on some queries, several times."""
+
+    def fit(drawn: IntArray) -> Model:
+        model: Model = clone(ranker).fit(data.queries[drawn]).to_model()
+        return model
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        models = make_executor(n_jobs).map(fit, draws)
+    summarise_warnings(caught, len(draws))
+    return models
+
+
+def _groups(
+    data: RankingData,
+    features: IntArray,
+    selected: BoolArray,
+    threshold: float,
+    most: int,
+    n_jobs: int | None,
+) -> list[FeatureGroup]:
+    """Group correlated features, the most often selected group first."""
+    often = selected.sum(axis=0)
+    compared = np.sort(np.argsort(-often, kind="stable")[:most])
+    table = np.abs(within_query_correlation(data, features[compared], n_jobs=n_jobs))
+    places = [compared[members] for members in correlated_groups(table, threshold)]
+    places += [np.array([at]) for at in np.setdiff1d(np.arange(len(features)), compared)]
+    groups = []
+    for at in places:
+        at = at[np.argsort(-often[at], kind="stable")]
+        counts = selected[:, at].sum(axis=1)
+        inside = np.searchsorted(compared, at)
+        groups.append(
+            FeatureGroup(
+                features=tuple(features[at].tolist()),
+                frequency=float((counts > 0).mean()),
+                at_once=float(counts[counts > 0].mean()),
+                correlation=float(table[np.ix_(inside, inside)].min()) if len(at) > 1 else 1.0,
+            )
+        )
+    return sorted(groups, key=lambda group: (-group.frequency, group.features))

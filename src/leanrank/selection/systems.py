@@ -1,0 +1,239 @@
+"""All systems that can be compared: ours by their spaces, tree ensembles of other libraries, and a
+single feature.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData, column_values
+from leanrank.errors import InputError, suggest
+from leanrank.registry import SYSTEMS, Space, get_system
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.engine import Split, best_candidate, fit_best
+
+
+def system_names() -> list[str]:
+    """List all systems, installed or not."""
+    return [*(name for name, system in SYSTEMS.items() if system.space is not None), *PEERS]
+
+
+def installed(name: str) -> bool:
+    """Return whether a system can be used here."""
+    return name not in PACKAGES or find_spec(name) is not None
+
+
+def title(name: str) -> str:
+    """Return the name of a system in tables.
+
+    >>> title("rankrls"), title("lightgbm")
+    ('RankRLS', 'LightGBM')
+    """
+    return PEERS[name][0] if name in PEERS else get_system(name).title
+
+
+def check_systems(names: list[str]) -> None:
+    """Reject a name that is not known, or twice in the list."""
+    known = system_names()
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no system {name!r}: {suggest(name, known)}")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the system {twice!r} is named twice: name it once")
+
+
+def fit_system(name: str, split: Split) -> Candidate:
+    """Fit a system with its parameters chosen on the validation data.
+
+    Parameters
+    ----------
+    name : str
+        One of ``system_names``.
+    split : Split
+
+    Returns
+    -------
+    Candidate
+
+    Examples
+    --------
+    >>> from leanrank.data import load_sample
+    >>> train, vali, test = load_sample()
+    >>> fit_system("bestfeature", Split(train, vali)).n_features
+    1
+    """
+    check_systems([name])
+    if name in PEERS:
+        return PEERS[name][1](split)
+    space = get_system(name).space
+    assert space is not None
+    return fit_best(space, split)
+
+
+TREES = {"learning_rate": (0.05, 0.1), "leaves": (4, 8, 16), "least": (10, 50)}
+"""Twelve settings, about as many as the linear rankers get; rounds stop on the validation data."""
+
+MOST_ROUNDS = 500
+PATIENCE = 50
+"""Rounds without a better validation measure after which a fit stops, before the most."""
+
+
+def fit_lightgbm(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Candidate:
+    """Fit LightGBM's lambdarank, its parameters chosen on validation data."""
+
+    def fit(setting: Mapping[str, Any]) -> _Trees:
+        from lightgbm import LGBMRanker, early_stopping
+
+        trees = LGBMRanker(
+            objective="lambdarank",
+            n_estimators=MOST_ROUNDS,
+            learning_rate=setting["learning_rate"],
+            num_leaves=setting["leaves"],
+            min_child_samples=setting["least"],
+            label_gain=None,
+            random_state=0,
+            deterministic=True,
+            force_row_wise=True,
+            n_jobs=1,
+            verbose=-1,
+        )
+        train, held_out = split.scaled
+        trees.fit(
+            train.X,
+            train.y,
+            group=np.diff(train.query_ptr),
+            eval_set=[(held_out.X, held_out.y)],
+            eval_group=[np.diff(held_out.query_ptr)],
+            eval_at=[10],
+            callbacks=[early_stopping(PATIENCE, verbose=False)],
+        )
+        return _Trees(trees, split.normalizer)
+
+    return _fit_trees(fit, split, grid, "LightGBM")
+
+
+def fit_xgboost(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Candidate:
+    """Fit XGBoost's LambdaMART, its parameters chosen on validation data."""
+
+    def fit(setting: Mapping[str, Any]) -> _Trees:
+        from xgboost import XGBRanker
+
+        trees = XGBRanker(
+            objective="rank:ndcg",
+            tree_method="hist",
+            n_estimators=MOST_ROUNDS,
+            learning_rate=setting["learning_rate"],
+            grow_policy="lossguide",
+            max_depth=0,
+            max_leaves=setting["leaves"],
+            min_child_weight=setting["least"] / 10,  # it counts curvature, not documents
+            early_stopping_rounds=PATIENCE,
+            eval_metric="ndcg@10",
+            random_state=0,
+            n_jobs=1,
+        )
+        train, held_out = split.scaled
+        trees.fit(
+            train.X,
+            train.y,
+            qid=_numbers(train),
+            eval_set=[(held_out.X, held_out.y)],
+            eval_qid=[_numbers(held_out)],
+            verbose=False,
+        )
+        return _Trees(trees, split.normalizer)
+
+    return _fit_trees(fit, split, grid, "XGBoost")
+
+
+def fit_single_feature(split: Split) -> Candidate:
+    """Take the feature, and the direction, that ranks the training data best."""
+    started = time.perf_counter()
+    on_training = replace(split, validation=split.train)
+    tried = []
+    for feature in range(split.train.n_features):
+        for direction in (1, -1):
+            model = _Feature(feature, direction)
+            parameters = {"feature": feature, "direction": direction}
+            values = on_training.values(model.predict(split.train))
+            tried.append(Candidate.of("bestfeature", parameters, model, values))
+    best = best_candidate(tried, split.judge, "a single feature")
+    values = split.values(best.model.predict(split.validation))
+    seconds = time.perf_counter() - started
+    return replace(best, values=values, seconds=seconds, n_trials=len(tried))
+
+
+class _Trees:
+    """An ensemble of trees behind the few methods that a comparison needs."""
+
+    def __init__(self, trees: Any, normalizer: Any) -> None:
+        self.trees = trees
+        self.normalizer = normalizer
+
+    def predict(self, data: RankingData) -> FloatArray:
+        seen = data if self.normalizer is None else self.normalizer.transform(data)
+        return np.asarray(self.trees.predict(seen.X), dtype=np.float64)
+
+    @property
+    def n_nonzero(self) -> int:
+        return int(np.count_nonzero(self.trees.feature_importances_))
+
+
+class _Feature:
+    """One feature as the score."""
+
+    n_nonzero = 1
+
+    def __init__(self, feature: int, direction: int) -> None:
+        self.feature = feature
+        self.direction = direction
+
+    def predict(self, data: RankingData) -> FloatArray:
+        return np.asarray(column_values(data.X, self.feature) * self.direction, dtype=np.float64)
+
+
+def _fit_trees(
+    fit: Callable[[Mapping[str, Any]], _Trees],
+    split: Split,
+    grid: Mapping[str, tuple[Any, ...]],
+    name: str,
+) -> Candidate:
+    labels = np.concatenate([split.train.y, split.validation.y])
+    if not np.all((labels >= 0) & (labels == np.round(labels)) & (labels <= 30)):
+        raise InputError(f"{name} takes whole labels from 0 to 30 only: leave it out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = time.perf_counter()
+        tried = []
+        for setting in Space("", {}, grid).settings():
+            trees = fit(setting)
+            values = split.values(trees.predict(split.validation))
+            tried.append(Candidate.of(name, setting, trees, values))
+        best = best_candidate(tried, split.judge, name)
+        searched = time.perf_counter() - started
+        started = time.perf_counter()
+        trees = fit(best.parameters)
+        seconds = time.perf_counter() - started
+    return replace(best, model=trees, seconds=seconds, n_trials=len(tried), search_seconds=searched)
+
+
+def _numbers(data: RankingData) -> Any:
+    return np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
+
+
+PEERS = {
+    "lightgbm": ("LightGBM", fit_lightgbm),
+    "xgboost": ("XGBoost", fit_xgboost),
+    "bestfeature": ("best feature", fit_single_feature),
+}
+PACKAGES = ("lightgbm", "xgboost")
+"""Peers that are packages of their own, which may not be installed."""

@@ -1,0 +1,300 @@
+"""One trial of a search: fit the models of one setting, and judge each on queries it has not seen.
+
+A trial fits on the training part, which gives the models and their values on the validation part,
+and again without each of a few groups of training queries, which gives values on those.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from leanrank._jit import kernel_view
+from leanrank._typing import FloatArray, IntArray
+from leanrank.data.matrices import stacked
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import make_normalizer
+from leanrank.execution import make_executor
+from leanrank.losses.base import Labels
+from leanrank.losses.squared import SquaredLoss
+from leanrank.metrics.judge import Judge, ranks_something
+from leanrank.model import Model
+from leanrank.registry import AlphaPath, Fits, Space
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.costs import Costs
+from leanrank.selection.engine import Split, fitted, make_ranker, some_columns
+from leanrank.selection.folds import QueryKFold, whole_query_folds
+from leanrank.solvers.least_squares.centred import Centred
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Data to learn from and to judge by, and what counts.
+
+    Attributes
+    ----------
+    training : RankingData
+        With features as they come.
+    validation : RankingData or None
+        None: models are judged on the training queries only, each by a model fitted without it.
+    measure : str
+        What is optimised.
+    measures : tuple of str
+        All that are measured.
+    kept : tuple of str
+        Those that are kept for the training queries as well: what a choice can go by.
+    convention : str
+    costs : Costs or None
+    n_jobs : int
+        Threads; nothing depends on it.
+    scale : str or None
+        The kind of normaliser. It is refitted without each group, so that the queries that judge
+        do not affect it.
+    gain_weight : array or None
+        As for ``fit``: one weight per training document.
+    n_folds : int or None
+        Groups of training queries; None is 4 with a validation part, 5 without.
+    beat : callable
+        Called repeatedly while fitting, with whether the fit must end with a model; may raise
+        OutOfTimeError.
+    """
+
+    training: RankingData
+    validation: RankingData | None
+    measure: str = "ndcg@10"
+    measures: tuple[str, ...] = ("ndcg@10",)
+    kept: tuple[str, ...] = ("ndcg@10",)
+    convention: str = "standard"
+    costs: Costs | None = None
+    n_jobs: int | None = 1
+    scale: str | None = None
+    gain_weight: FloatArray | None = None
+    n_folds: int | None = None
+    beat: Callable[[bool], None] = field(default=lambda needed: None)
+
+    @cached_property
+    def folds(self) -> IntArray:
+        """The group of each training query; -1 for a single query, which cannot be left out."""
+        n_queries = self.training.n_queries
+        n_folds = min(self.n_folds or (5 if self.validation is None else 4), n_queries)
+        groups = np.full(n_queries, -1)
+        if n_folds > 1:
+            cut = QueryKFold(n_folds, stratify=True)
+            for group, fold in enumerate(whole_query_folds(self.training, cut)):
+                groups[fold.test] = group
+        return groups
+
+    @cached_property
+    def n_groups(self) -> int:
+        """How many groups of training queries there are."""
+        return int(self.folds.max(initial=-1)) + 1
+
+    @property
+    def judge(self) -> Judge:
+        """The judge of the models; ties are averaged over their orders."""
+        return Judge(self.measure, self.convention)
+
+    @cached_property
+    def whole(self) -> Split:
+        """All training queries, and the validation queries; without these, the training ones."""
+        held_out = self.training if self.validation is None else self.validation
+        return self._split(self.training, held_out, self.gain_weight)
+
+    @cached_property
+    def parts(self) -> list[Split]:
+        """For each group, the other training queries, and its own."""
+        found = []
+        for group in range(self.n_groups):
+            inside = self.folds == group
+            gains = None if self.gain_weight is None else self.gain_weight[~self.rows(group)]
+            data = self.training.queries
+            found.append(self._split(data[~inside], data[inside], gains))
+        return found
+
+    def _split(self, train: RankingData, held_out: RankingData, gains: FloatArray | None) -> Split:
+        normalizer = None if self.scale is None else make_normalizer(self.scale).fit(train)
+        return Split(
+            train,
+            held_out,
+            self.measure,
+            self.convention,
+            normalizer=normalizer,
+            gain_weight=gains,
+        )
+
+    def rows(self, group: int) -> Any:
+        """Return which training documents are of a group."""
+        return np.repeat(self.folds == group, np.diff(self.training.query_ptr))
+
+    def unseen(self, scores: Sequence[FloatArray]) -> dict[str, FloatArray] | None:
+        """Measure every training query by the scores of its group; none if there are no groups.
+
+        None if a score is not finite.
+        """
+        if not scores:
+            return {}
+        whole = np.empty(len(self.training))
+        for group, some in enumerate(scores):
+            whole[self.rows(group)] = some
+        if not np.isfinite(whole).all():
+            return None
+        measures = self.measures if self.validation is None else self.kept
+        return self.judge.per_query(self.training, whole, measures)
+
+    def candidate(
+        self,
+        algorithm: str,
+        parameters: Mapping[str, Any],
+        model: Model,
+        scores: FloatArray,
+        unseen: Mapping[str, FloatArray],
+        seconds: float,
+    ) -> Candidate | None:
+        """Judge a model; None if it ranks nothing, which a measure may still credit."""
+        if not ranks_something(scores, self.whole.validation):
+            return None
+        values, training_values = unseen, {}
+        if self.validation is not None:
+            values = self.judge.per_query(self.validation, scores, self.measures)
+            training_values = dict(unseen)
+        more = {} if self.costs is None else {"cost": self.costs.of(model.indices)}
+        return Candidate.of(
+            algorithm, parameters, model, values, training_values=training_values,
+            seconds=seconds, **more,
+        )  # fmt: skip
+
+    def products(self, pool: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return for each group the products of centred features, and those with the labels."""
+        training = self.whole.scaled[0]  # all on one scale, to be added up
+        labels = Labels(
+            kernel_view(training.y),
+            kernel_view(training.query_ptr),
+            None if training.sample_weight is None else kernel_view(training.sample_weight),
+            None if training.query_weight is None else kernel_view(training.query_weight),
+        )
+        whole = Centred.from_plan(training.X, SquaredLoss().prepare(labels))
+        grams, targets = [], []
+        for group in range(self.n_groups):
+            rows, mine = self.rows(group), training.queries[self.folds == group]
+            part = Centred(
+                some_columns(mine, pool).X,
+                kernel_view(mine.query_ptr),
+                whole.root[rows],
+                whole.target[rows],
+            )
+            columns = part.features(np.arange(len(pool)))
+            grams.append(columns @ columns.T)
+            targets.append(columns @ part.target)
+        return np.array(grams), np.array(targets)
+
+    def linear_values(self, support: IntArray, weights: FloatArray) -> FloatArray:
+        """Measure weights of some features: rows for each group left out, and one for all."""
+        scores = np.empty(len(self.training))
+        for group, part in enumerate(self.parts):
+            scores[self.rows(group)] = part.scaled[1].X[:, support] @ weights[group]
+        values = self.judge.per_query(self.training, scores)[self.measure]
+        if self.validation is None:
+            return values
+        on_validation = self.whole.scaled[1].X[:, support] @ weights[-1]
+        more = self.judge.per_query(self.validation, on_validation)[self.measure]
+        return np.concatenate([values, more])
+
+
+class OutOfTimeError(Exception):
+    """The budget ended in the middle of a trial, which is given up."""
+
+
+def run_trial(
+    task: Task, space: Space, setting: Mapping[str, Any], *, columns: IntArray | None = None
+) -> list[Candidate]:
+    """Fit and judge all models of one setting, optionally on some columns only."""
+    started = time.perf_counter()
+    parameters = {**space.fixed, **setting}
+
+    def fit(split: Split, sweep: Any, needed: bool) -> list[tuple[dict[str, Any], Model, Any]]:
+        ranker = make_ranker(space, parameters, task.judge)
+        if "callback" in ranker.get_params():
+            ranker.set_params(callback=lambda entry: task.beat(needed))
+        return list(fitted(sweep, ranker, split, parameters, alone=True, columns=columns))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the extremes of a grid may not converge
+        whole = fit(task.whole, space.sweep, True)
+        task.beat(True)
+        sweep = space.sweep
+        if isinstance(sweep, AlphaPath):  # the same strengths, whatever a group's own would be
+            sweep = AlphaPath(alphas=tuple(own["alpha"] for own, _, _ in whole))
+
+        def without(part: Split) -> list[FloatArray]:
+            task.beat(False)
+            return [scores for _, _, scores in fit(part, sweep, False)]
+
+        try:
+            left_out = make_executor(task.n_jobs).map(without, task.parts)
+        except OutOfTimeError:
+            task.beat(True)  # raises, unless these are the only models
+            left_out = []
+    seconds = (time.perf_counter() - started) / max(1, len(whole))
+    found = []
+    for at, (own, model, scores) in enumerate(whole):
+        if model.n_nonzero and all(at < len(models) for models in left_out):
+            unseen = task.unseen([models[at] for models in left_out])
+            if unseen is not None:
+                found.append(task.candidate(space.ranker, own, model, scores, unseen, seconds))
+    return [one for one in found if one is not None]
+
+
+def fit_support(task: Task, chosen: Candidate) -> Model:
+    """Fit a candidate's ranker, with its parameters and features, to both parts of the data.
+
+    Only its features are offered, so that no limit is exceeded. A boosted model, or one whose fit
+    fails, is returned unchanged.
+    """
+    boosted = not chosen.model.is_linear and chosen.parameters.get("curves") is None
+    if boosted or task.validation is None:
+        return chosen.model
+    algorithm, parameters = chosen.algorithm, dict(chosen.parameters)
+    if "n_features_to_select" in parameters:  # the features are selected: what remains is a ridge
+        algorithm = "rankrls"
+        parameters = {k: v for k, v in parameters.items() if k in ("alpha", "normalize")}
+    space = Space(algorithm, parameters, sweep=Fits(stop_early=False))
+    both = replace(task.whole, train=joined_sets(task.training, task.validation))
+    ranker = make_ranker(space, parameters, task.judge)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        columns = chosen.model.indices
+        _, model, _ = next(fitted(space.sweep, ranker, both, parameters, columns=columns))
+    return model if model.n_nonzero else chosen.model
+
+
+def joined_sets(*parts: RankingData) -> RankingData:
+    """Return the queries of data sets one after the other; equal identifiers stay apart.
+
+    >>> one = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"])
+    >>> joined_sets(one, one).n_queries
+    2
+    """
+
+    def joined(name: str, size: Any) -> Any:
+        each = [getattr(part, name) for part in parts]
+        if all(values is None for values in each):
+            return None
+        empty = 0.0 if name == "offset" else 1.0
+        filled = zip(parts, each, strict=True)
+        return np.concatenate([np.full(size(p), empty) if v is None else v for p, v in filled])
+
+    return RankingData(
+        stacked([part.X for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        group=np.concatenate([np.diff(part.query_ptr) for part in parts]),
+        feature_names=parts[0].feature_names,
+        sample_weight=joined("sample_weight", len),
+        query_weight=joined("query_weight", lambda data: data.n_queries),
+        offset=joined("offset", len),
+    )

@@ -1,1 +1,0 @@
-"""Searching for the best model that meets some limits."""
