@@ -25,9 +25,7 @@ _ENGINES = "tests/model/verify/test_engines.py::test_export_gives_the_scores_of_
 SLOW = (
     "tests/cli/test_edges.py",
     "tests/cli/test_tune.py::test_printed_figures_are_those_of_the_report",
-    "tests/cli/training/test_cluster.py::test_a_search_is_that_of_one_file",
     "tests/cli/training/test_cluster.py::test_scaled_and_curved_models_are_those_of_one_file",
-    "tests/cli/training/test_cluster.py::test_searches_that_cannot_be",
     "tests/data/letor/test_fuzz.py",
     "tests/data/logs/test_mutations.py",
     "tests/data/tables/test_damaged_tables.py",
@@ -52,8 +50,6 @@ SLOW = (
     "tests/rankers/test_on_disk.py::test_a_working_set_that_is_not_copied",
     "tests/rankers/test_on_disk.py::test_memory_of_a_fit",
     "tests/report/test_browser.py",
-    "tests/selection/test_cluster.py",
-    "tests/selection/tuning/test_tune.py::test_the_first_trial_of_every_system",
     "tests/solvers/first_order/test_bound_cd.py::test_it_descends_and_meets_newton",
     "tests/solvers/first_order/test_bound_cd.py::test_the_order_of_stored_entries",
     "tests/test_docs.py::test_examples_run[docs/scale.md]",
