@@ -9,7 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from benchmarks.harness import Options, Table
-from leanrank.designs.ramps import RampColumns, ramp_design
+from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.ramps import ramp_design
 from leanrank.execution import SerialExecutor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels

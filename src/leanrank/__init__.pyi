@@ -22,6 +22,7 @@ from .rankers import DominationRanker as DominationRanker
 from .rankers import FenchelRank as FenchelRank
 from .rankers import GreedyRankRLS as GreedyRankRLS
 from .rankers import KernelRankRLS as KernelRankRLS
+from .rankers import LeanRanker as LeanRanker
 from .rankers import LinearRanker as LinearRanker
 from .rankers import ListNet as ListNet
 from .rankers import MinBatSRank as MinBatSRank

@@ -236,6 +236,11 @@ def _curved(base: System) -> System:
 
 
 for _system in (
+    System(  # chooses everything by itself
+        "lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
+        Space("lean", sweep=Fits(stop_early=False)),
+        Space("lean", sweep=Fits(stop_early=False)),
+    ),
     System(
         "domination", "DominationRanker", ".newton.domination",
         "Domination Rank", "Stevens et al. 2013",

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from leanrank.designs.ramps import RampColumns, RampDesign, SparseRampDesign, ramp_design
+from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.ramps import RampDesign, SparseRampDesign, ramp_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor
 from leanrank.losses import get_loss

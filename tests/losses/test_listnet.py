@@ -194,8 +194,8 @@ def test_plans_can_be_pickled_and_bad_targets_are_refused():
     labels = Labels(y=np.array([0.0, 1]), query_ptr=np.array([0, 2]))
     plan = get_loss("listnet", target="gain").prepare(labels)
     assert np.array_equal(pickle.loads(pickle.dumps(plan)).target, plan.target)
-    with pytest.raises(InputError, match="target='gains' is not known"):
-        ListNetLoss("gains").prepare(labels)
+    with pytest.raises(InputError, match="target='gainz' is not known"):
+        ListNetLoss("gainz").prepare(labels)
     with pytest.raises(InputError, match="2 to the label 2000"):
         ListNetLoss("gain").prepare(Labels(y=np.array([0.0, 2000]), query_ptr=np.array([0, 2])))
 

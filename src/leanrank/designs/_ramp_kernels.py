@@ -158,23 +158,69 @@ def knot_sums_of_entries(
 
 @kernel
 def ramp_sums(
-    sums: FloatArray, knot_starts: IntArray, sizes: IntArray, gap: BoolArray, starts: IntArray
+    sums: FloatArray,
+    knot_starts: IntArray,
+    sizes: IntArray,
+    gap: BoolArray,
+    starts: IntArray,
+    is_category: BoolArray,
+    rate: FloatArray,
+    line_values: FloatArray,
 ) -> FloatArray:
-    """Return Xᵀg for all ramps from the sums per knot.
+    """Return Xᵀg for all columns from the sums per knot.
 
     A ramp is 0 up to its first knot and 1 from the next one on, so one running sum from above
-    serves all ramps of a feature.
+    serves all ramps of a feature. A level has its own sum; a line weighs those of all knots.
     """
     out = np.empty(starts[-1])
     for j in range(len(sizes)):
-        first = knot_starts[j]
-        above = sums[first + sizes[j] + 2]
-        for b in range(sizes[j], 0, -1):
-            above += sums[first + b + 1]
-            out[starts[j] + b - 1] = above
+        first, at = knot_starts[j], starts[j]
+        if is_category[j]:
+            for b in range(1, sizes[j] + 2):
+                out[at + b - 1] = sums[first + b]
+            at += sizes[j] + 1
+        else:
+            above = sums[first + sizes[j] + 2]
+            for b in range(sizes[j], 0, -1):
+                above += sums[first + b + 1]
+                out[at + b - 1] = above
+            at += sizes[j]
+        if rate[j] > 0.0:
+            total = 0.0
+            for k in range(first + 1, first + sizes[j] + 2):
+                total += line_values[k] * sums[k]
+            out[at] = total
+            at += 1
         if gap[j]:
-            out[starts[j] + sizes[j]] = sums[first]
+            out[at] = sums[first]
     return out
+
+
+@kernel
+def line_columns(
+    places: AnyArray,
+    feature: IntArray,
+    column: IntArray,
+    values: FloatArray,
+    knot_starts: IntArray,
+    begin: int,
+    end: int,
+    out: AnyArray,
+) -> None:
+    """Write the lines of some features into columns of ``out``."""
+    for c in range(len(feature)):
+        j = feature[c]
+        first, last = knot_starts[j], knot_starts[j + 1] - 2
+        for i in range(begin, end):
+            place = np.float64(places[i, j])
+            b = np.int64(place)
+            low = first + b
+            value = 0.0
+            if b > 0:
+                value = values[low]
+                if low < last:
+                    value += (values[low + 1] - values[low]) * (place - b)
+            out[i - begin, column[c]] = value
 
 
 @kernel

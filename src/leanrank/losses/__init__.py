@@ -13,6 +13,7 @@ LOSSES: dict[str, str] = {
     "hinge": "leanrank.losses.hinge.HingeLoss",
     "listnet": "leanrank.losses.listnet.ListNetLoss",
     "logistic": "leanrank.losses.logistic.LogisticLoss",
+    "softmax": "leanrank.losses.listnet.SoftmaxLoss",
     "squared": "leanrank.losses.squared.SquaredLoss",
     "squared-hinge": "leanrank.losses.hinge.SquaredHingeLoss",
 }

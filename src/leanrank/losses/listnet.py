@@ -1,13 +1,14 @@
-"""ListNet (Cao et al. 2007): the probability of being drawn first, given by scores and by labels.
+"""Cross entropy between the scores' softmax and a target distribution over a query's documents.
 
-With m the document weights, p_i = m_i e^{u_i} / Σ m_j e^{u_j} and P_i the same of the labels (or of
-their gains 2^y − 1), a query costs the cross entropy
+ListNet (Cao et al. 2007) takes the softmax of the labels, or of their gains 2^y − 1, as the target.
+The *softmax loss* takes the gains themselves: P_i ∝ m_i·gain_i. With m the document weights and
+p_i = m_i e^{u_i} / Σ m_j e^{u_j}, a query costs
 
     ℓ_q(u) = −Σ_i P_i log(p_i / m_i) = log Σ_j m_j e^{u_j} − Σ_i P_i u_i,
 
 one term per query (T_q = 1). It is never below the entropy of the target. The score Hessian is
-diag(p) − p pᵀ: one atom per document, one cell per query. A query with one level carries no
-information and is skipped.
+diag(p) − p pᵀ: one atom per document, one cell per query. A query with one level, or whose gains
+are all equal, carries no information and is skipped.
 
 The dual value at the scaled score gradient a·g, g = p − P, is the entropy of the mixture
 r = a p + (1 − a) P, which is a distribution for any a in [0, 1]: −Σ r_i log(r_i / m_i) − a⟨s, g⟩.
@@ -16,6 +17,7 @@ r = a p + (1 − a) P, which is a distribution for any a in [0, 1]: −Σ r_i lo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,10 +26,11 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import informative_queries
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 from leanrank.losses.base import Labels, Loss, Plan, query_scale
 
-TARGETS = ("label", "gain")
+TARGETS = ("label", "gain", "gains")
+GAINS = ("exp2", "linear")
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ class ListNetLoss(Loss[ListNetPlan]):
 
     Parameters
     ----------
-    target : {"label", "gain"}, default="label"
-        P is the softmax of the labels, or of 2^label − 1.
+    target : {"label", "gain", "gains"}, default="label"
+        P is the softmax of the labels, the softmax of 2^label − 1, or proportional to 2^label − 1.
     """
 
     name: ClassVar[str] = "listnet"
@@ -67,22 +70,15 @@ class ListNetLoss(Loss[ListNetPlan]):
 
     def prepare(self, labels: Labels) -> ListNetPlan:
         """Compute the target distribution of each query."""
+        if self.target == "gains":
+            return SoftmaxLoss().prepare(labels)
         query_of, mass, scale = listwise_queries(labels)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
         probability = first_draws(target_scores(labels.y, self.target), mass, labels.query_ptr)
         target = scale[query_of] * probability
         if labels.gain_weight is not None:
             target = target * labels.gain_weight
-        return ListNetPlan(
-            query_ptr=labels.query_ptr,
-            scale=scale,
-            offset=labels.offset,
-            cell=query_of,
-            cell_ptr=np.arange(len(scale) + 1),
-            mass=mass,
-            target=target,
-            total=np.bincount(query_of, target, minlength=len(scale)).astype(np.float64),
-        )
+        return _plan(labels, query_of, mass, scale, target)
 
     def evaluate(self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
@@ -124,13 +120,91 @@ class ListNetLoss(Loss[ListNetPlan]):
         return float(_dual(*_arrays(plan), r0, r1, u, a, offset))
 
 
-def listwise_queries(labels: Labels) -> tuple[Any, FloatArray, FloatArray]:
-    """Return the query of each row, the weights of documents in use, and each query's factor."""
+class SoftmaxLoss(ListNetLoss):
+    """Cross entropy with the gains of the documents as target: P_i ∝ gain_i.
+
+    It bounds the loss of NDCG from above (Bruch et al. 2019). A gain weight multiplies the gain of
+    its document.
+
+    Parameters
+    ----------
+    gain : {"exp2", "linear"} or sequence of float, default="exp2"
+        The gain of a label y: 2^y − 1, y itself (clicks over propensities, mean ratings), or the
+        entry y of a sequence.
+
+    Examples
+    --------
+    >>> labels = Labels(np.array([0.0, 1.0, 2.0]), np.array([0, 3]))
+    >>> SoftmaxLoss().prepare(labels).target.tolist()
+    [0.0, 0.25, 0.75]
+    """
+
+    name: ClassVar[str] = "softmax"
+
+    def __init__(self, gain: str | Sequence[float] = "exp2") -> None:
+        super().__init__("gains")
+        self.gain = gain
+
+    def prepare(self, labels: Labels) -> ListNetPlan:
+        """Compute each query's gains as shares of their sum."""
+        gains = gains_of(labels.y, self.gain)
+        if labels.gain_weight is not None:
+            gains = gains * labels.gain_weight
+        query_of, mass, scale = listwise_queries(labels, gains)
+        target = mass * gains
+        total = np.bincount(query_of, target, minlength=len(scale))[query_of]
+        target = np.divide(target, total, out=np.zeros(len(target)), where=total > 0)
+        mass = mass * lift(mass, query_of, len(scale))[query_of]
+        return _plan(labels, query_of, mass, scale, scale[query_of] * target)
+
+
+def gains_of(y: FloatArray, gain: str | Sequence[float]) -> FloatArray:
+    """Return the gain of each label.
+
+    >>> gains_of(np.array([0.0, 1.0, 3.0]), "exp2").tolist()
+    [0.0, 1.0, 7.0]
+    >>> gains_of(np.array([0.0, 1.0, 2.0]), [0, 1, 5]).tolist()
+    [0.0, 1.0, 5.0]
+    """
+    if isinstance(gain, str):
+        check_choice("gain", gain, GAINS)
+        if gain == "exp2" and np.max(y, initial=0.0) >= 1024.0:
+            raise InputError(
+                f"gain='exp2' cannot raise 2 to the label {np.max(y):g}: use gain='linear'"
+            )
+        gains = np.exp2(y) - 1.0 if gain == "exp2" else np.asarray(y, np.float64)
+    else:
+        table = np.asarray(gain, dtype=np.float64)
+        known = (y >= 0) & (y < len(table)) & (y == np.floor(y))
+        if table.ndim != 1 or not known.all():
+            worst = y[~known][0] if not known.all() else gain
+            raise InputError(
+                f"gain has {table.size} entries but there is a label {worst}: give one gain for "
+                "each of the labels 0, 1, 2, …"
+            )
+        gains = table[y.astype(np.int64)]
+    wrong = ~(np.isfinite(gains) & (gains >= 0.0))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"the label {y[row]:g} has the gain {gains[row]:g}: gains must be finite and not "
+            "negative, so choose another gain"
+        )
+    return gains
+
+
+def listwise_queries(
+    labels: Labels, values: FloatArray | None = None
+) -> tuple[Any, FloatArray, FloatArray]:
+    """Return the query of each row, the weights of documents in use, and each query's factor.
+
+    A query takes part if its documents differ in ``values``, the labels by default.
+    """
     ptr = labels.query_ptr
     n_queries = len(ptr) - 1
     query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
     weight = np.ones(len(labels.y)) if labels.sample_weight is None else labels.sample_weight
-    present = np.where(weight > 0, labels.y, np.nan)
+    present = np.where(weight > 0, labels.y if values is None else values, np.nan)
     terms = informative_queries(present, ptr).astype(np.float64)
     scale = query_scale(terms, labels.query_weight, labels.normalize)
     return query_of, np.where(terms[query_of] > 0, weight, 0.0), scale
@@ -158,7 +232,7 @@ def target_scores(y: FloatArray, target: str) -> FloatArray:
     [0.0, 1.0, 3.0]
     """
     if target not in TARGETS:
-        raise InputError(f"target={target!r} is not known: use 'label' or 'gain'")
+        raise InputError(f"target={target!r} is not known: use 'label', 'gain' or 'gains'")
     if target == "label":
         return y
     if np.max(y, initial=0.0) >= 1024.0:
@@ -174,6 +248,21 @@ def first_draws(scores: FloatArray, mass: FloatArray, query_ptr: Any) -> FloatAr
     out = np.zeros(len(scores))
     _shares(query_ptr, mass, 0, len(query_ptr) - 1, scores, out)
     return out
+
+
+def _plan(
+    labels: Labels, query_of: Any, mass: FloatArray, scale: FloatArray, target: FloatArray
+) -> ListNetPlan:
+    return ListNetPlan(
+        query_ptr=labels.query_ptr,
+        scale=scale,
+        offset=labels.offset,
+        cell=query_of,
+        cell_ptr=np.arange(len(scale) + 1),
+        mass=mass,
+        target=target,
+        total=np.bincount(query_of, target, minlength=len(scale)).astype(np.float64),
+    )
 
 
 def _arrays(plan: ListNetPlan) -> tuple[AnyArray, ...]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.matrices import stacked
-from leanrank.designs.ramps import RampColumns, sample_step
+from leanrank.designs.ramp_columns import RampColumns, sample_step
 from leanrank.errors import NoLevelsError
 from leanrank.execution import cached_property, row_blocks
 from leanrank.losses.base import Labels, Loss

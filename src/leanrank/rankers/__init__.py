@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from leanrank.rankers.first_order.fenchelrank import FenchelRank as FenchelRank
     from leanrank.rankers.first_order.rsrank import RSRank as RSRank
     from leanrank.rankers.first_order.sparserank import SparseRank as SparseRank
+    from leanrank.rankers.lean import LeanRanker as LeanRanker
     from leanrank.rankers.least_squares.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.least_squares.kernel_rankrls import KernelRankRLS as KernelRankRLS
     from leanrank.rankers.least_squares.rankrls import RankRLS as RankRLS

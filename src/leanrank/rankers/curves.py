@@ -13,13 +13,8 @@ from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import feature_name
 from leanrank.designs.base import Design
-from leanrank.designs.ramps import (
-    NARROWEST,
-    RampColumns,
-    RampDesign,
-    SparseRampDesign,
-    ramp_design,
-)
+from leanrank.designs.ramp_columns import NARROWEST, RampColumns
+from leanrank.designs.ramps import RampDesign, SparseRampDesign, ramp_design
 from leanrank.errors import InputError
 from leanrank.execution import Executor
 from leanrank.model import Model

@@ -18,7 +18,7 @@ from leanrank.rankers.cluster import lazy_predict
 from leanrank.rankers.curves import weights_model
 
 if TYPE_CHECKING:
-    from leanrank.designs.ramps import RampColumns
+    from leanrank.designs.ramp_columns import RampColumns
     from leanrank.model import Curve, Model
 
 

@@ -14,7 +14,7 @@ from leanrank._display import html_table
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.designs.ramps import RampColumns
+from leanrank.designs.ramp_columns import RampColumns
 from leanrank.errors import InputError
 from leanrank.model import Model
 from leanrank.rankers.cluster import ClusterData

@@ -1,0 +1,317 @@
+"""Surfaces of two features beside the curves of one: columns that are never stored.
+
+A feature with K segments has two *half ramps* of its position p among the knots, which is its rank
+in units of a segment: p rises through the lower m = ⌊K/2⌋ segments, then through the upper K − m,
+
+    h₁ = clip((p − 1)/m, 0, 1),   h₂ = clip((p − 1 − m)/(K − m), 0, 1).
+
+The columns of a pair (f, g) are the four products of half ramps of f and of g, zero where either is
+missing. Between knots they are bilinear in f and g, so a pair is a surface on the grid of knots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from leanrank._jit import kernel
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.designs.base import Design
+from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.ramps import RampBlock, RampDesign, WrittenBlock
+from leanrank.execution import Executor, add_up, cached_property, row_blocks
+
+PER_PAIR = 4
+"""Columns of a pair."""
+
+
+class SurfaceDesign(Design):
+    """Curves of a dense matrix, followed by four columns per pair of features.
+
+    Parameters
+    ----------
+    curves : RampDesign
+        The design of the curves, whose positions are shared.
+    pairs : sequence of (int, int)
+        Features by column.
+    """
+
+    def __init__(self, curves: RampDesign, pairs: Sequence[tuple[int, int]]) -> None:
+        self.curves, self.ramps = curves, curves.ramps
+        self.pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        self.executor, self.n_rows = curves.executor, curves.n_rows
+        self.n_curved = curves.n_features
+        self.n_features = self.n_curved + PER_PAIR * len(self.pairs)
+        self.n_bytes = curves.n_bytes
+        self.halves = half_ramps(self.ramps)
+
+    def matvec(self, w: FloatArray) -> FloatArray:
+        """Add up curves and surfaces."""
+        return self._surfaces(self.curves.matvec(w[: self.n_curved]), w[self.n_curved :])
+
+    def _surfaces(self, out: FloatArray, w: FloatArray) -> FloatArray:
+        weights = w.reshape(-1, PER_PAIR)
+        used = np.flatnonzero(weights.any(axis=1))
+        if len(used):
+            self.executor.map(
+                lambda at: _pair_scores(
+                    self.curves.places, self.pairs[used], self.halves, weights[used], *at, out
+                ),
+                row_blocks(self.n_rows, self.curves.rows_per_block),
+            )
+        return out
+
+    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
+        """Compute Xᵀg; all columns come at once."""
+        parts = self.executor.map(
+            lambda at: _pair_sums(self.curves.places, g, self.pairs, self.halves, *at),
+            row_blocks(self.n_rows, self.curves.rows_per_block),
+        )
+        pairs = add_up(parts) if parts else np.zeros((len(self.pairs), PER_PAIR))
+        c = np.concatenate((self.curves.rmatvec(g), pairs.ravel()))
+        return c if features is None else c[features]
+
+    @property
+    def column_sizes(self) -> IntArray:
+        """Every column has all rows."""
+        return np.full(self.n_features, self.n_rows)
+
+    @cached_property
+    def column_norms(self) -> FloatArray:
+        """An upper bound of the length of each column, from its sum and its largest entry."""
+        heights = np.ones(self.n_features)
+        heights[: self.n_curved] = self.ramps.heights
+        return np.sqrt(self.rmatvec(np.ones(self.n_rows)) * heights)
+
+    @property
+    def summed_norms(self) -> FloatArray:
+        """Products add up columns as they are."""
+        return self.column_norms
+
+    def take(self, features: IntArray) -> SurfaceBlock:
+        """Bring the columns of a working set together."""
+        return SurfaceBlock(self, features)
+
+
+class SurfaceBlock(WrittenBlock):
+    """Some columns of curves and surfaces; ``columns`` ascend, so those of curves come first."""
+
+    def __init__(self, design: SurfaceDesign, columns: IntArray) -> None:
+        self.design, self.n_features = design, len(columns)
+        curved = columns[columns < design.n_curved]
+        self.curves: RampBlock = design.curves.take(curved)
+        self.n_bytes, self.dtype = self.curves.n_bytes, design.curves.places.dtype
+        self.own = columns[len(curved) :] - design.n_curved
+
+    def matvec(self, v: FloatArray) -> FloatArray:
+        """Add up curves and surfaces."""
+        n_curved = self.curves.n_features
+        w = np.zeros(PER_PAIR * len(self.design.pairs))
+        w[self.own] = v[n_curved:]
+        return self.design._surfaces(self.curves.matvec(v[:n_curved]), w)
+
+    def rmatvec(self, g: FloatArray) -> FloatArray:
+        """Compute X_Wᵀ g from sums by knot and by pair."""
+        design = self.design
+        which = np.unique(self.own // PER_PAIR)
+        parts = design.executor.map(
+            lambda at: _pair_sums(design.curves.places, g, design.pairs[which], design.halves, *at),
+            row_blocks(design.n_rows, design.curves.rows_per_block),
+        )
+        sums = add_up(parts) if parts else np.zeros((len(which), PER_PAIR))
+        local = np.searchsorted(which, self.own // PER_PAIR)
+        return np.concatenate((self.curves.rmatvec(g), sums[local, self.own % PER_PAIR]))
+
+    def written(self, rows: tuple[int, int], dtype: Any, columns: slice = slice(None)) -> AnyArray:
+        """Write out some rows of some columns."""
+        begin, end, _ = columns.indices(self.n_features)
+        n_curved = self.curves.n_features
+        curved = self.curves.written(rows, dtype, slice(min(begin, n_curved), min(end, n_curved)))
+        own = self.own[max(begin - n_curved, 0) : max(end - n_curved, 0)]
+        out = np.empty((rows[1] - rows[0], len(own)), dtype=dtype)
+        design = self.design
+        _pair_columns(design.curves.places, design.pairs, design.halves, own, *rows, out)
+        return np.concatenate((curved, out), axis=1)
+
+
+def half_ramps(ramps: RampColumns) -> FloatArray:
+    """Return where the halves of each feature end, and one over their lengths: m, 1/m, 1/(K − m).
+
+    A feature with one segment has no upper half, one without segments neither.
+    """
+    size = ramps.sizes.astype(np.float64)
+    lower = np.maximum(size // 2, np.minimum(size, 1.0))
+    upper = size - lower
+    inverse = [
+        np.divide(1.0, part, out=np.zeros_like(part), where=part > 0) for part in (lower, upper)
+    ]
+    return np.stack((lower, *inverse), axis=1)
+
+
+def values_at_knots(halves: FloatArray, n_knots: int) -> FloatArray:
+    """Return both half ramps of one feature at its knots.
+
+    >>> values_at_knots(np.array([1.0, 1.0, 0.5]), 4)
+    array([[0. , 0. ],
+           [1. , 0. ],
+           [1. , 0.5],
+           [1. , 1. ]])
+    """
+    at = np.arange(float(n_knots))
+    lower, upper = at * halves[1], (at - halves[0]) * halves[2]
+    return np.clip(np.stack((lower, upper), axis=1), 0.0, 1.0)
+
+
+def surface_grid(design: SurfaceDesign, pair: int, weights: FloatArray) -> FloatArray:
+    """Return a pair's surface at the knots of its two features."""
+    first, second = (
+        values_at_knots(design.halves[j], len(design.ramps.knots[j])) for j in design.pairs[pair]
+    )
+    return first @ weights.reshape(2, 2) @ second.T
+
+
+@kernel
+def _half(place: float, m: float, lower: float, upper: float) -> tuple[float, float]:
+    p = place - 1.0
+    if p <= 0.0:
+        return 0.0, 0.0
+    return min(p * lower, 1.0), min(max((p - m) * upper, 0.0), 1.0)
+
+
+@kernel
+def _pair_sums(
+    places: AnyArray, g: FloatArray, pairs: IntArray, halves: FloatArray, begin: int, end: int
+) -> FloatArray:
+    """Return the sums of g × column over some rows, four per pair."""
+    sums = np.zeros((len(pairs), 4))
+    for i in range(begin, end):
+        weight = g[i]
+        if weight == 0.0:
+            continue
+        for k in range(len(pairs)):
+            f, h = pairs[k, 0], pairs[k, 1]
+            a, b = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
+            if a == 0.0:
+                continue
+            c, d = _half(np.float64(places[i, h]), halves[h, 0], halves[h, 1], halves[h, 2])
+            sums[k, 0] += weight * a * c
+            sums[k, 1] += weight * a * d
+            sums[k, 2] += weight * b * c
+            sums[k, 3] += weight * b * d
+    return sums
+
+
+@kernel
+def _pair_scores(
+    places: AnyArray, pairs: IntArray, halves: FloatArray, w: FloatArray, begin: int, end: int,
+    out: FloatArray,
+) -> None:  # fmt: skip
+    """Add the surfaces of some pairs to the scores of some rows."""
+    for i in range(begin, end):
+        total = 0.0
+        for k in range(len(pairs)):
+            f, h = pairs[k, 0], pairs[k, 1]
+            a, b = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
+            c, d = _half(np.float64(places[i, h]), halves[h, 0], halves[h, 1], halves[h, 2])
+            total += a * (w[k, 0] * c + w[k, 1] * d) + b * (w[k, 2] * c + w[k, 3] * d)
+        out[i] += total
+
+
+@kernel
+def _pair_columns(
+    places: AnyArray, pairs: IntArray, halves: FloatArray, columns: IntArray, begin: int, end: int,
+    out: AnyArray,
+) -> None:  # fmt: skip
+    """Write out columns of pairs for some rows."""
+    for i in range(begin, end):
+        for c in range(len(columns)):
+            k, which = columns[c] // 4, columns[c] % 4
+            f, h = pairs[k, 0], pairs[k, 1]
+            first = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
+            second = _half(np.float64(places[i, h]), halves[h, 0], halves[h, 1], halves[h, 2])
+            out[i - begin, c] = first[which // 2] * second[which % 2]
+
+
+def screen(
+    design: RampDesign,
+    pairs: IntArray,
+    g: FloatArray,
+    weight: FloatArray,
+    query_ptr: IntArray,
+    executor: Executor,
+) -> FloatArray:
+    """Return how much each pair could lower the loss, by one Newton step from given scores.
+
+    The step is in the four columns of the pair next to the half ramps of its two features, whose
+    own part is taken out: bᵀS⁻¹b, with b the gradient and S the Schur complement of the Hessian.
+
+    Parameters
+    ----------
+    design : RampDesign
+    pairs : array of shape (n_pairs, 2)
+    g : array
+        The gradient of the loss in the scores.
+    weight : array
+        The diagonal of its Hessian, whose queries' columns are centred by the same weights.
+    query_ptr : array
+    executor : Executor
+    """
+    halves = half_ramps(design.ramps)
+    blocks = row_blocks(len(pairs), 8)
+    parts = executor.map(
+        lambda at: _screen(
+            design.places, pairs[slice(*at)], halves, g, weight, np.asarray(query_ptr)
+        ),
+        blocks,
+    )
+    gradient = np.concatenate([part[0] for part in parts])
+    hessian = np.concatenate([part[1] for part in parts])
+    diagonal = np.einsum("kii->ki", hessian)
+    ridge = 1e-3 * diagonal.mean(axis=1) + 1e-12 * max(float(diagonal.max(initial=0.0)), 1e-300)
+    hessian += ridge[:, None, None] * np.eye(8)
+    own, cross, rest = hessian[:, :4, :4], hessian[:, :4, 4:], hessian[:, 4:, 4:]
+    moved = np.linalg.solve(rest, np.concatenate((cross.mT, gradient[:, 4:, None]), axis=2))
+    own = own - cross @ moved[:, :, :4] + ridge[:, None, None] * np.eye(4)
+    b = gradient[:, :4, None] - cross @ moved[:, :, 4:]
+    gain: FloatArray = (b.mT @ np.linalg.solve(own, b))[:, 0, 0]
+    return gain
+
+
+@kernel
+def _screen(
+    places: AnyArray, pairs: IntArray, halves: FloatArray, g: FloatArray, weight: FloatArray,
+    query_ptr: IntArray,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Return gradient and Hessian of the columns of each pair and its features' half ramps."""
+    gradient = np.zeros((len(pairs), 8))
+    hessian = np.zeros((len(pairs), 8, 8))
+    z, mean = np.empty(8), np.empty(8)
+    for k in range(len(pairs)):
+        f, h = pairs[k, 0], pairs[k, 1]
+        own = hessian[k]
+        for q in range(len(query_ptr) - 1):
+            total = 0.0
+            mean[:] = 0.0
+            for i in range(query_ptr[q], query_ptr[q + 1]):
+                if weight[i] == 0.0 and g[i] == 0.0:
+                    continue
+                a, b = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
+                c, d = _half(np.float64(places[i, h]), halves[h, 0], halves[h, 1], halves[h, 2])
+                z[0], z[1], z[2], z[3] = a * c, a * d, b * c, b * d
+                z[4], z[5], z[6], z[7] = a, b, c, d
+                total += weight[i]
+                for r in range(8):
+                    gradient[k, r] += g[i] * z[r]
+                    mean[r] += weight[i] * z[r]
+                    for s in range(r + 1):
+                        own[r, s] += weight[i] * z[r] * z[s]
+            if total > 0.0:
+                for r in range(8):
+                    for s in range(r + 1):
+                        own[r, s] -= mean[r] * mean[s] / total
+        for r in range(8):
+            for s in range(r):
+                own[s, r] = own[r, s]
+    return gradient, hessian

@@ -1,0 +1,398 @@
+"""The default ranker: a sum of a few curves that chooses everything by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from leanrank._numbers import check_number, check_whole
+from leanrank._typing import BoolArray, Callback, FloatArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.designs.base import make_design
+from leanrank.designs.ramps import RampDesign, ramp_design
+from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign, surface_grid
+from leanrank.errors import InputError, warn
+from leanrank.execution import make_executor
+from leanrank.losses import get_loss
+from leanrank.losses.base import Labels, Loss
+from leanrank.rankers.base import BaseRanker
+from leanrank.rankers.categories import Groups, coded_columns, read_frame
+from leanrank.rankers.constraints import PARAMETERS, TEXT, WHOLE, Kind
+from leanrank.rankers.curves import find_ramps
+from leanrank.rankers.inputs import feature_number, seed_of
+from leanrank.rankers.lean_search import Search, Settings, Size, Structure
+from leanrank.rankers.validation import report
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from leanrank.model import Model
+
+LINE_HEIGHT = 0.3
+"""Standard deviation of a feature's line beside its ramps: a larger one makes lines cheaper."""
+
+MANY_QUERIES = 3_000
+"""Informative queries from which on one held-out part is enough."""
+
+WIDE = 1_000
+"""Features of a sparse matrix above which each has a weight instead of a curve."""
+
+AUTO_PAIRS = 20
+
+
+@dataclass(eq=False, repr=False)
+class LeanRanker(BaseRanker):
+    """A small sum of curves, with strength, features and pairs chosen by held-out loss.
+
+    Needs no scaling, no validation part and no grid: it divides the queries into folds, chooses how
+    strongly to penalise by the loss on held-out queries, keeps surfaces of two features if they
+    lower that loss, drops the features that matter least, and fits what it chose to all documents.
+    The model is the optimum of a convex problem, certified by ``dual_gap_``.
+
+    Parameters
+    ----------
+    max_features : int, optional
+        Most features that the model may read.
+    max_pairs : int or "auto", default="auto"
+        Most surfaces of two features; "auto" is 20. They are kept only if the held-out loss falls
+        by more than its standard error.
+    curves : int, "auto", dict or None, default="auto"
+        Number of segments of each feature's curve, as for ``LinearRanker``; None gives weights.
+    loss : str or Loss, default="softmax"
+        Any loss of ``LinearRanker``; "softmax" takes ``gain``.
+    gain : {"exp2", "linear"} or sequence, default="exp2"
+        The gain of a label y: 2^y − 1, y itself, or the entry y of a sequence.
+    categories : list of columns, optional
+        Numeric columns whose values are names, not amounts. Columns of texts are found by
+        themselves.
+    monotone : array-like, dict by feature or int, optional
+        1 for features whose curve may not fall, −1 for those whose curve may not rise.
+    penalty_factors : array-like or dict by feature, optional
+        One factor per feature: 0 = always in, inf = never.
+    costs : dict by feature, optional
+        What each feature costs to compute; those that are not named cost nothing.
+    max_cost : float, optional
+        Most that the features of the model may cost together.
+    group_ratio : float, default=0.5
+        Share of the norm of each curve in the penalty; the rest is ℓ1.
+    n_folds : int or "auto", default="auto"
+        Folds of queries; "auto" is 5, or one held-out part of a fifth from 3,000 queries on.
+    n_strengths : int, default=14
+        Strengths that are tried, down to ``min_strength``.
+    min_strength : float, default=0.003
+        Weakest strength, as a share of the one with an empty model.
+    tol : float, default=1e-6
+        Relative duality gap of the final model.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    random_state : int, default=0
+        Seed of the division into folds.
+    verbose : int, default=0
+        1 prints a line per choice.
+    callback : callable, optional
+        Called with a dict after every choice.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was learned; scores rows as they were given to ``fit``.
+    front_ : list of dict
+        One row per size of model: features, pairs, held-out loss, NDCG@10 and MAP with standard
+        errors. ``resized`` returns the ranker of another row.
+    strength_ : float
+        The chosen strength, as a share of the one with an empty model.
+    dual_gap_, objective_ : float
+        Certificate and value of the final problem, given its features and pairs.
+    n_features_ : int
+        Features that the model reads.
+
+    Examples
+    --------
+    >>> from leanrank import LeanRanker
+    >>> from leanrank.data import load_sample
+    >>> train, vali, test = load_sample()
+    >>> ranker = LeanRanker(max_features=5).fit(train)
+    >>> ranker.n_features_, round(ranker.score(test), 3)
+    (5, 0.838)
+    """
+
+    max_features: int | None = None
+    _: KW_ONLY
+    max_pairs: int | str = "auto"
+    curves: int | str | Mapping[Any, Any] | None = "auto"
+    loss: str | Loss[Any] = "softmax"
+    gain: str | Sequence[float] = "exp2"
+    categories: Sequence[Any] | None = None
+    monotone: Any = None
+    penalty_factors: Any = None
+    costs: Mapping[Any, float] | None = None
+    max_cost: float | None = None
+    group_ratio: float = 0.5
+    n_folds: int | str = "auto"
+    n_strengths: int = 14
+    min_strength: float = 0.003
+    tol: float = 1e-6
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
+    callback: Callback | None = None
+
+    parameter_kinds: ClassVar[Mapping[str, Kind]] = {**PARAMETERS, "max_pairs": WHOLE | TEXT}
+
+    @property
+    def takes_nan(self) -> bool:
+        return self.curves is not None
+
+    def _data_and_labels(self, X: Any, *args: Any, **parts: Any) -> tuple[RankingData, Labels]:
+        self._levels: dict[int, Groups] = {}
+        return super()._data_and_labels(X, *args, **parts)
+
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        del held_out
+        executor = make_executor(self.n_jobs)
+        loss = get_loss(self.loss, **({"gain": self.gain} if self.loss == "softmax" else {}))
+        structure = self._structure(data, executor)
+        settings = self._settings(data.n_features, structure)
+        folds = self._folds(np.asarray(loss.prepare(labels).scale > 0))
+        search = Search(data, labels, loss, structure, settings, folds, executor)
+        if folds:
+            self.strength_, sizes = search.run(partial(report, self))
+        else:
+            warn(
+                "LeanRanker has fewer than two queries with documents of different labels, so "
+                "nothing can be held out: the strength is 0.1 of the largest, not chosen"
+            )
+            self.strength_ = search.fit_whole(structure, 0.1)
+            sizes = search.sizes(self.strength_)
+        sizes = _front(sizes)
+        self._models = [self._model(size.structure, size.solution.w) for size in sizes]
+        self._gaps = [size.solution.gap for size in sizes]
+        self.front_ = [self._row(search, size) for size in sizes]
+        at = self._position(sizes)
+        self._finish(search, sizes[at])
+
+    # what is prepared
+
+    def _validated(
+        self, X: Any, y: Any, qid: Any, parts: dict[str, Any], *, needs_y: bool
+    ) -> RankingData:
+        """Read columns of texts as categories."""
+        read = read_frame(X)
+        if read is None:
+            return super()._validated(X, y, qid, parts, needs_y=needs_y)
+        matrix, names, self._levels = read
+        data = super()._validated(matrix, y, qid, parts, needs_y=needs_y)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        return data
+
+    def _structure(self, data: RankingData, executor: Any) -> Structure:
+        X = data.X
+        wide = sparse.issparse(X) and X.shape[1] > WIDE and self.curves == "auto"
+        levels = self._levels
+        if self.curves is None or wide:
+            if levels or self.categories:
+                raise InputError("LeanRanker: categories need curves: leave curves out")
+            return Structure(make_design(X, executor, data.query_ptr), None)
+        if self.categories is not None:
+            names, n_features = self._names(), data.n_features
+            if sparse.issparse(X):
+                raise InputError("LeanRanker: categories need a dense X: give X.toarray()")
+            at = [feature_number(f, n_features, names, "categories") for f in self.categories]
+            X, more = coded_columns(np.asarray(X, np.float64), [j for j in at if j not in levels])
+            levels = levels | more
+        ramps = find_ramps(self.curves, self._names(), X, X.shape[0])
+        ramps = ramps.with_levels(levels).with_lines(X, LINE_HEIGHT)
+        design = ramp_design(X, ramps, executor)
+        return Structure(design, design.ramps)
+
+    def _settings(self, n_features: int, structure: Structure) -> Settings:
+        pairs = self.max_pairs
+        if pairs == "auto":
+            pairs = AUTO_PAIRS
+        check_whole("max_pairs", pairs, low=0)
+        if self.max_features is not None:
+            check_whole("max_features", self.max_features)
+        if not isinstance(structure.design, RampDesign):
+            pairs = 0  # of sparse features, and of weights, there are no surfaces
+        check_whole("n_strengths", self.n_strengths)
+        low = check_number("min_strength", self.min_strength, open_low=True, high=1.0)
+        signs = self._by_feature("monotone", n_features, 0.0)
+        if signs is not None:
+            signs = np.broadcast_to(signs, n_features)
+        factors = self._by_feature("penalty_factors", n_features, 1.0)
+        if self.max_cost is not None:  # what costs more by itself may never enter
+            factors = np.ones(n_features) if factors is None else factors
+            factors = np.where(self._costs() > self.max_cost, np.inf, factors)
+            if np.isinf(factors).all():
+                raise InputError(f"every feature costs more than max_cost={self.max_cost:g}")
+        return Settings(
+            group_ratio=check_number("group_ratio", self.group_ratio, high=1.0),
+            factors=factors,
+            signs=signs,
+            strengths=np.logspace(0, np.log10(low), self.n_strengths),
+            max_pairs=int(pairs),
+            tol=max(1e-4, self.tol),
+        )
+
+    def _folds(self, informative: BoolArray) -> list[BoolArray]:
+        """Divide the informative queries at random; no folds if there are fewer than two."""
+        queries = np.flatnonzero(informative)
+        n_folds = self.n_folds
+        if n_folds == "auto":
+            n_folds = 5 if len(queries) < MANY_QUERIES else 1
+        check_whole("n_folds", n_folds)
+        if len(queries) < 2:
+            return []
+        order = np.random.default_rng(seed_of(self.random_state)).permutation(queries)
+        step = 5 if n_folds == 1 else min(int(n_folds), len(queries))
+        folds = []
+        for k in range(1 if n_folds == 1 else step):
+            held_out = np.zeros(len(informative), dtype=bool)
+            held_out[order[k::step]] = True
+            folds.append(held_out)
+        return folds
+
+    # what is chosen
+
+    def _position(self, sizes: Sequence[Size]) -> int:
+        """Return the largest size within ``max_features`` and ``max_cost``."""
+        prices = self._costs()
+        costs = [float(prices[size.features].sum()) for size in sizes]
+        for at, size in enumerate(sizes):
+            small = self.max_features is None or len(size.features) <= self.max_features
+            if small and (self.max_cost is None or costs[at] <= self.max_cost):
+                return at
+        return len(sizes) - 1
+
+    def _costs(self) -> FloatArray:
+        """Return what each feature costs."""
+        costs = np.zeros(self.n_features_in_)
+        for feature, cost in (self.costs or {}).items():
+            at = feature_number(feature, self.n_features_in_, self._names(), "costs")
+            costs[at] = check_number("costs", cost)
+        return costs
+
+    def _row(self, search: Search, size: Size) -> dict[str, Any]:
+        """Return a row of the front, with held-out measures if queries were held out."""
+        from leanrank.metrics import evaluate
+
+        row: dict[str, Any] = {"features": len(size.features), "pairs": size.n_pairs}
+        known = ~np.isnan(size.scores)
+        if not known.any():
+            return row
+        loss = size.judged.loss[~np.isnan(size.judged.loss)]
+        row |= {"loss": size.judged.mean, "loss_error": _error(loss)}
+        data = search.data
+        found = evaluate(
+            data.y[known], size.scores[known], data.qid[known], measures=["ndcg@10", "map"]
+        )
+        for name, values in found.per_query.items():
+            row |= {name: float(found.means[name]), f"{name}_error": _error(values)}
+        return row
+
+    def _finish(self, search: Search, size: Size) -> None:
+        """Solve the chosen problem to ``tol``, and keep its model."""
+        whole = search.whole
+        penalty = search.settings.penalty(size.structure, size.dropped)
+        problem = whole.problem(size.structure)
+        solution = whole.solve(problem, penalty, self.strength_, size.solution.w, tol=self.tol)
+        self.dual_gap_, self.objective_ = solution.gap, solution.objective
+        self.n_iter_ = solution.n_iter
+        if not solution.converged:
+            warn(
+                f"LeanRanker stopped at a relative duality gap of {solution.gap:.2g}, above "
+                f"tol={self.tol:g}: raise tol, or take fewer segments",
+                ConvergenceWarning,
+            )
+        self.model_ = self._model(size.structure, solution.w)
+
+    def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
+        del data, labels
+        if self.model_.n_nonzero == 0:
+            warn(
+                "LeanRanker learned a model without features, so every score is 0: no feature "
+                "lowers the loss on held-out queries"
+            )
+
+    def _model(self, structure: Structure, w: FloatArray) -> Model:
+        from leanrank.model import Model
+
+        names = self._names()
+        more: dict[str, Any] = {"feature_names": names, "provenance": self._provenance()}
+        if structure.ramps is None:
+            return Model.from_coef(w, **more)
+        n_curved = structure.ramps.n_columns
+        if isinstance(structure.design, SurfaceDesign):
+            from leanrank.model import Surface
+
+            weights = w[n_curved:].reshape(-1, PER_PAIR)
+            knots = structure.ramps.knots
+            more["surfaces"] = {
+                (f, g): Surface(
+                    tuple(knots[f].tolist()),
+                    tuple(knots[g].tolist()),
+                    tuple(map(tuple, surface_grid(structure.design, k, weights[k]).tolist())),
+                )
+                for k, (f, g) in enumerate(structure.pairs)
+                if weights[k].any()
+            }
+        return Model(len(structure.ramps.knots), structure.ramps.curves(w[:n_curved]), **more)
+
+    # what a user asks for
+
+    @property
+    def n_features_(self) -> int:
+        """How many features the model reads."""
+        check_is_fitted(self, "model_")
+        return int(self.model_.n_nonzero)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Score documents, in the order given; a higher score ranks first."""
+        check_is_fitted(self, "model_")
+        if self._levels:
+            return self.model_.predict(X)
+        return self.model_.predict(self.checked_features(X))
+
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
+        """Return the model, which can be saved, sent and exported."""
+        check_is_fitted(self, "model_")
+        if provenance is None:
+            return self.model_
+        return self.model_.replace(provenance={**(self.model_.provenance or {}), **provenance})
+
+    def resized(self, max_features: int) -> Self:
+        """Return the ranker with the largest model of the front of at most ``max_features``.
+
+        Its weights are those of the search, on all documents, certified to 1e-4.
+        """
+        check_is_fitted(self, "model_")
+        check_whole("max_features", max_features)
+        at = next(k for k, row in enumerate(self.front_) if row["features"] <= max_features)
+        other = copy(self)
+        other.max_features = max_features
+        other.model_, other.dual_gap_ = self._models[at], self._gaps[at]
+        return other
+
+
+def _front(sizes: Sequence[Size]) -> list[Size]:
+    """Return one model per number of features, descending, the one with the least loss."""
+    best: dict[int, Size] = {}
+    for size in sizes:
+        n_features = len(size.features)
+        if n_features not in best or size.judged.mean < best[n_features].judged.mean:
+            best[n_features] = size
+    return [best[n_features] for n_features in sorted(best, reverse=True)]
+
+
+def _error(values: FloatArray) -> float:
+    """Return the standard error of a mean over the queries where it is defined."""
+    known = values[~np.isnan(values)]
+    return float(known.std() / np.sqrt(max(1, len(known))))

@@ -1,0 +1,552 @@
+"""How the default ranker chooses: strengths, lines or curves, pairs and sizes by held-out loss.
+
+Queries are divided into folds. A fold's model is fitted to the other queries, and its loss on its
+own queries is what every choice is made by: it is smooth in the strength, where NDCG of a few
+hundred queries is mostly noise. The positions of documents among knots are computed once; a fold is
+the same design with other query weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import BoolArray, Callback, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.designs.base import Design
+from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.ramps import RampDesign
+from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign, screen
+from leanrank.execution import Executor, cached_property
+from leanrank.losses.base import Labels, Loss
+from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.penalties.groups import GroupPenalty
+from leanrank.problem.memory import MemoryProblem
+from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import Newton
+
+CANDIDATES = 120
+"""Pairs that are fitted before the strongest are kept; set by ``benchmarks flagship``."""
+
+SCREENED_FEATURES, SCREENED_ROWS = 40, 50_000
+"""Most features whose pairs are screened, the strongest ones, and documents to screen on."""
+
+PATIENCE = 3
+"""Strengths without a lower held-out loss after which a path ends."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Which columns a model may use.
+
+    Attributes
+    ----------
+    design : Design
+    ramps : RampColumns or None
+        None: one column per feature.
+    pairs : tuple of (int, int)
+        Features of the surfaces, whose columns come last.
+    straight : bool
+        Whether curves must be lines.
+    """
+
+    design: Design
+    ramps: RampColumns | None
+    pairs: tuple[tuple[int, int], ...] = ()
+    straight: bool = False
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """The feature of each column, or the number of features plus the number of its pair."""
+        feature = np.arange(self.design.n_features) if self.ramps is None else self.ramps.feature
+        pairs = np.repeat(np.arange(len(self.pairs)), PER_PAIR) + self.n_features
+        return np.concatenate((feature, pairs))
+
+    @property
+    def n_features(self) -> int:
+        """Features of X."""
+        return self.design.n_features if self.ramps is None else len(self.ramps.knots)
+
+    def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Structure:
+        """Return the same curves with other pairs."""
+        curves = self.design.curves if isinstance(self.design, SurfaceDesign) else self.design
+        assert isinstance(curves, RampDesign)
+        design: Design = SurfaceDesign(curves, pairs) if len(pairs) else curves
+        return replace(self, design=design, pairs=tuple(pairs))
+
+    def widened(self, w: FloatArray) -> FloatArray:
+        """Return weights of the curves with zeros for the pairs."""
+        out = np.zeros(self.design.n_features)
+        n_curved = min(len(w), self.design.n_features - PER_PAIR * len(self.pairs))
+        out[:n_curved] = w[:n_curved]
+        return out
+
+    def features_of(self, owners: IntArray) -> set[int]:
+        """Return the features that terms read."""
+        found: set[int] = set()
+        for owner in owners.tolist():
+            found.update(
+                (owner,) if owner < self.n_features else self.pairs[owner - self.n_features]
+            )
+        return found
+
+    def used(self, w: FloatArray) -> IntArray:
+        """Return the terms with a weight that is not zero: features, then pairs."""
+        return np.unique(self.owner[np.flatnonzero(w)])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What of a ranker's parameters the search needs.
+
+    Attributes
+    ----------
+    group_ratio : float
+    factors, signs : array or None
+        Penalty factor and direction of each feature.
+    strengths : array
+        Shares of alpha_max, descending.
+    max_pairs : int
+    tol : float
+    """
+
+    group_ratio: float
+    factors: FloatArray | None
+    signs: FloatArray | None
+    strengths: FloatArray
+    max_pairs: int
+    tol: float
+
+    def penalty(self, structure: Structure, dropped: IntArray | None = None) -> Any:
+        """Return the penalty at strength 1; terms of dropped features are excluded."""
+        owner, n_features = structure.owner, structure.n_features
+        factors = np.ones(len(owner))
+        signs = np.zeros(len(owner))
+        single = owner < n_features
+        if self.factors is not None:
+            factors[single] = self.factors[owner[single]]
+        if structure.ramps is not None:
+            n_curved = structure.ramps.n_columns
+            if structure.straight:
+                factors[:n_curved][structure.ramps.is_bend] = np.inf
+            if self.signs is not None:
+                signs[:n_curved] = np.where(structure.ramps.is_gap, 0.0, self.signs[owner[single]])
+        elif self.signs is not None:
+            signs = self.signs
+        if dropped is not None and len(dropped):
+            gone = np.zeros(n_features, dtype=bool)
+            gone[dropped] = True
+            lost = [gone[f] or gone[g] for f, g in structure.pairs]
+            factors[np.concatenate((gone, np.array(lost, dtype=bool)))[owner]] = np.inf
+        if structure.ramps is None:
+            return ElasticNet.build(1.0, 1.0, len(owner), factors, signs)
+        return GroupPenalty.build(
+            1.0, 1.0, len(owner), owner, group_ratio=self.group_ratio, factors=factors, signs=signs
+        )
+
+
+class Part:
+    """The problem of some of the queries: a fold's training queries, or all.
+
+    Attributes
+    ----------
+    weight : array
+        Of each query; 0 if it takes no part.
+    top : float
+        The strength of an empty model, to which others are relative.
+    structure, w
+        The columns that the part's model may use, and its weights.
+    """
+
+    def __init__(self, search: Search, weight: FloatArray) -> None:
+        self.search, self.weight = search, weight
+        self.plan = search.loss.prepare(replace(search.labels, query_weight=weight))
+        self.top = 0.0
+        self.structure = search.structure
+        self.w = np.zeros(search.structure.design.n_features)
+
+    def problem(self, structure: Structure) -> MemoryProblem:
+        """Join a structure's columns with the part's loss."""
+        search = self.search
+        return MemoryProblem(structure.design, search.loss, self.plan, search.executor)
+
+    def solve(
+        self,
+        problem: MemoryProblem,
+        penalty: Any,
+        strength: float,
+        w: FloatArray,
+        tol: float | None = None,
+    ) -> Solution:
+        """Minimise at a share of alpha_max."""
+        solver = Newton(self.search.settings.tol if tol is None else tol, max_iter=1_000)
+        return solver.solve(problem, penalty.times(strength * self.top), w.copy())
+
+    def start(self, structure: Structure) -> tuple[MemoryProblem, Any, FloatArray]:
+        """Return problem and penalty, and find alpha_max, from which the path descends."""
+        problem, penalty = self.problem(structure), self.search.settings.penalty(structure)
+        w = np.zeros(structure.design.n_features)
+        free = penalty.free & ~penalty.excluded
+        if free.any():
+            w = Newton(tol=1e-8).solve(problem, penalty.only_free()).w
+        problem.at(w)
+        gradient = problem.gradient()
+        gradient[free] = 0.0
+        self.top = penalty.alpha_max_ratio(gradient)
+        return problem, penalty, w
+
+
+class Fold(Part):
+    """The queries of one fold held out, a model fitted to the others."""
+
+    def __init__(self, search: Search, held_out: BoolArray) -> None:
+        super().__init__(search, np.where(held_out, 0.0, search.query_weight))
+        self.held_out = held_out
+        self.queries = np.flatnonzero(held_out & search.informative)
+        self.rows = np.repeat(held_out, np.diff(search.labels.query_ptr))
+
+    def losses(self, u: FloatArray) -> FloatArray:
+        """Return the loss of each held-out query at scores of all documents."""
+        search = self.search
+        g = np.zeros(len(u))
+        found = [search.loss.evaluate(search.plan, q, q + 1, u, g) for q in self.queries.tolist()]
+        return np.array(found) / search.share[self.queries]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Held-out results of one way of fitting.
+
+    Attributes
+    ----------
+    loss : array
+        By query; NaN for queries that no fold holds out.
+    """
+
+    loss: FloatArray
+    weight: FloatArray
+
+    @property
+    def mean(self) -> float:
+        """Mean over queries, by their weights."""
+        known = ~np.isnan(self.loss)
+        if not known.any():
+            return float("nan")
+        return float(np.average(self.loss[known], weights=self.weight[known]))
+
+    def gain_over(self, other: Judged) -> tuple[float, float]:
+        """Return by how much the mean loss is lower than another's, and the standard error."""
+        known = ~np.isnan(self.loss) & ~np.isnan(other.loss)
+        less, weight = (other.loss - self.loss)[known], self.weight[known]
+        mean = float(np.average(less, weights=weight))
+        share = weight / weight.sum()
+        return mean, float(np.sqrt(np.sum(share**2 * (less - mean) ** 2)))
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model of the front.
+
+    Attributes
+    ----------
+    structure : Structure
+    solution : Solution
+        On all documents.
+    dropped : array of int64
+        Features that it may not read.
+    judged : Judged
+    scores : array
+        Held-out scores; NaN where no fold holds a document out.
+    """
+
+    structure: Structure
+    solution: Solution
+    dropped: IntArray
+    judged: Judged
+    scores: FloatArray
+
+    @property
+    def features(self) -> list[int]:
+        """The features that the model reads."""
+        return sorted(self.structure.features_of(self.structure.used(self.solution.w)))
+
+    @property
+    def n_pairs(self) -> int:
+        """How many surfaces the model has."""
+        return int(
+            np.count_nonzero(self.structure.used(self.solution.w) >= self.structure.n_features)
+        )
+
+
+class Search:
+    """The choices for one data set.
+
+    Parameters
+    ----------
+    data : RankingData
+    labels : Labels
+    loss : Loss
+    structure : Structure
+        All columns of one feature.
+    settings : Settings
+    folds : list of array of bool
+        Which queries each fold holds out.
+    executor : Executor
+    """
+
+    def __init__(
+        self,
+        data: RankingData,
+        labels: Labels,
+        loss: Loss[Any],
+        structure: Structure,
+        settings: Settings,
+        folds: Sequence[BoolArray],
+        executor: Executor,
+    ) -> None:
+        self.data, self.labels, self.loss, self.settings = data, labels, loss, settings
+        self.structure, self.executor = structure, executor
+        n_queries = len(labels.query_ptr) - 1
+        given = labels.query_weight
+        self.query_weight = np.ones(n_queries) if given is None else np.asarray(given, np.float64)
+        self.plan = loss.prepare(labels)
+        self.informative = np.asarray(self.plan.scale > 0)
+        weight = np.where(self.informative, self.query_weight, 0.0)
+        self.share = weight / weight.sum()
+        self.folds = [Fold(self, held_out) for held_out in folds]
+
+        self.whole = Part(self, self.query_weight)
+
+    def run(self, report: Callback) -> tuple[float, list[Size]]:
+        """Choose lines or curves, the strength and pairs; fit every size of model.
+
+        ``report`` is told every choice.
+        """
+        strengths = self.settings.strengths
+        at, judged, weights = self.path(self.structure)
+        report({"choice": "curves", "strength": float(strengths[at]), "loss": judged.mean})
+        structure, ramps = self.structure, self.structure.ramps
+        tops = [fold.top for fold in self.folds]
+        if ramps is not None and ramps.is_bend.any():
+            straight = replace(structure, straight=True)
+            line_at, lines, line_weights = self.path(straight)
+            report({"choice": "lines", "strength": float(strengths[line_at]), "loss": lines.mean})
+            if lines.mean < judged.mean:
+                structure, at, judged, weights = straight, line_at, lines, line_weights
+                tops = [fold.top for fold in self.folds]
+        for fold, w, top in zip(self.folds, weights, tops, strict=True):
+            fold.structure, fold.w, fold.top = structure, w, top
+        strength = self.fit_whole(structure, float(strengths[at]))
+        if self.settings.max_pairs and not structure.straight:
+            strength = self._with_pairs(at, judged, report)
+        return strength, self.sizes(strength)
+
+    def fit_whole(self, structure: Structure, strength: float) -> float:
+        """Follow the path on all documents down to a strength, and return it."""
+        whole = self.whole
+        whole.structure = structure
+        problem, penalty, w = whole.start(structure)
+        for each in self.settings.strengths:
+            if each <= strength:
+                break
+            w = whole.solve(problem, penalty, float(each), w).w
+        whole.w = whole.solve(problem, penalty, strength, w).w
+        return strength
+
+    def _with_pairs(self, at: int, without: Judged, report: Callback) -> float:
+        """Add pairs to all parts if they lower the held-out loss; return the strength.
+
+        A fold's pairs are found on its own training queries.
+        """
+        strengths = self.settings.strengths
+        found = [self.find_pairs(fold, float(strengths[at])) for fold in self.folds]
+        weights = [w for _, w in found]
+        best: tuple[Judged, float, list[FloatArray]] | None = None
+        for strength in map(float, strengths[max(at - 1, 0) : at + 2]):
+            judged = self.unjudged()
+            for k, (fold, (structure, _)) in enumerate(zip(self.folds, found, strict=True)):
+                problem, penalty = fold.problem(structure), self.settings.penalty(structure)
+                weights[k] = fold.solve(problem, penalty, strength, weights[k]).w
+                judged.loss[fold.queries] = fold.losses(problem.scores(weights[k]))
+            if best is None or judged.mean < best[0].mean:
+                best = judged, strength, list(weights)
+        assert best is not None
+        judged, strength, weights = best
+        gain, error = judged.gain_over(without)
+        report(
+            {
+                "choice": "pairs",
+                "strength": strength,
+                "loss": judged.mean,
+                "gain": gain,
+                "error": error,
+            }
+        )
+        if not gain > error:
+            return float(strengths[at])
+        for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
+            fold.structure, fold.w = structure, w
+        whole = self.whole
+        whole.structure, whole.w = self.find_pairs(whole, strength)
+        problem, penalty = whole.problem(whole.structure), self.settings.penalty(whole.structure)
+        whole.w = whole.solve(problem, penalty, strength, whole.w).w
+        return strength
+
+    def sizes(self, strength: float) -> list[Size]:
+        """Fit every size of the front, on all documents and on each fold."""
+        whole = self.whole
+        most = len(whole.structure.features_of(whole.structure.used(whole.w)))
+        sizes = target_sizes(max(1, most))
+        runs = [self.shrink(fold, strength, sizes) for fold in self.folds]
+        found = []
+        for solution, dropped in self.shrink(whole, strength, sizes):
+            judged, scores = self.unjudged(), np.full(len(self.data.y), np.nan)
+            for fold, run in zip(self.folds, runs, strict=True):
+                u = fold.problem(fold.structure).scores(next(run)[0].w)
+                judged.loss[fold.queries] = fold.losses(u)
+                scores[fold.rows] = u[fold.rows]
+            found.append(Size(whole.structure, solution, dropped, judged, scores))
+        return found
+
+    def unjudged(self) -> Judged:
+        """Return an empty table of held-out losses."""
+        return Judged(np.full(len(self.share), np.nan), self.share)
+
+    def path(self, structure: Structure) -> tuple[int, Judged, list[FloatArray]]:
+        """Follow the path of all folds; return the best strength, its losses and its weights.
+
+        It ends once the mean held-out loss has not fallen for ``PATIENCE`` strengths.
+        """
+        begun = [fold.start(structure) for fold in self.folds]
+        weights = [w for _, _, w in begun]
+        found: list[tuple[Judged, list[FloatArray]]] = []
+        for at, strength in enumerate(self.settings.strengths):
+            judged = self.unjudged()
+            for k, (fold, (problem, penalty, _)) in enumerate(zip(self.folds, begun, strict=True)):
+                weights[k] = fold.solve(problem, penalty, float(strength), weights[k]).w
+                judged.loss[fold.queries] = fold.losses(problem.scores(weights[k]))
+            found.append((judged, list(weights)))
+            means = [each.mean for each, _ in found]
+            if at - int(np.argmin(means)) >= PATIENCE:
+                break
+        best = int(np.argmin(means))
+        return best, *found[best]
+
+    def find_pairs(self, part: Part, strength: float) -> tuple[Structure, FloatArray]:
+        """Find the strongest pairs on a part's own queries; return them with weights to start from.
+
+        Many candidates are fitted beside the curves, and those that matter most are kept.
+        """
+        structure = part.structure
+        listed = self._screened(part)
+        many = structure.with_pairs(listed)
+        w = part.solve(
+            part.problem(many), self.settings.penalty(many), strength, many.widened(part.w)
+        ).w
+        sizes = self.importance(many, w)[structure.n_features :]
+        order = np.argsort(-sizes, kind="stable")[: self.settings.max_pairs]
+        kept = np.sort(order[sizes[order] > 0])
+        few = structure.with_pairs([listed[k] for k in kept])
+        n_curved = len(part.w)
+        own = w[n_curved:].reshape(-1, PER_PAIR)[kept]
+        return few, np.concatenate((w[:n_curved], own.ravel()))
+
+    def _screened(self, part: Part) -> list[tuple[int, int]]:
+        """List the pairs of features in a part's model that promise most, by its own gradient."""
+        structure, w = part.structure, part.w
+        sizes = self.importance(structure, w)[: structure.n_features]
+        assert structure.ramps is not None
+        numeric = ~structure.ramps.is_category
+        if self.settings.signs is not None:
+            numeric &= self.settings.signs == 0
+        features = np.flatnonzero((sizes > 0) & numeric)
+        features = np.sort(features[np.argsort(-sizes[features])][:SCREENED_FEATURES])
+        if len(features) < 2:
+            return []
+        all_pairs = np.array([(f, g) for at, f in enumerate(features) for g in features[at + 1 :]])
+        problem = part.problem(structure)
+        u = problem.scores(w)
+        g = problem.evaluate(u)[1]
+        curvature = self._diagonal(part, u)
+        keep = self._sampled_queries(part)
+        g[~keep], curvature[~keep] = 0.0, 0.0
+        assert isinstance(structure.design, RampDesign)
+        ptr = self.labels.query_ptr
+        gains = screen(structure.design, all_pairs, g, curvature, ptr, self.executor)
+        order = np.argsort(-gains, kind="stable")[:CANDIDATES]
+        return [(int(f), int(g)) for f, g in all_pairs[np.sort(order)]]
+
+    def _diagonal(self, part: Part, u: FloatArray) -> FloatArray:
+        """Return the diagonal of the score Hessian, or the same weight for all of a query."""
+        ptr, plan, loss = self.labels.query_ptr, part.plan, self.loss
+        diag = np.zeros(len(u))
+        if loss.offers("curvature"):
+            atoms, aux = np.zeros((len(u), loss.n_atoms)), np.zeros((plan.cell_ptr[-1], loss.n_aux))
+            loss.curvature(plan, 0, len(ptr) - 1, u, diag, atoms, aux)
+            return diag
+        sizes = np.diff(ptr)
+        weight = np.where(plan.scale > 0, part.weight, 0.0)
+        return np.repeat(weight / weight.sum() / np.maximum(sizes, 1), sizes)
+
+    def _sampled_queries(self, part: Part) -> BoolArray:
+        """Mark the documents of evenly spaced queries, at most ``SCREENED_ROWS`` of them."""
+        sizes = np.diff(self.labels.query_ptr)
+        step = max(1, -(-int(sizes.sum()) // SCREENED_ROWS))
+        taken = (np.arange(len(sizes)) % step == 0) & (part.weight > 0)
+        return np.repeat(taken, sizes)
+
+    def importance(self, structure: Structure, w: FloatArray) -> FloatArray:
+        """Return the standard deviation of each term's part of the scores, within queries."""
+        out = np.zeros(structure.n_features + len(structure.pairs))
+        ptr = self.labels.query_ptr
+        sizes = np.diff(ptr)
+        filled = sizes > 0
+        for term in structure.used(w).tolist():
+            part = structure.design.matvec(np.where(structure.owner == term, w, 0.0))
+            means = np.add.reduceat(part, ptr[:-1][filled]) / sizes[filled]
+            out[term] = np.std(part - np.repeat(means, sizes[filled]))
+        return out
+
+    def weakest(self, structure: Structure, w: FloatArray) -> list[int]:
+        """List the features in use, the least important first; a pair counts for both of its."""
+        sizes = self.importance(structure, w)
+        total = sizes[: structure.n_features] ** 2
+        for k, (f, g) in enumerate(structure.pairs):
+            total[f] += sizes[structure.n_features + k] ** 2
+            total[g] += sizes[structure.n_features + k] ** 2
+        used = sorted(structure.features_of(structure.used(w)))
+        return sorted(used, key=lambda j: total[j])
+
+    def shrink(
+        self, part: Part, strength: float, sizes: Sequence[int]
+    ) -> Iterator[tuple[Solution, IntArray]]:
+        """Yield solution and dropped features at each size: drop the weakest, fit again."""
+        structure = part.structure
+        problem = part.problem(structure)
+        dropped: list[int] = []
+        solution: Solution | None = None
+        w = part.w
+        for size in sizes:
+            listed = self.weakest(structure, w)
+            gone = listed[: max(0, len(listed) - size)]
+            if gone or solution is None:
+                dropped += gone
+                penalty = self.settings.penalty(structure, np.array(dropped, dtype=np.int64))
+                solution = part.solve(problem, penalty, strength, penalty.permitted(w))
+                w = solution.w
+            yield solution, np.array(sorted(dropped), dtype=np.int64)
+
+
+def target_sizes(most: int) -> list[int]:
+    """Return the numbers of features of a front, from all to one.
+
+    >>> target_sizes(40)
+    [40, 32, 25, 20, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+    """
+    sizes = [most]
+    while sizes[-1] > 1:
+        sizes.append(min(sizes[-1] - 1, max(int(0.8 * sizes[-1]), 15)))
+    return sizes

@@ -1,0 +1,210 @@
+"""The default ranker: what it chooses, and by what."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+from leanrank import LeanRanker, evaluate
+from leanrank.data import RankingData
+from leanrank.errors import InputError
+from leanrank.rankers.lean_search import target_sizes
+
+
+def curved(n_queries=60, n=12, seed=0, n_noise=8):
+    """Return a set whose labels follow a hump of one feature and a step of another."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_queries * n, 2 + n_noise))
+    u = -2 * X[:, 0] ** 2 + 3 * (X[:, 1] > 0.3) + 0.3 * rng.normal(size=len(X))
+    y = np.digitize(u, np.quantile(u, [0.5, 0.8, 0.95])).astype(float)
+    return RankingData(X, y, np.repeat(np.arange(n_queries), n))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return curved()
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return LeanRanker(max_pairs=0).fit(data)
+
+
+def loss_of(data, u):
+    losses = []
+    for begin, end in pairwise(data.query_ptr):
+        gain, s = 2.0 ** data.y[begin:end] - 1, u[begin:end]
+        if gain.min() < gain.max():
+            losses.append(logsumexp(s) - gain / gain.sum() @ s)
+    return np.mean(losses)
+
+
+def test_it_finds_the_two_features_and_ranks_well(data, fitted):
+    front = {row["features"]: row for row in fitted.front_}
+    assert set(fitted.resized(2).model_.indices) == {0, 1}
+    assert fitted.score(curved(seed=1)) > 0.85
+    assert front[2]["loss"] < front[1]["loss"]
+    assert fitted.dual_gap_ <= 1e-6
+
+
+def test_the_front_descends_and_another_size_is_one_call(data, fitted):
+    sizes = [row["features"] for row in fitted.front_]
+    assert sizes == sorted(set(sizes), reverse=True)
+    small = fitted.resized(3)
+    assert small.n_features_ <= 3
+    asked = LeanRanker(3, max_pairs=0).fit(data)
+    assert asked.model_.indices.tolist() == small.model_.indices.tolist()
+    np.testing.assert_allclose(asked.predict(data), small.predict(data), atol=0.02)
+    assert fitted.n_features_ >= small.n_features_  # the ranker itself is as it was
+
+
+def test_the_final_model_is_the_optimum_of_the_stated_objective(data):
+    """No small change of the learned curves lowers loss plus penalty."""
+    ranker = LeanRanker(max_pairs=0, tol=1e-8).fit(data)
+    u = ranker.predict(data)
+    assert loss_of(data, u) < ranker.objective_ <= loss_of(data, 0 * u)
+    for factor in (0.99, 1.01):  # the penalty is as many times as large
+        penalty = ranker.objective_ - loss_of(data, u)
+        assert loss_of(data, factor * u) + factor * penalty >= ranker.objective_ - 1e-9
+
+
+def test_held_out_losses_are_those_of_a_model_of_the_other_queries(data):
+    """One fold by hand: the same strength, the other queries, the loss on these."""
+    ranker = LeanRanker(max_pairs=0, n_folds=1).fit(data)
+    order = np.random.default_rng(np.random.RandomState(0).randint(2**31 - 1)).permutation(
+        np.arange(data.n_queries)
+    )
+    held_out = np.sort(order[::5])
+    rows = np.isin(data.qid, held_out)
+    test = RankingData(data.X[rows], data.y[rows], data.qid[rows])
+    weight = np.where(np.isin(np.arange(data.n_queries), held_out), 0.0, 1.0)
+    again = LeanRanker(max_pairs=0, n_folds=1, n_strengths=2, min_strength=ranker.strength_)
+    # the same knots, since X is the same; the held-out queries without weight
+    again = again.fit(data.X, data.y, data.qid, query_weight=weight)
+    expected = loss_of(test, again.predict(test.X))
+    found = ranker.front_[0]["loss"]
+    if again.n_features_ == ranker.front_[0]["features"]:
+        assert found == pytest.approx(expected, abs=5e-3)
+    assert found < loss_of(test, np.zeros(len(test.y)))
+
+
+def test_same_seed_same_bits_on_any_number_of_threads_and_in_any_order_of_rows(data, fitted):
+    two = LeanRanker(max_pairs=0, n_jobs=2).fit(data)
+    assert two.model_ == fitted.model_.replace(provenance=two.model_.provenance)
+    order = np.random.default_rng(5).permutation(len(data.y))
+    frame = LeanRanker(max_pairs=0).fit(data.X[order], data.y[order], data.qid[order])
+    assert frame.score(data) == pytest.approx(fitted.score(data), abs=0.03)
+
+
+def test_lines_are_kept_where_the_truth_is_linear():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 6))
+    u = X @ [1.0, -1.0, 0.5, 0.0, 0.0, 0.0] + 0.3 * rng.normal(size=800)
+    y = np.digitize(u, np.quantile(u, [0.5, 0.8, 0.95])).astype(float)
+    made = RankingData(X, y, np.repeat(np.arange(80), 10))
+    told = []
+    LeanRanker(max_pairs=0, callback=told.append).fit(made)
+    losses = {entry["choice"]: entry["loss"] for entry in told}
+    assert losses["lines"] < losses["curves"]
+
+
+def test_gaps_have_a_value_of_their_own(data):
+    X = data.X.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    ranker = LeanRanker(max_pairs=0).fit(X, data.y, data.qid)
+    assert np.isfinite(ranker.predict(X)).all()
+    assert ranker.score(X, data.y, data.qid) > 0.7
+
+
+def test_a_rising_curve_rises(data):
+    ranker = LeanRanker(max_pairs=0, monotone={1: 1, 0: -1}).fit(data)
+    X = np.zeros((50, data.n_features))
+    X[:, 1] = np.linspace(-3, 3, 50)
+    assert (np.diff(ranker.predict(X)) >= 0).all()
+    X = np.zeros((50, data.n_features))
+    X[:, 0] = np.linspace(-3, 3, 50)
+    assert (np.diff(ranker.predict(X)) <= 0).all()
+
+
+def test_costs_and_factors_are_respected(data):
+    cheap = LeanRanker(max_pairs=0, costs={0: 5.0, 1: 1.0}, max_cost=2.0).fit(data)
+    assert 0 not in cheap.model_.indices
+    without = LeanRanker(max_pairs=0, penalty_factors={1: np.inf}).fit(data)
+    assert 1 not in without.model_.indices
+    with pytest.raises(InputError, match="max_cost"):
+        LeanRanker(max_pairs=0, costs=dict.fromkeys(range(10), 5.0), max_cost=1.0).fit(data)
+
+
+def test_wide_sparse_data_get_weights():
+    rng = np.random.default_rng(0)
+    X = sparse.random(600, 2_000, 0.02, format="lil", random_state=1)
+    X[:, 7] = rng.random((600, 1))
+    y = (X[:, [7]].toarray()[:, 0] > 0.6).astype(float)
+    ranker = LeanRanker(10).fit(X.tocsr(), y, np.repeat(np.arange(60), 10))
+    assert ranker.model_.is_linear
+    assert 7 in ranker.model_.indices
+    assert ranker.n_features_ <= 10
+
+
+def test_one_query_cannot_be_divided_and_that_is_said(data):
+    rows = slice(0, 12)
+    with pytest.warns(UserWarning, match="held out"):
+        ranker = LeanRanker(max_pairs=0).fit(data.X[rows], data.y[rows])
+    assert ranker.front_[0].keys() == {"features", "pairs"}
+
+
+def test_any_loss_and_weights_instead_of_curves(data):
+    ranker = LeanRanker(loss="domination", max_pairs=0).fit(data)
+    assert ranker.score(data) > 0.8
+    lines = LeanRanker(curves=None).fit(data)
+    assert lines.model_.is_linear
+
+
+def test_columns_of_a_frame_keep_their_names_and_dates_are_refused(data):
+    frame = pd.DataFrame(data.X, columns=[f"c{j}" for j in range(data.n_features)])
+    ranker = LeanRanker(max_pairs=0).fit(frame, data.y, qid=data.qid)
+    assert {"c0", "c1"} <= set(ranker.model_.weights)
+    frame["when"] = pd.Timestamp("2026-01-01")
+    frame["kind"] = "a"
+    with pytest.raises(InputError, match=r"'when'.*age in days"):
+        LeanRanker().fit(frame, data.y, qid=data.qid)
+
+
+def test_linear_gains_of_clicks(data):
+    clicks = (data.y > 1).astype(float) / 0.5
+    ranker = LeanRanker(gain="linear", max_pairs=0).fit(data.X, clicks, data.qid)
+    assert evaluate(data, ranker.predict(data)).means["ndcg@10"] > 0.7
+    with pytest.raises(InputError, match="negative"):
+        LeanRanker(gain="linear").fit(data.X, clicks - 1.0, data.qid)
+
+
+def test_it_is_cloned_and_pickled(data, fitted):
+    assert clone(fitted).get_params() == fitted.get_params()
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(data), fitted.predict(data))
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ({"max_features": 0}, "max_features"),
+        ({"max_pairs": -1}, "max_pairs"),
+        ({"n_folds": 0}, "n_folds"),
+        ({"min_strength": 2.0}, "min_strength"),
+        ({"loss": "soft"}, "softmax"),
+        ({"costs": {"nope": 1.0}, "max_cost": 1.0}, "nope"),
+    ],
+)
+def test_bad_parameters_are_named(data, bad, named):
+    with pytest.raises(InputError, match=named):
+        LeanRanker(**bad).fit(data)
+
+
+def test_sizes_end_at_one():
+    assert target_sizes(1) == [1]
+    assert target_sizes(3) == [3, 2, 1]
