@@ -131,3 +131,16 @@ def test_listnet_takes_gains_and_reaches_the_optimum_of_another_solver():
     np.testing.assert_array_equal(
         ListNetLoss("gains").prepare(Labels(y, data.query_ptr)).target, same
     )
+
+
+def test_a_query_may_count_by_its_gain(made):
+    y, u = made
+    losses = {}
+    for emphasis in (0.0, 0.5, 1.0):
+        loss = SoftmaxLoss(emphasis=emphasis)
+        losses[emphasis] = loss.evaluate(loss.prepare(Labels(y, PTR)), 0, 5, u, np.zeros(14))
+        each = np.array([brute(y[a:b], u[a:b], np.array([0, b - a])) for a, b in ((1, 5), (9, 14))])
+        total = np.array([(2.0 ** y[a:b] - 1).sum() for a, b in ((1, 5), (9, 14))])
+        weight = total**emphasis
+        assert losses[emphasis] == pytest.approx(each @ weight / weight.sum(), rel=1e-12)
+    assert losses[0.0] != losses[1.0]

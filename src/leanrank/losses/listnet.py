@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -131,6 +131,9 @@ class SoftmaxLoss(ListNetLoss):
     gain : {"exp2", "linear"} or sequence of float, default="exp2"
         The gain of a label y: 2^y − 1, y itself (clicks over propensities, mean ratings), or the
         entry y of a sequence.
+    emphasis : float, default=0.0
+        A query counts by this power of its total gain: with 0 all queries count the same, with 1
+        every unit of gain does.
 
     Examples
     --------
@@ -141,21 +144,32 @@ class SoftmaxLoss(ListNetLoss):
 
     name: ClassVar[str] = "softmax"
 
-    def __init__(self, gain: str | Sequence[float] = "exp2") -> None:
+    def __init__(self, gain: str | Sequence[float] = "exp2", emphasis: float = 0.0) -> None:
         super().__init__("gains")
-        self.gain = gain
+        self.gain, self.emphasis = gain, emphasis
 
     def prepare(self, labels: Labels) -> ListNetPlan:
         """Compute each query's gains as shares of their sum."""
         gains = gains_of(labels.y, self.gain)
         if labels.gain_weight is not None:
             gains = gains * labels.gain_weight
+        if self.emphasis != 0.0:
+            labels = replace(labels, query_weight=self._emphasised(labels, gains))
         query_of, mass, scale = listwise_queries(labels, gains)
         target = mass * gains
         total = np.bincount(query_of, target, minlength=len(scale))[query_of]
         target = np.divide(target, total, out=np.zeros(len(target)), where=total > 0)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
         return _plan(labels, query_of, mass, scale, scale[query_of] * target)
+
+    def _emphasised(self, labels: Labels, gains: FloatArray) -> FloatArray:
+        """Return the weights of queries times a power of their total gain."""
+        weight = np.ones(len(gains)) if labels.sample_weight is None else labels.sample_weight
+        running = np.concatenate(([0.0], np.cumsum(weight * gains)))
+        ptr = labels.query_ptr
+        total = np.maximum(running[ptr[1:]] - running[ptr[:-1]], 0.0)
+        given = 1.0 if labels.query_weight is None else labels.query_weight
+        return given * total**self.emphasis
 
 
 def gains_of(y: FloatArray, gain: str | Sequence[float]) -> FloatArray:

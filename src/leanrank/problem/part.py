@@ -22,7 +22,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design, make_design
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
-from leanrank.execution import SerialExecutor, single_threaded_blas
+from leanrank.execution import SerialExecutor, cached_property, single_threaded_blas
 from leanrank.losses.base import Labels, Loss, query_shares
 from leanrank.problem.memory import MemoryProblem
 

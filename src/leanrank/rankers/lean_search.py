@@ -22,6 +22,7 @@ from leanrank.designs.ramps import RampDesign
 from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign, screen
 from leanrank.execution import Executor, cached_property
 from leanrank.losses.base import Labels, Loss
+from leanrank.losses.listnet import ListNetPlan
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
@@ -213,7 +214,7 @@ class Fold(Part):
         search = self.search
         g = np.zeros(len(u))
         found = [search.loss.evaluate(search.plan, q, q + 1, u, g) for q in self.queries.tolist()]
-        return np.array(found) / search.share[self.queries]
+        return np.array(found) / (search.share[self.queries] * search.total)
 
 
 @dataclass(frozen=True)
@@ -315,6 +316,9 @@ class Search:
         self.plan = loss.prepare(labels)
         self.informative = np.asarray(self.plan.scale > 0)
         weight = np.where(self.informative, self.query_weight, 0.0)
+        if isinstance(self.plan, ListNetPlan):
+            weight = self.plan.scale  # which may emphasise some queries
+        self.total = float(weight.sum()) if isinstance(self.plan, ListNetPlan) else 1.0
         self.share = weight / weight.sum()
         self.folds = [Fold(self, held_out) for held_out in folds]
 
