@@ -36,12 +36,14 @@ def fitted(data):
 
 
 def loss_of(data, u):
-    losses = []
+    """Return the mean softmax loss, a query counting by the root of its total gain."""
+    losses, weights = [], []
     for begin, end in pairwise(data.query_ptr):
         gain, s = 2.0 ** data.y[begin:end] - 1, u[begin:end]
         if gain.min() < gain.max():
             losses.append(logsumexp(s) - gain / gain.sum() @ s)
-    return np.mean(losses)
+            weights.append(np.sqrt(gain.sum()))
+    return np.average(losses, weights=weights)
 
 
 def test_it_finds_the_two_features_and_ranks_well(data, fitted):
