@@ -527,21 +527,24 @@ class Search:
     def shrink(
         self, part: Part, strength: float, sizes: Sequence[int]
     ) -> Iterator[tuple[Solution, IntArray]]:
-        """Yield solution and dropped features at each size: drop the weakest, fit again."""
+        """Yield solution and dropped features at each size: drop the weakest, fit again.
+
+        What a larger model did not read does not come back.
+        """
         structure = part.structure
         problem = part.problem(structure)
-        dropped: list[int] = []
+        dropped = np.zeros(0, dtype=np.int64)
         solution: Solution | None = None
         w = part.w
         for size in sizes:
             listed = self.weakest(structure, w)
-            gone = listed[: max(0, len(listed) - size)]
-            if gone or solution is None:
-                dropped += gone
-                penalty = self.settings.penalty(structure, np.array(dropped, dtype=np.int64))
+            if len(listed) > size:
+                dropped = np.setdiff1d(np.arange(structure.n_features), listed[-size:])
+            if len(listed) > size or solution is None:
+                penalty = self.settings.penalty(structure, dropped)
                 solution = part.solve(problem, penalty, strength, penalty.permitted(w))
                 w = solution.w
-            yield solution, np.array(sorted(dropped), dtype=np.int64)
+            yield solution, dropped
 
 
 def target_sizes(most: int) -> list[int]:
