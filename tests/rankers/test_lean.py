@@ -210,3 +210,87 @@ def test_bad_parameters_are_named(data, bad, named):
 def test_sizes_end_at_one():
     assert target_sizes(1) == [1]
     assert target_sizes(3) == [3, 2, 1]
+
+
+def shop(n=1_500, seed=0):
+    """Return a frame whose labels follow a category, a flag and a product of two features."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "bm25": rng.gamma(2, 3, n),
+            "age": rng.exponential(100, n),
+            "lang": rng.choice(["de", "en", "fr", None], n),
+            "new": rng.random(n) < 0.2,
+        }
+    )
+    frame.loc[:3, "lang"] = ["rare", "odd", "rare", "odd"]
+    u = 0.2 * frame.bm25 * (frame.age < 70) + (frame.lang == "en") + 0.8 * frame.new
+    y = np.digitize(u, np.quantile(u, [0.5, 0.8, 0.95]))
+    return frame, y, np.repeat(np.arange(n // 15), 15)
+
+
+@pytest.fixture(scope="module")
+def shopped():
+    frame, y, qid = shop()
+    return LeanRanker().fit(frame, y, qid=qid)
+
+
+def test_texts_are_categories_and_the_model_scores_the_frame(shopped, tmp_path):
+    frame, y, qid = shop(seed=1)
+    table = shopped.model_.curves[2]
+    values = dict(zip(table.levels, table.values, strict=True))
+    assert values["en"] > max(values["de"], values["fr"])
+    assert values["rare"] == values["odd"]  # too few documents for values of their own
+    assert shopped.score(frame, y, qid) > 0.9
+    shopped.save(tmp_path / "m.json")
+    from leanrank import load_model
+
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "m.json").predict(frame), shopped.predict(frame)
+    )
+    unseen = frame.assign(lang="xx")
+    assert np.isfinite(shopped.predict(unseen)).all()
+
+
+def test_the_true_pair_is_the_strongest_surface(shopped):
+    shares = {pair: np.ptp(surface.values) for pair, surface in shopped.model_.surfaces.items()}
+    assert max(shares, key=shares.get) == (0, 1)
+    explained = shopped.explain(shop()[0].iloc[:15])
+    assert "bm25 × age" in str(explained.why(0, 1))
+
+
+def test_a_model_with_surfaces_scores_as_its_columns_do(shopped):
+    """The exported grid and the columns that were fitted are the same function."""
+    frame, y, qid = shop()
+    scores = shopped.predict(frame)
+    assert loss_of(RankingData(np.zeros((len(y), 1)), y, qid), scores) < shopped.objective_
+    parts = shopped.explain(frame, qid)
+    np.testing.assert_allclose(np.sum(parts.contributions, axis=1), scores, atol=1e-9)
+
+
+def test_no_pairs_where_the_truth_has_none():
+    told = []
+    kept = []
+    for seed in range(3):
+        ranker = LeanRanker(callback=told.append).fit(curved(seed=seed, n_noise=3))
+        kept.append(ranker.front_[0]["pairs"])
+    assert sum(k > 0 for k in kept) <= 1
+    assert any(entry["choice"] == "pairs" for entry in told)
+
+
+def test_numbers_may_be_names():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 6, 1_200).astype(float)
+    y = np.isin(kind, (1, 4)).astype(float)
+    X = np.column_stack((kind * 10, rng.normal(size=1_200)))
+    ranker = LeanRanker(categories=[0]).fit(X, y, np.repeat(np.arange(80), 15))
+    table = ranker.model_.curves[0]
+    best = sorted(zip(table.values, table.levels, strict=True))[-2:]
+    assert {level for _, level in best} == {10.0, 40.0}
+    assert ranker.score(X, y, np.repeat(np.arange(80), 15)) > 0.99
+
+
+def test_a_pair_with_a_monotone_feature_is_left_out():
+    frame, y, qid = shop()
+    ranker = LeanRanker(monotone={"bm25": 1}).fit(frame, y, qid=qid)
+    assert all(0 not in pair for pair in ranker.model_.surfaces)

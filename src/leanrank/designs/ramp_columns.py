@@ -24,6 +24,7 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs import _ramp_kernels as kernels
 from leanrank.execution import cached_property
 from leanrank.model.curves import Curve, Ramps, Steps
+from leanrank.model.terms import Levels
 
 ROWS_FOR_KNOTS = 50_000
 """Rows, evenly spaced, from which knots are taken if there are more."""
@@ -232,11 +233,9 @@ class RampColumns:
             missing = self.if_missing(j, w) if self.gap.any() else None
             heights = self.at_knots(j, w)
             if j in self.levels:
-                from leanrank.model.curves import Levels
-
                 pairs = zip(self.levels[j], heights.tolist(), strict=True)
-                listed = [(name, value) for names, value in pairs for name in names]
-                found[j] = Levels(*map(tuple, zip(*listed, strict=True)), missing or 0.0)
+                values = {name: value for names, value in pairs for name in names}
+                found[j] = Levels(tuple(values), tuple(values.values()), missing or 0.0)
             elif len(heights) < 2:
                 found[j] = Steps((), (0.0,), missing)
             else:

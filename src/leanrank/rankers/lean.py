@@ -124,7 +124,7 @@ class LeanRanker(BaseRanker):
     >>> train, vali, test = load_sample()
     >>> ranker = LeanRanker(max_features=5).fit(train)
     >>> ranker.n_features_, round(ranker.score(test), 3)
-    (5, 0.838)
+    (5, 0.834)
     """
 
     max_features: int | None = None
@@ -327,7 +327,7 @@ class LeanRanker(BaseRanker):
             )
 
     def _model(self, structure: Structure, w: FloatArray) -> Model:
-        from leanrank.model import Model
+        from leanrank.model import Model, Surface
 
         names = self._names()
         more: dict[str, Any] = {"feature_names": names, "provenance": self._provenance()}
@@ -335,8 +335,6 @@ class LeanRanker(BaseRanker):
             return Model.from_coef(w, **more)
         n_curved = structure.ramps.n_columns
         if isinstance(structure.design, SurfaceDesign):
-            from leanrank.model import Surface
-
             weights = w[n_curved:].reshape(-1, PER_PAIR)
             knots = structure.ramps.knots
             more["surfaces"] = {
