@@ -82,15 +82,15 @@ class Split:
             return self.judge.per_query(self.validation, scores)
         return {name: np.full(self.validation.n_queries, np.nan) for name in self.judge.measures}
 
-    def joined(self, model: Model) -> Model:
-        """Return a model of scaled features as one of features as they come.
+    def joined(self, model: Model, **fields: Any) -> Model:
+        """Return a model of scaled features as one of features as they come, with other fields.
 
         Lines carry the normaliser; curves and steps have their cuts in the units of the features,
         unless these are normalised per query.
         """
         if self.normalizer is None:
-            return model
-        scaled = model.replace(normalizer=self.normalizer.to_dict())
+            return model.replace(**fields)
+        scaled = model.replace(normalizer=self.normalizer.to_dict(), **fields)
         return scaled if model.is_linear else in_units_of_data(scaled)
 
 
@@ -204,6 +204,30 @@ def fitted(
     scores : array
         Of the validation data; NaN where they are too large for a number.
     """
+    names = split.train.feature_names
+    for own, model, scores in _scored(sweep, ranker, split, alone, columns):
+        parameters = {**setting, **own}
+        provenance = model.provenance or make_provenance(
+            algorithm=type(ranker).__name__, parameters=parameters
+        )
+        yield parameters, split.joined(model, feature_names=names, provenance=provenance), scores
+
+
+def left_out_scores(
+    sweep: Fits | AlphaPath | Sizes, ranker: Any, split: Split, columns: IntArray | None = None
+) -> list[FloatArray]:
+    """Return the validation scores alone of what ``fitted`` gives, to judge unseen queries by."""
+    return [scores for _, _, scores in _scored(sweep, ranker, split, True, columns)]
+
+
+def _scored(
+    sweep: Fits | AlphaPath | Sizes,
+    ranker: Any,
+    split: Split,
+    alone: bool,
+    columns: IntArray | None,
+) -> Iterator[tuple[dict[str, Any], Model, FloatArray]]:
+    """Yield models of scaled features, which stay in this module, and their scores."""
     train, held_out = split.scaled
     data = train if columns is None else some_columns(train, columns)
     weights, scorer = _weights(split), None
@@ -218,18 +242,13 @@ def fitted(
             ranker.fit(data, **weights)
         made, scorer = [({}, ranker.to_model())], ranker if columns is None else None
     for own, model in made:
-        parameters = {**setting, **own}
         if columns is not None:
             model = placed(model, columns, train.n_features)
-        provenance = model.provenance or make_provenance(
-            algorithm=type(ranker).__name__, parameters=parameters
-        )
-        model = model.replace(feature_names=train.feature_names, provenance=provenance)
         try:
             scores = (model if scorer is None else scorer).predict(held_out)
         except InputError:  # too large for a number: such a model is not chosen
             scores = np.full(len(held_out), np.nan)
-        yield parameters, split.joined(model), scores
+        yield own, model, scores
 
 
 def _path_models(

@@ -28,7 +28,13 @@ from leanrank.model import Model
 from leanrank.registry import AlphaPath, Fits, Space
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.costs import Costs
-from leanrank.selection.engine import Split, fitted, make_ranker, some_columns
+from leanrank.selection.engine import (
+    Split,
+    fitted,
+    left_out_scores,
+    make_ranker,
+    some_columns,
+)
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 from leanrank.solvers.least_squares.centred import Centred
 
@@ -217,15 +223,17 @@ def run_trial(
     started = time.perf_counter()
     parameters = {**space.fixed, **setting}
 
-    def fit(split: Split, sweep: Any, needed: bool) -> list[tuple[dict[str, Any], Model, Any]]:
+    def make(needed: bool) -> Any:
         ranker = make_ranker(space, parameters, task.judge)
         if "callback" in ranker.get_params():
             ranker.set_params(callback=lambda entry: task.beat(needed))
-        return list(fitted(sweep, ranker, split, parameters, alone=True, columns=columns))
+        return ranker
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the extremes of a grid may not converge
-        whole = fit(task.whole, space.sweep, True)
+        ranker = make(True)
+        found = fitted(space.sweep, ranker, task.whole, parameters, alone=True, columns=columns)
+        whole = list(found)
         task.beat(True)
         sweep = space.sweep
         if isinstance(sweep, AlphaPath):  # the same strengths, whatever a group's own would be
@@ -233,7 +241,7 @@ def run_trial(
 
         def without(part: Split) -> list[FloatArray]:
             task.beat(False)
-            return [scores for _, _, scores in fit(part, sweep, False)]
+            return left_out_scores(sweep, make(False), part, columns)
 
         try:
             left_out = make_executor(task.n_jobs).map(without, task.parts)
@@ -241,13 +249,13 @@ def run_trial(
             task.beat(True)  # raises, unless these are the only models
             left_out = []
     seconds = (time.perf_counter() - started) / max(1, len(whole))
-    found = []
+    candidates = []
     for at, (own, model, scores) in enumerate(whole):
         if model.n_nonzero and all(at < len(models) for models in left_out):
             unseen = task.unseen([models[at] for models in left_out])
             if unseen is not None:
-                found.append(task.candidate(space.ranker, own, model, scores, unseen, seconds))
-    return [one for one in found if one is not None]
+                candidates.append(task.candidate(space.ranker, own, model, scores, unseen, seconds))
+    return [one for one in candidates if one is not None]
 
 
 def fit_support(task: Task, chosen: Candidate) -> Model:
