@@ -93,8 +93,14 @@ class MemoryProblem(Problem):
         return self.move_to(w)
 
     def move_to(self, w: FloatArray) -> float:
-        """Move to weights w and keep the working set; return the loss there."""
-        u = self.scores(w)
+        """Move to weights w and keep the working set; return the loss there.
+
+        If all weights outside the set are zero, its columns give the scores.
+        """
+        inside = self._block is not None and np.count_nonzero(w) == np.count_nonzero(
+            w[self._features]
+        )
+        u = self.scores(w, self._block if inside else None)
         self._point = _Point(u, *self.evaluate(u))
         self._tried = self._step = None
         if not w.any():
@@ -245,9 +251,9 @@ class MemoryProblem(Problem):
 
     # the same of any scores, for methods that keep several points
 
-    def scores(self, w: FloatArray) -> FloatArray:
-        """Compute u = Xw − offset."""
-        u = self.design.matvec(w)
+    def scores(self, w: FloatArray, block: Block | None = None) -> FloatArray:
+        """Compute u = Xw − offset, by the columns of a working set with all weights if given."""
+        u = self.design.matvec(w) if block is None else block.matvec(w[self._features])
         if self._offset is not None:
             u -= self._offset
         return u

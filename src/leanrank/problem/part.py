@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design, make_design
 from leanrank.designs.ramp_columns import RampColumns
@@ -216,15 +216,19 @@ class _Known:
     def go_to(self, request: Request) -> None:
         """Move the problem to the weights and the working set of a request."""
         assert self.problem is not None
-        if self.w is None or not np.array_equal(request.w, self.w):
-            self.problem.move_to(request.w)
-            self.w = request.w
-        features = np.arange(self.n_features) if request.features is None else request.features
-        if request.what in _IN_SET and not (
-            self.features is not None and np.array_equal(features, self.features)
-        ):
-            self.problem.focus(features)
-            self.features = features
+        problem, features = self.problem, request.features
+        same_set = _equal(features, self.features)
+        if not same_set and features is not None:
+            problem.focus(features)
+        if not same_set or not _equal(request.w, self.w):
+            (problem.at if features is None else problem.move_to)(request.w)
+        if request.what in _IN_SET:
+            problem.block  # noqa: B018  (answers in all features are by their block, too)
+        self.w, self.features = request.w, features
+
+
+def _equal(a: AnyArray | None, b: AnyArray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _point(problem: MemoryProblem) -> Share:
