@@ -53,6 +53,11 @@ class Sizes:
 
 
 @dataclass(frozen=True)
+class Front:
+    """One fit gives a model of every number of features, as the ranker itself drops them."""
+
+
+@dataclass(frozen=True)
 class Space:
     """What to try for a system.
 
@@ -64,14 +69,14 @@ class Space:
         Parameters that are always the same.
     grid : mapping of str to tuple
         Parameters to vary; all combinations are tried.
-    sweep : Fits, AlphaPath or Sizes
+    sweep : Fits, AlphaPath, Sizes or Front
         The models that one fit gives.
     """
 
     ranker: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    sweep: Fits | AlphaPath | Sizes = field(default_factory=Fits)
+    sweep: Fits | AlphaPath | Sizes | Front = field(default_factory=Fits)
 
     def settings(self) -> list[dict[str, Any]]:
         """List what to try, in the order in which it is tried."""
@@ -239,7 +244,8 @@ for _system in (
     System(  # chooses everything by itself
         "lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
         Space("lean", sweep=Fits(stop_early=False)),
-        Space("lean", sweep=Fits(stop_early=False)),
+        Space("lean", {"max_pairs": 0}, sweep=Front()),
+        sparse_path=True,
     ),
     System(
         "domination", "DominationRanker", ".newton.domination",

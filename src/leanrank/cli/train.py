@@ -37,8 +37,8 @@ def train(
             "--algorithm",
             "-a",
             metavar="NAME",
-            help="System to fit, one of `leanrank systems`. [default: domination, or minbatsrank "
-            "with --stream]",
+            help="System to fit, one of `leanrank systems`. [default: lean; domination with "
+            "--on-disk or --cluster, minbatsrank with --stream]",
             autocompletion=complete_algorithm,
         ),
     ] = None,
@@ -111,7 +111,7 @@ def train(
 ) -> None:
     """Learn a ranking function and write it as a model file.
 
-    For example: leanrank train train.txt --vali vali.txt -p alpha=0.01 --model m.json
+    For example: leanrank train train.txt --vali vali.txt -p max_features=10 --model m.json
     """
     from leanrank.cli.training.shared import Request
 

@@ -110,6 +110,8 @@ class LeanRanker(BaseRanker):
     front_ : list of dict
         One row per size of model: features, pairs, held-out loss, NDCG@10 and MAP with standard
         errors. ``resized`` returns the ranker of another row.
+    front_models_ : list of Model
+        The models of these rows.
     strength_ : float
         The chosen strength, as a share of the one with an empty model.
     dual_gap_, objective_ : float
@@ -177,7 +179,7 @@ class LeanRanker(BaseRanker):
             self.strength_ = search.fit_whole(structure, 0.1)
             sizes = search.sizes(self.strength_)
         sizes = _front(sizes)
-        self._models = [self._model(size.structure, size.solution.w) for size in sizes]
+        self.front_models_ = [self._model(size.structure, size.solution.w) for size in sizes]
         self._gaps = [size.solution.gap for size in sizes]
         self.front_ = [self._row(search, size) for size in sizes]
         at = self._position(sizes)
@@ -380,7 +382,7 @@ class LeanRanker(BaseRanker):
         at = next(k for k, row in enumerate(self.front_) if row["features"] <= max_features)
         other = copy(self)
         other.max_features = max_features
-        other.model_, other.dual_gap_ = self._models[at], self._gaps[at]
+        other.model_, other.dual_gap_ = self.front_models_[at], self._gaps[at]
         return other
 
 

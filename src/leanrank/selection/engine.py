@@ -24,7 +24,7 @@ from leanrank.model import Model, make_provenance
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.rankers import get_ranker
 from leanrank.rankers.curves import weights_model
-from leanrank.registry import AlphaPath, Fits, Sizes, Space
+from leanrank.registry import AlphaPath, Fits, Front, Sizes, Space
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 
@@ -170,7 +170,7 @@ def make_ranker(space: Space, parameters: Mapping[str, Any], judge: Judge) -> An
 
 
 def fitted(
-    sweep: Fits | AlphaPath | Sizes,
+    sweep: Fits | AlphaPath | Sizes | Front,
     ranker: Any,
     split: Split,
     setting: Mapping[str, Any],
@@ -182,7 +182,7 @@ def fitted(
 
     Parameters
     ----------
-    sweep : Fits, AlphaPath or Sizes
+    sweep : Fits, AlphaPath, Sizes or Front
         The models that one fit gives.
     ranker : ranker
         It is fitted.
@@ -252,8 +252,11 @@ def _scored(
 
 
 def _path_models(
-    sweep: AlphaPath | Sizes, ranker: Any, train: RankingData, weights: Mapping[str, Any]
+    sweep: AlphaPath | Sizes | Front, ranker: Any, train: RankingData, weights: Mapping[str, Any]
 ) -> list[tuple[dict[str, Any], Model]]:
+    if isinstance(sweep, Front):
+        ranker.fit(train, **weights)
+        return [({"max_features": model.n_nonzero}, model) for model in ranker.front_models_]
     ramps = None
     if isinstance(sweep, Sizes):
         most = min(sweep.most, train.n_features)

@@ -31,7 +31,7 @@ def train_in_memory(request: Request) -> None:
     with screen.progress() as say:
         from leanrank.data.scaling.spread import check_scale, scale_wanted
 
-        algorithm = request.algorithm or "domination"
+        algorithm = request.algorithm or _default_system(request)
         ranker = make_ranker(algorithm, request.parameters, seed=request.seed, jobs=request.jobs)
         set_monotone(ranker, request.monotone)
         check_measures(request.measures, request.convention)
@@ -65,6 +65,19 @@ def train_in_memory(request: Request) -> None:
         if request.report is not None:
             console = screen.screen(error=model == "-")
             console.print(f"Report written to {request.report}", soft_wrap=True)
+
+
+def _default_system(request: Request) -> str:
+    """Return what to fit unless told: the default ranker, which needs X and its positions in memory.
+
+    A page of a model cannot show surfaces of two features yet.
+    """
+    if request.on_disk or request.files[0].endswith(".arrow"):
+        return "domination"
+    given = {text.partition("=")[0] for text in request.parameters}
+    if request.report is not None and "max_pairs" not in given:
+        request.parameters.append("max_pairs=0")
+    return "lean"
 
 
 def _training_data(request: Request, say: Callable[[str], None]) -> tuple[RankingData, str]:
