@@ -243,9 +243,8 @@ def _curved(base: System) -> System:
 for _system in (
     System(  # chooses everything by itself
         "lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
-        Space("lean", sweep=Fits(stop_early=False)),
-        Space("lean", {"max_pairs": 0}, sweep=Front()),
-        sparse_path=True,
+        Space("lean", _SEEDED, sweep=Fits(stop_early=False)),
+        Space("lean", {"max_pairs": 0, **_SEEDED}, sweep=Front()),
     ),
     System(
         "domination", "DominationRanker", ".newton.domination",

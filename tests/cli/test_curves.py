@@ -9,7 +9,9 @@ from leanrank import DominationRanker, load_letor, load_model
 
 
 def test_the_model_is_the_one_that_the_library_learns(run, files):
-    words = "train train.txt --vali vali.txt -p curves=3 -p alpha=0.001 --model m.json"
+    words = (
+        "train train.txt --vali vali.txt -a domination -p curves=3 -p alpha=0.001 --model m.json"
+    )
     ran = run(*words.split(), "--monotone", "f1=up,f2=down")
     assert ran.code == 0, ran.err
     assert "curves need no scaling" in ran.out
@@ -24,7 +26,7 @@ def test_the_model_is_the_one_that_the_library_learns(run, files):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ("--monotone f1=up", "--monotone is for curves: add -p curves=auto"),
+        ("-a domination --monotone f1=up", "--monotone is for curves: add -p curves=auto"),
         ("-p curves=3 --monotone f1=sideways", "write NAME=up or NAME=down"),
         ("-p curves=3 --monotone f1=up,f1=down", "f1=… is given twice"),
         ("-p curves=3 --monotone f1=up -p monotone=1", "say the same thing"),
@@ -41,6 +43,6 @@ def test_what_has_no_meaning_is_refused(words, text, run, files):
 
 
 def test_a_scale_per_query_is_kept(run, files):
-    words = "train train.txt -p curves=3 -p alpha=0.001 --scale query-minmax --model m.json"
+    words = "train train.txt -a domination -p curves=3 --scale query-minmax --model m.json"
     assert run(*words.split()).code == 0
     assert load_model("m.json").normalizer["kind"] == "query-minmax"

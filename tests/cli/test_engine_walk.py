@@ -34,7 +34,7 @@ def test_feature_log_and_ratings_to_a_model(run, folder, monkeypatch):
     assert joined.feature_names == sample.feature_names
     np.testing.assert_array_equal(joined.X, sample.X[rows])
     np.testing.assert_array_equal(joined.y, sample.y[rows])
-    ran = run("train", "train.parquet", "--model", "m.json", "-p", "alpha=0.01")
+    ran = run("train", "train.parquet", "-a", "domination", "--model", "m.json", "-p", "alpha=0.01")
     assert (ran.code, ran.err) == (0, "")
     assert load_model("m.json").feature_names == sample.feature_names
     assert run("predict", "m.json", "test.parquet", "-o", "scores.txt").code == 0

@@ -8,7 +8,9 @@ from leanrank.report import page as page_module
 @pytest.fixture
 def model(run, files, monkeypatch):
     monkeypatch.setattr(page_module, "chart_library", lambda: "")
-    assert run("train", "train.txt", "-p", "alpha=0.05", "-m", "m.json").code == 0
+    assert (
+        run("train", "train.txt", "-a", "domination", "-p", "alpha=0.05", "-m", "m.json").code == 0
+    )
     return "m.json"
 
 
@@ -54,7 +56,12 @@ def test_the_page_does_not_depend_on_threads(run, model, files):
 
 
 def test_a_scaled_model_is_reported(run, model, files):
-    assert run("train", "train.txt", "--scale", "query-minmax", "-m", "m.json").code == 0
+    assert (
+        run(
+            "train", "train.txt", "-a", "domination", "--scale", "query-minmax", "-m", "m.json"
+        ).code
+        == 0
+    )
     assert run("report", "m.json", *PARTS, "--test", "test.txt", "--subsamples", "0").code == 0
 
 

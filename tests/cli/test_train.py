@@ -141,10 +141,13 @@ def test_validation_data_may_end_in_features_that_are_zero(run, files):
             "there is no system 'rankrsl': did you mean 'rankrls'?",
         ),
         (
-            ["train.txt", "-p", "alhpa=1"],
+            ["train.txt", "-a", "domination", "-p", "alhpa=1"],
             "DominationRanker has no parameter 'alhpa': did you mean 'alpha'?",
         ),
-        (["train.txt", "-p", "alpha=x"], "alpha='x' must be a finite number, at least 0"),
+        (
+            ["train.txt", "-a", "domination", "-p", "alpha=x"],
+            "alpha='x' must be a finite number, at least 0",
+        ),
         (["train.txt", "-p", "n_jobs=2", "-j", "1"], "--jobs and -p n_jobs say the same thing"),
         (["none.txt"], "none.txt: there is no such file"),
         (["-", "--vali", "-"], "standard input (-) can be read only once"),
@@ -238,11 +241,11 @@ def raw_file(files):
 
 
 def test_features_of_different_spread_are_standardised_and_that_is_said(run, raw_file):
-    ran = run("train", raw_file, "-m", "m.json", "-p", "alpha=0.001")
+    ran = run("train", raw_file, "-a", "domination", "-m", "m.json", "-p", "alpha=0.001")
     assert (ran.code, ran.err) == (0, "")
     assert "the spread of 'f1' is" in " ".join(ran.out.split())
     assert load_model("m.json").normalizer["kind"] == "standard"
-    plain = run("train", "train.txt", "-m", "p.json", "-p", "alpha=0.001")
+    plain = run("train", "train.txt", "-a", "domination", "-m", "p.json", "-p", "alpha=0.001")
     assert "spread" not in plain.out
     assert load_model("p.json").normalizer is None
 
@@ -255,7 +258,7 @@ def test_features_that_are_not_to_be_scaled_get_one_warning(run, raw_file):
 
 
 def test_an_empty_model_is_not_written_unless_allowed(run, files):
-    words = ("train", "train.txt", "-p", "alpha=1000", "-m", "m.json")
+    words = ("train", "train.txt", "-a", "domination", "-p", "alpha=1000", "-m", "m.json")
     ran = run(*words)
     assert ran.code == 1
     assert "lower alpha=1000 below alpha_max=" in ran.err

@@ -28,7 +28,8 @@ from leanrank.rankers.categories import Groups, coded_columns, read_frame
 from leanrank.rankers.constraints import PARAMETERS, TEXT, WHOLE, Kind
 from leanrank.rankers.curves import find_ramps
 from leanrank.rankers.inputs import feature_number, seed_of
-from leanrank.rankers.lean_search import Search, Settings, Size, Structure
+from leanrank.rankers.lean_search import Search, Size
+from leanrank.rankers.lean_structure import Settings, Structure
 from leanrank.rankers.validation import report
 
 if TYPE_CHECKING:
@@ -357,6 +358,11 @@ class LeanRanker(BaseRanker):
         """How many features the model reads."""
         check_is_fitted(self, "model_")
         return int(self.model_.n_nonzero)
+
+    @property
+    def sparsity_(self) -> float:
+        """Share of the features that the model reads."""
+        return self.n_features_ / max(1, self.n_features_in_)
 
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first."""

@@ -16,16 +16,13 @@ import numpy as np
 
 from leanrank._typing import BoolArray, Callback, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.designs.base import Design
-from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import RampDesign
-from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign, screen
-from leanrank.execution import Executor, cached_property
+from leanrank.designs.surfaces import PER_PAIR, screen
+from leanrank.execution import Executor
 from leanrank.losses.base import Labels, Loss
 from leanrank.losses.listnet import ListNetPlan
-from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.lean_structure import Settings, Structure
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
@@ -37,116 +34,6 @@ SCREENED_FEATURES, SCREENED_ROWS = 40, 50_000
 
 PATIENCE = 3
 """Strengths without a lower held-out loss after which a path ends."""
-
-
-@dataclass(frozen=True)
-class Structure:
-    """Which columns a model may use.
-
-    Attributes
-    ----------
-    design : Design
-    ramps : RampColumns or None
-        None: one column per feature.
-    pairs : tuple of (int, int)
-        Features of the surfaces, whose columns come last.
-    straight : bool
-        Whether curves must be lines.
-    """
-
-    design: Design
-    ramps: RampColumns | None
-    pairs: tuple[tuple[int, int], ...] = ()
-    straight: bool = False
-
-    @cached_property
-    def owner(self) -> IntArray:
-        """The feature of each column, or the number of features plus the number of its pair."""
-        feature = np.arange(self.design.n_features) if self.ramps is None else self.ramps.feature
-        pairs = np.repeat(np.arange(len(self.pairs)), PER_PAIR) + self.n_features
-        return np.concatenate((feature, pairs))
-
-    @property
-    def n_features(self) -> int:
-        """Features of X."""
-        return self.design.n_features if self.ramps is None else len(self.ramps.knots)
-
-    def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Structure:
-        """Return the same curves with other pairs."""
-        curves = self.design.curves if isinstance(self.design, SurfaceDesign) else self.design
-        assert isinstance(curves, RampDesign)
-        design: Design = SurfaceDesign(curves, pairs) if len(pairs) else curves
-        return replace(self, design=design, pairs=tuple(pairs))
-
-    def widened(self, w: FloatArray) -> FloatArray:
-        """Return weights of the curves with zeros for the pairs."""
-        out = np.zeros(self.design.n_features)
-        n_curved = min(len(w), self.design.n_features - PER_PAIR * len(self.pairs))
-        out[:n_curved] = w[:n_curved]
-        return out
-
-    def features_of(self, owners: IntArray) -> set[int]:
-        """Return the features that terms read."""
-        found: set[int] = set()
-        for owner in owners.tolist():
-            found.update(
-                (owner,) if owner < self.n_features else self.pairs[owner - self.n_features]
-            )
-        return found
-
-    def used(self, w: FloatArray) -> IntArray:
-        """Return the terms with a weight that is not zero: features, then pairs."""
-        return np.unique(self.owner[np.flatnonzero(w)])
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What of a ranker's parameters the search needs.
-
-    Attributes
-    ----------
-    group_ratio : float
-    factors, signs : array or None
-        Penalty factor and direction of each feature.
-    strengths : array
-        Shares of alpha_max, descending.
-    max_pairs : int
-    tol : float
-    """
-
-    group_ratio: float
-    factors: FloatArray | None
-    signs: FloatArray | None
-    strengths: FloatArray
-    max_pairs: int
-    tol: float
-
-    def penalty(self, structure: Structure, dropped: IntArray | None = None) -> Any:
-        """Return the penalty at strength 1; terms of dropped features are excluded."""
-        owner, n_features = structure.owner, structure.n_features
-        factors = np.ones(len(owner))
-        signs = np.zeros(len(owner))
-        single = owner < n_features
-        if self.factors is not None:
-            factors[single] = self.factors[owner[single]]
-        if structure.ramps is not None:
-            n_curved = structure.ramps.n_columns
-            if structure.straight:
-                factors[:n_curved][structure.ramps.is_bend] = np.inf
-            if self.signs is not None:
-                signs[:n_curved] = np.where(structure.ramps.is_gap, 0.0, self.signs[owner[single]])
-        elif self.signs is not None:
-            signs = self.signs
-        if dropped is not None and len(dropped):
-            gone = np.zeros(n_features, dtype=bool)
-            gone[dropped] = True
-            lost = [gone[f] or gone[g] for f, g in structure.pairs]
-            factors[np.concatenate((gone, np.array(lost, dtype=bool)))[owner]] = np.inf
-        if structure.ramps is None:
-            return ElasticNet.build(1.0, 1.0, len(owner), factors, signs)
-        return GroupPenalty.build(
-            1.0, 1.0, len(owner), owner, group_ratio=self.group_ratio, factors=factors, signs=signs
-        )
 
 
 class Part:

@@ -214,14 +214,17 @@ def fitted(
 
 
 def left_out_scores(
-    sweep: Fits | AlphaPath | Sizes, ranker: Any, split: Split, columns: IntArray | None = None
+    sweep: Fits | AlphaPath | Sizes | Front,
+    ranker: Any,
+    split: Split,
+    columns: IntArray | None = None,
 ) -> list[FloatArray]:
     """Return the validation scores alone of what ``fitted`` gives, to judge unseen queries by."""
     return [scores for _, _, scores in _scored(sweep, ranker, split, True, columns)]
 
 
 def _scored(
-    sweep: Fits | AlphaPath | Sizes,
+    sweep: Fits | AlphaPath | Sizes | Front,
     ranker: Any,
     split: Split,
     alone: bool,

@@ -18,7 +18,7 @@ from leanrank.model.provenance import fingerprint
 from leanrank.rankers import get_ranker
 from leanrank.rankers.inputs import grouped_gains
 from leanrank.rankers.validation import as_data
-from leanrank.registry import SYSTEMS, Fits, get_system
+from leanrank.registry import SYSTEMS, Fits, Front, get_system
 from leanrank.selection.candidate import choose
 from leanrank.selection.costs import Costs
 from leanrank.selection.journal import Journal
@@ -173,17 +173,18 @@ def tune(
 def default_systems() -> list[str]:
     """List the systems that a search tries, quick ones first.
 
-    Paths of linear models, sparse ones first; then systems with one model per fit; then paths of
+    The one that chooses by itself; paths of linear models, sparse ones first; then systems with one model per fit; then paths of
     curves, which take most of the time.
     """
     return sorted((name for name, system in SYSTEMS.items() if system.tuning), key=_turn)
 
 
-def _turn(name: str) -> tuple[bool, bool, bool]:
+def _turn(name: str) -> tuple[bool, ...]:
     system = SYSTEMS[name]
     assert system.tuning is not None
-    one_model = isinstance(system.tuning.sweep, Fits)
-    return "curves" in system.tuning.fixed, one_model, not system.sparse_path
+    sweep = system.tuning.sweep
+    curves, one_model = "curves" in system.tuning.fixed, isinstance(sweep, Fits)
+    return not isinstance(sweep, Front), curves, one_model, not system.sparse_path
 
 
 def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> dict[str, Any]:

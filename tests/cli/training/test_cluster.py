@@ -28,7 +28,12 @@ def test_the_model_is_that_of_one_file(parts, run):
     assert done.code == 0, done.err
     assert "Dask dashboard at http://127.0.0.1:" in done.err
     assert "30 queries, 1,500 documents, 6 features in 3 files" in done.out
-    assert run("train", str(parts / "all.parquet"), "--scale", "none", "-m", whole).code == 0
+    assert (
+        run(
+            "train", str(parts / "all.parquet"), "-a", "domination", "--scale", "none", "-m", whole
+        ).code
+        == 0
+    )
     ours, theirs = load_model(model), load_model(whole)
     assert ours.weights == pytest.approx(theirs.weights, abs=1e-4)
 
@@ -49,7 +54,8 @@ def test_scaled_and_curved_models_are_those_of_one_file(parts, run, words):
     done = run("train", *given, *words)
     assert done.code == 0, done.err
     assert ("the spread of" in done.out) == ("auto" in words)
-    assert run("train", str(parts / "wild.parquet"), *words, "-m", whole).code == 0
+    named = (*words, "-a", "domination")
+    assert run("train", str(parts / "wild.parquet"), *named, "-m", whole).code == 0
     ours, theirs = load_model(model), load_model(whole)
     np.testing.assert_allclose(ours.predict(wild), theirs.predict(wild), atol=2e-3)
 

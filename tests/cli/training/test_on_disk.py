@@ -8,7 +8,7 @@ from leanrank import RankingData, load_model
 from leanrank._mapped import is_mapped
 from leanrank.data import dump, load
 
-TRAIN = ("-p", "alpha=0.01", "--model")
+TRAIN = ("-a", "domination", "-p", "alpha=0.01", "--model")
 
 
 def weights(file):

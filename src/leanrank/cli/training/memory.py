@@ -68,7 +68,7 @@ def train_in_memory(request: Request) -> None:
 
 
 def _default_system(request: Request) -> str:
-    """Return what to fit unless told: the default ranker, which needs X and its positions in memory.
+    """Return what to fit unless told: the default ranker, which needs all documents in memory.
 
     A page of a model cannot show surfaces of two features yet.
     """
