@@ -173,8 +173,8 @@ def tune(
 def default_systems() -> list[str]:
     """List the systems that a search tries, quick ones first.
 
-    The one that chooses by itself; paths of linear models, sparse ones first; then systems with one model per fit; then paths of
-    curves, which take most of the time.
+    The one that chooses by itself; paths of linear models, sparse ones first; systems with one
+    model per fit; paths of curves, which take most of the time.
     """
     return sorted((name for name, system in SYSTEMS.items() if system.tuning), key=_turn)
 
