@@ -81,7 +81,9 @@ def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: 
     judge = Judge(MEASURE, convention)
     with tempfile.TemporaryDirectory() as scratch:
         if name in WORLDS:
-            files = _write_world(name, fold, Path(scratch))
+            files = [Path(scratch) / f"{part}.txt" for part in PARTS]
+            for part, file in zip(make_world(name, WORLDS[name], fold), files, strict=True):
+                dump_letor(part, file)
         else:
             assert options.data is not None
             files = [options.data / name / f"Fold{fold}" / f"{part}.txt" for part in PARTS]
@@ -128,20 +130,19 @@ def _one_fold(options: Options, name: str, fold: int, budgets: list[str], kept: 
                 _kept(kept, of, lambda h=how: tuned(h, options.before))
 
 
-def _write_world(name: str, fold: int, folder: Path) -> list[Path]:
-    """Write a made-up set: 60 queries to learn from, 20 to validate and 60 to test."""
-    n_features, n_informative, shape = WORLDS[name]
+def make_world(name: str, world: tuple[int, int, Shape], fold: int) -> list[RankingData]:
+    """Draw a made-up set: 60 queries to learn from, 20 to validate and 60 to test."""
+    n_features, n_informative, shape = world
     rng = np.random.default_rng([fold, *name.encode()])
     weights = rng.uniform(0.5, 1.0, n_informative) * rng.choice([-1, 1], n_informative)
-    files = []
-    for part, n_queries in zip(PARTS, (60, 20, 60), strict=True):
+    parts = []
+    for n_queries in (60, 20, 60):
         X = rng.normal(size=(20 * n_queries, n_features))
         utility = shape(X[:, :n_informative]) @ weights
         utility += utility.std() * rng.normal(size=len(X))
         y = np.searchsorted(np.quantile(utility, [0.6, 0.85]), utility)
-        files.append(folder / f"{part}.txt")
-        dump_letor(RankingData(X, y, group=[20] * n_queries), files[-1])
-    return files
+        parts.append(RankingData(X, y, group=[20] * n_queries))
+    return parts
 
 
 def _add_rows(table: Table, name: str, folds: range, kept: Kept) -> None:
