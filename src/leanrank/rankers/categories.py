@@ -45,7 +45,7 @@ def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None
 
     None for anything else, which scikit-learn's own checks read.
     """
-    if isinstance(X, (np.ndarray, list, tuple)) or not hasattr(X, "__dataframe__"):
+    if not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")):
         return None
     try:
         import narwhals.stable.v1 as nw
