@@ -17,6 +17,7 @@ from leanrank._numbers import check_number, check_whole
 from leanrank._typing import BoolArray, Callback, FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
+from leanrank.designs.ramp_columns import sample_step
 from leanrank.designs.ramps import RampDesign, ramp_design
 from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign, surface_grid
 from leanrank.errors import InputError, warn
@@ -117,6 +118,8 @@ class LeanRanker(BaseRanker):
         The chosen strength, as a share of the one with an empty model.
     dual_gap_, objective_ : float
         Certificate and value of the final problem, given its features and pairs.
+    feature_importances_ : array of shape (n_features,)
+        Standard deviation, within queries, of what each feature adds to the scores.
     n_features_ : int
         Features that the model reads.
 
@@ -166,9 +169,10 @@ class LeanRanker(BaseRanker):
         executor = make_executor(self.n_jobs)
         options = {"gain": self.gain, "emphasis": EMPHASIS} if self.loss == "softmax" else {}
         loss = get_loss(self.loss, **options)
-        structure = self._structure(data, executor)
+        informative = np.asarray(loss.prepare(labels).scale > 0)
+        structure = self._structure(data, informative, executor)
         settings = self._settings(data.n_features, structure)
-        folds = self._folds(np.asarray(loss.prepare(labels).scale > 0))
+        folds = self._folds(data, informative)
         search = Search(data, labels, loss, structure, settings, folds, executor)
         if folds:
             self.strength_, sizes = search.run(partial(report, self))
@@ -200,7 +204,8 @@ class LeanRanker(BaseRanker):
         self.feature_names_in_ = np.array(names, dtype=object)
         return data
 
-    def _structure(self, data: RankingData, executor: Any) -> Structure:
+    def _structure(self, data: RankingData, informative: BoolArray, executor: Any) -> Structure:
+        """Find the knots of informative queries' documents, and place all documents among them."""
         X = data.X
         wide = sparse.issparse(X) and X.shape[1] > WIDE and self.curves == "auto"
         levels = self._levels
@@ -215,8 +220,10 @@ class LeanRanker(BaseRanker):
             at = [feature_number(f, n_features, names, "categories") for f in self.categories]
             X, more = coded_columns(np.asarray(X, np.float64), [j for j in at if j not in levels])
             levels = levels | more
-        ramps = find_ramps(self.curves, self._names(), X, X.shape[0])
-        ramps = ramps.with_levels(levels).with_lines(X, LINE_HEIGHT)
+        rows = np.flatnonzero(np.repeat(informative, np.diff(data.query_ptr)))
+        sample = X[rows[:: sample_step(len(rows))]]
+        ramps = find_ramps(self.curves, self._names(), sample, len(rows))
+        ramps = ramps.with_levels(levels).with_lines(sample, LINE_HEIGHT)
         design = ramp_design(X, ramps, executor)
         return Structure(design, design.ramps)
 
@@ -249,9 +256,17 @@ class LeanRanker(BaseRanker):
             tol=max(1e-4, self.tol),
         )
 
-    def _folds(self, informative: BoolArray) -> list[BoolArray]:
-        """Divide the informative queries at random; no folds if there are fewer than two."""
+    def _folds(self, data: RankingData, informative: BoolArray) -> list[BoolArray]:
+        """Divide the informative queries at random; no folds if there are fewer than two.
+
+        They are ordered by what they hold first: neither the order of the rows nor the names of the
+        queries matter.
+        """
         queries = np.flatnonzero(informative)
+        sums = np.nan_to_num(np.asarray(data.X.sum(axis=1, dtype=np.float64)).ravel())
+        held = [np.add.reduceat(np.append(v, 0.0), data.query_ptr[:-1]) for v in (sums, data.y)]
+        keys = (held[0][queries], held[1][queries], np.diff(data.query_ptr)[queries])
+        queries = queries[np.lexsort(keys)]
         n_folds = self.n_folds
         if n_folds == "auto":
             n_folds = 5 if len(queries) < MANY_QUERIES else 1
@@ -319,6 +334,7 @@ class LeanRanker(BaseRanker):
                 f"tol={self.tol:g}: raise tol, or take fewer segments",
                 ConvergenceWarning,
             )
+        self.feature_importances_ = search.by_feature(size.structure, solution.w)
         self.model_ = self._model(size.structure, solution.w)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:

@@ -392,22 +392,27 @@ class Search:
     def importance(self, structure: Structure, w: FloatArray) -> FloatArray:
         """Return the standard deviation of each term's part of the scores, within queries."""
         out = np.zeros(structure.n_features + len(structure.pairs))
-        ptr = self.labels.query_ptr
-        sizes = np.diff(ptr)
-        filled = sizes > 0
+        sizes = np.diff(self.labels.query_ptr)
+        rows = np.repeat(self.informative, sizes)
+        counts = sizes[self.informative]
+        starts = np.cumsum(counts) - counts
         for term in structure.used(w).tolist():
-            part = structure.design.matvec(np.where(structure.owner == term, w, 0.0))
-            means = np.add.reduceat(part, ptr[:-1][filled]) / sizes[filled]
-            out[term] = np.std(part - np.repeat(means, sizes[filled]))
+            part = structure.design.matvec(np.where(structure.owner == term, w, 0.0))[rows]
+            means = np.add.reduceat(part, starts) / counts
+            out[term] = np.std(part - np.repeat(means, counts))
         return out
 
-    def weakest(self, structure: Structure, w: FloatArray) -> list[int]:
-        """List the features in use, the least important first; a pair counts for both of its."""
+    def by_feature(self, structure: Structure, w: FloatArray) -> FloatArray:
+        """Return the importance of each feature; a pair counts for both of its features."""
         sizes = self.importance(structure, w)
         total = sizes[: structure.n_features] ** 2
-        for k, (f, g) in enumerate(structure.pairs):
-            total[f] += sizes[structure.n_features + k] ** 2
-            total[g] += sizes[structure.n_features + k] ** 2
+        for k, pair in enumerate(structure.pairs):
+            total[list(pair)] += sizes[structure.n_features + k] ** 2
+        return np.sqrt(total)
+
+    def weakest(self, structure: Structure, w: FloatArray) -> list[int]:
+        """List the features in use, the least important first."""
+        total = self.by_feature(structure, w)
         used = sorted(structure.features_of(structure.used(w)))
         return sorted(used, key=lambda j: total[j])
 
