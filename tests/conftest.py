@@ -31,6 +31,7 @@ SLOW = (
     "tests/data/tables/test_damaged_tables.py",
     "tests/fuzz/",
     "tests/losses/test_pairs.py::test_levels_in_two_tiers_are_levels",
+    "tests/rankers/test_lean.py::test_scikit_learns_battery",
     "tests/model/test_reading.py::test_fuzzed_bytes",
     *(f"{_ENGINES}[{some}" for some in ("None-linear", "None-stepped", "minmax", "query-minmax-b")),
     *(f"{_ENGINES}[{some}" for some in ("query-minmax-l", "query-r", "query-s")),
