@@ -75,6 +75,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
+@pytest.fixture(autouse=True)
+def _warnings_come_again() -> None:
+    """Forget what was warned of once."""
+    from leanrank.errors import WARNED
+
+    WARNED.clear()
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Return the directory of public data sets, or skip the test with the reason."""

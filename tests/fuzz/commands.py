@@ -16,7 +16,7 @@ from tests.fuzz.mutations import mutated
 from tests.fuzz.readers import LOGGED, NAMES, QRELS, RUN, written
 
 COMMANDS = (
-    "train in.txt -m out.json -p alpha=0.01",
+    "train in.txt -m out.json -a domination -p alpha=0.01",
     "train in.csv --vali in.txt -m out.json -a rankrls --scale standard",
     "train in.txt -m out.json -p curves=2 --monotone f1=up",
     "train in.txt -m out.json -a ranksvm -p alpha=0.1",

@@ -25,7 +25,7 @@ STREAM = (
     "train --stream a.txt b.txt -p batch_pairs=4 -p epochs=2 --read chunk_bytes=20000 --every 100"
 )
 COMMANDS = {
-    "train": "train a.txt --vali b.txt -p alpha=0.01 -m out.json",
+    "train": "train a.txt --vali b.txt -a domination -p alpha=0.01 -m out.json",
     "train --stream": f"{STREAM} --checkpoint run.ckpt -m out.json",
     "tune": "tune a.txt --vali b.txt --trials 3 --systems domination --journal j.jsonl -m out.json",
     "convert": "convert a.txt out.parquet",

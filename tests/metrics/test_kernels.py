@@ -220,7 +220,7 @@ def test_a_long_tie_takes_no_quadratic_time():
     # quadratic work on 400,000 tied documents would take minutes
     y = np.tile([0, 1, 2, 0, 0], 80_000)
     everything = [*LIST_MEASURES[:-1], *PAIR_MEASURES]
-    found = evaluate(y, np.zeros(len(y)), measures=everything)
+    found = evaluate(y, np.zeros(len(y)), np.zeros(len(y)), measures=everything)
     assert found["auc"] == 0.5
     assert found["top_rank"] == pytest.approx((len(y) + 1) / (len(y) * 2 / 5 + 1))
 

@@ -26,7 +26,6 @@ from leanrank.execution import SerialExecutor
 from leanrank.online import OnlineRanker
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.selection import cross_validate_path
-from leanrank.selection.engine import count_features
 
 NAMES = ("full", "age", "gap", "noise1", "noise2")
 
@@ -64,7 +63,7 @@ def test_curves_find_what_lines_cannot(system):
     assert {"full", "age", "gap"} <= set(ranker.curves_)
     assert ranker.n_features_ == len(ranker.curves_)
     assert ranker.sparsity_ == ranker.n_features_ / 5
-    assert count_features(ranker) == ranker.n_features_
+    assert ranker.to_model().n_nonzero == ranker.n_features_
     assert ranker.curves_["gap"].missing > ranker.curves_["gap"](np.zeros(1))[0]
 
 

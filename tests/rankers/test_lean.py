@@ -214,6 +214,11 @@ def test_it_is_cloned_and_pickled(data, fitted):
         ({"n_folds": 0}, "n_folds"),
         ({"min_strength": 2.0}, "min_strength"),
         ({"loss": "soft"}, "softmax"),
+        ({"loss": "hinge"}, "'hinge'"),
+        ({"loss": "domination", "gain": "linear"}, "gain"),
+        ({"monotone": {0: 2}}, "monotone"),
+        ({"max_pairs": "all"}, "auto"),
+        ({"penalty_factors": [1.0]}, "penalty_factors"),
         ({"costs": {"nope": 1.0}, "max_cost": 1.0}, "nope"),
     ],
 )
@@ -340,3 +345,20 @@ def test_importances_are_spreads_within_queries(data, fitted):
         means = np.add.reduceat(column, data.query_ptr[:-1]) / np.diff(data.query_ptr)
         spread[term[0]] = np.std(column - np.repeat(means, np.diff(data.query_ptr)))
     np.testing.assert_allclose(fitted.feature_importances_, spread, atol=1e-9)
+
+
+def test_a_feature_that_is_the_label_is_named(data):
+    frame = pd.DataFrame(data.X[:, :2], columns=["a", "b"]).assign(grade=data.y)
+    with pytest.warns(UserWarning, match="'grade' is the label itself"):
+        LeanRanker(max_pairs=0).fit(frame, frame["grade"], qid=data.qid)
+
+
+def test_equal_factors_are_no_factors():
+    frame, y, qid = shop()
+    plain, five = (
+        LeanRanker(penalty_factors=factors).fit(frame[["bm25", "age"]], y, qid=qid)
+        for factors in (None, [5.0, 5.0])
+    )
+    np.testing.assert_allclose(
+        five.predict(frame[["bm25", "age"]]), plain.predict(frame[["bm25", "age"]]), atol=1e-3
+    )

@@ -47,11 +47,16 @@ TABLE = Kind("a dict by feature", lambda value: isinstance(value, Mapping))
 BY_FEATURE = Kind("one per feature in a list", SEVERAL.includes) | TABLE
 
 _NAMES = (
-    (NUMBER, "C ceiling coef0 degree epsilon margin_scale mu p power_t radius rho tol"),
-    (NUMBER | NOTHING, "budget gamma group_ratio l1_ratio lipschitz"),
+    (
+        NUMBER,
+        "min_strength C ceiling coef0 degree epsilon margin_scale mu p power_t radius rho tol",
+    ),
+    (NUMBER | NOTHING, "budget max_cost gamma group_ratio l1_ratio lipschitz"),
     (WHOLE, "epochs max_iter n_labeled n_rounds n_steps n_unlabeled rounds top truncate_every"),
-    (WHOLE | NOTHING, "batch_pairs candidates max_features max_pairs n_jobs n_thresholds patience"),
-    (WHOLE | TEXT, "n_features_to_select"),
+    (WHOLE, "n_strengths"),
+    (WHOLE | NOTHING, "batch_pairs candidates max_features n_jobs n_thresholds patience"),
+    (WHOLE | TEXT, "n_features_to_select n_folds"),
+    (WHOLE | TEXT | NOTHING, "max_pairs"),
     (WHOLE | TEXT | TABLE | NOTHING, "curves"),
     (WHOLE | SEVERAL, "views"),
     (SWITCH, "accelerate project relative shuffle warm_start"),
@@ -63,6 +68,8 @@ _NAMES = (
     (TEXT | MEASURE, "measure"),
     (FUNCTION | NOTHING, "callback"),
     (SEVERAL, "alphas"),
+    (SEVERAL | NOTHING, "categories"),
+    (TEXT | SEVERAL, "gain"),
     (TEXT | SEVERAL | NOTHING, "importance margin"),
     (BY_FEATURE | NOTHING, "costs penalty_factors"),
     (WHOLE | BY_FEATURE | NOTHING, "monotone signs"),

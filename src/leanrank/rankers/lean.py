@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import BoolArray, Callback, FloatArray
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import sample_step
 from leanrank.designs.ramps import RampDesign, ramp_design
@@ -24,11 +24,11 @@ from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
+from leanrank.penalties.elastic_net import penalty_factors
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.categories import Groups, coded_columns, read_frame
-from leanrank.rankers.constraints import PARAMETERS, TEXT, WHOLE, Kind
 from leanrank.rankers.curves import find_ramps
-from leanrank.rankers.inputs import feature_number, seed_of
+from leanrank.rankers.inputs import feature_number, refuse_idle, seed_of
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure
 from leanrank.rankers.validation import report
@@ -82,8 +82,8 @@ class LeanRanker(BaseRanker):
         1 for features whose curve may not fall, −1 for those whose curve may not rise.
     penalty_factors : array-like or dict by feature, optional
         One factor per feature: 0 = always in, inf = never.
-    costs : dict by feature, optional
-        What each feature costs to compute; those that are not named cost nothing.
+    costs : array-like or dict by feature, optional
+        What each feature costs to compute; those that a dict does not name cost nothing.
     max_cost : float, optional
         Most that the features of the model may cost together.
     group_ratio : float, default=0.5
@@ -130,7 +130,7 @@ class LeanRanker(BaseRanker):
     >>> train, vali, test = load_sample()
     >>> ranker = LeanRanker(max_features=5).fit(train)
     >>> ranker.n_features_, round(ranker.score(test), 3)
-    (5, 0.834)
+    (5, 0.832)
     """
 
     max_features: int | None = None
@@ -142,7 +142,7 @@ class LeanRanker(BaseRanker):
     categories: Sequence[Any] | None = None
     monotone: Any = None
     penalty_factors: Any = None
-    costs: Mapping[Any, float] | None = None
+    costs: Any = None
     max_cost: float | None = None
     group_ratio: float = 0.5
     n_folds: int | str = "auto"
@@ -153,8 +153,6 @@ class LeanRanker(BaseRanker):
     random_state: Any = 0
     verbose: int = 0
     callback: Callback | None = None
-
-    parameter_kinds: ClassVar[Mapping[str, Kind]] = {**PARAMETERS, "max_pairs": WHOLE | TEXT}
 
     @property
     def takes_nan(self) -> bool:
@@ -169,6 +167,14 @@ class LeanRanker(BaseRanker):
         executor = make_executor(self.n_jobs)
         options = {"gain": self.gain, "emphasis": EMPHASIS} if self.loss == "softmax" else {}
         loss = get_loss(self.loss, **options)
+        if self.loss != "softmax":
+            refuse_idle(self, ("gain",), f"loss={loss.name!r}: use 'softmax'")
+        if not (loss.smooth and loss.offers("dual")):
+            raise InputError(
+                f"LeanRanker needs a smooth loss with a dual, which {loss.name!r} is not: choose "
+                "softmax, domination, listnet, logistic or squared-hinge"
+            )
+        _warn_of_labels(data, self._names())
         informative = np.asarray(loss.prepare(labels).scale > 0)
         structure = self._structure(data, informative, executor)
         settings = self._settings(data.n_features, structure)
@@ -231,6 +237,8 @@ class LeanRanker(BaseRanker):
         pairs = self.max_pairs
         if pairs == "auto":
             pairs = AUTO_PAIRS
+        if isinstance(pairs, str):
+            raise InputError(f"max_pairs={pairs!r} is not known: give a whole number, or 'auto'")
         check_whole("max_pairs", pairs, low=0)
         if self.max_features is not None:
             check_whole("max_features", self.max_features)
@@ -240,8 +248,14 @@ class LeanRanker(BaseRanker):
         low = check_number("min_strength", self.min_strength, open_low=True, high=1.0)
         signs = self._by_feature("monotone", n_features, 0.0)
         if signs is not None:
-            signs = np.broadcast_to(signs, n_features)
+            if np.size(signs) not in (1, n_features) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
+                raise InputError(
+                    f"monotone must hold {n_features} of -1 (never rises), 0 (either), 1 (never "
+                    "falls)"
+                )
+            signs = np.broadcast_to(np.ravel(signs), n_features)
         factors = self._by_feature("penalty_factors", n_features, 1.0)
+        factors = None if factors is None else penalty_factors(factors, n_features)
         if self.max_cost is not None:  # what costs more by itself may never enter
             factors = np.ones(n_features) if factors is None else factors
             factors = np.where(self._costs() > self.max_cost, np.inf, factors)
@@ -296,10 +310,13 @@ class LeanRanker(BaseRanker):
 
     def _costs(self) -> FloatArray:
         """Return what each feature costs."""
-        costs = np.zeros(self.n_features_in_)
-        for feature, cost in (self.costs or {}).items():
-            at = feature_number(feature, self.n_features_in_, self._names(), "costs")
-            costs[at] = check_number("costs", cost)
+        costs = self._by_feature("costs", self.n_features_in_, 0.0)
+        costs = np.zeros(self.n_features_in_) if costs is None else np.ravel(costs)
+        if len(costs) != self.n_features_in_ or not (np.isfinite(costs) & (costs >= 0)).all():
+            raise InputError(
+                f"costs must hold {self.n_features_in_} finite numbers, at least 0: give one per "
+                "feature, or a dict by feature"
+            )
         return costs
 
     def _row(self, search: Search, size: Size) -> dict[str, Any]:
@@ -406,6 +423,17 @@ class LeanRanker(BaseRanker):
         other.max_features = max_features
         other.model_, other.dual_gap_ = self.front_models_[at], self._gaps[at]
         return other
+
+
+def _warn_of_labels(data: RankingData, names: Sequence[str] | None) -> None:
+    """Warn if a feature is the label itself, as in a frame from which it was not taken out."""
+    if not isinstance(data.X, np.ndarray) or data.informative.sum() == 0:
+        return
+    step = sample_step(len(data.y))
+    same = (data.X[::step] == data.y[::step, None]).all(axis=0)
+    for at in np.flatnonzero(same).tolist():
+        if (data.X[:, at] == data.y).all():
+            warn(f"feature {feature_name(at, names)!r} is the label itself: leave it out of X")
 
 
 def _front(sizes: Sequence[Size]) -> list[Size]:

@@ -225,7 +225,8 @@ class Search:
             straight = replace(structure, straight=True)
             line_at, lines, line_weights = self.path(straight)
             report({"choice": "lines", "strength": float(strengths[line_at]), "loss": lines.mean})
-            if lines.mean < judged.mean:
+            gain, error = lines.gain_over(judged)
+            if gain > error:
                 structure, at, judged, weights = straight, line_at, lines, line_weights
                 tops = [fold.top for fold in self.folds]
         for fold, w, top in zip(self.folds, weights, tops, strict=True):

@@ -107,7 +107,8 @@ class Settings:
         signs = np.zeros(len(owner))
         single = owner < n_features
         if self.factors is not None:
-            factors[single] = self.factors[owner[single]]
+            of_pairs = [max(self.factors[f], self.factors[g]) for f, g in structure.pairs]
+            factors = np.concatenate((self.factors, of_pairs))[owner]
         if structure.ramps is not None:
             n_curved = structure.ramps.n_columns
             if structure.straight:

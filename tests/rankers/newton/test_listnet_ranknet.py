@@ -167,7 +167,7 @@ def test_drawn_pairs_come_close_and_repeat(data):
 @pytest.mark.parametrize(
     ("ranker", "message"),
     [
-        (ListNet(target="gains"), "target='gains'"),
+        (ListNet(target="gainz"), "target='gainz'"),
         (RankNet(margin="wide"), "margin='wide'"),
         (RankNet(max_pairs=0), "max_pairs=0"),
         (RankNet(importance="map"), "importance='map'"),
