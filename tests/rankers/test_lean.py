@@ -166,6 +166,10 @@ def test_wide_sparse_data_get_weights():
     assert ranker.model_.is_linear
     assert 7 in ranker.model_.indices
     assert ranker.n_features_ <= 10
+    gaps = X.tocsr()
+    gaps.data[3] = np.nan
+    with pytest.raises(InputError, match="NaN"):  # a weight has no value for a gap
+        LeanRanker(10).fit(gaps, y, np.repeat(np.arange(60), 10))
 
 
 def test_one_query_cannot_be_divided_and_that_is_said(data):

@@ -28,7 +28,7 @@ from leanrank.penalties.elastic_net import penalty_factors
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.categories import Groups, coded_columns, read_frame
 from leanrank.rankers.curves import find_ramps
-from leanrank.rankers.inputs import feature_number, refuse_idle, seed_of
+from leanrank.rankers.inputs import check_finite, feature_number, refuse_idle, seed_of
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure
 from leanrank.rankers.validation import report
@@ -218,6 +218,7 @@ class LeanRanker(BaseRanker):
         if self.curves is None or wide:
             if levels or self.categories:
                 raise InputError("LeanRanker: categories need curves: leave curves out")
+            check_finite(X, data.n_features, self._names())
             return Structure(make_design(X, executor, data.query_ptr), None)
         if self.categories is not None:
             names, n_features = self._names(), data.n_features
