@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.sets.synthetic import make_ranking
-from leanrank.rankers.newton.domination import DominationRanker
+from leanrank.rankers.newton.systems import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from papers import published
 from papers.report import ComparedTable

@@ -23,6 +23,7 @@ def test_quality_of_a_made_up_world_and_a_library_that_is_missing(monkeypatch, c
         "LeanRanker()",
         "LeanRanker(max_features=10)",
         "LeanRanker(max_pairs=0)",
+        "tune, 12 trials",
         "LGBMRanker()",
         "additive LightGBM, tuned",
         "additive LightGBM, tuned, all data",

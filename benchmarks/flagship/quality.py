@@ -15,9 +15,10 @@ import numpy as np
 from benchmarks.flagship.trees import Trees, tuned
 from benchmarks.harness import Kept, Options, Table
 from benchmarks.tune.regret import N_FOLDS, WORLDS, make_world
-from leanrank import LeanRanker, load_letor
+from leanrank import LeanRanker, load_letor, tune
 from leanrank.data.ranking_data import RankingData
 from leanrank.metrics import evaluate
+from leanrank.model import Model
 
 PUBLIC = {"YANDEX": 50, "MQ2008": 46, "OHSUMED": 45}
 """Sets and their numbers of features."""
@@ -32,9 +33,19 @@ LIBRARIES = {
     "XGBoost": "xgboost",
     "CatBoost": "catboost",
 }
+TRIALS = 12
+"""Settings of ``tune``, as many as the trees have; a fifth of the queries judges them."""
+
 Fit = Callable[[RankingData], dict[str, Any]]
 Judged = dict[str, tuple[dict[str, list[float]], int, float]]
 """By contestant: measures by query, features and seconds."""
+
+
+class Chosen:
+    """A model with the interface that a comparison needs."""
+
+    def __init__(self, model: Model) -> None:
+        self.predict, self.n_features_ = model.predict, model.n_nonzero
 
 
 def quality(options: Options) -> list[Table]:
@@ -90,6 +101,12 @@ def _contestants() -> dict[str, Fit]:
         given = ", ".join(f"{name}={value}" for name, value in parameters.items())
         return {f"LeanRanker({given})": LeanRanker(**parameters).fit(train)}
 
+    def searched(train: RankingData) -> dict[str, Any]:
+        parts = train.queries[::5]
+        rest = np.flatnonzero(np.arange(train.n_queries) % 5)
+        study = tune(train.queries[rest], parts, trials=TRIALS, refit="both", n_jobs=1)
+        return {f"tune, {TRIALS} trials": Chosen(study.model)}
+
     def as_it_comes(train: RankingData) -> dict[str, Any]:
         from lightgbm import LGBMRanker
 
@@ -103,6 +120,7 @@ def _contestants() -> dict[str, Fit]:
         OURS: lean,
         "max_features": partial(lean, max_features=10),
         "max_pairs": partial(lean, max_pairs=0),
+        "tune": searched,
         "as it comes": as_it_comes,
     }
     for library, package in LIBRARIES.items():

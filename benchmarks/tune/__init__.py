@@ -1,7 +1,8 @@
 """``leanrank tune``: beside tree ensembles, and beside the best single system.
 
-Parts, for ``--only``: ``trees`` (at most ten features against LightGBM and XGBoost) and ``regret``
-(what the search loses against the best system chosen with hindsight). ``--only trees:MQ2008``,
+Parts, for ``--only``: ``trees`` (at most ten features against LightGBM and XGBoost), ``regret``
+(what the search loses against the best system chosen with hindsight) and ``strengths`` (what a
+single ranker loses by choosing its strength on held-out queries). ``--only trees:MQ2008``,
 ``trees:MQ2008:1`` and ``regret:linear`` run one set or one fold.
 """
 
@@ -12,7 +13,7 @@ from dataclasses import replace
 
 from benchmarks.harness import Options, Table
 
-PARTS = ("trees", "regret")
+PARTS = ("trees", "regret", "strengths")
 
 
 def run(options: Options) -> list[Table]:

@@ -247,7 +247,7 @@ for _system in (
         Space("lean", {"max_pairs": 0, **_SEEDED}, sweep=Front()),
     ),
     System(
-        "domination", "DominationRanker", ".newton.domination",
+        "domination", "DominationRanker", ".newton.systems",
         "Domination Rank", "Stevens et al. 2013",
         Space("domination", sweep=_L1),
         Space(
@@ -259,7 +259,7 @@ for _system in (
         cluster=True,
     ),
     System(
-        "ranksvm-l1", "RankSVM", ".newton.ranksvm", "RankSVM ℓ1", "Joachims 2002",
+        "ranksvm-l1", "RankSVM", ".newton.systems", "RankSVM ℓ1", "Joachims 2002",
         Space("ranksvm", {"l1_ratio": 1.0}, sweep=_L1),
         Space(
             "ranksvm", {"tol": 1e-5},
@@ -296,7 +296,7 @@ for _system in (
         cluster=True,
     ),
     System(
-        "listnet", "ListNet", ".newton.listnet", "ListNet", "Cao et al. 2007",
+        "listnet", "ListNet", ".newton.systems", "ListNet", "Cao et al. 2007",
         Space("listnet", grid={"target": ("label", "gain")}, sweep=_L1),
         Space("listnet", {"tol": 1e-5}, {"target": ("label", "gain")}, _L1_DENSE),
         sparse_path=True,
@@ -313,11 +313,11 @@ for _system in (
         Space("minbatsrank", {"rates": "uniform", **_SEEDED}, _FTRL), streams=True,
     ),
     System(
-        "adarank", "AdaRank", ".boosting.adarank", "AdaRank-MAP", "Xu & Li 2007",
+        "adarank", "AdaRank", ".boosting", "AdaRank-MAP", "Xu & Li 2007",
         *_twice(Space("adarank", {"measure": "map"}, _WEAK)),
     ),
     System(
-        "adarank-ndcg", "AdaRank", ".boosting.adarank", "AdaRank-NDCG", "Xu & Li 2007",
+        "adarank-ndcg", "AdaRank", ".boosting", "AdaRank-NDCG", "Xu & Li 2007",
         Space("adarank", {"measure": "ndcg@5"}, _WEAK),
     ),
     System(
@@ -327,22 +327,22 @@ for _system in (
         cluster=True,
     ),
     System(
-        "rankrlscv", "RankRLSCV", ".least_squares.rankrls_cv",
+        "rankrlscv", "RankRLSCV", ".least_squares.rankrls",
         "RankRLS, own CV", "Pahikkala et al. 2009",
         Space("rankrlscv", {"alphas": decades(-6, 2)}),
     ),
     System(
-        "ranksvm-query", "RankSVM", ".newton.ranksvm", "RankSVM by query", "Joachims 2002",
+        "ranksvm-query", "RankSVM", ".newton.systems", "RankSVM by query", "Joachims 2002",
         *_twice(Space("ranksvm", sweep=_L2)),
         cluster=True,
     ),
     System(  # as published: every pair counts the same, whatever its query
-        "ranksvm", "RankSVM", ".newton.ranksvm", "RankSVM", "Joachims 2002",
+        "ranksvm", "RankSVM", ".newton.systems", "RankSVM", "Joachims 2002",
         *_twice(Space("ranksvm", {"normalize": "term"}, sweep=_L2)),
         cluster=True,
     ),
     System(
-        "ranksvm-hinge", "RankSVM", ".newton.ranksvm", "RankSVM hinge", "Joachims 2002",
+        "ranksvm-hinge", "RankSVM", ".newton.systems", "RankSVM hinge", "Joachims 2002",
         Space(
             "ranksvm", {"normalize": "term", "loss": "hinge", "tol": 1e-3},
             sweep=AlphaPath(alphas=decades(-4, 2)),
@@ -350,13 +350,13 @@ for _system in (
         cluster=True,
     ),
     System(
-        "ranknet", "RankNet", ".newton.ranknet",
+        "ranknet", "RankNet", ".newton.systems",
         "RankNet", "Burges et al. 2005",
         *_twice(Space("ranknet", sweep=_L2)),
         cluster=True,
     ),
     System(
-        "rankboost", "RankBoost", ".boosting.rankboost",
+        "rankboost", "RankBoost", ".boosting",
         "RankBoost", "Freund et al. 2003",
         *_twice(
             Space(
@@ -366,7 +366,7 @@ for _system in (
         ),
     ),
     System(
-        "rsrank", "RSRank", ".first_order.rsrank", "RSRank", "Sun et al. 2009",
+        "rsrank", "RSRank", ".sampling.pairs", "RSRank", "Sun et al. 2009",
         *_twice(
             Space(
                 "rsrank", _PASSES,
@@ -376,7 +376,7 @@ for _system in (
         streams=True,
     ),
     System(
-        "pamir", "PAMIR", ".sampling.pamir", "PAMIR", "Grangier & Bengio 2008",
+        "pamir", "PAMIR", ".sampling.pairs", "PAMIR", "Grangier & Bengio 2008",
         *_twice(
             Space(
                 "pamir", _PASSES,
@@ -386,7 +386,7 @@ for _system in (
         streams=True,
     ),
     System(
-        "spd", "SPD", ".sampling.spd", "SPD", "Sculley 2009",
+        "spd", "SPD", ".sampling.pairs", "SPD", "Sculley 2009",
         *_twice(
             Space(
                 "spd", _PASSES,
@@ -410,7 +410,7 @@ for _system in (
         streams=True,
     ),
     System(
-        "fenchelrank", "FenchelRank", ".first_order.fenchelrank",
+        "fenchelrank", "FenchelRank", ".newton.systems",
         "FenchelRank", "Lai et al. 2013",
         Space(
             "fenchelrank", {"tol": 1e-4},
@@ -419,7 +419,7 @@ for _system in (
         cluster=True,
     ),
     System(
-        "sparserank", "SparseRank", ".first_order.sparserank",
+        "sparserank", "SparseRank", ".newton.systems",
         "SparseRank", "Lai et al. 2013",
         Space("sparserank", {"tol": 1e-4}, sweep=_L1),
         cluster=True,

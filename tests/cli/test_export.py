@@ -69,7 +69,8 @@ def test_a_refusal_writes_nothing(run, files):
     scaled.save("m.json")
     done = run("export", "m.json", "--to", "solr", "-o", "out.json")
     assert done.code == 2
-    assert "solr cannot scale features per query (query-minmax): export to sql:duckdb" in done.err
+    assert "solr cannot scale features per query (query-minmax)" in done.err
+    assert "sql:*, polars or hybrid:opensearch|elasticsearch" in done.err
     assert not (files / "out.json").exists()
 
 
@@ -77,3 +78,13 @@ def test_asks_for_model_and_target(run, files):
     done = run("export")
     assert done.code == 2
     assert "give a model and a target" in done.err
+
+
+def test_a_model_for_the_feature_set_that_logged(run, model, files):
+    done = run("export", "m.json", "--to", "opensearch-ltr", "--featureset", "web")
+    made = json.loads(done.out)
+    assert made["model"]["request"] == "POST _ltr/_featureset/web/_createmodel"
+    assert "featureset" not in made
+    assert "web" in done.out.splitlines()[2]
+    plain = run("export", "m.json", "--to", "opensearch-ltr").out.splitlines()
+    assert "stored fields of the documents: bm25, spam" in plain[2]

@@ -102,11 +102,9 @@ def test_damaged_tables(tmp_path):
 def test_without_arrow_the_extra_is_named(tmp_path, monkeypatch, name):
     dump(make_ranking(3), tmp_path / name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    modules = [f"tables.{name}" for name in ("imports", "layout", "arrow", "parquet")]
-    for module in (*modules, "store.gathering", "store.mapped_file"):
-        module = f"leanrank.data.{module}"
-        monkeypatch.delitem(sys.modules, module, raising=False)
-        monkeypatch.delattr(module, raising=False)
+    for module in [name for name in sys.modules if name.startswith("leanrank.data.")]:
+        if any(part in module for part in ("tables", "store")):
+            monkeypatch.delitem(sys.modules, module)
     with pytest.raises(MissingDependencyError, match=r"pip install 'leanrank\[frames\]'"):
         load(tmp_path / name)
     with pytest.raises(MissingDependencyError):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrank.data import RankingData, dump_letor, dump_parquet, load_letor, make_ranking
+from leanrank.data import RankingData, dump, dump_letor, dump_parquet, load_letor, make_ranking
 from leanrank.data.streams import Position, SplitQueryDetector, open_stream
 from leanrank.errors import DataWarning, FileError, InputError, ParseError
 
@@ -68,6 +68,17 @@ def test_parquet_gives_what_was_written(fixture, chunk_bytes, tmp_path, request)
         [data.queries[:11], data.queries[11:12], data.queries[12:]], tmp_path / "a.parquet"
     )
     assert_same(list(open_stream(tmp_path / "a.parquet", chunk_bytes=chunk_bytes)), data)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.arrow"])
+def test_tables_are_read_in_chunks_and_entered_anywhere(name, data, tmp_path):
+    dump(data, tmp_path / name)
+    stream = open_stream(tmp_path / name, chunk_bytes=900)
+    chunks = list(stream.read())
+    assert len(chunks) > 2
+    assert_same([chunk for chunk, _ in chunks], data)
+    place = chunks[1][1]
+    assert_same([chunk for chunk, _ in stream.read(place)], data.queries[place.queries :])
 
 
 def test_a_directory_and_several_files(data, tmp_path):
@@ -292,9 +303,6 @@ def test_tuples_and_cut_queries():
 def test_what_cannot_be_a_stream(tmp_path, data):
     with pytest.raises(FileError, match=r"none\.txt: there is no such file"):
         open_stream(tmp_path / "none.txt")
-    (tmp_path / "a.csv").write_text("label,qid,f\n1,1,1\n")
-    with pytest.raises(InputError, match=r"a\.csv: csv files are not read as a stream"):
-        open_stream(tmp_path / "a.csv")
     with pytest.raises(InputError, match="already in memory"):
         open_stream(data)
     with pytest.raises(InputError, match="chunk 0 of the stream is int"):

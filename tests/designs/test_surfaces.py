@@ -6,8 +6,15 @@ import pytest
 from leanrank.designs.base import Curvature
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
-from leanrank.designs.surfaces import SurfaceDesign, half_ramps, screen, surface_grid
+from leanrank.designs.surfaces import (
+    SurfaceDesign,
+    half_ramps,
+    screen,
+    split_surfaces,
+    surface_grid,
+)
 from leanrank.execution import SerialExecutor, make_executor
+from leanrank.model import Surface
 
 
 def half(X, ramps):
@@ -134,3 +141,27 @@ def test_screening_is_a_newton_step_of_the_pair_beside_its_features():
         left = b[:4] - A[:4, 4:] @ inner @ b[4:]
         assert gain == pytest.approx(left @ np.linalg.solve(own, left), rel=1e-6)
     assert half_ramps(curves.ramps).shape == (6, 3)
+
+
+@pytest.mark.parametrize("gaps", [(), (0,), (4,), (0, 4)])
+def test_what_one_feature_adds_alone_goes_to_its_curve(gaps):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(800, 6))
+    X[:, 4] += 0.7 * X[:, 0]
+    for j in gaps:
+        X[rng.random(800) < 0.2, j] = np.nan
+    ramps = RampColumns.at_quantiles(X, 6).with_lines(X, 0.3)
+    design = SurfaceDesign(ramp_design(X, ramps, SerialExecutor()), [(0, 4), (1, 2)])
+    w = rng.normal(size=design.n_features)
+    curved, grids = split_surfaces(design, w)
+    surfaces = [
+        Surface(*(tuple(design.ramps.knots[j]) for j in pair), tuple(map(tuple, grid)))
+        for pair, grid in zip(design.pairs, grids, strict=True)
+    ]
+    added = [one(X[:, f], X[:, g]) for one, (f, g) in zip(surfaces, design.pairs, strict=True)]
+    less = design.matvec(w) - design.curves.matvec(curved) - sum(added)
+    np.testing.assert_allclose(less, less[0], atol=1e-10)  # a constant changes no order
+    rank = np.interp(X[:, 0], ramps.knots[0], np.arange(7))
+    if 4 not in gaps:  # nothing of the surface is left that is linear in the first feature alone
+        there = ~np.isnan(rank)
+        assert abs(np.corrcoef(rank[there], added[0][there])[0, 1]) < 0.1

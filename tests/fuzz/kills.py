@@ -34,7 +34,7 @@ COMMANDS = {
     "export": "export in.json --to sql:duckdb -o out.sql",
 }
 MODULES = (
-    *("leanrank.cli.app", "leanrank.rankers.newton.domination", "leanrank.selection.tuning"),
+    *("leanrank.cli.app", "leanrank.rankers.newton.systems", "leanrank.selection.tuning"),
     *("leanrank.rankers.sampling.streaming", "leanrank.report", "pyarrow.parquet", "altair"),
 )
 STATE = {"run.ckpt", "run.ckpt.previous", "j.jsonl"}

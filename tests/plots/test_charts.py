@@ -2,17 +2,21 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from leanrank import DominationRanker, make_ranking, plots
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, MissingDependencyError
-from leanrank.model import Line, Model, Ramps, Steps
+from leanrank.model import Levels, Line, Model, Ramps, Steps, Surface
 from leanrank.plots.curve_charts import curve_parts
-from leanrank.plots.rows import front_rows, history_rows, path_rows, query_rows
+from leanrank.plots.rows import feature_rows, front_rows, history_rows, path_rows, query_rows
+from leanrank.plots.term_charts import level_parts, surface_parts
 from leanrank.selection import Candidate, Study, bootstrap_models
+from leanrank.selection.costs import Costs
 
 alt = pytest.importorskip("altair")
 HOSTILE = "datum['x'];</script>'\"\\"
@@ -373,3 +377,72 @@ def test_the_largest_numbers_are_drawn_quietly(largest, curve):
         assert np.isfinite(high - low)
     checked(model.plot(data))
     checked(Model(2, {0: Line(1e-10), 1: Line(1e-10)}).plot(data))
+
+
+def paired():
+    data = bent_data()
+    surface = Surface(
+        (-1.0, 1.0), (0.0, 0.5, 2.0), ((0.0, 1.0, 0.0), (3.0, -1.0, 2.0)), (0.5, 0.0, 0.25)
+    )
+    curves = {1: Line(0.1), 2: Ramps((-1.0, 1.0), (2.0,))}
+    return data, Model(3, curves, data.feature_names, surfaces={(0, 2): surface}), surface
+
+
+def test_a_pair_is_a_heat_map_over_the_documents_with_the_curves_beside_it():
+    data, model, surface = paired()
+    (part,) = surface_parts(model, data)
+    assert part["features"] == [HOSTILE, "c"]
+    assert part["feature"] == f"{HOSTILE} × c"
+    X = np.asarray(data.X)
+    cells = {key: np.array([cell[key] for cell in part["cells"]]) for key in part["cells"][0]}
+    half = [(high - low) / 40 for low, high in part["ranges"]]
+    x, y = cells["x"] + half[0], cells["y"] + half[1]
+    expected = surface(x, y) - surface(X[:, 0], X[:, 2]).mean()
+    assert np.allclose(cells["pair"], expected, atol=2e-3)
+    ramp = model.curves[2]
+    assert np.allclose(cells["curves"], ramp(y) - ramp(X[:, 2]).mean(), atol=2e-3)
+    there = ~np.isnan(X[:, 0])
+    for j, (low, high) in zip((0, 2), part["ranges"], strict=True):
+        there &= (X[:, j] >= low) & (X[:, j] <= high)
+    assert cells["share"].sum() == pytest.approx(there.mean(), abs=1e-2)
+    names = [each["data"]["name"] for each in checked(model.plot(data))["vconcat"][1:]]
+    assert names == ["cells_pair_0"]
+    alone = surface_parts(model)[0]
+    assert alone["ranges"][1] == pytest.approx([0.0, 2.0], abs=0.03)
+    assert not any(cell["share"] for cell in alone["cells"])
+
+
+def test_the_table_of_terms_lists_a_pair_with_its_share_of_the_variance():
+    data, model, _ = paired()
+    costs = Costs(np.array([1.0, 2.0, 4.0]))
+    stability = SimpleNamespace(frequencies=[0.5, 0.25, 1.0])
+    rows = feature_rows(model, data, costs=costs, stability=stability)
+    by_name = {row["feature"]: row for row in rows}
+    assert set(by_name) == {"b", "c", f"{HOSTILE} × c"}
+    assert sum(row["share"] for row in rows) == pytest.approx(1, abs=1e-3)
+    pair = by_name[f"{HOSTILE} × c"]
+    assert (pair["index"], pair["frequency"], pair["cost"]) == (None, None, None)
+    assert pair["weight"] == 4.0
+    assert (by_name["c"]["index"], by_name["c"]["frequency"]) == (2, 1.0)
+    checked(plots.features(model, data))
+
+
+def test_a_category_has_a_bar_per_level_of_most_documents():
+    frame = {"shop": [f"s{at % 20}" for at in range(400)], "age": np.arange(400.0)}
+    levels = tuple(f"s{at}" for at in range(15))
+    table = Levels(levels, tuple(np.linspace(-1, 1, 15)), missing=0.5)
+    model = Model(2, {0: table, 1: Line(1.0)}, ("shop", "age"))
+    (part,) = level_parts(model, pd.DataFrame(frame))
+    added = {row["level"]: row["adds"] for row in part["rows"]}
+    assert len(added) == 12
+    mean = np.mean(
+        [dict(zip(levels, table.values, strict=True)).get(one, 0.5) for one in frame["shop"]]
+    )
+    assert added["other"] == pytest.approx(0.5 - mean, abs=1e-4)
+    assert added["s0"] == pytest.approx(-1.0 - mean, abs=1e-4)
+    assert [row["adds"] for row in part["rows"]] == sorted(added.values(), reverse=True)
+    spec = checked(model.plot(pd.DataFrame(frame)))
+    assert "shop (and 4 more levels)" in json.dumps(spec)
+    assert [row["level"] for row in level_parts(Model(1, {0: Levels((3.0, 0.5), (1.0, 0.0))}))[0][
+        "rows"
+    ]] == ["3", "0.5", "other"]  # fmt: skip

@@ -18,9 +18,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leanrank import RankingData, RankRLS
+from leanrank._numbers import check_number
 from leanrank.errors import InputError
 from leanrank.rankers import RANKERS, get_ranker
-from leanrank.rankers.base import check_finite, check_number
+from leanrank.rankers.inputs import check_finite
 
 N = 60
 NAMES = ["bm25", "pagerank", "clicks"]
@@ -109,7 +110,7 @@ def test_gain_weight_is_checked_under_its_own_name_and_refused_by_the_squared_lo
     X, y, qid = example()
     for wrong, words in (
         (np.ones(3), "gain_weight has shape"),
-        (np.full(N, -1.0), "gain_weight is -1.0 in row 0"),
+        (np.full(N, -1.0), "gain_weight is -1.0 for document 0"),
         (["a"] * N, "gain_weight holds something that is not a number"),
         (np.ones(N), "gain_weight is the weight of documents that dominate"),
     ):

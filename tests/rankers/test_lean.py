@@ -352,9 +352,56 @@ def test_importances_are_spreads_within_queries(data, fitted):
 
 
 def test_a_feature_that_is_the_label_is_named(data):
+    frame = pd.DataFrame(data.X[:, :2], columns=["a", "b"]).assign(same=data.y)
+    with pytest.warns(UserWarning, match="'same' is the label itself"):
+        LeanRanker(max_pairs=0).fit(frame, data.y, qid=data.qid)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_columns_given_as_labels_and_queries_are_no_features(data, kind):
+    frame = pd.DataFrame(data.X[:, :3], columns=["a", "b", "c"])
+    expected = LeanRanker(max_pairs=0).fit(frame, data.y, qid=data.qid).predict(frame)
+    frame = frame.assign(grade=data.y, query=[f"q{q}" for q in data.qid])
+    if kind == "polars":
+        frame = pytest.importorskip("polars").from_pandas(frame)
+    ranker = LeanRanker(max_pairs=0).fit(frame, frame["grade"], qid=frame["query"])
+    assert list(ranker.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_array_equal(ranker.predict(frame), expected)
+    np.testing.assert_array_equal(ranker.predict(frame[["a", "b", "c"]]), expected)
+    assert ranker.score(frame, frame["grade"], frame["query"]) > 0.5
+    assert len(ranker.explain(frame, frame["query"]).contributions) == len(frame)
+
+
+def test_a_column_with_the_name_of_the_labels_is_left_out_and_named(data):
     frame = pd.DataFrame(data.X[:, :2], columns=["a", "b"]).assign(grade=data.y)
-    with pytest.warns(UserWarning, match="'grade' is the label itself"):
-        LeanRanker(max_pairs=0).fit(frame, frame["grade"], qid=data.qid)
+    with pytest.warns(UserWarning, match="'grade'"):
+        ranker = LeanRanker(max_pairs=0).fit(frame, frame["grade"] > 1, qid=data.qid)
+    assert list(ranker.feature_names_in_) == ["a", "b"]
+
+
+def test_a_column_of_the_query_changes_the_weight_of_a_feature():
+    rng = np.random.default_rng(0)
+    kind = np.repeat(rng.integers(0, 2, 300), 10)
+    X = rng.normal(size=(3_000, 3))
+    truth = np.where(kind == 1, X[:, 0], X[:, 1])
+    y = np.digitize(truth + 0.3 * rng.normal(size=3_000), [0.0, 1.0])
+    X = np.column_stack((X, kind))
+    qid = np.repeat(np.arange(300), 10)
+    ranker = LeanRanker().fit(X[:2_000], y[:2_000], qid[:2_000])
+    assert {(0, 3), (1, 3)} <= set(ranker.model_.surfaces)
+    assert 3 not in ranker.model_.curves
+    alone = LeanRanker(max_pairs=0).fit(X[:2_000], y[:2_000], qid[:2_000])
+    test = X[2_000:], y[2_000:], qid[2_000:]
+    assert ranker.score(*test) > alone.score(*test) + 0.05
+
+
+def test_without_heredity_pairs_of_features_without_a_curve_are_found():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6_000, 6))
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=6_000), [0.0, 1.0])
+    qid = np.repeat(np.arange(300), 20)
+    free = LeanRanker(heredity=False, max_pairs=3).fit(X, y, qid)
+    assert (1, 2) in free.model_.surfaces
 
 
 def test_equal_factors_are_no_factors():

@@ -30,7 +30,7 @@ from leanrank.data.scaling.normalizers import GlobalStandardScaler
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers import RANKERS, get_ranker
-from leanrank.rankers.constraints import PARAMETERS
+from leanrank.rankers.parameters import PARAMETERS
 
 
 @pytest.fixture(scope="module")
@@ -174,22 +174,26 @@ def test_an_empty_model_names_the_strength_that_empties_it(data):
 
 
 @pytest.mark.parametrize(
-    ("ranker", "message"),
+    ("ranker", "named"),
     [
-        (DominationRanker(callback=1), "callback=1 must be a function or None"),
-        (MinBatSRank(convention=[]), r"convention=\[\] must be a text or a Convention"),
-        (
-            DominationRanker(penalty_factors="query"),
-            "penalty_factors='query' must be one per feature in a list or a dict by feature",
-        ),
-        (DominationRanker(warm_start="yes"), "warm_start='yes' must be True or False"),
-        (SPD(epochs="3"), "epochs='3' must be a whole number"),
-        (RankRLS(normalize=None), "normalize=None must be a text"),
+        (DominationRanker(callback=1), "callback=1"),
+        (DominationRanker(penalty_factors="query"), "penalty_factors='query'"),
+        (DominationRanker(warm_start="yes"), "warm_start='yes'"),
+        (DominationRanker(l1_ratio=1.5), "l1_ratio=1.5"),
+        (GreedyRankRLS(alpha=0.0), "alpha=0.0"),
+        (KernelRankRLS(gamma=0.0), "gamma=0.0"),
+        (MinBatSRank(convention=[]), "convention=[]"),
+        (RankRLS(normalize=None), "normalize=None"),
+        (RankSVM(margin="scaled", margin_scale=0.0), "margin_scale=0.0"),
+        (RankSVM(solver="bound-cd"), "solver='bound-cd'"),
+        (SPD(epochs="3"), "epochs='3'"),
+        (SPD(learning_rate="pegasis"), "did you mean 'pegasos'"),
     ],
 )
-def test_parameters_of_a_wrong_kind(data, ranker, message):
-    with pytest.raises(InputError, match=message):
+def test_parameters_of_a_wrong_kind(data, ranker, named):
+    with pytest.raises(InputError) as caught:
         ranker.fit(data)
+    assert named in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", [DominationRanker, ListNet, SparseRank, NonconvexRankSVM])

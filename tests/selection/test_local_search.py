@@ -7,10 +7,11 @@ from scipy.sparse import csr_array
 from leanrank.data import RankingData, make_ranking
 from leanrank.metrics import evaluate
 from leanrank.rankers import RankRLS
-from leanrank.registry import AlphaPath, Sizes
+from leanrank.registry import AlphaPath, Front, Sizes
 from leanrank.selection import Space
+from leanrank.selection.engine import some_columns
 from leanrank.selection.local_search import Sieve, find_pool, improve, neighbours, refitting
-from leanrank.selection.trials import Task, run_trial, some_columns
+from leanrank.selection.trials import Task, run_trial
 
 
 @pytest.fixture(scope="module")
@@ -145,5 +146,32 @@ def test_who_can_be_started_from(task):
     assert refitting(greedy[0]).sweep.alphas == (0.01, 0.003, 0.001)
     boosted = run_trial(task, Space("rankboost", {"n_rounds": 3}), {})
     assert refitting(boosted[0]) is None
-    assert find_pool([path, *boosted], "ndcg@10").tolist() == sorted(path.model.indices.tolist())
-    assert find_pool(boosted, "ndcg@10").tolist() == []
+    lean = run_trial(task, Space("lean", {"max_pairs": 0, "n_folds": 2}, sweep=Front()), {})
+    assert all(refitting(one) is None for one in lean)  # it has dropped features itself
+    everything = [path, *boosted, *lean]
+    used = np.unique(np.concatenate([one.model.indices for one in everything]))
+    assert sorted(find_pool(everything, "ndcg@10").tolist()) == used.tolist()
+    assert find_pool([], "ndcg@10").tolist() == []
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_curves_get_a_drop_a_swap_and_weaker_shrinkage(data, gaps):
+    """A model of curves without its best feature gets it back, also where values are missing."""
+    X = np.minimum(data.X, 0.3)
+    if gaps:
+        X = np.where(np.random.default_rng(0).random(X.shape) < 0.02, np.nan, X)
+    bent = data.replace(X=1000.0 * X)  # curves need no scale
+    task = Task(bent.queries[:60], bent.queries[60:], "ndcg@10", ("ndcg@10",))
+    best = int(np.argmax(np.abs(RankRLS().fit(data).coef_)))
+    others = np.setdiff1d(np.arange(12), best)[:3]
+    fixed = {"curves": 4, "l1_ratio": 1.0, "tol": 1e-4}
+    space = Space("domination", fixed, sweep=AlphaPath(alphas=(0.01,)))
+    (parent,) = run_trial(task, space, {}, columns=others)
+    assert not parent.model.is_linear
+    found = improve(task, parent, np.arange(12), max_features=3)
+    weaker = [one for one in found if set(one.model.indices) <= set(others)]
+    assert {one.parameters["alpha"] for one in weaker} >= {0.003, 0.001}
+    top = max(found, key=lambda one: one.score("ndcg@10"))
+    assert best in top.model.indices
+    assert not top.model.is_linear
+    assert top.score("ndcg@10") > parent.score("ndcg@10")

@@ -25,6 +25,8 @@ COMMANDS = {
     "compare": "Compare all systems on the same data.",
     "systems": "List what there is to learn with, or one system's parameters.",
     "report": "Write a page about a model, others and the data.",
+    "explain": "Show why documents stand where they stand.",
+    "diff": "Show what a new model would change.",
     "join": "Join an engine's feature log with judgments.",
     "fuse": "Learn the weights of a hybrid search.",
     "export": "Write a model for an engine, a database or a program.",

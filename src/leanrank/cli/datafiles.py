@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leanrank.cli.parameters import parse_parameters
-from leanrank.errors import FileError, InputError
+from leanrank.errors import FileError, InputError, MissingDependencyError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -53,6 +53,64 @@ def read_data(
         options["among"] = model.feature_names
     options["optional"] = (*optional, *options.get("optional", ()))
     return load(path, format=format, **options)
+
+
+def read_documents(
+    data: str | None,
+    clicks: str | None,
+    models: Sequence[Model],
+    format: str | None,
+    read: Sequence[str] | None,
+) -> tuple[Any, ...]:
+    """Read what models are compared or checked on: documents with or without labels, or a log.
+
+    A table with a category of texts is returned as a frame, its labels and its queries.
+    """
+    from leanrank.data import read_clicks
+    from leanrank.data.formats import format_name
+    from leanrank.model import Levels, Model
+
+    named = [model.feature_names for model in models if model.feature_names is not None]
+    names = tuple(dict.fromkeys(name for each in named for name in each))
+    both = max(models, key=lambda model: model.n_features)
+    if len(named) == len(models):
+        both = Model(len(names), {}, names)
+    if clicks is not None:
+        features: Any = data
+        if data is not None and format_name(data, format) == "letor":
+            features = read_data(data, format, read, model=both, optional=["label"])
+        return (read_clicks(clicks, features, propensity="propensity", keep_unshown=True),)
+    if data is None:
+        raise InputError("give DATA, or a log with --clicks")
+    texts = {
+        model.feature_names[at]
+        for model in models
+        for at, curve in model.curves.items()
+        if model.feature_names and isinstance(curve, Levels) and curve.is_text
+    }
+    if not texts or not data.endswith((".parquet", ".csv")):
+        return (read_data(data, format, read, model=both, optional=["label"]),)
+    options, frame = read_options(data, format, read), read_table(data, texts)
+    roles = [options.get(role) or role for role in ("label", "qid")]
+    found = [frame[name].to_numpy() if name in frame.column_names else None for name in roles]
+    return frame, *found
+
+
+def read_table(path: str, texts: set[str]) -> Any:
+    """Read a table with categories; CSV may take texts for numbers."""
+    try:
+        from pyarrow import csv, parquet, string
+    except ImportError as error:
+        raise MissingDependencyError("pyarrow", "frames", "a table with categories") from error
+    try:
+        if path.endswith(".parquet"):
+            return parquet.read_table(path)
+        kinds = csv.ConvertOptions(
+            column_types=dict.fromkeys(texts, string()), strings_can_be_null=True
+        )
+        return csv.read_csv(path, convert_options=kinds)
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: cannot be read as a table ({error})") from error
 
 
 def read_options(

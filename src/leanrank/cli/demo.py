@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from leanrank.model import Model
 
 MEASURES = "ndcg@10,map,mrr,p@5"
-ALPHAS = (0.5, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
+MAX_FEATURES = 10
+SHOWN_SIZES = (1, 2, 3, 5, 8, 10)
 
 
 def demo(
@@ -32,43 +33,20 @@ def demo(
     path = str(make_folder(out) / "model.json")
     with progress() as say:
         from leanrank.data.sets.sample import load_sample
+        from leanrank.rankers import LeanRanker
 
         say("Reading the sample set")
-        train, vali, test = load_sample()
-        say("Fitting Domination Rank")
-        model = _fit(train, vali)
+        train, _, test = load_sample()
+        say("Fitting LeanRanker")
+        ranker = LeanRanker(max_features=MAX_FEATURES).fit(train)
         say("Measuring")
-        rule, columns = _compare(model, train, test)
-        model = with_measures(model, {"test": columns["leanrank"].means})
+        rule, columns = _compare(ranker.model_, train, test)
+        model = with_measures(ranker.model_, {"test": columns["leanrank"].means})
         model.save(path)
     if json:
         _print_json(path, model, rule, columns)
     else:
-        _print(path, model, rule, columns, (train, vali, test))
-
-
-def _fit(train: RankingData, vali: RankingData) -> Model:
-    """Fit for several strengths and keep the leanest model that is as good as any.
-
-    As good: on the validation queries, within one standard error of the best NDCG@10. Features are
-    standardised, so that the sizes of their weights can be compared.
-    """
-    import numpy as np
-
-    from leanrank.cli.training.shared import fit_model
-    from leanrank.data.scaling.normalizers import GlobalStandardScaler
-    from leanrank.metrics import evaluate
-    from leanrank.rankers import DominationRanker
-
-    scaler = GlobalStandardScaler()
-    models = [fit_model(DominationRanker(alpha=alpha), train, scaler) for alpha in ALPHAS]
-    models = [model for model in models if model.n_nonzero]
-    results = [evaluate(vali, m.predict(vali), measures="ndcg@10") for m in models]
-    ndcg = [result.means["ndcg@10"] for result in results]
-    values = results[int(np.argmax(ndcg))].per_query["ndcg@10"]
-    spread = np.nanstd(values, ddof=1) / np.sqrt(np.count_nonzero(~np.isnan(values)))
-    good = [m for m, mean in zip(models, ndcg, strict=True) if mean >= max(ndcg) - spread]
-    return min(good, key=lambda model: model.n_nonzero)
+        _print(path, model, rule, columns, (train, test), ranker.front_)
 
 
 def _compare(
@@ -121,23 +99,21 @@ def _print(
     model: Model,
     rule: str,
     columns: dict[str, Evaluation],
-    parts: tuple[RankingData, ...],
+    parts: tuple[RankingData, RankingData],
+    front: list[dict[str, Any]],
 ) -> None:
     from leanrank.data.sets.sample import sample_weights
 
     console = screen.screen()
-    train, vali, test = parts
-    alpha = model.provenance["parameters"]["alpha"]
+    train, test = parts
     console.print(
         screen.facts(
             {
                 "data": "a small web search with a known truth, part of leanrank",
                 "training": screen.data_summary(train),
-                "validation": f"{vali.n_queries} queries, {len(vali):,} documents",
                 "test": f"{test.n_queries} queries, {len(test):,} documents",
-                "algorithm": f"Domination Rank on standardised features; alpha={alpha:g}, the "
-                f"leanest of {len(ALPHAS)} models within one standard error of the best on the "
-                "validation queries",
+                "ranker": f"LeanRanker(max_features={MAX_FEATURES}): a sum of curves, chosen by "
+                "the loss on held-out training queries",
             }
         )
     )
@@ -148,7 +124,12 @@ def _print(
     }
     console.print("\nWhat the model learned", style="bold")
     console.print(screen.weights_table(model, console, truth, "in truth"))
-    console.print(screen.weights_caption(model), style="dim")
+    console.print(f"{screen.weights_caption(model)}: how far its curve rises or falls", style="dim")
+    console.print("\nWhat fewer features would give", style="bold")
+    sizes = [row for row in front if row["features"] in SHOWN_SIZES][::-1]
+    table = screen.plain_table("features", *(str(row["features"]) for row in sizes))
+    table.add_row("held-out ndcg@10", *(screen.number(row["ndcg@10"]) for row in sizes))
+    console.print(table)
     console.print("\nHow well it ranks the test queries", style="bold")
     console.print(screen.measures_table(columns, best="leanrank"))
     console.print(f"best feature on the training queries: {rule}", style="dim")

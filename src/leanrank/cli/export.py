@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from leanrank._files import atomic_write
 from leanrank.cli import options
-from leanrank.cli.datafiles import check_apart, check_folder
+from leanrank.cli.datafiles import check_apart, check_folder, read_data
 from leanrank.errors import InputError, ParseError
 
 
@@ -23,16 +23,20 @@ def export(
     ] = "-",
     name: options.ExportName = "leanrank",
     names: options.Names = None,
-    normalizers: Annotated[
-        bool,
-        Option(
-            "--normalizers",
-            help="Write the engine's normalisers instead of folding a scaler into the weights.",
-        ),
-    ] = False,
+    normalizers: options.Normalizers = False,
     table: options.TableName = "documents",
     qid: options.QueryColumn = "qid",
     top: Annotated[int, Option(metavar="K", min=1, help="Documents a request asks for.")] = 10,
+    featureset: options.Featureset = None,
+    max_error: options.MaxError = None,
+    data: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            help="Typical documents: the range of straight lines in trees, and a constant that "
+            "makes scores positive in the plugins.",
+        ),
+    ] = None,
     list_targets: Annotated[
         bool, Option("--list", help="List the targets and what each can express.")
     ] = False,
@@ -53,14 +57,18 @@ def export(
         )
     check_folder(output)
     check_apart([output], [model])
+    ranker = load_model(model)
     content = export_model(
-        load_model(model),
+        ranker,
         to,
         name=name,
         normalizers=normalizers,
         table=table,
         qid=qid,
         top=top,
+        featureset=featureset,
+        max_error=max_error,
+        data=None if data is None else read_data(data, None, None, model=ranker),
         **read_names(names),
     )
     with atomic_write(output, "wb" if isinstance(content, bytes) else "w") as stream:

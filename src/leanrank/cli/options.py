@@ -66,6 +66,24 @@ TableName = Annotated[
 QueryColumn = Annotated[
     str, Option("--qid", metavar="NAME", help="Its column of queries, for SQL and Polars.")
 ]
+Featureset = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="A feature set (in Solr a store) that exists and has the model's features.",
+    ),
+]
+MaxError = Annotated[
+    float | None,
+    Option(metavar="ERROR", min=0, help="Largest error of a score where curves become trees."),
+]
+Normalizers = Annotated[
+    bool,
+    Option(
+        "--normalizers",
+        help="Write the engine's normalisers instead of folding a scaler into the weights.",
+    ),
+]
 DEFAULT_MEASURES = "ndcg@10,map"
 Cluster = Annotated[
     str | None,

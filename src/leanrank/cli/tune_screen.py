@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from leanrank.model import Model
     from leanrank.selection.search import Progress
-    from leanrank.selection.study import Study
+    from leanrank.selection.study import Difference, Study
 
 
 def print_result(
@@ -30,7 +30,8 @@ def print_result(
             "front": [_row(study, one) for one in study.front],
             "candidates": len(study.candidates),
             "scale": None if study.normalizer is None else study.normalizer.kind,
-            "leanness": _leanness(study),
+            "leanness": _difference(study, study.leanness),
+            "beside_default": _difference(study, study.beside_default),
             "not_tried": list(study.not_tried),
             "skipped": dict(study.skipped),
             "problems": dict(study.problems),
@@ -42,15 +43,11 @@ def print_result(
     )
 
 
-def _leanness(study: Study) -> dict[str, Any] | None:
-    cost = study.leanness
-    if cost is None:
+def _difference(study: Study, found: Difference | None) -> dict[str, Any] | None:
+    if found is None:
         return None
-    return {
-        "best": _row(study, cost.best),
-        "loss": cost.loss,
-        "standard_error": cost.standard_error,
-    }
+    chosen = {"better": found.better, "standard_error": found.standard_error}
+    return {"other": _row(study, found.other), **chosen}
 
 
 def _row(study: Study, one: Any) -> dict[str, Any]:
@@ -93,7 +90,9 @@ def print_summary(
         facts[f"{name} failed"] = problem
     facts["chosen"] = study.chosen.name
     if study.leanness is not None:
-        facts["leanness"] = str(study.leanness)
+        facts["leanness"] = f"the best of any size, {study.leanness}"
+    if study.beside_default is not None:
+        facts["LeanRanker"] = f"its best, {study.beside_default}"
     console.print(screen.facts(facts))
     console.print()
     console.print(_front_table(study))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import read_data, stdin_once
-from leanrank.errors import FileError, InputError, MissingDependencyError
+from leanrank.cli.datafiles import read_data, read_table, stdin_once
+from leanrank.errors import InputError
 
 
 def verify(
@@ -33,6 +33,9 @@ def verify(
     names: options.Names = None,
     table: options.TableName = "documents",
     qid: options.QueryColumn = "qid",
+    normalizers: options.Normalizers = False,
+    featureset: options.Featureset = None,
+    max_error: options.MaxError = None,
     format: options.Format = None,
     read: options.Read = None,
     json: options.Json = False,
@@ -51,7 +54,8 @@ def verify(
     if target is None and logged is None:
         raise InputError("say what to compare: --target with an export, or --logged with scores")
     stdin_once(model, data)
-    given = {"name": name, "table": table, "qid": qid, **read_names(names)}
+    given = {"name": name, "table": table, "qid": qid, "normalizers": normalizers}
+    given |= {"featureset": featureset, "max_error": max_error, **read_names(names)}
     unmatched = 0
     with screen.progress() as say:
         ranker = load_model(model)
@@ -59,7 +63,7 @@ def verify(
         categories = formula_of(ranker).categories
         texts = {name for name, one in categories.items() if one.is_text}
         if texts and logged is None and data.endswith((".parquet", ".csv")):
-            documents = _table(data, texts)
+            documents = read_table(data, texts)
         else:
             documents = read_data(data, format, read, model=ranker)
         if logged is not None:
@@ -88,26 +92,9 @@ def verify(
                     "largest difference": f"{found.difference:.3g} to what the engine should "
                     f"compute, {found.model_difference:.3g} to the model",
                     "orders changed": f"{found.orders_changed:,} "
-                    f"({found.beyond:,} beyond a difference of {tolerance:g})",
+                    f"({found.beyond:,} beyond a difference of {found.tolerance:g})",
                 }
             )
         )
     if not found.agrees:
         raise typer.Exit(1)
-
-
-def _table(path: str, texts: set[str]) -> Any:
-    """Read a table with categories; CSV may take texts for numbers."""
-    try:
-        from pyarrow import csv, parquet, string
-    except ImportError as error:
-        raise MissingDependencyError("pyarrow", "frames", "a table with categories") from error
-    try:
-        if path.endswith(".parquet"):
-            return parquet.read_table(path)
-        kinds = csv.ConvertOptions(
-            column_types=dict.fromkeys(texts, string()), strings_can_be_null=True
-        )
-        return csv.read_csv(path, convert_options=kinds)
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: cannot be read as a table ({error})") from error

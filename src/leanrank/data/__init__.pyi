@@ -26,10 +26,10 @@ from .sets.sample import load_sample as load_sample
 from .sets.sample import sample_weights as sample_weights
 from .sets.synthetic import make_ranking as make_ranking
 from .sets.synthetic import stream_ranking as stream_ranking
-from .store.mapped_file import write_store as write_store
+from .store_writing import write_store as write_store
 from .streams import RankingStream as RankingStream
 from .streams import open_stream as open_stream
+from .tables.files import dump_parquet as dump_parquet
+from .tables.files import load_parquet as load_parquet
 from .tables.frames import from_frame as from_frame
 from .tables.frames import to_frame as to_frame
-from .tables.parquet import dump_parquet as dump_parquet
-from .tables.parquet import load_parquet as load_parquet

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from leanrank._files import atomic_write
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sources import PACKED, compressed, parse_number, text_lines
-from leanrank.data.tables.files import SUFFIXES
+from leanrank.data.sources import PACKED, parse_number, text_lines
 from leanrank.errors import FileError, InputError, ParseError, check_choice
+
+_TEXT = (".txt", ".letor", ".svm", ".svmlight", ".dat")
+FORMATS: dict[str, tuple[str, ...]] = {
+    "letor": tuple(f"{suffix}{packed}" for suffix in _TEXT for packed in PACKED),
+    "parquet": (".parquet",),
+    "csv": tuple(f".csv{packed}" for packed in PACKED),
+    "arrow": (".arrow", ".feather"),
+}
+"""The suffixes of each format, in the order in which they are tried."""
+
+ROLES = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
+"""What a column of a table can be beside a feature, and its name unless given otherwise."""
 
 
 def load(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> RankingData:
@@ -57,21 +66,23 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     sizes_file = sizes_beside(name)
     if sizes_file is not None:
         options["optional"] = {*options.get("optional", ()), "qid"}
+    data = None
     if kind == "letor":
         from leanrank.data.letor.files import load_letor
 
         data = load_letor(path, **options)
     elif kind == "parquet":
-        from leanrank.data.tables.parquet import load_parquet
+        from leanrank.data.tables.files import load_parquet
 
         data = load_parquet(path, **options)
     elif kind == "arrow" and not set(options) - {"optional", "n_jobs", "among"}:
-        from leanrank.data.store.mapped_file import map_store
+        from leanrank.data.store import map_store
 
-        mapped = map_store(path)
-        data = _load_table(path, kind, **options) if mapped is None else mapped
-    else:
-        data = _load_table(path, kind, **options)
+        data = map_store(path)
+    if data is None:
+        from leanrank.data.tables.files import load_table
+
+        data = load_table(path, kind, **options)
     return data if sizes_file is None else _regrouped(data, sizes_file)
 
 
@@ -98,13 +109,15 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
 
         dump_letor(data, path)
     elif kind == "parquet":
-        from leanrank.data.tables.parquet import dump_parquet
+        from leanrank.data.tables.files import dump_parquet
 
         dump_parquet(data, path)
     elif kind == "csv":
-        _dump_csv(data, path)
+        from leanrank.data.tables.files import dump_csv
+
+        dump_csv(data, path)
     else:
-        from leanrank.data.store.mapped_file import write_store
+        from leanrank.data.store_writing import write_store
 
         write_store(data, path)
 
@@ -128,29 +141,6 @@ def format_name(path: str | os.PathLike[str], given: str | None) -> str:
     )
 
 
-def _load_table(
-    path: Any,
-    kind: str,
-    *,
-    header: bool = True,
-    features: Sequence[str] | None = None,
-    optional: Collection[str] = (),
-    n_jobs: int | None = None,
-    among: Collection[str] | None = None,
-    **roles: str | None,
-) -> RankingData:
-    from leanrank.data.tables.files import read_table, reading
-    from leanrank.data.tables.frames import from_table
-    from leanrank.data.tables.layout import Place, column_roles, identifier_columns
-
-    names = column_roles(roles, ("features", "header", "n_jobs", "optional"))
-    with reading(path, kind):
-        table = read_table(path, kind, header=header, identifiers=identifier_columns(names))
-        place = Place(os.fspath(path), csv_header=header if kind == "csv" else None)
-        data = from_table(table, place, names, features, optional, n_jobs, among)
-    return data if header else data.replace(feature_names=None)
-
-
 def check_exists(name: str) -> None:
     """Reject a file that is not there; whether a pattern fits any is found out later."""
     if name != "-" and not Path(name).exists() and "*" not in Path(name).name:
@@ -162,8 +152,8 @@ def sizes_beside(name: str) -> str | None:
     return next((f for f in (f"{name}.query", f"{name}.group") if Path(f).is_file()), None)
 
 
-def group_sizes(file: str) -> list[int]:
-    """Read a file of query sizes, one per line."""
+def _regrouped(data: RankingData, file: str) -> RankingData:
+    """Cut data into queries by the sizes in a file."""
     sizes = []
     for line, text in text_lines(file):
         size = parse_number(text.strip(" \t"), "query size", file, line) if text.strip() else 0.0
@@ -171,12 +161,6 @@ def group_sizes(file: str) -> list[int]:
             problem = f"the query size {text!r} is not a whole number of documents"
             raise ParseError(problem, path=file, line=line)
         sizes.append(int(size))
-    return sizes
-
-
-def _regrouped(data: RankingData, file: str) -> RankingData:
-    """Cut data into queries by the sizes in a file."""
-    sizes = group_sizes(file)
     if sum(sizes) != len(data):
         raise InputError(
             f"{file}: the sizes add up to {sum(sizes):,} but there are {len(data):,} documents: "
@@ -191,35 +175,3 @@ def _regrouped(data: RankingData, file: str) -> RankingData:
         )
     numbers = np.arange(len(ptr) - 1)
     return data.with_fields(query_ids=numbers, query_ptr=ptr)
-
-
-def _dump_csv(data: RankingData, path: Any) -> None:
-    from leanrank.data.tables.arrow import table_rows
-    from leanrank.data.tables.files import ROLES
-    from leanrank.data.tables.layout import table_schema
-
-    if data.is_sparse:
-        raise InputError(
-            f"{os.fspath(path)}: CSV has one column per feature and cannot hold sparse data: write "
-            "LETOR text or Parquet instead"
-        )
-    clash = set(data.feature_names or ()) & set(ROLES)
-    if clash:
-        raise InputError(
-            f"a feature is named {min(clash)!r}, which CSV could not tell from the column of that "
-            "name: rename it with data.replace(feature_names=...), or write Parquet"
-        )
-    order = None if data.order is None else np.argsort(data.order)
-    table = table_rows(data, table_schema(data), 0, len(data), order)
-    from pyarrow import csv
-
-    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
-        csv.write_csv(table, out)
-
-
-_TEXT = (".txt", ".letor", ".svm", ".svmlight", ".dat")
-FORMATS: dict[str, tuple[str, ...]] = {
-    "letor": tuple(f"{suffix}{packed}" for suffix in _TEXT for packed in PACKED),
-    **SUFFIXES,
-}
-"""The suffixes of each format, in the order in which they are tried."""

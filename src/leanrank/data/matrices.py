@@ -45,12 +45,18 @@ def has_gaps(X: Matrix) -> bool:
     return bool(values.size) and bool(np.isnan(values.min()))  # without an array of answers
 
 
-def csr(values: AnyArray, indices: AnyArray, ptr: IntArray, n_features: int) -> Matrix:
-    """Return a CSR array of rows that are known to be sound, with 32-bit indices if they fit."""
+def csr(
+    values: AnyArray, indices: AnyArray, ptr: IntArray, n_features: int, *, sound: bool = True
+) -> Matrix:
+    """Return a CSR array over these arrays, with 32-bit indices if they fit.
+
+    ``sound`` rows are known to have ascending indices.
+    """
     from scipy.sparse import csr_array
 
     index = np.int32 if len(values) < 2**31 else np.int64
     parts = values, indices.astype(index, copy=False), ptr.astype(index, copy=False)
     matrix = csr_array(parts, shape=(len(ptr) - 1, n_features), copy=False)
-    matrix.has_canonical_format = True
+    if sound:
+        matrix.has_canonical_format = True
     return matrix

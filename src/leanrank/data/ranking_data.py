@@ -137,7 +137,7 @@ class RankingData:
         The data may be larger than memory, and are used as any others. The file must not change
         meanwhile.
         """
-        from leanrank.data.store.mapped_file import open_store
+        from leanrank.data.store import open_store
 
         return open_store(path)
 

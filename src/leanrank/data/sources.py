@@ -20,12 +20,6 @@ BLOCK = 2**20
 PACKED = ("", ".gz", ".xz", ".bz2")
 """Suffixes of compression that text files may have."""
 
-RATIO_VARIABLE = "LEANRANK_UNPACK_RATIO"
-"""Environment variable: how many times its own size a compressed file may unpack to."""
-
-_RATIO, _ANY_RATIO_BYTES = 200.0, 1 << 28
-# Text of numbers packs 4 to 30 times, a bomb more than a thousand times.
-
 _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
 _MODULES = {"gz": "gzip", "xz": "lzma", "bz2": "bz2"}  # imported only when needed
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -64,22 +58,19 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
             if not hasattr(path, "read"):
                 given = path == "-"
                 stream = sys.stdin.buffer if given else stack.enter_context(open(path, "rb"))
-            head = stream.read(8)
-            if isinstance(head, str):
+            elif isinstance(path, io.TextIOBase):
                 raise InputError(
                     f"{name}: the file object returns text: open it in binary mode ('rb')"
                 )
-            head += read_fully(stream, 8 - len(head)) if head else b""
+            if not hasattr(stream, "peek"):
+                stream = io.BufferedReader(stream)
+                stack.callback(stream.detach)  # the file stays the caller's
+            head = stream.peek(8)
             kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-            if kind is None and stream is not path and is_regular(stream):
-                _check_suffix(name)
-                stream.seek(0)
-            else:
-                stream = io.BufferedReader(_Rejoined(head, stream), BLOCK)
             if kind is not None:
-                packed = stream = _Counted(stream)
                 stream = stack.enter_context(import_module(_MODULES[kind]).open(stream))
-                stream = io.BufferedReader(_Bounded(stream, packed, name), BLOCK)
+            elif stream is not path:
+                _check_suffix(name)
             yield stream
         except LeanrankError:
             raise
@@ -99,10 +90,8 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
 
 def is_regular(stream: IO[bytes]) -> bool:
     """Return whether a stream is a file that can be entered anywhere and read again."""
-    try:
-        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except (AttributeError, OSError):
-        return False
+    raw = getattr(stream, "raw", None)
+    return isinstance(raw, io.FileIO) and stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
 
 
 def read_fully(stream: IO[bytes], size: int) -> bytes:
@@ -162,90 +151,14 @@ def _damage() -> tuple[type[Exception], ...]:
     return EOFError, LZMAError, OSError, zlib.error
 
 
-class _Counted(io.RawIOBase):
-    """A stream that counts the bytes that are read from it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self.size = stream, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._stream.read(len(buffer))
-        buffer[: len(block)] = block
-        self.size += len(block)
-        return len(block)
-
-
-class _Bounded(io.RawIOBase):
-    """An unpacked stream that ends with an error where it is far larger than it should be."""
-
-    def __init__(self, stream: IO[bytes], packed: _Counted, name: str) -> None:
-        self._stream, self._packed, self._name, self._size = stream, packed, name, 0
-        given = os.environ.get(RATIO_VARIABLE, "")
-        self._ratio = decimal(given) if given else _RATIO
-        if not self._ratio > 0:
-            raise InputError(f"{RATIO_VARIABLE}={given} is not a number above 0")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._stream.read(len(buffer))
-        buffer[: len(block)] = block
-        self._size += len(block)
-        if self._size > max(_ANY_RATIO_BYTES, self._ratio * self._packed.size):
-            raise InputError(
-                f"{self._name}: {self._packed.size:,} bytes unpack to more than {self._size:,}, as "
-                "those of a file made to fill a disk do: unpack it yourself if it is yours, or set "
-                f"{RATIO_VARIABLE} above {self._ratio:g}"
-            )
-        return len(block)
-
-
-class _Rejoined(io.RawIOBase):
-    """A stream whose first bytes were read already."""
-
-    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
-        self._head = head
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._head or self._stream.read(len(buffer))
-        self._head = block[len(buffer) :]
-        block = block[: len(buffer)]
-        buffer[: len(block)] = block
-        return len(block)
-
-
-LONGEST_LINE = 1 << 28
-"""Bytes of the longest line that is read, so that a damaged file cannot fill the memory."""
-
-
-def text_lines(
-    path: str | os.PathLike[str], *, longest: int = LONGEST_LINE
-) -> Iterator[tuple[int, str]]:
+def text_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of every line, without its end.
 
-    Parameters
-    ----------
-    path : str or path
-        A file of UTF-8 text, also compressed; ``-`` is standard input.
-    longest : int
-        The longest line, in bytes.
+    ``path`` is a file of UTF-8 text, also compressed; ``-`` is standard input.
     """
     name = shown_name(path)
     with open_bytes(path) as stream:
-        line = 0
-        while raw := stream.readline(longest + 1):
-            line += 1
-            if len(raw) > longest:
-                problem = f"the line is longer than {longest:,} bytes: write a record per line"
-                raise ParseError(problem, path=name, line=line)
+        for line, raw in enumerate(stream, start=1):
             if b"\0" in raw:
                 raise ParseError("the line holds a NUL byte", path=name, line=line)
             try:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from leanrank.data.formats import FORMATS, check_exists, format_name
+from leanrank.data.formats import check_exists, format_name
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
 
@@ -48,25 +48,21 @@ class Position:
 
 
 class StreamPart(Protocol):
-    """A source that gives chunks of whole queries: a file, or a Python iterable."""
+    """A source of chunks of whole queries: a file, or a Python iterable."""
 
     @property
     def rewinds(self) -> bool:
         """Whether it can be read a second time."""
-        ...
 
     @property
     def resumes(self) -> bool:
         """Whether a later run can go on from a place in it."""
-        ...
 
     def identity(self) -> dict[str, Any]:
-        """Describe the source so that another one is told apart."""
-        ...
+        """Return facts by which another source is told apart."""
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
         """Return chunks from a place on, each with the place where it ends."""
-        ...
 
 
 class RankingStream:
@@ -141,16 +137,16 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
     Parameters
     ----------
     source : path, sequence of paths, or iterable of chunks
-        Files of LETOR text (also compressed, ``"-"`` for standard input) or Parquet, and
-        directories of Parquet files; or an iterable, such as a generator, of RankingData or tuples
-        ``(X, y, qid)``, each of whole queries.
-    format : {"letor", "parquet"}, optional
+        Files of LETOR text (also compressed, ``"-"`` for standard input), Parquet, Arrow or CSV,
+        and directories or patterns of Parquet files; or an iterable, such as a generator, of
+        RankingData or tuples ``(X, y, qid)``, each of whole queries.
+    format : {"letor", "parquet", "csv", "arrow"}, optional
         By default the suffix decides, file by file.
     **options
         For text ``dtype``, ``storage``, ``zero_based`` (True or False) and ``n_features`` as in
-        ``leanrank.data.load_letor``, for Parquet the names of the columns as in
-        ``leanrank.data.load_parquet``; for both ``chunk_bytes``, the text or data in a chunk,
-        and ``n_jobs``.
+        ``leanrank.data.load_letor``, for tables the names of the columns as in
+        ``leanrank.data.load``; for both ``chunk_bytes``, the text or data in a chunk, and
+        ``n_jobs``.
 
     Returns
     -------
@@ -184,17 +180,20 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
             "of RankingData"
         )
     if isinstance(source, (list, tuple)) and any(isinstance(s, (str, os.PathLike)) for s in source):
-        return RankingStream(_file_parts(source, format, options))
+        return RankingStream(file_parts(source, format, options, SplitQueryDetector()))
     if options or format is not None:
         given = next(iter(options), "format")
         raise InputError(f"{given} is about files, but the stream is an iterable: leave it out")
     return RankingStream([IterablePart(source)])
 
 
-def _file_parts(
-    paths: Sequence[Any], format: str | None, options: Mapping[str, Any]
+def file_parts(
+    paths: Sequence[Any],
+    format: str | None,
+    options: Mapping[str, Any],
+    returns: SplitQueryDetector,
 ) -> Iterator[StreamPart]:
-    returns = SplitQueryDetector()
+    """Yield a part for each file."""
     for path in paths:
         name = os.fspath(path)
         kind = format_name(name, format)
@@ -203,16 +202,10 @@ def _file_parts(
             from leanrank.data.letor.stream import TextPart
 
             yield TextPart(name, returns, **options)
-        elif kind == "parquet":
-            from leanrank.data.tables.parquet import parquet_parts
-
-            yield from parquet_parts(name, returns, **options)
         else:
-            known = ", ".join(FORMATS["letor"][::4])
-            raise InputError(
-                f"{name}: {kind} files are not read as a stream: convert the file to .parquet or "
-                f"text ({known})"
-            )
+            from leanrank.data.tables.parts import table_parts
+
+            yield from table_parts(name, kind, returns, **options)
 
 
 def resized(data: RankingData, n_features: int) -> RankingData:

@@ -19,7 +19,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.designs.base import Design
-from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.ramp_columns import RampColumns, sample_step
 from leanrank.designs.ramps import RampBlock, RampDesign, WrittenBlock
 from leanrank.execution import Executor, add_up, cached_property, row_blocks
 
@@ -46,6 +46,7 @@ class SurfaceDesign(Design):
         self.n_features = self.n_curved + PER_PAIR * len(self.pairs)
         self.n_bytes = curves.n_bytes
         self.halves = half_ramps(self.ramps)
+        self._masses: dict[int, FloatArray] = {}
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Add up curves and surfaces."""
@@ -89,6 +90,26 @@ class SurfaceDesign(Design):
     def summed_norms(self) -> FloatArray:
         """Products add up columns as they are."""
         return self.column_norms
+
+    def mass(self, pair: int) -> FloatArray:
+        """Return the share of the documents at each two knots of a pair, by hats."""
+        if pair not in self._masses:
+            f, g = self.pairs[pair].tolist()
+            rows = self.curves.places[:: sample_step(self.n_rows)]
+            there = (rows[:, f] > 0) & (rows[:, g] > 0)
+            shape = [len(self.ramps.knots[j]) for j in (f, g)]
+            out = np.zeros(shape)
+            for corner in range(4):
+                at, weight = [], np.ones(np.count_nonzero(there))
+                for side, j in enumerate((f, g)):
+                    place = rows[there, j].astype(np.float64) - 1.0
+                    low = np.minimum(place.astype(np.int64), shape[side] - 1)
+                    upper = corner >> side & 1
+                    weight = weight * (place - low if upper else 1.0 - (place - low))
+                    at.append(np.minimum(low + upper, shape[side] - 1))
+                np.add.at(out, tuple(at), weight)
+            self._masses[pair] = out / max(1.0, out.sum())
+        return self._masses[pair]
 
     def take(self, features: IntArray) -> SurfaceBlock:
         """Bring the columns of a working set together."""
@@ -170,6 +191,40 @@ def surface_grid(design: SurfaceDesign, pair: int, weights: FloatArray) -> Float
         values_at_knots(design.halves[j], len(design.ramps.knots[j])) for j in design.pairs[pair]
     )
     return first @ weights.reshape(2, 2) @ second.T
+
+
+def split_surfaces(
+    design: SurfaceDesign, w: FloatArray, of_query: Any = False
+) -> tuple[FloatArray, list[FloatArray]]:
+    """Return weights of the curves, and surfaces at their knots, of the same function.
+
+    What a surface adds by one of its features alone, on average over the documents, goes to the
+    curve of that feature: a curve then says what its feature does, and a surface only what two
+    features do together. A surface is zero where its other feature is missing, a curve is not. So
+    the part of a feature whose partner has gaps stays. What a feature ``of_query`` adds alone is
+    the same for all documents of a query, and left out.
+    """
+    ramps, curved = design.ramps, w[: design.n_curved].copy()
+    grids = []
+    for k, own in enumerate(w[design.n_curved :].reshape(-1, PER_PAIR)):
+        grid = surface_grid(design, k, own)
+        (m, n), (f, g) = grid.shape, design.pairs[k].tolist()
+        by_first = np.kron(np.eye(m)[:, 1:], np.ones((n, 1)))
+        by_second = np.kron(np.ones((m, 1)), np.eye(n)[:, 1:])
+        columns = np.hstack(
+            (np.ones((m * n, 1)), by_first * (not ramps.gap[g]), by_second * (not ramps.gap[f]))
+        )
+        weight = np.sqrt(design.mass(k).ravel() + 1e-6)
+        part = np.linalg.lstsq(columns * weight[:, None], grid.ravel() * weight)[0]
+        if ramps.gap[f] or ramps.gap[g]:
+            part[0] = 0.0  # all other documents would lose it
+        rest = grid - (columns @ part).reshape(m, n)
+        grids.append(np.where(np.abs(rest) > 1e-12 * np.abs(grid).max(initial=0.0), rest, 0.0))
+        for j, heights in ((f, part[1:m]), (g, part[m:])):
+            if not np.broadcast_to(of_query, len(ramps.sizes))[j]:
+                begin = ramps.starts[j]
+                curved[begin : begin + ramps.sizes[j]] += np.diff(heights, prepend=0.0)
+    return curved, grids
 
 
 @kernel

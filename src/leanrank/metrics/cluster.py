@@ -13,7 +13,7 @@ from leanrank.data.dask.partitions import read_partitions
 from leanrank.data.dask.worker_rows import Rows
 from leanrank.errors import InputError
 from leanrank.metrics.evaluation import Evaluation, evaluate, summarise
-from leanrank.metrics.measures import ERR, Measure
+from leanrank.metrics.measures import ERR, LOSS, Measure
 
 
 def evaluate_on_cluster(
@@ -44,6 +44,8 @@ def refer_to(measures: tuple[Measure, ...], levels: FloatArray | None) -> tuple[
     >>> refer_to((Measure.parse("map"), Measure.parse("err@10")), np.array([0.0, 3.0]))[1].max_label
     3.0
     """
+    if any(each.kind == LOSS for each in measures):
+        raise InputError("the measure 'loss' needs all scores in one place: choose another on Dask")
     if levels is None or not len(levels):
         return measures
     top = max(0.0, float(levels[-1]))

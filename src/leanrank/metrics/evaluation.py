@@ -22,6 +22,7 @@ from leanrank.metrics.measures import (
     AP,
     COVERAGE,
     ERR,
+    LOSS,
     MEAN_NDCG,
     NDCG,
     PRECISION,
@@ -134,7 +135,7 @@ def evaluate(
     measures : str or sequence of str
         ``ndcg[@k]``, ``dcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``r@k``, ``mrr[@k]``,
         ``err[@k]``, ``auc``, ``all_pairs_error``, ``domination_error``, ``kendall_tau_b``,
-        ``joachims_tau``, ``top_rank``, ``coverage``; a relevance threshold of its own in
+        ``joachims_tau``, ``top_rank``, ``coverage``, ``loss``; a relevance threshold of its own in
         parentheses, as in ``map(rel=2)``, and the top of ERR's scale as in ``err@10(max=4)``.
     convention : str or Convention
         ``standard``, ``letor3``, ``letor4``, ``mslr``, ``trec`` or ``lightgbm``; the next
@@ -249,6 +250,7 @@ def measure_lists(
     """
     from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, RARE, measure_queries
+    from leanrank.metrics._loss import softmax_losses
     from leanrank.metrics._order import TIE_CODES
     from leanrank.metrics._plain import is_plain, measure_plainly
 
@@ -297,6 +299,9 @@ def measure_lists(
     else:
         executor.map(run, query_ranges(query_ptr))
 
+    for row, measure in zip(values, measures, strict=True):
+        if measure.kind == LOSS:
+            row[:] = softmax_losses(scores, gains[codes], query_ptr)
     if convention.ties == "input" and any(measure.sees_tie_order for measure in measures):
         carried = int(np.count_nonzero(state == CARRIED_BY_TIES))
         _warn_about_ties(carried, int(np.count_nonzero(state != ONE_LEVEL)))

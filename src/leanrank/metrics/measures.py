@@ -13,8 +13,8 @@ import numpy as np
 from leanrank.errors import InputError
 
 NDCG, DCG, MEAN_NDCG, ERR, AP, PRECISION, RECALL, MRR, TOP_RANK, COVERAGE = range(10)
-AUC, ALL_PAIRS_ERROR, DOMINATION_ERROR, KENDALL, JOACHIMS = range(10, 15)
-"""Kinds from AUC on look at pairs, for which a tie is a tie whatever the convention."""
+AUC, ALL_PAIRS_ERROR, DOMINATION_ERROR, KENDALL, JOACHIMS, LOSS = range(10, 16)
+"""Kinds from AUC on look at pairs or scores, for which a tie is a tie whatever the convention."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Measure:
     @property
     def uses_gains(self) -> bool:
         """Whether documents earn a gain by their label."""
-        return self.kind in (NDCG, DCG, MEAN_NDCG)
+        return self.kind in (NDCG, DCG, MEAN_NDCG, LOSS)
 
     @property
     def sees_tie_order(self) -> bool:
@@ -65,7 +65,7 @@ class Measure:
     @property
     def higher_is_better(self) -> bool:
         """Whether a better ranking has a higher value."""
-        return self.kind not in (TOP_RANK, COVERAGE, ALL_PAIRS_ERROR, DOMINATION_ERROR)
+        return self.kind not in (TOP_RANK, COVERAGE, ALL_PAIRS_ERROR, DOMINATION_ERROR, LOSS)
 
     def __repr__(self) -> str:
         return f"Measure({self.name!r})"
@@ -132,6 +132,7 @@ _FORMS: dict[str, tuple[str, int, str, str | None]] = {
     "joachims_tau": ("joachims_tau", JOACHIMS, "no", None),
     "top_rank": ("top_rank[(rel=r)]", TOP_RANK, "no", "rel"),
     "coverage": ("coverage[(rel=r)]", COVERAGE, "no", "rel"),
+    "loss": ("loss", LOSS, "no", None),
 }
 
 _PATTERN = re.compile(

@@ -190,11 +190,11 @@ class Model:
 
         A pair is called after both of its features, such as ``bm25 × age``.
         """
-        sizes = {name: t.size for name, t in zip(self._names, self.terms.values(), strict=True)}
+        sizes = {name: t.size for name, t in zip(self.term_names, self.terms.values(), strict=True)}
         return dict(sorted(sizes.items(), key=lambda item: -abs(item[1])))
 
     @property
-    def _names(self) -> list[str]:
+    def term_names(self) -> list[str]:
         """What the terms are called."""
         names = self.feature_names
         return [term_name(feature_name(at, names) for at in features) for features in self.terms]
@@ -234,7 +234,7 @@ class Model:
         array of float64
             One score per document, in the order of X's rows (for a RankingData: of ``data.X``).
         """
-        matrix, columns, _ = self._prepared(X, qid)
+        matrix, columns, _ = self.prepared(X, qid)
         return self._finite_scores(matrix, columns)
 
     def explain(self, X: Any, qid: Any = None) -> Explanation:
@@ -252,11 +252,11 @@ class Model:
         """
         from leanrank.model.explain import Explanation
 
-        matrix, columns, qid = self._prepared(X, qid)
+        matrix, columns, qid = self.prepared(X, qid)
         return Explanation.of(
             self._finite_scores(matrix, columns),
             self._sum.contributions(matrix, columns),
-            self._names,
+            self.term_names,
             qid,
             X.doc_ids if isinstance(X, RankingData) else None,
         )
@@ -374,8 +374,8 @@ class Model:
         terms = self.terms.items()
         return TermSum([(tuple(places[at] for at in features), term) for features, term in terms])
 
-    def _prepared(self, X: Any, qid: Any) -> tuple[Matrix, IntArray | None, Any]:
-        """Find the features, normalised if the model does so, and the queries of the rows."""
+    def prepared(self, X: Any, qid: Any = None) -> tuple[Matrix, IntArray | None, Any]:
+        """Return the features as the terms see them, the columns in use, and the queries."""
         if isinstance(X, RankingData):
             if qid is not None:
                 raise InputError("qid was given beside a RankingData, which has its own queries")

@@ -78,6 +78,8 @@ class PolicyValue:
     discount : str
     clip : float
     confidence : float
+    per_list : dict of str to array
+        What each list adds to the mean of each estimate.
     """
 
     estimates: dict[str, Estimate]
@@ -90,10 +92,12 @@ class PolicyValue:
     discount: str
     clip: float
     confidence: float
+    per_list: dict[str, FloatArray]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON."""
         out = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        del out["per_list"]
         out["estimates"] = {name: vars(one) for name, one in self.estimates.items()}
         return out | {"logged": vars(self.logged), "mean_weight": self.mean_weight.tolist()}
 
@@ -202,18 +206,19 @@ def evaluate_policy(
             "or lower depth"
         )
     z = float(norm.ppf(0.5 + confidence / 2))
-    estimates = {
-        "ips": _estimate((weight * gain).sum(axis=1), z),
-        "clipped": _estimate((np.minimum(weight, limit) * gain).sum(axis=1), z),
-        "self-normalised": _estimate(per_rank.sum() + influence, z),
-        "doubly-robust": _estimate(
-            _doubly_robust(shown, clicked, target, weight, len(clicks.data), assume) @ worth, z
-        ),
+    robust = _doubly_robust(shown, clicked, target, weight, len(clicks.data), assume)
+    per_list = {
+        "ips": (weight * gain).sum(axis=1),
+        "clipped": (np.minimum(weight, limit) * gain).sum(axis=1),
+        "self-normalised": per_rank.sum() + influence,
+        "doubly-robust": robust @ worth,
     }
+    estimates = {name: _estimate(values, z) for name, values in per_list.items()}
     logged = _estimate(gain.sum(axis=1), z)
     return PolicyValue(
-        estimates, logged, n, effective, mean_weight, k, assume, discount, limit, confidence
-    )
+        estimates, logged, n, effective, mean_weight, k, assume, discount, limit, confidence,
+        per_list,
+    )  # fmt: skip
 
 
 def _weights(clicks: ClickLog, shown: IntArray, target: IntArray, assume: str) -> FloatArray:

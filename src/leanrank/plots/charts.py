@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank.errors import InputError
 from leanrank.plots.colours import LINES
-from leanrank.plots.parts import altair_for, finished, inline
+from leanrank.plots.parts import ROW_HEIGHT, altair_for, bar_axis, finished, inline, middle, tips
 from leanrank.plots.rows import (
     feature_rows,
     front_rows,
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from leanrank.selection.candidate import Candidate
     from leanrank.selection.costs import Costs
     from leanrank.selection.study import Study
-
-ROW_HEIGHT = 20
-"""Height of a bar with its name, in pixels."""
 
 
 def front(
@@ -71,32 +68,18 @@ def front(
     spread(baselines, room)
     sizes = [row["features"] for row in rows]
     wide = max(sizes) > 60
-    marks = [step * 10**power for power in range(9) for step in (1, 2, 5)] if wide else None
-    x = alt.X(
-        "features:Q",
-        title="features used",
-        scale=alt.Scale(type="log" if wide else "linear", nice=False, zero=False, padding=14),
-        axis=alt.Axis(
-            grid=False,
-            tickMinStep=1,
-            format=",d",
-            **({"values": [at for at in marks if min(sizes) <= at <= max(sizes)]} if marks else {}),
-        ),
-    )
+    marks = [step * 10**power for power in range(9) for step in (1, 2, 5)]
+    own = {"values": [at for at in marks if min(sizes) <= at <= max(sizes)]} if wide else {}
+    scale = alt.Scale(type="log" if wide else "linear", nice=False, zero=False, padding=14)
+    axis = alt.Axis(grid=False, tickMinStep=1, format=",d", **own)
+    x = alt.X("features:Q", title="features used", scale=scale, axis=axis)
     # models far below the front would leave no room for it
-    y = alt.Y(
-        "value:Q",
-        title=name,
-        scale=alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=True),
+    scale = alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=True)
+    y = alt.Y("value:Q", title=name, scale=scale)
+    tooltip = tips(
+        "name:N - model", "features:Q -", "value:Q .4f measure", "low:Q .3f", "high:Q .3f"
     )
-    tooltip = [
-        alt.Tooltip("name:N", title="model"),
-        alt.Tooltip("features:Q"),
-        alt.Tooltip("value:Q", title="measure", format=".4f"),
-        alt.Tooltip("low:Q", format=".3f"),
-        alt.Tooltip("high:Q", format=".3f"),
-        *([alt.Tooltip("cost:N")] if any(row["cost"] for row in rows) else []),
-    ]
+    tooltip += tips("cost:N -") if any(row["cost"] for row in rows) else []
     points = alt.Chart().encode(x=x, y=y, tooltip=tooltip)
     on_front = points.transform_filter("datum.model >= 0")
     marked = on_front.transform_filter("datum.model == chosen")
@@ -122,9 +105,8 @@ def front(
             ),
         ]
     marker = alt.param(name="chosen", value=chosen)
-    return finished(
-        alt.layer(*pieces, data=inline("front", rows)).add_params(marker), width, height
-    )
+    layered = alt.layer(*pieces, data=inline("front", rows)).add_params(marker)
+    return finished(layered, width, height)
 
 
 def coefficient_path(
@@ -160,15 +142,11 @@ def coefficient_path(
         ),
     )
     y = alt.Y("weight:Q", title="weight", axis=alt.Axis(tickCount=6))
-    tooltip = [
-        alt.Tooltip("feature:N"),
-        alt.Tooltip("alpha:Q", format=".3g"),
-        alt.Tooltip("weight:Q", format=".4g"),
-    ]
+    tooltip = tips("feature:N -", "alpha:Q .3g", "weight:Q .4g")
     lines = alt.Chart().encode(x=x, y=y, detail=["line:N"], tooltip=tooltip, order="alpha:Q")
     names = (
         alt.Chart(inline("labels", labels))
-        .transform_calculate(shown=_middle("datum.feature", f"({share} * width / 7)"))
+        .transform_calculate(shown=middle("datum.feature", f"({share} * width / 7)"))
         .encode(x="alpha:Q", y="place:Q", text="shown:N", tooltip="feature:N")
     )
     pieces = [
@@ -208,30 +186,9 @@ def features(
     """
     alt = altair_for("a chart of features")
     rows = feature_rows(model, data, stability=stability, costs=costs)[:most]
-    tooltip = [
-        alt.Tooltip("feature:N"),
-        alt.Tooltip("weight:Q", format=".4g"),
-        alt.Tooltip("share:Q", title="share of variance", format=".1%"),
-        alt.Tooltip("frequency:Q", title="chosen by subsamples", format=".0%"),
-        alt.Tooltip("cost:N"),
-    ]
-    bars = alt.Chart().encode(
-        y=alt.Y(
-            "feature:N",
-            # by a number: names stay out of the chart's code
-            sort=alt.EncodingSortField("place", op="min", order="ascending"),
-            title=None,
-            axis=alt.Axis(
-                domain=False,
-                ticks=False,
-                labelLimit=150,
-                labelPadding=6,
-                grid=False,
-                labelExpr=_middle("datum.label", "24"),
-            ),
-        ),
-        tooltip=tooltip,
-    )
+    tooltip = tips("feature:N -", "weight:Q .4g", "share:Q .1% share of variance")
+    tooltip += tips("frequency:Q .0% chosen by subsamples", "cost:N -")
+    bars = alt.Chart().encode(y=bar_axis("feature"), tooltip=tooltip)
     title = "share of score variance" + ("" if stability is None else " (ring: how often chosen)")
     axis = alt.Axis(format="%", tickCount=5)
     pieces = [
@@ -275,11 +232,7 @@ def learning_curve(
             strokeDash=alt.StrokeDash(
                 "measure:N", legend=None if len({r["measure"] for r in rows}) == 1 else alt.Legend()
             ),
-            tooltip=[
-                alt.Tooltip("measure:N"),
-                alt.Tooltip("at:Q", title=across),
-                alt.Tooltip("value:Q", format=".4f"),
-            ],
+            tooltip=[*tips("measure:N -", "value:Q .4f"), alt.Tooltip("at:Q", title=across)],
         )
     )
     return finished(chart, width, height)
@@ -374,12 +327,7 @@ def wins_and_losses(
             scale=alt.Scale(paddingInner=0.15 if len(rows) < 150 else 0),
         ),
         y=alt.Y("difference:Q", title=f"difference in {head(measure)}"),
-        tooltip=[
-            alt.Tooltip("query:N"),
-            alt.Tooltip("difference:Q", format="+.4f"),
-            alt.Tooltip("value:Q", title="model", format=".4f"),
-            alt.Tooltip("other:Q", title="baseline", format=".4f"),
-        ],
+        tooltip=tips("query:N -", "difference:Q +.4f", "value:Q .4f model", "other:Q .4f baseline"),
     )
     pieces = [
         bars.transform_filter("datum.gain >= 0").mark_bar(style="accent", cursor="pointer"),
@@ -387,16 +335,6 @@ def wins_and_losses(
         bars.transform_filter("datum.position == chosen_query").mark_bar(style="chosen"),
         alt.Chart(inline("zero", [{"at": 0}])).mark_rule(style="context").encode(y="at:Q"),
     ]
-    return finished(
-        alt.layer(*pieces, data=inline("queries", rows)).add_params(
-            alt.param(name="chosen_query", value=-1)
-        ),
-        width,
-        height,
-    )
-
-
-def _middle(name: str, most: str) -> str:
-    """Return an expression that leaves out the middle of a long name: ends often differ."""
-    ends = f"slice({name}, 0, {most} / 2 - 1) + '…' + slice({name}, 1 - {most} / 2)"
-    return f"length({name}) > {most} ? {ends} : {name}"
+    marker = alt.param(name="chosen_query", value=-1)
+    layered = alt.layer(*pieces, data=inline("queries", rows)).add_params(marker)
+    return finished(layered, width, height)

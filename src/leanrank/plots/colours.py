@@ -32,6 +32,7 @@ def theme(*, dark: bool = False) -> dict[str, Any]:
             "tickColor": faint, "labelFontSize": 11, "titleFontSize": 11.5,
             "titleFontWeight": "normal", "titlePadding": 8, "labelPadding": 4,
         },
+        "range": {"diverging": [against, faint, accent]},
         "legend": {"labelColor": muted, "titleColor": muted},
         "style": {
             "accent": {"color": accent},

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.ranking_data import column_values, feature_name
+from leanrank._typing import AnyArray, FloatArray
+from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError
-from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line, Steps
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.terms import Levels
 from leanrank.plots.colours import theme
 from leanrank.plots.numbers import brief, digits_along
-from leanrank.plots.parts import altair_for, inline
-from leanrank.plots.rows import first_documents
+from leanrank.plots.parts import altair_for, inline, tips, value_axis
+from leanrank.plots.rows import columns_seen, shown_range
+from leanrank.plots.term_charts import level_parts, one_surface, one_table, surface_parts
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
@@ -32,9 +32,6 @@ N_BARS = 24
 
 ROOM = 46
 """Pixels at the right of a curve for what is missing."""
-
-OUTSIDE = 0.005
-"""Share of the documents beyond either end of a chart: outliers would leave no room."""
 
 CONFIDENCE = 0.9
 LAYERS = ("name", "density", "band", "straight", "curve", "missing", "documents")
@@ -51,50 +48,49 @@ def curves(
     width: int = 190,
     height: int = 130,
 ) -> Any:
-    """Draw the curve of each feature over the density of its values.
+    """Draw the terms of a model: curves, look-up tables and surfaces.
 
-    The dashed line is the straight line nearest to the curve on the documents; a diamond at the
-    right is what a missing value adds.
+    A curve is over the density of its feature's values; the dashed line is the straight line
+    nearest to it on the documents, and a diamond at the right is what a missing value adds. A
+    category has a bar per level. A surface of two features is a heat map, with what their curves
+    add beside it; dots are documents.
 
     Parameters
     ----------
     model : Model
-    data : RankingData, optional
-        Documents for the densities, the straight lines and the order of the features, as
-        ``model.predict`` takes them; without them, curves alone are drawn.
+    data : RankingData or data frame, optional
+        Documents for the densities and the straight lines, as ``model.predict`` takes them;
+        without them, terms alone are drawn.
     draws : sequence of Model, optional
         The same ranker on queries drawn again (``leanrank.selection.bootstrap_models``): a band
         then holds 90% of their curves. Those without a normaliser take that of the model.
     most : int
-        Features to draw at most, those with the largest curves first.
+        Terms of each kind to draw at most, the largest first.
     columns, width, height : int
         Charts side by side, and the size of each in pixels.
 
     Returns
     -------
-    altair.ConcatChart
+    altair.VConcatChart
     """
     alt = altair_for("a chart of curves")
     parts = curve_parts(model, data, draws, most=most)
-    if not parts:
+    tables, pairs = level_parts(model, data, most=most), surface_parts(model, data, most=most)
+    if not (parts or tables or pairs):
         raise InputError("the model uses no feature: there is no curve to draw")
-    low, high = heights(parts)
-    ends = [width - ROOM if part["rows"]["missing"] else width for part in parts]
     charts = [
         one_curve(
-            part["rows"],
-            part["range"],
-            (low, high),
-            width,
-            height,
-            ends[at],
-            part["digits"],
-            title=None if part["scaled"] is None else f"scaled ({part['scaled']})",
-            suffix=f"_{at}",
+            part["rows"], part["range"], heights(parts), width, height,
+            width - ROOM if part["rows"]["missing"] else width, part["digits"],
+            title=None if part["scaled"] is None else f"scaled ({part['scaled']})", suffix=f"_{at}",
         )
         for at, part in enumerate(parts)
-    ]
-    return alt.concat(*charts, columns=columns).configure(**theme())
+    ]  # fmt: skip
+    charts += [one_table(part, width, f"_levels_{at}") for at, part in enumerate(tables)]
+    rows = [alt.concat(*charts, columns=columns)] if charts else []
+    rows += [one_surface(part, width, f"_pair_{at}") for at, part in enumerate(pairs)]
+    chart = alt.vconcat(*rows).resolve_scale(color="independent", size="independent")
+    return chart.configure(**theme())
 
 
 def curve_parts(
@@ -111,16 +107,14 @@ def curve_parts(
     """
     drawn = in_units_of_data(model)
     bands = [_by_name(each, model) for each in draws]
-    seen = None if data is None else _features_seen(drawn, first_documents(data))
+    seen = {} if data is None else columns_seen(drawn, data)
     parts = []
     for index, curve in drawn.curves.items():
         if isinstance(curve, Levels):  # has no axis of numbers
             continue
-        place = int(np.searchsorted(drawn.indices, index))
         name = feature_name(index, model.feature_names)
-        column = None if seen is None else column_values(seen[0], seen[1][place])
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not drawn
-            part = _part(name, curve, column, [each.get(name) for each in bands])
+            part = _part(name, curve, seen.get(index), [each.get(name) for each in bands])
         part["index"] = index
         part["scaled"] = None if drawn.normalizer is None else drawn.normalizer["kind"]
         y = [row["y"] for layer in ("curve", "missing") for row in part["rows"][layer]]
@@ -135,33 +129,35 @@ def _part(
     """Return what the chart of a feature shows."""
     values = np.asarray(curve.cuts if column is None else column, dtype=np.float64)
     there, missing = values[np.isfinite(values)], np.isnan(values)
-    low, high = _range(there, curve)
+    low, high = shown_range(there, curve.cuts)
     digits = digits_along(max(abs(low), abs(high)), high - low, 7)
     mean = 0.0 if column is None else _mean(curve, values)
     x = _places(curve, low, high)
     rows: dict[str, Rows] = {layer: [] for layer in LAYERS}
     rows["name"] = [{"feature": name}]
-    rows["curve"] = _points(x, _drawn(curve, x, mean), digits)
+    rows["curve"] = _points(x, curve(x) - mean, digits)
     if column is not None:
         rows["density"] = _density(there, low, high, digits)
         rows["straight"] = _straight(curve, there, mean, low, high, digits)
     if drawn:
-        ends = _band(drawn, values, np.linspace(low, high, 49))
+        band = _band(drawn, values, np.linspace(low, high, 49))
         rows["band"] = [
             {"x": brief(at, digits), "low": brief(a), "high": brief(b)}
-            for at, a, b in zip(*ends, strict=True)
+            for at, a, b in zip(*band, strict=True)
         ]
     if curve.missing is not None and (column is None or missing.any()):
         share = 0.0 if column is None else missing.mean()
         rows["missing"] = [{"y": brief(curve.missing - mean), "share": brief(share, 3)}]
+    drawable = {
+        layer: [row for row in each if None not in row.values()] for layer, each in rows.items()
+    }
+    ends = [brief(low, digits), brief(high, digits)]
     return {
         "feature": name,
-        "range": [brief(low, digits), brief(high, digits)],
+        "range": ends,
         "digits": digits,
         "mean": brief(mean, 7),
-        "rows": {
-            layer: [row for row in each if None not in row.values()] for layer, each in rows.items()
-        },
+        "rows": drawable,
     }
 
 
@@ -201,35 +197,14 @@ def one_curve(
     names.
     """
     alt = altair_for("a chart of a curve")
-    x = alt.X(
-        "x:Q",
-        title=title,
-        scale=alt.Scale(
-            domainMin=across[0], domainMax=across[1], nice=False, zero=False, range=[0, end]
-        ),
-        axis=alt.Axis(
-            grid=False,
-            tickCount=4,
-            labelOverlap=True,
-            labelExpr=f"format(datum.value, '.' + ({digits} - 1) + '~g')",
-        ),
-    )
-    y = alt.Y(
-        "y:Q",
-        title=None,
-        scale=alt.Scale(domainMin=up[0], domainMax=up[1], nice=False, zero=False),
-        axis=alt.Axis(tickCount=4),
-    )
+    x = alt.X("x:Q", **value_axis(across, digits, title, range=[0, end]))
+    y = alt.Y("y:Q", **value_axis(up) | {"axis": alt.Axis(tickCount=4)})
 
     def layer(name: str) -> Any:
         return alt.Chart(inline(name + suffix, rows[name]))
 
-    at_value = [alt.Tooltip("x:Q", format=".4~g"), alt.Tooltip("y:Q", title="adds", format="+.4~g")]
+    at_value = tips("x:Q .4~g", "y:Q +.4~g adds")
     right = {"x": alt.value("width")}
-    missing = [
-        alt.Tooltip("y:Q", title="missing adds", format="+.4~g"),
-        alt.Tooltip("share:Q", title="documents", format=".1%"),
-    ]
     bars = (
         layer("density")
         .mark_rect(style="context", opacity=0.45, clip=True)
@@ -238,12 +213,10 @@ def one_curve(
             x2="x2:Q",
             y=alt.Y("share:Q", axis=None, scale=alt.Scale(domain=[0, 4])),
             y2=alt.datum(0),
-            tooltip=[alt.Tooltip("documents:Q", format=".1%")],
+            tooltip=tips("documents:Q .1%"),
         )
     )
-    documents = layer("documents").encode(
-        x=x, y=y, tooltip=[alt.Tooltip("name:N", title="document"), *at_value]
-    )
+    documents = layer("documents").encode(x=x, y=y, tooltip=tips("name:N - document") + at_value)
     known = documents.transform_filter("isValid(datum.x)")
     unknown = documents.transform_filter("!isValid(datum.x)").encode(**right)
     over = [
@@ -261,7 +234,7 @@ def one_curve(
         .encode(x=x, y=y, order="order:Q", tooltip=at_value),
         layer("missing")
         .mark_point(style="against", shape="diamond", size=70, filled=True, opacity=1, xOffset=-20)
-        .encode(y=y, tooltip=missing, **right),
+        .encode(y=y, tooltip=tips("y:Q +.4~g missing adds", "share:Q .1% documents"), **right),
         layer("missing").mark_text(style="against", align="right", dy=-12, text="missing").encode(
             y=y, **right
         ),
@@ -275,30 +248,6 @@ def one_curve(
     ]  # fmt: skip
     layered = alt.layer(bars, alt.layer(*over)).resolve_scale(y="independent")
     return layered.properties(width=width, height=height)
-
-
-def _features_seen(model: Model, data: RankingData) -> tuple[Matrix, IntArray]:
-    """Return the features of documents as a model scores them, and the column of each curve."""
-    from leanrank.data.scaling.normalizers import normalizer_from_dict
-
-    table = Table.of(data)
-    if model.normalizer is None:
-        matrix, columns = table.take(model, model.indices)
-        return matrix, np.arange(len(model.indices)) if columns is None else columns
-    matrix, columns = table.take(model, np.arange(model.n_features))
-    ordered = matrix if columns is None else matrix[:, columns]
-    normalizer = normalizer_from_dict(model.normalizer)
-    return normalizer.transform(ordered, qid=data.qid), model.indices
-
-
-def _range(there: FloatArray, curve: Curve) -> tuple[float, float]:
-    """Return where a chart begins and ends: outliers are outside."""
-    some = there if len(there) else np.array(curve.cuts or (0.0, 1.0))
-    most = np.finfo(np.float64).max / 4  # an axis whose length is a number
-    ends = np.quantile(np.clip(some, -most, most), (OUTSIDE, 1 - OUTSIDE))
-    low, high = map(float, ends)
-    room = max(0.5, 1e-9 * abs(low))
-    return (low, high) if low < high else (low - room, high + room)
 
 
 def _mean(curve: Curve, values: FloatArray) -> float:
@@ -318,10 +267,6 @@ def _places(curve: Curve, low: float, high: float) -> FloatArray:
         cuts = np.repeat(cuts, 2)
         cuts[1::2] = np.nextafter(cuts[1::2], np.inf)
     return np.concatenate(([low], cuts, [high]))
-
-
-def _drawn(curve: Curve, x: FloatArray, mean: float) -> FloatArray:
-    return curve(x) - mean
 
 
 def _points(x: FloatArray, y: FloatArray, digits: int) -> Rows:
@@ -371,6 +316,6 @@ def _band(
     drawn = np.zeros((len(draws), len(x)))
     for row, curve in zip(drawn, draws, strict=True):
         if curve is not None:
-            row[:] = _drawn(curve, x, _mean(curve, values))
+            row[:] = curve(x) - _mean(curve, values)
     low, high = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
     return x, low, high

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from leanrank.errors import MissingDependencyError
 from leanrank.plots.colours import theme
+
+ROW_HEIGHT = 20
+"""Height of a bar with its name, in pixels."""
 
 
 def altair_for(purpose: str) -> Any:
@@ -31,3 +35,73 @@ def finished(chart: Any, width: int | str, height: Any) -> Any:
     if width == "container":
         chart = chart.properties(autosize=altair.AutoSizeParams(type="fit-x", contains="padding"))
     return chart.properties(width=width, height=height).configure(**theme())
+
+
+def tips(*fields: str) -> list[Any]:
+    """Return a tooltip: each field is followed by its format or -, and its title if it differs."""
+    import altair
+
+    made = []
+    for field, how, *title in (one.split(maxsplit=2) for one in fields):
+        more = {"title": title[0]} if title else {}
+        made.append(altair.Tooltip(field, **({} if how == "-" else {"format": how}), **more))
+    return made
+
+
+def bar_axis(field: str) -> Any:
+    """Return an axis of named bars, in the order of their ``place``."""
+    import altair
+
+    return altair.Y(
+        f"{field}:N",
+        # by a number: names stay out of the chart's code
+        sort=altair.EncodingSortField("place", op="min", order="ascending"),
+        title=None,
+        axis=altair.Axis(
+            domain=False,
+            ticks=False,
+            labelLimit=150,
+            labelPadding=6,
+            grid=False,
+            labelExpr=middle("datum.label", "24"),
+        ),
+    )
+
+
+def names_of(names: dict[str, str], data: str) -> list[Any]:
+    """Return layers with the name of what is drawn, and of its axes, which are data."""
+    import altair
+
+    rows = altair.Chart(inline(data, [names]))
+    where = {
+        "feature": ({"align": "left", "fontWeight": "bold", "dy": -5}, 0, 0),
+        "x": ({"align": "right", "dy": 32}, "width", "height"),
+        "y": ({"align": "right", "angle": 270, "dy": -34}, 0, 0),
+    }
+    return [
+        rows.mark_text(style="chosen" if key == "feature" else "baseline", baseline="bottom", **how)
+        .encode(text=f"{key}:N", x=altair.value(x), y=altair.value(y))
+        for key, (how, x, y) in where.items()
+        if key in names
+    ]  # fmt: skip
+
+
+def value_axis(
+    ends: Sequence[Any], digits: Any = 7, title: str | None = None, **scale: Any
+) -> dict[str, Any]:
+    """Return title, scale and axis of values; ends and digits are numbers, or name parameters."""
+    import altair
+
+    label = f"format(datum.value, '.' + ({digits} - 1) + '~g')"
+    domain = {"domainMin": ends[0], "domainMax": ends[1]}
+    return {
+        "title": title,
+        "scale": altair.Scale(nice=False, zero=False, **domain, **scale),
+        "axis": altair.Axis(grid=False, tickCount=4, labelOverlap=True, labelExpr=label),
+    }
+
+
+def middle(name: str, most: str) -> str:
+    """Return an expression that leaves out the middle of a long name: ends often differ."""
+    ends = f"slice({name}, 0, {most} / 2 - 1) + '…' + slice({name}, 1 - {most} / 2)"
+    return f"length({name}) > {most} ? {ends} : {name}"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank.data.ranking_data import feature_name
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData, column_values, feature_name
 from leanrank.errors import InputError
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots.numbers import brief, figures
@@ -18,13 +19,15 @@ from leanrank.selection.study import Study
 from leanrank.selection.tables import head
 
 if TYPE_CHECKING:
-    from leanrank.data.ranking_data import RankingData
     from leanrank.model.model import Model
     from leanrank.rankers.path import Path
     from leanrank.selection.costs import Costs
 
 MOST_OTHERS = 400
 """Models behind the front that a chart shows; of more, some are taken evenly."""
+
+OUTSIDE = 0.005
+"""Share of the documents beyond either end of a chart: outliers would leave no room."""
 
 _DOCUMENTS = 20_000  # enough to know the variance of a score
 
@@ -69,16 +72,9 @@ def front_rows(
         ends = bootstrap_interval(one.judged(name)) if place >= 0 else (math.nan, math.nan)
         value, low, high = figures(one.score(name), ends)
         rows.append(
-            {
-                "model": place,
-                "name": one.name,
-                "features": one.n_features,
-                "value": value,
-                "low": low,
-                "high": high,
-                "cost": None if costs is None else costs.show(one.cost),
-            }
-        )
+            {"model": place, "name": one.name, "features": one.n_features, "value": value,
+             "low": low, "high": high, "cost": None if costs is None else costs.show(one.cost)}
+        )  # fmt: skip
     baselines = []
     # a mean over other queries than those of the points would be no line to compare with
     if isinstance(study, Study) and not any(name in one.training_values for one in models):
@@ -125,27 +121,44 @@ def path_rows(
 def feature_rows(
     model: Model, data: RankingData, *, stability: Any = None, costs: Costs | None = None
 ) -> list[dict[str, Any]]:
-    """Describe each feature that a model uses, the largest share of the variance first."""
+    """Describe each term of a model, the largest share of the variance first."""
     explained = model.explain(first_documents(data))
     shares = explained.variance_shares
-    weights = model.weights
-    names = model.feature_names
-    frequency = None if stability is None else np.asarray(stability.frequencies)
+    terms = list(model.terms.items())
     rows = []
     for place, at in enumerate(np.argsort(-shares, kind="stable").tolist()):
-        index = int(model.indices[at])
-        rows.append(
-            {
-                "place": place,
-                "index": index,
-                "feature": feature_name(index, names),
-                "weight": brief(weights[feature_name(index, names)]),
-                "share": brief(shares[at]),
-                "frequency": None if frequency is None else brief(frequency[index]),
-                "cost": None if costs is None else costs.show(float(costs.each[index])),
-            }
-        )
+        features, term = terms[at]
+        row = {"place": place, "feature": explained.features[at], "weight": brief(term.size)}
+        row |= {"share": brief(shares[at]), "index": None, "frequency": None, "cost": None}
+        if len(features) == 1:  # a pair is neither chosen by itself nor paid for
+            row["index"] = features[0]
+            if stability is not None:
+                row["frequency"] = brief(stability.frequencies[features[0]])
+            if costs is not None:
+                row["cost"] = costs.show(float(costs.each[features[0]]))
+        rows.append(row)
     return rows
+
+
+def columns_seen(model: Model, data: Any) -> dict[int, FloatArray]:
+    """Return the features of some documents as the terms of a model see them, by index."""
+    some = first_documents(data) if isinstance(data, RankingData) else data
+    matrix, columns, _ = model.prepared(some)
+    places = range(len(model.indices)) if columns is None else columns.tolist()
+    return {
+        index: np.asarray(column_values(matrix, at), dtype=np.float64)
+        for index, at in zip(model.indices.tolist(), places, strict=True)
+    }
+
+
+def shown_range(values: FloatArray, cuts: Sequence[float]) -> tuple[float, float]:
+    """Return where an axis begins and ends: outliers are outside."""
+    there = values[np.isfinite(values)]
+    some = there if len(there) else np.array(cuts or (0.0, 1.0))
+    most = np.finfo(np.float64).max / 4  # an axis whose length is a number
+    low, high = map(float, np.quantile(np.clip(some, -most, most), (OUTSIDE, 1 - OUTSIDE)))
+    room = max(0.5, 1e-9 * abs(low))
+    return (low, high) if low < high else (low - room, high + room)
 
 
 def first_documents(data: RankingData) -> RankingData:
@@ -206,8 +219,8 @@ def _measured(entries: list[dict[str, Any]]) -> list[str]:
     found: list[str] = []
     for key in entries[0]:
         try:
-            Measure.parse(key)
-            found.append(key)
+            if Measure.parse(key).higher_is_better:  # a loss has a scale of its own
+                found.append(key)
         except InputError:
             continue
     losses: list[str] = [key for key in ("loss", "objective", "dual_gap") if key in entries[0]]

@@ -15,9 +15,6 @@ from copy import copy
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-
-from leanrank._typing import IntArray
 from leanrank.data.dask.collections import LONGEST_WITHOUT_WORKERS, wait_for
 from leanrank.data.dask.partitions import Partitions
 from leanrank.data.dask.worker_rows import Rows
@@ -26,7 +23,7 @@ from leanrank.errors import ClusterError, InputError
 from leanrank.problem.part import Part, Request, Share
 from leanrank.problem.parts import Node, Parts, add_along_tree
 
-MOST_DEATHS = 3
+MAX_WORKER_FAILURES = 3
 """Workers that may die one after the other at one request, as at one task of Dask."""
 
 WATCH = 0.5
@@ -76,41 +73,14 @@ class ClusterParts(Parts):
         found = self._all(_applied, (function, arguments, each))
         return [found[0, at] for at in range(self.n_parts)]
 
-    def transformed(
-        self, function: Callable[..., RankingData], n_features: int | None = None
-    ) -> ClusterParts:
-        """Return other parts, of data that a function makes of these where they are.
-
-        ``n_features`` is for a function that changes their number.
-        """
-        made = self._made((future, _transform, function) for future in self.futures)
-        made.n_features = self.n_features if n_features is None else n_features
-        return made
-
-    def grouped(self, groups: IntArray) -> ClusterParts:
-        """Return the same parts, which know the group of each query, given in their order."""
-        ends = np.cumsum(self.map(_n_queries))[:-1]
-        own = zip(self.futures, np.split(groups, ends), strict=True)
-        return self._made((future, _group, mine) for future, mine in own)
-
-    def joined(self, other: ClusterParts) -> ClusterParts:
-        """Return the parts of both."""
-        both = self._made((future, _same) for future in [*self.futures, *other.futures])
-        both.n_rows = self.n_rows + other.n_rows
-        known = [each.levels for each in (self, other) if each.levels is not None]
-        both.levels = np.unique(np.concatenate(known)) if len(known) == 2 else None
-        return both
-
-    def _made(self, calls: Iterable[tuple[Any, ...]]) -> ClusterParts:
-        """Return other parts: of a future, a function of its part, and more arguments each."""
+    def transformed(self, function: Callable[..., RankingData]) -> ClusterParts:
+        """Return other parts, of data that a function makes of these where they are."""
         made = copy(self)
-        made.name = _new_name()
+        made.name, made._places = _new_name(), {}
         made.futures = [
-            self.client.submit(function, future, *more, key=_key(made.name, at))
-            for at, (future, function, *more) in enumerate(calls)
+            self.client.submit(_transform, future, function, key=_key(made.name, at))
+            for at, future in enumerate(self.futures)
         ]
-        made.n_parts = len(made.futures)
-        made._places = {}
         return made
 
     def _all(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[Node, Any]:
@@ -130,7 +100,7 @@ class ClusterParts(Parts):
                 found |= nodes
             missing = _missing(found, self.n_parts)
             deaths = 0 if error is None else deaths + 1
-            if deaths > MOST_DEATHS:
+            if deaths > MAX_WORKER_FAILURES:
                 raise ClusterError(_too_many_deaths(error)) from error
             if missing:
                 self._places = {}  # parts have moved
@@ -239,19 +209,7 @@ def _make_part(rows: Rows) -> Part:
 
 
 def _transform(part: Part, function: Callable[..., RankingData]) -> Part:
-    return Part(function(part.data), part.gain_weight, part.groups)
-
-
-def _group(part: Part, groups: IntArray) -> Part:
-    return Part(part.data, part.gain_weight, groups)
-
-
-def _same(part: Part) -> Part:
-    return Part(part.data, part.gain_weight, part.groups)
-
-
-def _n_queries(part: Part) -> int:
-    return part.data.n_queries
+    return Part(function(part.data), part.gain_weight)
 
 
 async def _applied(

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design, make_design
 from leanrank.designs.ramp_columns import RampColumns
@@ -28,10 +28,6 @@ from leanrank.problem.memory import MemoryProblem
 
 Share: TypeAlias = tuple[Any, ...]
 """What one part adds to a sum: numbers and arrays, added one by one."""
-
-
-Kept: TypeAlias = Callable[["Part"], BoolArray]
-"""Returns which queries of a part count."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,6 @@ class Setup:
         The distinct labels of all parts together.
     total : float, optional
         S of the objective, over all parts; None until it is known.
-    kept : callable, optional
-        Returns for a part which of its queries count; None for all.
     ramps : RampColumns, optional
         The columns of curves, with their knots; None for the features themselves.
     """
@@ -62,7 +56,6 @@ class Setup:
     relabel: Callable[[Labels], Labels] | None = None
     levels: FloatArray | None = None
     total: float | None = None
-    kept: Kept | None = None
     ramps: RampColumns | None = None
 
 
@@ -89,20 +82,6 @@ class Request:
     arguments: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
-class InGroup:
-    """The queries of one group of a part, or all others."""
-
-    group: int
-    others: bool = False
-
-    def __call__(self, part: Part) -> BoolArray:
-        """Return which queries are meant."""
-        assert part.groups is not None, "the parts have no groups"
-        inside: BoolArray = (part.groups == self.group) != self.others
-        return inside
-
-
 class Part:
     """Some documents of whole queries, and what was computed for the last requests.
 
@@ -111,31 +90,20 @@ class Part:
     data : RankingData
     gain_weight : array, optional
         In grouped order.
-    groups : array of int, optional
-        The group of each query, such as its fold; see ``InGroup``.
     """
 
     most_problems = 4
 
-    def __init__(
-        self,
-        data: RankingData,
-        gain_weight: FloatArray | None = None,
-        groups: IntArray | None = None,
-    ) -> None:
+    def __init__(self, data: RankingData, gain_weight: FloatArray | None = None) -> None:
         self.data = data
         self.gain_weight = gain_weight
-        self.groups = groups
-        self._forget()
-
-    def _forget(self) -> None:
         self._known: dict[str, _Known] = {}
         self._shares: tuple[str, FloatArray, float] = "", np.zeros(0), 0.0
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel without what is known: another place finds it out again."""
-        return Part, (self.data, self.gain_weight, self.groups)
+        return Part, (self.data, self.gain_weight)
 
     def __sizeof__(self) -> int:
         X = self.data.X
@@ -144,15 +112,11 @@ class Part:
     def labels(self, setup: Setup) -> Labels:
         """Return the labels as a problem sees them."""
         data = self.data
-        weight = data.query_weight
-        if setup.kept is not None:
-            whole = np.ones(data.n_queries) if weight is None else weight
-            weight = whole * setup.kept(self)
         labels = Labels(
             y=data.y,
             query_ptr=data.query_ptr,
             sample_weight=data.sample_weight,
-            query_weight=weight,
+            query_weight=data.query_weight,
             gain_weight=self.gain_weight,
             offset=data.offset,
             normalize=setup.normalize,

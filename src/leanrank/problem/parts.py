@@ -27,7 +27,7 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.memory import ROUNDING
-from leanrank.problem.part import Kept, Part, Request, Setup, Share
+from leanrank.problem.part import Part, Request, Setup, Share
 from leanrank.problem.quadratic_models import GramModel, ProductModel
 
 Node: TypeAlias = tuple[int, int]
@@ -67,22 +67,15 @@ class Parts(ABC):
     n_parts, n_rows, n_features : int
     levels : array or None
         The distinct labels of all parts, unless they are very many.
-    kept, ramps
-        As in ``Setup``: which queries take part, and the columns of curves.
+    ramps : RampColumns or None
+        The columns of curves.
     """
 
     n_parts: int
     n_rows: int
     n_features: int
     levels: FloatArray | None
-    kept: Kept | None = None
     ramps: RampColumns | None = None
-
-    def only(self, kept: Kept) -> Self:
-        """Return the same parts, of which only some queries count."""
-        some = copy(self)
-        some.kept = kept
-        return some
 
     def in_ramps(self, find: Callable[[Matrix, int], RampColumns]) -> Self:
         """Return the same parts with curves for features.
@@ -95,10 +88,10 @@ class Parts(ABC):
         find : callable
             Returns the ramps from the sample and the number of documents.
         """
-        sizes = self.map(_n_kept, self.kept)
+        sizes = self.map(_n_rows)
         step = sample_step(sum(sizes))
         first = [int(-start % step) for start in np.cumsum([0, *sizes[:-1]])]
-        samples = self.map(_sample, step, self.kept, each=first)
+        samples = self.map(_sample, step, each=first)
         ramps = find(stacked(samples), sum(sizes))
         some = copy(self)
         some.ramps = replace(ramps, gap=np.any(self.map(gaps), axis=0))
@@ -152,20 +145,12 @@ class LocalParts(Parts):
         ]
 
 
-def _n_kept(part: Part, kept: Kept | None) -> int:
-    return int(kept_rows(part, kept).sum())
+def _n_rows(part: Part) -> int:
+    return len(part.data)
 
 
-def kept_rows(part: Part, kept: Kept | None) -> BoolArray:
-    """Return which documents of a part belong to queries that count."""
-    data = part.data
-    if kept is None:
-        return np.ones(len(data), dtype=bool)
-    return np.repeat(kept(part), np.diff(data.query_ptr))
-
-
-def _sample(part: Part, first: int, step: int, kept: Kept | None) -> Matrix:
-    return part.data.X[np.flatnonzero(kept_rows(part, kept))[first::step]]
+def _sample(part: Part, first: int, step: int) -> Matrix:
+    return part.data.X[np.arange(first, len(part.data), step)]
 
 
 def gaps(part: Part) -> BoolArray:
@@ -202,8 +187,8 @@ class PartedProblem(Problem):
         self.loss = loss
         self.n_rows, self.n_features = parts.n_rows, parts.n_features
         self.largest_gram = largest_gram
-        which = {"levels": parts.levels, "kept": parts.kept, "ramps": parts.ramps}
-        setup = Setup(uuid4().hex, loss, normalize, relabel, **which)  # type: ignore[arg-type]
+        key, levels, ramps = uuid4().hex, parts.levels, parts.ramps
+        setup = Setup(key, loss, normalize, relabel, levels, ramps=ramps)
         total = parts.total(setup)
         if not total > 0.0:
             raise NoLevelsError

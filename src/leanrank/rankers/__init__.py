@@ -9,27 +9,27 @@ from leanrank.registry import SYSTEMS, classes, ranker_names
 if TYPE_CHECKING:
     RANKERS: dict[str, str]
     from leanrank.rankers.base import BaseRanker as BaseRanker
-    from leanrank.rankers.boosting.adarank import AdaRank as AdaRank
-    from leanrank.rankers.boosting.rankboost import RankBoost as RankBoost
-    from leanrank.rankers.first_order.fenchelrank import FenchelRank as FenchelRank
-    from leanrank.rankers.first_order.rsrank import RSRank as RSRank
-    from leanrank.rankers.first_order.sparserank import SparseRank as SparseRank
+    from leanrank.rankers.boosting import AdaRank as AdaRank
+    from leanrank.rankers.boosting import RankBoost as RankBoost
     from leanrank.rankers.lean import LeanRanker as LeanRanker
     from leanrank.rankers.least_squares.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
     from leanrank.rankers.least_squares.kernel_rankrls import KernelRankRLS as KernelRankRLS
     from leanrank.rankers.least_squares.rankrls import RankRLS as RankRLS
-    from leanrank.rankers.least_squares.rankrls_cv import RankRLSCV as RankRLSCV
-    from leanrank.rankers.newton.domination import DominationRanker as DominationRanker
+    from leanrank.rankers.least_squares.rankrls import RankRLSCV as RankRLSCV
     from leanrank.rankers.newton.linear_ranker import LinearRanker as LinearRanker
-    from leanrank.rankers.newton.listnet import ListNet as ListNet
     from leanrank.rankers.newton.nonconvex import NonconvexRankSVM as NonconvexRankSVM
-    from leanrank.rankers.newton.ranknet import RankNet as RankNet
-    from leanrank.rankers.newton.ranksvm import RankSVM as RankSVM
+    from leanrank.rankers.newton.systems import DominationRanker as DominationRanker
+    from leanrank.rankers.newton.systems import FenchelRank as FenchelRank
+    from leanrank.rankers.newton.systems import ListNet as ListNet
+    from leanrank.rankers.newton.systems import RankNet as RankNet
+    from leanrank.rankers.newton.systems import RankSVM as RankSVM
+    from leanrank.rankers.newton.systems import SparseRank as SparseRank
     from leanrank.rankers.sampling.lcra import LCRA as LCRA
     from leanrank.rankers.sampling.minbatsrank import MinBatSRank as MinBatSRank
-    from leanrank.rankers.sampling.pamir import PAMIR as PAMIR
+    from leanrank.rankers.sampling.pairs import PAMIR as PAMIR
+    from leanrank.rankers.sampling.pairs import SPD as SPD
+    from leanrank.rankers.sampling.pairs import RSRank as RSRank
     from leanrank.rankers.sampling.pamir_retrieval import PAMIRRetriever as PAMIRRetriever
-    from leanrank.rankers.sampling.spd import SPD as SPD
     from leanrank.rankers.topics import TopicRanker as TopicRanker
 
 

@@ -9,25 +9,31 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.dask.collections import is_dask
 from leanrank.data.grouping import LONGEST_LIST, group_sizes_to_qid
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError, overflow, warn
+from leanrank.errors import InputError, ModelError, overflow, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries
-from leanrank.rankers.cluster import ClusterData, cluster_data, fit_partitions
-from leanrank.rankers.constraints import PARAMETERS, Kind, check_parameters
-from leanrank.rankers.inputs import NamedFeatures, by_feature, grouped_gains, warn_of_units
-from leanrank.rankers.inputs import check_finite as check_finite
-from leanrank.rankers.inputs import check_number as check_number
-from leanrank.rankers.inputs import validated_matrix as validated_matrix
-from leanrank.rankers.preferences import count_informative, grouped_edges
-from leanrank.rankers.validation import held_out_data
+from leanrank.rankers.cluster import ClusterData, cluster_data, fit_partitions, lazy_predict
+from leanrank.rankers.inputs import (
+    checked_features,
+    count_informative,
+    grouped_edges,
+    grouped_gains,
+    held_out_data,
+    names_of,
+    validated_matrix,
+    warn_of_units,
+)
+from leanrank.rankers.parameters import Kinds, Uses, by_feature, check_parameters
 
 if TYPE_CHECKING:
     from typing import Self
@@ -40,11 +46,11 @@ WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
 """Parameters on which no weight depends; a model file does not mention them."""
 
 
-class BaseRanker(NamedFeatures, BaseEstimator):
+class BaseRanker(BaseEstimator):
     """A ranking function that follows scikit-learn's conventions.
 
-    A subclass stores its parameters in ``__init__`` and implements ``_learn``, ``predict`` and
-    ``to_model``.
+    A subclass stores its parameters in ``__init__`` and implements ``_learn``, ``_scores`` (or
+    ``predict``) and ``to_model``.
 
     Attributes
     ----------
@@ -75,9 +81,14 @@ class BaseRanker(NamedFeatures, BaseEstimator):
 
     takes_validation: ClassVar[bool] = False  # whether ``fit`` uses validation data
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
+    _learned: ClassVar[str] = "coef_"  # the attribute that ``fit`` sets last
     fits_on_cluster: ClassVar[bool] = False  # whether documents may be on a Dask cluster
     takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
-    parameter_kinds: ClassVar[Mapping[str, Kind]] = PARAMETERS
+    parameter_kinds: ClassVar[Kinds] = {}  # where they differ from ``PARAMETERS``
+    used_with: ClassVar[Uses] = {}
+    """Parameters that take effect only with some values of another."""
+
+    n_features_in_: int
 
     def fit(
         self,
@@ -135,31 +146,17 @@ class BaseRanker(NamedFeatures, BaseEstimator):
                 f"{type(self).__name__} has no passes or rounds to choose from, so validation has "
                 "no effect: leave it out"
             )
+        given = {
+            "group": group,
+            "sample_weight": sample_weight,
+            "query_weight": query_weight,
+            "gain_weight": gain_weight,
+            "offset": offset,
+            "preferences": preferences,
+        }
         if is_dask(X) and hasattr(self, "partial_fit") and not self.fits_on_cluster:
-            return fit_partitions(
-                self,
-                X,
-                y,
-                qid,
-                validation=validation,
-                group=group,
-                sample_weight=sample_weight,
-                query_weight=query_weight,
-                gain_weight=gain_weight,
-                offset=offset,
-                preferences=preferences,
-            )
-        data, labels = self._data_and_labels(
-            X,
-            y,
-            qid,
-            group=group,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            gain_weight=gain_weight,
-            offset=offset,
-            preferences=preferences,
-        )
+            return fit_partitions(self, X, y, qid, validation=validation, **given)
+        data, labels = self._data_and_labels(X, y, qid, **given)
         held_out = held_out_data(self, validation)
         self.count_queries(data, labels)
         # Weights that are not finite are refused below: NumPy need not warn of them as well.
@@ -179,8 +176,17 @@ class BaseRanker(NamedFeatures, BaseEstimator):
         raise AssertionError(f"{type(self).__name__} must define _learn")
 
     def predict(self, X: Any) -> FloatArray:
-        """Score documents, in the order given; a higher score ranks first."""
-        raise AssertionError(f"{type(self).__name__} must define predict")
+        """Score documents, in the order given; a higher score ranks first.
+
+        Only the columns of features in use are read. The scores of a Dask collection are one,
+        computed when they are asked for.
+        """
+        check_is_fitted(self, self._learned)
+        return lazy_predict(self, X) if is_dask(X) else self._scores(self.checked_features(X))
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        """Score checked documents."""
+        raise AssertionError(f"{type(self).__name__} must define _scores")
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Return a plain model, which can be saved, sent and exported."""
@@ -224,7 +230,7 @@ class BaseRanker(NamedFeatures, BaseEstimator):
             return cluster_data(  # type: ignore[return-value]
                 self, X, y, qid, preferences=preferences, gain_weight=gain_weight, **parts
             )
-        check_parameters(self, self.parameter_kinds)
+        check_parameters(self)
         explicit = preferences is not None
         if isinstance(X, ClickLog):
             X, gain_weight = X.labelled(
@@ -345,6 +351,13 @@ class BaseRanker(NamedFeatures, BaseEstimator):
         result = evaluate(y, scores, qid, group=group, measures=["ndcg@10"])
         return float(result.means["ndcg@10"])
 
+    def checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
+        """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
+        return checked_features(self, X, reset=reset)
+
+    def _names(self) -> tuple[str, ...] | None:
+        return names_of(self)
+
     def _by_feature(self, name: str, n_features: int, rest: float) -> Any:
         """Return a parameter with one value per feature, which may be given by name."""
         return by_feature(name, getattr(self, name), n_features, self._names(), rest)
@@ -382,9 +395,16 @@ class BaseRanker(NamedFeatures, BaseEstimator):
 
     def _repr_html_(self) -> str:
         """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""
-        from leanrank.rankers.display import ranker_html
+        from sklearn.utils import estimator_html_repr
 
-        return ranker_html(self)
+        from leanrank.model.display import weights_html
+
+        try:
+            model = self.to_model()
+        except (NotFittedError, ModelError):  # nothing learned yet, or nothing linear
+            return str(estimator_html_repr(self))
+        changed = repr(self).removeprefix(type(self).__name__).strip("()")
+        return weights_html(model, type(self).__name__, " ".join(changed.split()))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

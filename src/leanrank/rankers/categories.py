@@ -1,4 +1,7 @@
-"""Columns whose values are names: each level has a number of its own, and rare ones share one."""
+"""Data frames as people have them: labels among the columns, and columns whose values are names.
+
+Each level of a category has a number of its own, and rare ones share one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
-from leanrank.errors import InputError
+from leanrank.errors import InputError, warn
 
 RARE = 10
 """Documents below which a level shares its value with the other rare ones."""
@@ -38,6 +41,34 @@ def find_levels(values: AnyArray, known: AnyArray) -> tuple[FloatArray, Groups]:
     codes[known] = code[inverse.ravel()]
     groups = tuple((name,) for name in names[frequent].tolist())
     return codes, (*groups, rare) if rare else groups
+
+
+def beside_features(X: Any, **given: Any) -> list[str]:
+    """Return the columns of a frame that are what was given beside it, by the names of both.
+
+    So ``fit(frame, frame["grade"], qid=frame["query"])`` learns from the other columns.
+    """
+    found = []
+    columns = list(getattr(X, "columns", ()))
+    for what, values in given.items():
+        name = getattr(values, "name", None)
+        if not isinstance(name, str) or name not in columns or name in found:
+            continue
+        found.append(name)
+        if len(values) != len(X) or not np.array_equal(np.asarray(X[name]), np.asarray(values)):
+            warn(
+                f"column {name!r} is left out of the features, since {what} has the same name: "
+                f"rename one of them if it is a feature"
+            )
+    return found
+
+
+def without_columns(X: Any, names: Sequence[str]) -> Any:
+    """Return a frame of pandas or polars without some columns, where it has them."""
+    columns = list(getattr(X, "columns", ()))
+    if not any(name in columns for name in names):
+        return X
+    return X[[name for name in columns if name not in names]]
 
 
 def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None:

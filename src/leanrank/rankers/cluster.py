@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.dask.collections import is_lazy
 from leanrank.data.dask.partitions import read_partitions
 from leanrank.data.ranking_data import RankingData, counted
 from leanrank.data.scaling.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.metrics.cluster import join_evaluations, refer_to
-from leanrank.metrics.evaluation import Evaluation, evaluate
+from leanrank.metrics.cluster import refer_to
+from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.measures import Measure, parse_measures
-from leanrank.model import Model
 from leanrank.problem.cluster import ClusterParts
-from leanrank.problem.part import Kept, Part
-from leanrank.problem.parts import gaps, kept_rows
-from leanrank.rankers.constraints import check_parameters
-from leanrank.rankers.inputs import check_finite, warn_of_units
+from leanrank.problem.part import Part
+from leanrank.rankers.inputs import check_finite, take_names, warn_of_units
+from leanrank.rankers.parameters import check_parameters
 
 
 @dataclass(frozen=True)
@@ -66,130 +63,46 @@ class ClusterData:
             f"{counted(self.X.n_parts, 'partition')}"
         )
 
-    def evaluate(self, model: Model, measures: Sequence[str], convention: Any) -> Evaluation:
-        """Measure the scores of a model, which brings its own normaliser, on all queries."""
-        parsed = refer_to(parse_measures(measures), self.X.levels)
-        return join_evaluations(parsed, self.X.map(_evaluated, model, parsed, convention))
-
-    @property
-    def missing(self) -> BoolArray:
-        """Which features are missing in some document."""
-        return np.any(self.X.map(gaps), axis=0)
-
-    def fingerprint(self) -> str:
-        """Identify the documents by what the parts hold, and in which order."""
-        from leanrank.model.provenance import FINGERPRINT, fingerprint
-
-        texts = self.X.map(_of_data, fingerprint)
-        return FINGERPRINT + hashlib.sha256("".join(texts).encode()).hexdigest()
-
     def spread(self) -> Spread | None:
         """Return the widest and the narrowest feature, if they differ very much."""
         return wide_spread_of_parts(self._apply, len(self), self.feature_names)
 
     def scaled(self, normalizer: Any) -> ClusterData:
-        """Return the data as a normaliser scales them, which learns from what counts first."""
+        """Return the data as a normaliser scales them, which learns from them first."""
         normalizer.fit_parts(self._apply, self.n_features, self.feature_names)
-        return self.transformed(normalizer)
-
-    def transformed(self, normalizer: Any) -> ClusterData:
-        """Return the data as a fitted normaliser scales them."""
         return replace(self, X=self.X.transformed(normalizer.transform))
 
-    def columns(self, columns: IntArray) -> ClusterData:
-        """Return the data with some of their features only, without names."""
-        some = self.X.transformed(partial(_some_columns, columns), len(columns))
-        return replace(self, X=some, feature_names=None)
-
     def _apply(self, function: Callable[..., Any], *more: Any) -> list[Any]:
-        found = self.X.map(_of_features, self.X.kept, function, *more)
+        found = self.X.map(_of_features, function, *more)
         return [each for each in found if each is not None]
-
-    def grouped(self, groups: IntArray) -> ClusterData:
-        """Return the data with queries in groups; ``groups`` has one number per query."""
-        return replace(self, X=self.X.grouped(groups))
-
-    def only(self, kept: Kept) -> ClusterData:
-        """Return the same data, of which only some queries count."""
-        return replace(self, X=self.X.only(kept))
-
-    def joined(self, other: ClusterData) -> ClusterData:
-        """Return the queries of both; equal ids stay apart."""
-        return replace(
-            self,
-            X=self.X.joined(other.X),
-            n_queries=self.n_queries + other.n_queries,
-            informative=np.concatenate([self.informative, other.informative]),
-        )
 
     def measured(
         self, score: Callable[[Matrix], FloatArray], measures: Sequence[str], convention: Any
-    ) -> Measured:
-        """Measure models where the documents are, on the queries that count.
+    ) -> dict[str, FloatArray]:
+        """Measure models where the documents are; NaN for one that ranks nothing.
 
         Parameters
         ----------
         score : callable
             Returns the scores of documents by several models, one row per model.
         measures : sequence of str
-            May be empty, to learn only which models rank something.
         convention : str or Convention
+
+        Returns
+        -------
+        dict of str to array of shape (models, queries)
         """
-        parsed = refer_to(parse_measures(measures) if measures else (), self.X.levels)
-        found = self.X.map(_part_values, score, parsed, convention, self.X.kept)
-        finite = np.all([each[1] for each in found], axis=0)
-        differ = np.any([each[2] for each in found], axis=0)
-        joined = np.concatenate([each[3] for each in found], axis=2)  # measure, model, query
-        joined[:, ~finite] = np.nan
-        names = [measure.name for measure in parsed]
-        ids = np.concatenate([each[0] for each in found])
-        return Measured(ids, dict(zip(names, joined, strict=True)), finite, finite & differ)
+        parsed = refer_to(parse_measures(measures), self.X.levels)
+        found = self.X.map(_part_values, score, parsed, convention)
+        ranks = np.all([each[0] for each in found], axis=0)
+        ranks &= np.any([each[1] for each in found], axis=0)
+        joined = np.concatenate([each[2] for each in found], axis=2)  # measure, model, query
+        joined[:, ~ranks] = np.nan
+        return dict(zip([measure.name for measure in parsed], joined, strict=True))
 
 
-class Measured(NamedTuple):
-    """What several models are worth on queries.
-
-    Attributes
-    ----------
-    query_ids : array
-    values : dict of str to array of shape (models, queries)
-        NaN where a measure is undefined, and for a model whose scores are not finite.
-    finite, ranks : array of bool
-        Which models have finite scores, and also scores that differ within some query.
-    """
-
-    query_ids: AnyArray
-    values: dict[str, FloatArray]
-    finite: BoolArray
-    ranks: BoolArray
-
-    def ranked(self) -> dict[str, FloatArray]:
-        """Return the values, NaN for a model that ranks nothing."""
-        return {name: np.where(self.ranks[:, None], v, np.nan) for name, v in self.values.items()}
-
-
-def _of_features(part: Part, kept: Kept | None, function: Callable[..., Any], *more: Any) -> Any:
-    """Apply a function to the features of what counts; None where nothing does."""
-    X = part.data.X
-    if kept is not None:
-        X = X[kept_rows(part, kept)]
-    return function(X, *more) if X.shape[0] else None
-
-
-def _evaluated(
-    part: Part, model: Model, measures: tuple[Measure, ...], convention: Any
-) -> Evaluation:
-    data = part.data
-    scores = model.predict(data)
-    return evaluate(data, scores, measures=measures, convention=convention, n_jobs=1)
-
-
-def _of_data(part: Part, function: Callable[[RankingData], Any]) -> Any:
-    return function(part.data)
-
-
-def _some_columns(columns: IntArray, data: RankingData) -> RankingData:
-    return data.replace(X=data.X[:, columns], feature_names=None)
+def _of_features(part: Part, function: Callable[..., Any], *more: Any) -> Any:
+    return function(part.data.X, *more) if len(part.data) else None
 
 
 def _part_values(
@@ -197,22 +110,19 @@ def _part_values(
     score: Callable[[Matrix], FloatArray],
     measures: tuple[Measure, ...],
     convention: Any,
-    kept: Kept | None,
-) -> tuple[AnyArray, BoolArray, BoolArray, FloatArray]:
-    """Return query ids, which models' scores are finite and differ, and their values."""
+) -> tuple[BoolArray, BoolArray, FloatArray]:
+    """Return which models' scores are finite, which differ within a query, and their values."""
     from leanrank.metrics.judge import Judge, ranks_something
 
     data = part.data
-    chosen = data if kept is None else data.queries[np.flatnonzero(kept(part))]
-    scores = score(chosen.X)
-    values = np.full((len(measures), len(scores), chosen.n_queries), np.nan)
+    scores = score(data.X)
+    values = np.full((len(measures), len(scores), data.n_queries), np.nan)
     finite: BoolArray = np.asarray(np.isfinite(scores).all(axis=1))
     rules = Judge(convention=convention).rules
-    for at in np.flatnonzero(finite) if chosen.n_queries and measures else ():
-        found = evaluate(chosen, scores[at], measures=measures, convention=rules, n_jobs=1)
+    for at in np.flatnonzero(finite):
+        found = evaluate(data, scores[at], measures=measures, convention=rules, n_jobs=1)
         values[:, at] = [found.per_query[measure.name] for measure in measures]
-    differ = np.array([ranks_something(row, chosen) for row in scores])
-    return chosen.query_ids, finite, differ, values
+    return finite, np.array([ranks_something(row, data) for row in scores]), values
 
 
 def data_on_cluster(
@@ -245,10 +155,10 @@ def cluster_data(
     **given: Any,
 ) -> tuple[ClusterData, Labels]:
     """Check what ``fit`` was given on Dask; the labels stay with the documents."""
-    check_parameters(ranker, ranker.parameter_kinds)
+    check_parameters(ranker)
     name = type(ranker).__name__
     if isinstance(X, ClusterData):
-        ranker.take_names(X)
+        take_names(ranker, X)
         return X, _no_labels(ranker)
     if not ranker.fits_on_cluster:
         raise InputError(
@@ -259,29 +169,23 @@ def cluster_data(
         what = "preferences" if preferences is not None else "group"
         raise InputError(f"{name} takes no {what} on Dask, where rows have no numbers: give y, qid")
     columns = {name: given.get(name) for name in ("sample_weight", "offset")}
-    columns = {"y": y, "qid": qid, "gain_weight": gain_weight, **columns}
-    data = read_cluster(
-        X, columns, name, allow_nan=ranker.takes_nan, query_weight=given.get("query_weight")
+    partitions = read_partitions(
+        X,
+        {"y": y, "qid": qid, "gain_weight": gain_weight, **columns},
+        query_weight=given.get("query_weight"),
+        check=partial(_check, name, ranker.takes_nan),
     )
-    ranker.take_names(data)
-    if not ranker.takes_nan and not any_units:
-        warn_of_units(data, slow=ranker.slow_unscaled)
-    return data, _no_labels(ranker)
-
-
-def read_cluster(
-    X: Any, columns: Mapping[str, Any], name: str, *, allow_nan: bool, query_weight: Any = None
-) -> ClusterData:
-    """Read a collection into parts, for what ``name`` calls in messages."""
-    check = partial(_check, name, allow_nan)
-    partitions = read_partitions(X, columns, query_weight=query_weight, check=check)
-    return ClusterData(
+    data = ClusterData(
         ClusterParts(partitions),
         partitions.facts[0].names,
         sum(facts.n_queries for facts in partitions.facts),
         np.array([facts.n_informative for facts in partitions.facts]),
         partitions.how,
     )
+    take_names(ranker, data)
+    if not ranker.takes_nan and not any_units:
+        warn_of_units(data, slow=ranker.slow_unscaled)
+    return data, _no_labels(ranker)
 
 
 def _no_labels(ranker: Any) -> Labels:

@@ -1,25 +1,19 @@
-"""What rankers are given, checked: features, numbers, and one weight per document."""
+"""What rankers are given, checked: documents, weights, preferences, validation data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cache
-from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from leanrank._numbers import check_number as check_number
-from leanrank._numbers import check_whole as check_whole
-from leanrank._numbers import is_number, is_whole
-from leanrank._typing import FloatArray, Matrix
-from leanrank.data.dask.collections import refuse_dask
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data.dask.collections import is_dask, refuse_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.scaling.spread import spread_of
-from leanrank.errors import InputError, suggest, warn
+from leanrank.errors import InputError, warn
 from leanrank.execution import row_blocks
+from leanrank.losses.base import Edges, Labels
 
 
 def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
@@ -43,44 +37,42 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     return matrix
 
 
-class NamedFeatures:
-    """An estimator that knows the number and the names of its features."""
+def checked_features(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:
+    """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
+    if not isinstance(X, RankingData):
+        return validated_matrix(estimator, X, reset=reset)
+    name = type(estimator).__name__
+    if reset:
+        take_names(estimator, X)
+    if X.n_features != estimator.n_features_in_:
+        raise InputError(
+            f"X has {X.n_features} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    own = names_of(estimator)
+    if own is not None and X.feature_names is not None and own != X.feature_names:
+        at = next(j for j, column in enumerate(own) if column != X.feature_names[j])
+        raise InputError(
+            f"column {at} of X is {X.feature_names[at]!r}, but {name} was fitted with "
+            f"{own[at]!r} there: give the same columns in the same order"
+        )
+    check_finite(X.X, X.n_features, X.feature_names, allow_nan=estimator.takes_nan)
+    return X.X
 
-    n_features_in_: int
 
-    def checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
-        """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
-        if not isinstance(X, RankingData):
-            return validated_matrix(self, X, reset=reset)
-        if reset:
-            self.take_names(X)
-        if X.n_features != self.n_features_in_:
-            raise InputError(
-                f"X has {X.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        own = self._names()
-        if own is not None and X.feature_names is not None and own != X.feature_names:
-            at = next(j for j, name in enumerate(own) if name != X.feature_names[j])
-            raise InputError(
-                f"column {at} of X is {X.feature_names[at]!r}, but {type(self).__name__} was "
-                f"fitted with {own[at]!r} there: give the same columns in the same order"
-            )
-        allow_nan = getattr(self, "takes_nan", False)
-        check_finite(X.X, X.n_features, X.feature_names, allow_nan=allow_nan)
-        return X.X
+def take_names(estimator: Any, data: Any) -> None:
+    """Set the number and the names of the features, as ``fit`` does."""
+    estimator.n_features_in_ = data.n_features
+    if data.feature_names is not None:
+        estimator.feature_names_in_ = np.array(data.feature_names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
 
-    def take_names(self, data: RankingData) -> None:
-        """Set the number and the names of the features, as ``fit`` does."""
-        self.n_features_in_ = data.n_features
-        if data.feature_names is not None:
-            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
-    def _names(self) -> tuple[str, ...] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(map(str, names))
+def names_of(estimator: Any) -> tuple[str, ...] | None:
+    """Return the names of the features, if ``fit`` learned any."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
 
 
 def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bool = False) -> None:
@@ -126,115 +118,163 @@ def warn_of_units(data: Any, *, by_query: bool = False, slow: bool = False) -> N
         )
 
 
-def feature_number(feature: Any, n_features: int, names: Any, of: str) -> int:
-    """Return the column of a feature that a parameter gives by name, or by column from 0.
-
-    Without names, ``f1`` is the first.
-
-    >>> feature_number("bm25", 2, ["age", "bm25"], "signs"), feature_number("f1", 2, None, "signs")
-    (1, 0)
-    >>> feature_number("bn25", 2, ["age", "bm25"], "signs")
-    Traceback (most recent call last):
-    leanrank.errors.InputError: signs has the feature 'bn25': did you mean 'bm25'?
-    """
-    if isinstance(feature, str):
-        known = [feature_name(j, names) for j in range(n_features)]
-        if feature not in known:
-            raise InputError(f"{of} has the feature {feature!r}: {suggest(feature, known)}")
-        return known.index(feature)
-    if not is_whole(feature) or not 0 <= feature < n_features:
-        raise InputError(
-            f"{of} has the feature {feature!r}: give a name, or a column from 0 to {n_features - 1}"
-        )
-    return int(feature)
-
-
-def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -> Any:
-    """Return values as an array; a dict is by feature, and leaves the others at ``rest``.
-
-    >>> by_feature("signs", {"bm25": 1}, 3, ["age", "bm25", "spam"], 0.0).tolist()
-    [0.0, 1.0, 0.0]
-    """
-    if values is None:
-        return None
-    if not isinstance(values, Mapping):
-        try:
-            return np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{of} holds something that is not a number ({error})") from error
-    array = np.full(n_features, rest)
-    for feature, value in values.items():
-        if not is_number(value):
-            raise InputError(f"{of} has {value!r} for the feature {feature!r}: give a number")
-        array[feature_number(feature, n_features, names, of)] = value
-    return array
-
-
-def refuse_idle(ranker: Any, names: Iterable[str], because: str) -> None:
-    """Reject parameters that were changed but have no effect.
-
-    >>> from leanrank import SPD
-    >>> refuse_idle(SPD(C=2.0), ["C"], "loss='hinge'")
-    Traceback (most recent call last):
-    leanrank.errors.InputError: SPD: C has no effect with loss='hinge': leave it out
-    """
-    for name in changed(ranker, names):
-        raise InputError(
-            f"{type(ranker).__name__}: {name} has no effect with {because}: leave it out"
-        )
-
-
-def changed(ranker: Any, names: Iterable[str]) -> list[str]:
-    """Return the parameters that differ from their defaults; a system may have fixed some.
-
-    >>> from leanrank import SPD
-    >>> changed(SPD(C=2.0), ["C", "loss"])
-    ['C']
-    """
-    usual = _defaults(ranker.__class__)
-    given = (name for name in names if name in usual)
-    return [name for name in given if repr(getattr(ranker, name)) != usual[name]]
-
-
-@cache
-def _defaults(kind: type) -> dict[str, str]:
-    """Return the default of each parameter, as code."""
-    return {name: repr(known.default) for name, known in signature(kind).parameters.items()}
-
-
-def seed_of(random_state: Any) -> int:
-    """Draw a seed from a ``random_state``: a number, a RandomState, or None for another each time.
-
-    >>> seed_of(0), seed_of("zero")
-    Traceback (most recent call last):
-    leanrank.errors.InputError: random_state='zero' must be a whole number from 0 to 2³² − 1, ...
-    """
-    try:
-        return int(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError as error:
-        raise InputError(
-            f"random_state={random_state!r} must be a whole number from 0 to 2³² − 1, a "
-            "RandomState, or None"
-        ) from error
-
-
 def grouped_gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:
     """Check one gain weight per document, and put them into grouped order unless they are."""
     if values is None:
         return None
-    try:
-        gains = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"gain_weight holds something that is not a number ({error})") from error
-    if gains.shape != (len(data),):
-        raise InputError(
-            f"gain_weight has shape {gains.shape} but there are {len(data)} documents: give one "
-            "weight per document"
-        )
-    wrong = ~(np.isfinite(gains) & (gains >= 0))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"gain_weight is {gains[row]} in row {row}: it must be finite and not negative"
-        )
+    gains = _weights("gain_weight", values, len(data), "document")
     return gains if grouped or data.order is None else gains[data.order]
+
+
+def _weights(of: str, values: Any, count: int, each: str) -> FloatArray:
+    """Check one weight per document or pair."""
+    try:
+        weight = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{of} holds something that is not a number ({error})") from error
+    if weight.shape != (count,):
+        raise InputError(
+            f"{of} has shape {weight.shape} but there are {count} {each}s: give one weight per "
+            f"{each}"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(wrong):
+        raise InputError(
+            f"{of} is {weight[wrong[0]]} for {each} {wrong[0]}: it must be finite and not negative"
+        )
+    return weight
+
+
+def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edges:
+    """Check preferences between rows and renumber them in grouped order.
+
+    Parameters
+    ----------
+    preferences : (i, j) or (i, j, weight)
+        Document i should rank above document j of the same query, ``weight`` times.
+    data : RankingData
+    grouped : bool
+        Whether row numbers are those of ``data`` already, and not of what it was made from.
+    """
+    if not isinstance(preferences, (tuple, list)) or len(preferences) not in (2, 3):
+        raise InputError(
+            "preferences must be a tuple (i, j) or (i, j, weight) of arrays: document i should "
+            "rank above document j"
+        )
+    winner, loser = (
+        _row_numbers(preferences[k], name, len(data)) for k, name in enumerate(("i", "j"))
+    )
+    if len(winner) != len(loser):
+        raise InputError(
+            f"preferences has {len(winner)} documents i but {len(loser)} documents j: give one of "
+            "each a preference"
+        )
+    if len(winner) == 0:
+        raise InputError("preferences is empty: give at least one pair of documents")
+    weight = np.ones(len(winner))
+    if len(preferences) == 3 and preferences[2] is not None:
+        weight = _weights("weight in preferences", preferences[2], len(winner), "pair")
+    if grouped or data.order is None:
+        rows = winner, loser
+    else:
+        place = np.empty(len(data), dtype=np.int64)
+        place[data.order] = np.arange(len(data))
+        rows = place[winner], place[loser]
+    query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
+    same, apart = winner == loser, query_of[rows[0]] != query_of[rows[1]]
+    if same.any():
+        at = int(np.flatnonzero(same)[0])
+        raise InputError(
+            f"preference {at} says that document {winner[at]} should rank above itself: leave it "
+            "out"
+        )
+    if apart.any():
+        at = int(np.flatnonzero(apart)[0])
+        raise InputError(
+            f"preference {at} compares the documents {winner[at]} and {loser[at]} of two queries: "
+            "documents are ranked within one query"
+        )
+    if not weight.any():
+        raise InputError("every weight in preferences is zero: at least one pair must count")
+    return Edges(*rows, weight)
+
+
+def count_informative(data: RankingData, labels: Labels) -> int:
+    """Count the queries with documents at two levels or, if preferences were given, with one."""
+    edges = labels.edges
+    if edges is None:
+        return int(data.informative.sum())
+    counted = edges.winner[edges.weight > 0]
+    return len(np.unique(np.searchsorted(labels.query_ptr, counted, side="right")))
+
+
+def _row_numbers(values: Any, name: str, n_rows: int) -> IntArray:
+    rows = np.asarray(values)
+    if rows.ndim != 1 or (rows.dtype.kind not in "iu" and len(rows)):
+        raise InputError(
+            f"{name} in preferences must be a list of row numbers, not {rows.ndim}-dimensional "
+            f"{rows.dtype}"
+        )
+    rows = rows.astype(np.int64)
+    wrong = (rows < 0) | (rows >= n_rows)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"preference {at} names document {rows[at]} as {name}, but documents are numbered from "
+            f"0 to {n_rows - 1}"
+        )
+    return rows
+
+
+def as_data(given: Any, name: str = "validation") -> RankingData | None:
+    """Return data given as a RankingData, a data frame or a tuple (X, y, qid); None stays None.
+
+    >>> as_data(([[1.0], [2.0]], [0, 1], None)).n_queries
+    1
+    """
+    if given is None or isinstance(given, RankingData):
+        return given
+    if hasattr(given, "__arrow_c_stream__"):
+        from leanrank.data.tables.frames import frame_data
+
+        return frame_data(given)
+    return RankingData(*_parts(given, name))
+
+
+def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
+    """Take validation data for a ranker that knows its features, and check that they are the same.
+
+    Examples
+    --------
+    >>> from leanrank import MinBatSRank
+    >>> ranker = MinBatSRank().fit([[1.0, 0.0], [0.0, 1.0]], [1, 0])
+    >>> held_out_data(ranker, ([[1.0]], [1], None))
+    Traceback (most recent call last):
+    leanrank.errors.InputError: validation: X has 1 features, but MinBatSRank is expecting 2 ...
+    """
+    if validation is None:
+        return None
+    from leanrank.rankers.cluster import ClusterData, held_out_on_cluster
+
+    on_dask = isinstance(validation, tuple) and len(validation) == 3 and is_dask(validation[0])
+    if on_dask or isinstance(validation, ClusterData):
+        return held_out_on_cluster(ranker, validation)  # type: ignore[return-value]
+    try:
+        if isinstance(validation, RankingData):
+            checked_features(ranker, validation)
+            return validation
+        X, y, qid = _parts(validation, "validation")
+        return RankingData(validated_matrix(ranker, X, reset=False), y, qid)
+    except ValueError as error:
+        text = " ".join(str(error).split())
+        prefix = "" if text.startswith("validation ") else "validation: "
+        raise InputError(f"{prefix}{text}") from error
+
+
+def _parts(given: Any, name: str) -> tuple[Any, Any, Any]:
+    if isinstance(given, (tuple, list)) and len(given) == 3:
+        return given[0], given[1], given[2]
+    raise InputError(
+        f"{name} must be a RankingData, a data frame or a tuple (X, y, qid), not "
+        f"{type(given).__name__}"
+    )

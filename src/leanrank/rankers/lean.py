@@ -19,19 +19,27 @@ from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import sample_step
 from leanrank.designs.ramps import RampDesign, ramp_design
-from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign, surface_grid
+from leanrank.designs.surfaces import SurfaceDesign, split_surfaces
 from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.elastic_net import penalty_factors
 from leanrank.rankers.base import BaseRanker
-from leanrank.rankers.categories import Groups, coded_columns, read_frame
+from leanrank.rankers.categories import (
+    Groups,
+    beside_features,
+    coded_columns,
+    read_frame,
+    without_columns,
+)
 from leanrank.rankers.curves import find_ramps
-from leanrank.rankers.inputs import check_finite, feature_number, refuse_idle, seed_of
+from leanrank.rankers.inputs import check_finite
+from leanrank.rankers.lean_pairs import constant_in_queries
 from leanrank.rankers.lean_search import Search, Size
-from leanrank.rankers.lean_structure import Settings, Structure
-from leanrank.rankers.validation import report
+from leanrank.rankers.lean_structure import Settings, Structure, divided
+from leanrank.rankers.parameters import feature_number, reject_unused, seed_of
+from leanrank.rankers.progress import report
 
 if TYPE_CHECKING:
     from typing import Self
@@ -40,9 +48,6 @@ if TYPE_CHECKING:
 
 LINE_HEIGHT = 0.3
 """Standard deviation of a feature's line beside its ramps: a larger one makes lines cheaper."""
-
-MANY_QUERIES = 3_000
-"""Informative queries from which on one held-out part is enough."""
 
 WIDE = 1_000
 """Features of a sparse matrix above which each has a weight instead of a curve."""
@@ -68,7 +73,11 @@ class LeanRanker(BaseRanker):
         Most features that the model may read.
     max_pairs : int or "auto", default="auto"
         Most surfaces of two features; "auto" is 20. They are kept only if the held-out loss falls
-        by more than its standard error.
+        by more than twice its standard error.
+    heredity : bool, default=True
+        Whether a pair needs a curve of both of its features in the model. A column with one value
+        per query has none, and is always tried beside the others: such a pair is a weight that
+        depends on the query. Categories and monotone features are in no pair.
     curves : int, "auto", dict or None, default="auto"
         Number of segments of each feature's curve, as for ``LinearRanker``; None gives weights.
     loss : str or Loss, default="softmax"
@@ -136,6 +145,7 @@ class LeanRanker(BaseRanker):
     max_features: int | None = None
     _: KW_ONLY
     max_pairs: int | str = "auto"
+    heredity: bool = True
     curves: int | str | Mapping[Any, Any] | None = "auto"
     loss: str | Loss[Any] = "softmax"
     gain: str | Sequence[float] = "exp2"
@@ -160,6 +170,7 @@ class LeanRanker(BaseRanker):
 
     def _data_and_labels(self, X: Any, *args: Any, **parts: Any) -> tuple[RankingData, Labels]:
         self._levels: dict[int, Groups] = {}
+        self._left_out: list[str] = []
         return super()._data_and_labels(X, *args, **parts)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
@@ -168,7 +179,7 @@ class LeanRanker(BaseRanker):
         options = {"gain": self.gain, "emphasis": EMPHASIS} if self.loss == "softmax" else {}
         loss = get_loss(self.loss, **options)
         if self.loss != "softmax":
-            refuse_idle(self, ("gain",), f"loss={loss.name!r}: use 'softmax'")
+            reject_unused(self, ("gain",), f"loss={loss.name!r}: use 'softmax'")
         if not (loss.smooth and loss.offers("dual")):
             raise InputError(
                 f"LeanRanker needs a smooth loss with a dual, which {loss.name!r} is not: choose "
@@ -177,8 +188,8 @@ class LeanRanker(BaseRanker):
         _warn_of_labels(data, self._names())
         informative = np.asarray(loss.prepare(labels).scale > 0)
         structure = self._structure(data, informative, executor)
-        settings = self._settings(data.n_features, structure)
-        folds = self._folds(data, informative)
+        settings = self._settings(data, structure)
+        folds = divided(data, informative, self.n_folds, seed_of(self.random_state))
         search = Search(data, labels, loss, structure, settings, folds, executor)
         if folds:
             self.strength_, sizes = search.run(partial(report, self))
@@ -190,7 +201,9 @@ class LeanRanker(BaseRanker):
             self.strength_ = search.fit_whole(structure, 0.1)
             sizes = search.sizes(self.strength_)
         sizes = _front(sizes)
-        self.front_models_ = [self._model(size.structure, size.solution.w) for size in sizes]
+        self.front_models_ = [
+            self._model(size.structure, size.solution.w, settings.of_query) for size in sizes
+        ]
         self._gaps = [size.solution.gap for size in sizes]
         self.front_ = [self._row(search, size) for size in sizes]
         at = self._position(sizes)
@@ -201,7 +214,9 @@ class LeanRanker(BaseRanker):
     def _validated(
         self, X: Any, y: Any, qid: Any, parts: dict[str, Any], *, needs_y: bool
     ) -> RankingData:
-        """Read columns of texts as categories."""
+        """Leave out columns given as y or qid, and read those of texts as categories."""
+        self._left_out = beside_features(X, y=y, qid=qid)
+        X = without_columns(X, self._left_out)
         read = read_frame(X)
         if read is None:
             return super()._validated(X, y, qid, parts, needs_y=needs_y)
@@ -234,7 +249,8 @@ class LeanRanker(BaseRanker):
         design = ramp_design(X, ramps, executor)
         return Structure(design, design.ramps)
 
-    def _settings(self, n_features: int, structure: Structure) -> Settings:
+    def _settings(self, data: RankingData, structure: Structure) -> Settings:
+        n_features = data.n_features
         pairs = self.max_pairs
         if pairs == "auto":
             pairs = AUTO_PAIRS
@@ -269,33 +285,11 @@ class LeanRanker(BaseRanker):
             strengths=np.logspace(0, np.log10(low), self.n_strengths),
             max_pairs=int(pairs),
             tol=max(1e-4, self.tol),
+            heredity=self.heredity,
+            of_query=constant_in_queries(structure.design.places, data.query_ptr)
+            if pairs and isinstance(structure.design, RampDesign)
+            else False,
         )
-
-    def _folds(self, data: RankingData, informative: BoolArray) -> list[BoolArray]:
-        """Divide the informative queries at random; no folds if there are fewer than two.
-
-        They are ordered by what they hold first: neither the order of the rows nor the names of the
-        queries matter.
-        """
-        queries = np.flatnonzero(informative)
-        sums = np.nan_to_num(np.asarray(data.X.sum(axis=1, dtype=np.float64)).ravel())
-        held = [np.add.reduceat(np.append(v, 0.0), data.query_ptr[:-1]) for v in (sums, data.y)]
-        keys = (held[0][queries], held[1][queries], np.diff(data.query_ptr)[queries])
-        queries = queries[np.lexsort(keys)]
-        n_folds = self.n_folds
-        if n_folds == "auto":
-            n_folds = 5 if len(queries) < MANY_QUERIES else 1
-        check_whole("n_folds", n_folds)
-        if len(queries) < 2:
-            return []
-        order = np.random.default_rng(seed_of(self.random_state)).permutation(queries)
-        step = 5 if n_folds == 1 else min(int(n_folds), len(queries))
-        folds = []
-        for k in range(1 if n_folds == 1 else step):
-            held_out = np.zeros(len(informative), dtype=bool)
-            held_out[order[k::step]] = True
-            folds.append(held_out)
-        return folds
 
     # what is chosen
 
@@ -328,8 +322,7 @@ class LeanRanker(BaseRanker):
         known = ~np.isnan(size.scores)
         if not known.any():
             return row
-        loss = size.judged.loss[~np.isnan(size.judged.loss)]
-        row |= {"loss": size.judged.mean, "loss_error": _error(loss)}
+        row |= {"loss": size.judged.mean, "loss_error": size.judged.error}
         data = search.data
         found = evaluate(
             data.y[known], size.scores[known], data.qid[known], measures=["ndcg@10", "map"]
@@ -353,7 +346,7 @@ class LeanRanker(BaseRanker):
                 ConvergenceWarning,
             )
         self.feature_importances_ = search.by_feature(size.structure, solution.w)
-        self.model_ = self._model(size.structure, solution.w)
+        self.model_ = self._model(size.structure, solution.w, search.settings.of_query)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
         del data, labels
@@ -363,7 +356,7 @@ class LeanRanker(BaseRanker):
                 "lowers the loss on held-out queries"
             )
 
-    def _model(self, structure: Structure, w: FloatArray) -> Model:
+    def _model(self, structure: Structure, w: FloatArray, of_query: Any) -> Model:
         from leanrank.model import Model, Surface
 
         names = self._names()
@@ -372,16 +365,16 @@ class LeanRanker(BaseRanker):
             return Model.from_coef(w, **more)
         n_curved = structure.ramps.n_columns
         if isinstance(structure.design, SurfaceDesign):
-            weights = w[n_curved:].reshape(-1, PER_PAIR)
+            w, grids = split_surfaces(structure.design, w, of_query)
             knots = structure.ramps.knots
             more["surfaces"] = {
                 (f, g): Surface(
                     tuple(knots[f].tolist()),
                     tuple(knots[g].tolist()),
-                    tuple(map(tuple, surface_grid(structure.design, k, weights[k]).tolist())),
+                    tuple(map(tuple, grid.tolist())),
                 )
-                for k, (f, g) in enumerate(structure.pairs)
-                if weights[k].any()
+                for (f, g), grid in zip(structure.pairs, grids, strict=True)
+                if grid.any()
             }
         return Model(len(structure.ramps.knots), structure.ramps.curves(w[:n_curved]), **more)
 
@@ -403,7 +396,7 @@ class LeanRanker(BaseRanker):
         check_is_fitted(self, "model_")
         if self._levels:
             return self.model_.predict(X)
-        return self.model_.predict(self.checked_features(X))
+        return self.model_.predict(self.checked_features(without_columns(X, self._left_out)))
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Return the model, which can be saved, sent and exported."""

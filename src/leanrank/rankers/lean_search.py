@@ -16,21 +16,18 @@ import numpy as np
 
 from leanrank._typing import BoolArray, Callback, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.designs.ramps import RampDesign
-from leanrank.designs.surfaces import PER_PAIR, screen
 from leanrank.execution import Executor
 from leanrank.losses.base import Labels, Loss
 from leanrank.losses.listnet import ListNetPlan
 from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.lean_pairs import find_pairs
 from leanrank.rankers.lean_structure import Settings, Structure
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
-CANDIDATES = 120
-"""Pairs that are fitted before the strongest are kept; set by ``benchmarks flagship``."""
-
-SCREENED_FEATURES, SCREENED_ROWS = 40, 50_000
-"""Most features whose pairs are screened, the strongest ones, and documents to screen on."""
+PAIR_ERRORS = 2
+"""Standard errors by which pairs must lower the held-out loss; set on OHSUMED, MQ2008 and the
+Yandex training part, where one error kept pairs that made OHSUMED worse."""
 
 PATIENCE = 3
 """Strengths without a lower held-out loss after which a path ends."""
@@ -120,18 +117,24 @@ class Judged:
     @property
     def mean(self) -> float:
         """Mean over queries, by their weights."""
-        known = ~np.isnan(self.loss)
-        if not known.any():
-            return float("nan")
-        return float(np.average(self.loss[known], weights=self.weight[known]))
+        return self._mean_and_error(self.loss)[0]
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean."""
+        return self._mean_and_error(self.loss)[1]
 
     def gain_over(self, other: Judged) -> tuple[float, float]:
         """Return by how much the mean loss is lower than another's, and the standard error."""
-        known = ~np.isnan(self.loss) & ~np.isnan(other.loss)
-        less, weight = (other.loss - self.loss)[known], self.weight[known]
-        mean = float(np.average(less, weights=weight))
-        share = weight / weight.sum()
-        return mean, float(np.sqrt(np.sum(share**2 * (less - mean) ** 2)))
+        return self._mean_and_error(other.loss - self.loss)
+
+    def _mean_and_error(self, values: FloatArray) -> tuple[float, float]:
+        known = ~np.isnan(values)
+        if not known.any():
+            return np.nan, np.nan
+        share = self.weight[known] / self.weight[known].sum()
+        mean = float(share @ values[known])
+        return mean, float(np.sqrt(np.sum((share * (values[known] - mean)) ** 2)))
 
 
 @dataclass(frozen=True)
@@ -254,7 +257,7 @@ class Search:
         A fold's pairs are found on its own training queries.
         """
         strengths = self.settings.strengths
-        found = [self.find_pairs(fold, float(strengths[at])) for fold in self.folds]
+        found = [find_pairs(self, fold, float(strengths[at])) for fold in self.folds]
         weights = [w for _, w in found]
         best: tuple[Judged, float, list[FloatArray]] | None = None
         for strength in map(float, strengths[max(at - 1, 0) : at + 2]):
@@ -277,12 +280,12 @@ class Search:
                 "error": error,
             }
         )
-        if not gain > error:
+        if not gain > PAIR_ERRORS * error:
             return float(strengths[at])
         for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
             fold.structure, fold.w = structure, w
         whole = self.whole
-        whole.structure, whole.w = self.find_pairs(whole, strength)
+        whole.structure, whole.w = find_pairs(self, whole, strength)
         problem, penalty = whole.problem(whole.structure), self.settings.penalty(whole.structure)
         whole.w = whole.solve(problem, penalty, strength, whole.w).w
         return strength
@@ -326,69 +329,6 @@ class Search:
                 break
         best = int(np.argmin(means))
         return best, *found[best]
-
-    def find_pairs(self, part: Part, strength: float) -> tuple[Structure, FloatArray]:
-        """Find the strongest pairs on a part's own queries; return them with weights to start from.
-
-        Many candidates are fitted beside the curves, and those that matter most are kept.
-        """
-        structure = part.structure
-        listed = self._screened(part)
-        many = structure.with_pairs(listed)
-        w = part.solve(
-            part.problem(many), self.settings.penalty(many), strength, many.widened(part.w)
-        ).w
-        sizes = self.importance(many, w)[structure.n_features :]
-        order = np.argsort(-sizes, kind="stable")[: self.settings.max_pairs]
-        kept = np.sort(order[sizes[order] > 0])
-        few = structure.with_pairs([listed[k] for k in kept])
-        n_curved = len(part.w)
-        own = w[n_curved:].reshape(-1, PER_PAIR)[kept]
-        return few, np.concatenate((w[:n_curved], own.ravel()))
-
-    def _screened(self, part: Part) -> list[tuple[int, int]]:
-        """List the pairs of features in a part's model that promise most, by its own gradient."""
-        structure, w = part.structure, part.w
-        sizes = self.importance(structure, w)[: structure.n_features]
-        assert structure.ramps is not None
-        numeric = ~structure.ramps.is_category
-        if self.settings.signs is not None:
-            numeric &= self.settings.signs == 0
-        features = np.flatnonzero((sizes > 0) & numeric)
-        features = np.sort(features[np.argsort(-sizes[features])][:SCREENED_FEATURES])
-        if len(features) < 2:
-            return []
-        all_pairs = np.array([(f, g) for at, f in enumerate(features) for g in features[at + 1 :]])
-        problem = part.problem(structure)
-        u = problem.scores(w)
-        g = problem.evaluate(u)[1]
-        curvature = self._diagonal(part, u)
-        keep = self._sampled_queries(part)
-        g[~keep], curvature[~keep] = 0.0, 0.0
-        assert isinstance(structure.design, RampDesign)
-        ptr = self.labels.query_ptr
-        gains = screen(structure.design, all_pairs, g, curvature, ptr, self.executor)
-        order = np.argsort(-gains, kind="stable")[:CANDIDATES]
-        return [(int(f), int(g)) for f, g in all_pairs[np.sort(order)]]
-
-    def _diagonal(self, part: Part, u: FloatArray) -> FloatArray:
-        """Return the diagonal of the score Hessian, or the same weight for all of a query."""
-        ptr, plan, loss = self.labels.query_ptr, part.plan, self.loss
-        diag = np.zeros(len(u))
-        if loss.offers("curvature"):
-            atoms, aux = np.zeros((len(u), loss.n_atoms)), np.zeros((plan.cell_ptr[-1], loss.n_aux))
-            loss.curvature(plan, 0, len(ptr) - 1, u, diag, atoms, aux)
-            return diag
-        sizes = np.diff(ptr)
-        weight = np.where(plan.scale > 0, part.weight, 0.0)
-        return np.repeat(weight / weight.sum() / np.maximum(sizes, 1), sizes)
-
-    def _sampled_queries(self, part: Part) -> BoolArray:
-        """Mark the documents of evenly spaced queries, at most ``SCREENED_ROWS`` of them."""
-        sizes = np.diff(self.labels.query_ptr)
-        step = max(1, -(-int(sizes.sum()) // SCREENED_ROWS))
-        taken = (np.arange(len(sizes)) % step == 0) & (part.weight > 0)
-        return np.repeat(taken, sizes)
 
     def importance(self, structure: Structure, w: FloatArray) -> FloatArray:
         """Return the standard deviation of each term's part of the scores, within queries."""

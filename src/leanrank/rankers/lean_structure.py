@@ -1,4 +1,4 @@
-"""Which columns a model of the default ranker may use, and their penalty."""
+"""Which columns a model of the default ranker may use, their penalty, and held-out queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._numbers import check_whole
+from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import RampDesign
@@ -16,6 +18,9 @@ from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign
 from leanrank.execution import cached_property
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
+
+MANY_QUERIES = 3_000
+"""Informative queries from which on one held-out part is enough."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,10 @@ class Settings:
         Shares of alpha_max, descending.
     max_pairs : int
     tol : float
+    heredity : bool
+        Whether only features with a curve in the model are paired.
+    of_query : array of bool
+        Which features have one value per query.
     """
 
     group_ratio: float
@@ -99,6 +108,8 @@ class Settings:
     strengths: FloatArray
     max_pairs: int
     tol: float
+    heredity: bool = True
+    of_query: Any = False
 
     def penalty(self, structure: Structure, dropped: IntArray | None = None) -> Any:
         """Return the penalty at strength 1; terms of dropped features are excluded."""
@@ -127,3 +138,31 @@ class Settings:
         return GroupPenalty.build(
             1.0, 1.0, len(owner), owner, group_ratio=self.group_ratio, factors=factors, signs=signs
         )
+
+
+def divided(
+    data: RankingData, informative: BoolArray, n_folds: int | str, seed: int
+) -> list[BoolArray]:
+    """Divide the informative queries at random; no folds if there are fewer than two.
+
+    They are ordered by what they hold first: neither the order of the rows nor the names of the
+    queries matter.
+    """
+    queries = np.flatnonzero(informative)
+    sums = np.nan_to_num(np.asarray(data.X.sum(axis=1, dtype=np.float64)).ravel())
+    held = [np.add.reduceat(np.append(v, 0.0), data.query_ptr[:-1]) for v in (sums, data.y)]
+    keys = (held[0][queries], held[1][queries], np.diff(data.query_ptr)[queries])
+    queries = queries[np.lexsort(keys)]
+    if n_folds == "auto":
+        n_folds = 5 if len(queries) < MANY_QUERIES else 1
+    check_whole("n_folds", n_folds)
+    if len(queries) < 2:
+        return []
+    order = np.random.default_rng(seed).permutation(queries)
+    step = 5 if n_folds == 1 else min(int(n_folds), len(queries))
+    folds = []
+    for k in range(1 if n_folds == 1 else step):
+        held_out = np.zeros(len(informative), dtype=bool)
+        held_out[order[k::step]] = True
+        folds.append(held_out)
+    return folds

@@ -94,14 +94,12 @@ class Path:
 
         Without an argument, the first measure decides.
         """
-        from leanrank.rankers.problem_ranker import ProblemRanker
-
         if self.template is None:
             raise InputError("the path was put together by hand and has no ranker: take model()")
         at = self._position(which)
         ranker = copy(self.template).set_params(alpha=float(self.alphas[at]))
         ranker.coef_ = self.coefs[at].copy()
-        if isinstance(ranker, ProblemRanker):
+        if hasattr(ranker, "tol"):  # RankRLS solves a linear system
             ranker.dual_gap_ = float(self.dual_gaps[at])
             ranker.objective_ = float(self.objectives[at])
             ranker.n_iter_ = int(self.n_iters[at])
@@ -209,7 +207,7 @@ def measure_models(
     judge = Judge(names, convention)
     if isinstance(data, ClusterData):
         score = partial(scores_of_models, coefs, ramps)
-        found = data.measured(score, names, convention).ranked()
+        found = data.measured(score, names, convention)
         return {name: np.array([mean_of(row) for row in rows]) for name, rows in found.items()}
     results = [judge.means(data, row) for row in scores_of_models(coefs, ramps, data.X)]
     return {name: np.array([result[name] for result in results]) for name in names}

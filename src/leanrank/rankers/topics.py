@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +15,19 @@ from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import column_values
 from leanrank.designs.base import Design, make_design
 from leanrank.errors import InputError, warn
-from leanrank.execution import Executor, SerialExecutor, make_executor, single_threaded_blas
+from leanrank.execution import (
+    Executor,
+    SerialExecutor,
+    cached_property,
+    make_executor,
+    single_threaded_blas,
+)
 from leanrank.losses.base import Labels
 from leanrank.problem.base import Problem
-from leanrank.rankers.inputs import refuse_idle, validated_matrix
+from leanrank.rankers.inputs import validated_matrix
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.newton.linear_ranker import LinearRanker
+from leanrank.rankers.parameters import check_parameters, reject_unused
 from leanrank.rankers.path import alpha_grid, descending
 
 if TYPE_CHECKING:
@@ -104,7 +110,8 @@ class TopicRanker(BaseEstimator):
 
         if not isinstance(self.ranker, BaseLinearRanker):
             raise InputError(f"ranker={self.ranker!r} is not a linear ranker of leanrank: give one")
-        self._refuse_idle(validated=validation is not None)
+        check_parameters(self.ranker)
+        self._reject_unused(validated=validation is not None)
         matrix = validated_matrix(self, X, reset=True)
         labels = _check_topics(Y, matrix.shape[0])
         held_out = None
@@ -143,15 +150,15 @@ class TopicRanker(BaseEstimator):
         values["percent_zero"] = np.array([percent_zero(w) for w in self.coef_.toarray()])
         return TopicEvaluation(values)
 
-    def _refuse_idle(self, *, validated: bool) -> None:
+    def _reject_unused(self, *, validated: bool) -> None:
         grid = ("n_alphas", "alpha_min_ratio")
         if not isinstance(self.ranker, LinearRanker):
             because = f"{type(self.ranker).__name__}, which has no path"
-            refuse_idle(self, (*grid, "alphas", "per_topic", "measure"), because)
+            reject_unused(self, (*grid, "alphas", "per_topic", "measure"), because)
         elif not validated:
-            refuse_idle(self, (*grid, "alphas", "per_topic", "measure"), "no validation data")
+            reject_unused(self, (*grid, "alphas", "per_topic", "measure"), "no validation data")
         elif self.alphas is not None:
-            refuse_idle(self, grid, "alphas")
+            reject_unused(self, grid, "alphas")
 
     def _fit_all(
         self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None

@@ -207,12 +207,13 @@ def _difference(ours: FloatArray, theirs: FloatArray) -> list[float | None]:
 
 
 def _judged(study: Study) -> str:
-    """Describe the queries on which the front is judged, and what a lean model costs there."""
-    cost = study.leanness
-    if cost is None:
-        return _judged_by(study)
-    named = str(cost).replace(study.measure, head(study.measure))
-    return f"{_judged_by(study)} Beside the chosen model, {named}."
+    """Describe the queries on which the front is judged, and other models beside the chosen one."""
+    said = [_judged_by(study)]
+    if study.leanness is not None:
+        said.append(f"The best of any size, {study.leanness}.")
+    if study.beside_default is not None:
+        said.append(f"LeanRanker's best, {study.beside_default}.")
+    return " ".join(said).replace(study.measure, head(study.measure))
 
 
 def _judged_by(study: Study) -> str:

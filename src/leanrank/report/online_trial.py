@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank._typing import FloatArray, IntArray
-from leanrank._version import __version__
 from leanrank.metrics.evaluation import evaluate
 from leanrank.online.trial import Learned, Preference, Trial
-from leanrank.plots.charts import lines
-from leanrank.plots.colours import LINES, theme
-from leanrank.report.page import asset, drawn
+from leanrank.report.static import drawn_lines, figures_table, static_page
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
-_SIZES = {"wide": (640, 300, "right"), "narrow": (280, 230, "bottom")}
 _STYLE = """
-.narrow { display: none; }
 .chart { margin: .8rem 0 1.6rem; }
 .chart h3 { margin: 0 0 .3rem; }
 .shown { display: grid; gap: 1.5rem 2rem; }
@@ -30,7 +24,6 @@ _STYLE = """
 .shown td small { color: var(--muted); }
 .good { background: rgba(var(--accent-rgb), .16); border-color: transparent; }
 .best { background: rgba(var(--accent-rgb), .4); border-color: transparent; }
-@media (max-width: 46rem) { .wide { display: none; } .narrow { display: block; } }
 """
 
 
@@ -62,18 +55,7 @@ def trial_page(trial: Trial, title: str) -> str:
     sections = [_user(trial, [one for one in trial.results if one.user == who]) for who in users]
     links = "".join(f'<a href="#{escape(who)}">{escape(who)}</a>' for who in users)
     links = f'<nav aria-label="Users">{links}</nav>\n' if len(users) > 1 else ""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n"
-        f'<link rel="icon" href="data:,">\n<style>{asset("page.css")}{_STYLE}{_dark()}</style>\n'
-        f'</head>\n<body>\n<header class="top"><div><h1>{escape(title)}</h1>'
-        f'<p class="lead">{escape(lead)}</p></div></header>\n'
-        f'{links}<main id="main">\n{"".join(sections)}</main>\n'
-        f"<footer><p>leanrank {escape(__version__)}</p></footer>\n</body>\n</html>\n"
-    )
+    return static_page(title, lead, "".join(sections), links=links, style=_STYLE)
 
 
 def _user(trial: Trial, results: Sequence[Learned]) -> str:
@@ -114,14 +96,8 @@ def _figures(results: Sequence[Learned]) -> str:
         at = [int(np.searchsorted(one.at, step)) for step in middle]
         cells = [_mean(one.cumulative, 2), *(_mean(one.learned[:, i], 4) for i in at)]
         cells += [_mean(one.learned[:, -1], 4), f"{one.features.mean():g}"]
-        cells.append(preference_text(one.preference))
-        rows.append(f'<tr><th scope="row">{escape(one.learner)}</th>{_cells(cells)}</tr>')
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Figures">'
-        f'<table class="figures"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}'
-        "</tbody></table></div>\n"
-    )
+        rows.append([one.learner, *cells, preference_text(one.preference)])
+    return figures_table("Figures", heads, rows)
 
 
 def preference_text(preference: Preference) -> str:
@@ -148,10 +124,6 @@ def half_width(values: FloatArray) -> float:
     return float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
 
 
-def _cells(texts: Iterable[str]) -> str:
-    return "".join(f"<td>{escape(text)}</td>" for text in texts)
-
-
 def _chart(title: str, curves: dict[str, FloatArray], one: Learned) -> str:
     """Draw a chart twice, for wide and for narrow screens."""
     begin = int(np.searchsorted(one.at, 10)) if one.at[-1] >= 100 else 0  # noise before that
@@ -161,15 +133,11 @@ def _chart(title: str, curves: dict[str, FloatArray], one: Learned) -> str:
         means[name] = values.mean(axis=0)[begin:]
         low, high = np.clip((means[name] - half, means[name] + half), 0.0, 1.0).tolist()
         bands[name] = list(zip(low, high, strict=True))
-    forms = []
-    for kind, (width, height, legend) in _SIZES.items():
-        chart = lines(
-            one.at[begin:].tolist(), means,
-            x_label="lists shown", y_label="NDCG@10", bands=bands, log_x=True, ordered=False,
-            legend=legend, width=width, height=height,
-        )  # fmt: skip
-        forms.append(f'<div class="{kind}">{drawn(chart)}</div>')
-    return f'<div class="chart"><h3>{escape(title)}</h3>{"".join(forms)}</div>\n'
+    both = drawn_lines(
+        one.at[begin:].tolist(), means, x_label="lists shown", y_label="NDCG@10", bands=bands,
+        log_x=True,
+    )  # fmt: skip
+    return f'<div class="chart"><h3>{escape(title)}</h3>{both}</div>\n'
 
 
 def _lists(trial: Trial, results: Sequence[Learned]) -> str:
@@ -221,21 +189,3 @@ def _ndcg(trial: Trial, rows: IntArray) -> float:
     scores[rows - trial.data.query_ptr[trial.query]] = np.arange(len(rows), 0, -1)
     found = evaluate(query, scores, measures="ndcg@10", ties="input", n_jobs=1)
     return found.means["ndcg@10"]
-
-
-def _dark() -> str:
-    """Return the rules of a dark page; SVG has its colours as attributes, which rules replace."""
-    sheet = asset("page.css")
-    start = sheet.index(':root[data-theme="dark"]')
-    variables = sheet[sheet.index("{", start) : sheet.index("}", start) + 1]
-    light, dark = theme(), theme(dark=True)
-    pairs = dict(LINES)
-    for part in ("labelColor", "gridColor"):
-        pairs[light["axis"][part]] = dark["axis"][part]
-    pairs[light["style"]["chosen"]["color"]] = dark["style"]["chosen"]["color"]
-    rules = "".join(
-        f'svg [{name}="{old}"] {{ {name}: {new}; }}'
-        for old, new in pairs.items()
-        for name in ("fill", "stroke")
-    )
-    return f"@media (prefers-color-scheme: dark) {{ :root {variables} {rules} }}"

@@ -289,6 +289,15 @@ def within_limits(one: Candidate, max_features: int | None, max_cost: float | No
     )
 
 
+def best_within(
+    candidates: Iterable[Candidate], measure: str, max_features: int | None, max_cost: float | None
+) -> Candidate | None:
+    """Return the best candidate that is small and cheap enough, if there is one."""
+    allowed = [one for one in candidates if within_limits(one, max_features, max_cost)]
+    sign = better_sign(measure)
+    return max(allowed, key=lambda one: sign * one.score(measure), default=None)
+
+
 def _nearest(
     listed: Sequence[Candidate],
     slim: Sequence[Candidate],

@@ -218,9 +218,14 @@ def left_out_scores(
     ranker: Any,
     split: Split,
     columns: IntArray | None = None,
-) -> list[FloatArray]:
-    """Return the validation scores alone of what ``fitted`` gives, to judge unseen queries by."""
-    return [scores for _, _, scores in _scored(sweep, ranker, split, True, columns)]
+) -> list[tuple[dict[str, Any], FloatArray]]:
+    """Return parameters and validation scores of what ``fitted`` gives, to judge unseen queries."""
+    return [(own, scores) for own, _, scores in _scored(sweep, ranker, split, True, columns)]
+
+
+def same_strength(ranker: Any) -> dict[str, Any]:
+    """Return the parameters with which a ranker that chooses its strength repeats its choice."""
+    return {"n_folds": 1, "n_strengths": 2, "min_strength": min(1.0, ranker.strength_)}
 
 
 def _scored(

@@ -1,9 +1,9 @@
 """Improving the front: swap, drop and add features of a good model, and keep what is better.
 
-A step takes one model and tries all supports that differ from its own by one feature. There are
-hundreds, so they are filtered: all are fitted by least squares from sums over the groups of
-queries, and judged by their squared error on the group left out; the best of them are judged by the
-measure, and the best few of these are refitted by the ranker of the model.
+A step takes one model, of lines or curves, and tries all supports that differ from its own by one
+feature. There are hundreds, so they are filtered: all are fitted by least squares from sums over
+the groups of queries, and judged by their squared error on the group left out; the best of them are
+judged by the measure, and the best few of these are refitted by the ranker of the model.
 
 Three corrections keep the search from overfitting. A support chosen with all training queries looks
 better on each of them than one chosen without it: the value of a new model on the training queries
@@ -25,7 +25,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.registry import AlphaPath, Space, get_system
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.trials import Task, run_trial
+from leanrank.selection.trials import Task, on_given_features, run_trial
 
 CHANCE_ERRORS = 2.0
 """Standard errors to subtract from a gain: the expected maximum of 32 standard normal draws."""
@@ -50,7 +50,6 @@ def improve(
     ----------
     task : Task
     parent : Candidate
-        With a linear model.
     pool : array of int
         Features that may come in.
     max_features, max_cost : optional
@@ -104,10 +103,7 @@ def neighbours(support: IntArray, pool: IntArray, *, grow: bool) -> Iterable[Int
 def find_pool(candidates: Sequence[Candidate], measure: str, *, most: int = 64) -> IntArray:
     """List the features that good models use, most often used first; at most ``most``."""
     sign = better_sign(measure)
-    linear = [one for one in candidates if one.model.is_linear]
-    good = sorted(linear, key=lambda one: -sign * one.score(measure))[:200]
-    if not good:
-        return np.empty(0, dtype=np.int64)
+    good = sorted(candidates, key=lambda one: -sign * one.score(measure))[:200]
     # A feature among few weighs more than one among many: dense models use everything.
     used: dict[int, float] = {}
     for one in good:
@@ -120,19 +116,15 @@ def find_pool(candidates: Sequence[Candidate], measure: str, *, most: int = 64) 
 def refitting(parent: Candidate, *, max_features: int = 128) -> Space | None:
     """Return how to fit supports near a model: its own ranker, with less and less shrinkage.
 
-    None if the ranker has no path, so that the effect of a fixed support is unknown, or if the
-    model has more than ``max_features``, and with them too many neighbours.
+    None if the ranker has no path of strengths, so that the effect of a fixed support is unknown
+    (boosted models; LeanRanker, which drops features itself), or if the model has more than
+    ``max_features``, and with them too many neighbours.
     """
-    linear = parent.model.is_linear and parent.n_features <= max_features
-    if not linear or not get_system(parent.algorithm).has_path:
+    if parent.n_features > max_features or not get_system(parent.algorithm).has_path:
         return None
-    parameters = dict(parent.parameters)
+    algorithm, parameters = on_given_features(parent)
     alpha = parameters.pop("alpha")
-    weaker = AlphaPath(tuple(alpha * factor for factor in WEAKER))
-    if parent.algorithm == "greedyrankrls":  # with its features given, it is RankRLS
-        kept = {name: value for name, value in parameters.items() if name == "normalize"}
-        return Space("rankrls", kept, sweep=weaker)
-    return Space(parent.algorithm, parameters, sweep=weaker)
+    return Space(algorithm, parameters, sweep=AlphaPath(tuple(alpha * f for f in WEAKER)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +177,7 @@ class Sieve:
         total, aim = inside.sum(axis=0), aims.sum(axis=0)
         matrices = np.concatenate([total - inside, total[None]])
         sides = np.concatenate([aim - aims, aim[None]])
-        ridge = RIDGE * max(float(np.trace(total)) / len(places), 1e-300)
-        matrices = matrices + ridge * np.eye(len(places))
+        matrices = matrices + RIDGE * np.diag(np.maximum(np.diag(total), 1e-300))
         return np.linalg.solve(matrices, sides[:, :, None])[:, :, 0], inside
 
     def _error(self, places: IntArray) -> float:

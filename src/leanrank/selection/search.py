@@ -14,7 +14,7 @@ from leanrank.errors import InputError, LeanrankError
 from leanrank.metrics.judge import better_sign
 from leanrank.model.provenance import to_json_values
 from leanrank.registry import Space, get_system
-from leanrank.selection.candidate import Candidate, pareto_front, within_limits
+from leanrank.selection.candidate import Candidate, best_within, pareto_front, within_limits
 from leanrank.selection.journal import Journal, read_trial, written
 from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.trials import OutOfTimeError, Task, run_trial
@@ -213,9 +213,8 @@ class Search:
         return within_limits(one, self.max_features, self.max_cost)
 
     def _best(self) -> Candidate | None:
-        allowed = [one for one in self.candidates if self._allows(one)]
-        sign = better_sign(self.task.measure)
-        return max(allowed, key=lambda one: sign * one.score(self.task.measure), default=None)
+        limits = self.max_features, self.max_cost
+        return best_within(self.candidates, self.task.measure, *limits)
 
     def _seconds(self) -> float:
         return _fitting_clock() - self.started

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,22 +24,22 @@ if TYPE_CHECKING:
     from leanrank.selection.costs import Costs
 
 
-class SparsityCost(NamedTuple):
-    """What a lean model costs: the best of any size, how much better it is, and how sure that is.
+class Difference(NamedTuple):
+    """How much better the chosen model is than another, on the queries that judge both.
 
-    ``str`` describes it in words.
+    ``better`` is negative where the chosen one is worse. ``str`` describes it in words.
     """
 
-    best: Candidate
-    loss: float
+    other: Candidate
+    better: float
     standard_error: float
     measure: str
 
     def __str__(self) -> str:
-        size = f"{self.best.n_features} feature{'s' * (self.best.n_features != 1)}"
+        size = f"{self.other.n_features} feature{'s' * (self.other.n_features != 1)}"
         return (
-            f"the best of any size, with {size}, has {self.measure} "
-            f"{self.best.score(self.measure):.4f}, better by {self.loss:.4f} "
+            f"with {size}, has {self.measure} {self.other.score(self.measure):.4f}, "
+            f"{'worse' if self.better > 0 else 'better'} by {abs(self.better):.4f} "
             f"(standard error {self.standard_error:.4f})"
         )
 
@@ -84,6 +86,8 @@ class Study:
         Systems that failed, and why.
     interrupted : bool
         Whether a search was ended by Ctrl-C.
+    default : Candidate or None
+        The best within your limits that LeanRanker gave in a search.
     """
 
     measure: str
@@ -106,6 +110,7 @@ class Study:
     skipped: Mapping[str, str] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
+    default: Candidate | None = None
 
     @property
     def model(self) -> Model:
@@ -130,19 +135,38 @@ class Study:
         return pareto_front(self.candidates, measure=self.measure)
 
     @property
-    def leanness(self) -> SparsityCost | None:
+    def leanness(self) -> Difference | None:
         """What your limits and the rule cost; None if the chosen model is the best of all."""
+        found = self._beside(self.front)
+        return found if found is not None and found.better < 0 else None
+
+    @property
+    def beside_default(self) -> Difference | None:
+        """The chosen model beside ``default``; None if it is that one, or if there is none."""
+        return self._beside([] if self.default is None else [self.default])
+
+    def _beside(self, others: Sequence[Candidate]) -> Difference | None:
+        """Compare with the best of others that the same queries judge; None without another."""
         sign = better_sign(self.measure)
         parts = set(self.chosen.training_values)
-        alike = [one for one in self.front if set(one.training_values) == parts]  # same queries
-        best = max([*alike, self.chosen], key=lambda one: sign * one.score(self.measure))
-        gain = sign * (best.judged(self.measure) - self.chosen.judged(self.measure))
+        alike = [one for one in others if set(one.training_values) == parts]
+        best = max(alike, key=lambda one: sign * one.score(self.measure), default=self.chosen)
+        gain = sign * (self.chosen.judged(self.measure) - best.judged(self.measure))
         gain = gain[~np.isnan(gain)]
-        if not gain.any() or gain.mean() <= 0:
+        if best.values is self.chosen.values or not len(gain):
             return None
-        return SparsityCost(
-            best, float(gain.mean()), float(gain.std() / np.sqrt(len(gain))), self.measure
-        )
+        error = float(gain.std() / np.sqrt(len(gain)))
+        return Difference(best, float(gain.mean()), error, self.measure)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        test: RankingData | None = None,
+        title: str | None = None,
+    ) -> None:
+        """Write the study as one HTML page; see ``leanrank.report.write_report``."""
+        import_module("leanrank.report").write_report(self, path, test=test, title=title)
 
     def __repr__(self) -> str:
         return (

@@ -11,13 +11,12 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._display import printable_lines
-from leanrank._numbers import check_whole
+from leanrank._numbers import check_number, check_whole
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.model import Model
-from leanrank.rankers.base import check_number
 from leanrank.selection.correlation import (
     correlated_groups,
     within_query_correlation,

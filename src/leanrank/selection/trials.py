@@ -17,7 +17,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.matrices import stacked
+from leanrank.data.matrices import has_gaps, stacked
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.execution import make_executor
@@ -25,7 +25,7 @@ from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import Judge, ranks_something
 from leanrank.model import Model
-from leanrank.registry import AlphaPath, Fits, Space
+from leanrank.registry import AlphaPath, Fits, Front, Space
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.costs import Costs
 from leanrank.selection.engine import (
@@ -33,7 +33,7 @@ from leanrank.selection.engine import (
     fitted,
     left_out_scores,
     make_ranker,
-    some_columns,
+    same_strength,
 )
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 from leanrank.solvers.least_squares.centred import Centred
@@ -189,7 +189,7 @@ class Task:
         for group in range(self.n_groups):
             rows, mine = self.rows(group), training.queries[self.folds == group]
             part = Centred(
-                some_columns(mine, pool).X,
+                _without_gaps(mine.X[:, pool]),
                 kernel_view(mine.query_ptr),
                 whole.root[rows],
                 whole.target[rows],
@@ -203,13 +203,24 @@ class Task:
         """Measure weights of some features: rows for each group left out, and one for all."""
         scores = np.empty(len(self.training))
         for group, part in enumerate(self.parts):
-            scores[self.rows(group)] = part.scaled[1].X[:, support] @ weights[group]
+            scores[self.rows(group)] = _without_gaps(part.scaled[1].X[:, support]) @ weights[group]
         values = self.judge.per_query(self.training, scores)[self.measure]
         if self.validation is None:
             return values
-        on_validation = self.whole.scaled[1].X[:, support] @ weights[-1]
+        on_validation = _without_gaps(self.whole.scaled[1].X[:, support]) @ weights[-1]
         more = self.judge.per_query(self.validation, on_validation)[self.measure]
         return np.concatenate([values, more])
+
+
+def _without_gaps(X: Any) -> Any:
+    """Return features with zeros for missing values, for the quick fits that filter supports."""
+    if not has_gaps(X):
+        return X
+    if isinstance(X, np.ndarray):
+        return np.where(np.isnan(X), 0.0, X)
+    filled = X.copy()
+    filled.data[np.isnan(filled.data)] = 0.0
+    return filled
 
 
 class OutOfTimeError(Exception):
@@ -236,10 +247,13 @@ def run_trial(
         whole = list(found)
         task.beat(True)
         sweep = space.sweep
-        if isinstance(sweep, AlphaPath):  # the same strengths, whatever a group's own would be
+        # the same strengths, whatever a group's own would be
+        if isinstance(sweep, AlphaPath):
             sweep = AlphaPath(alphas=tuple(own["alpha"] for own, _, _ in whole))
+        elif isinstance(sweep, Front):
+            parameters |= same_strength(ranker)
 
-        def without(part: Split) -> list[FloatArray]:
+        def without(part: Split) -> list[tuple[dict[str, Any], FloatArray]]:
             task.beat(False)
             return left_out_scores(sweep, make(False), part, columns)
 
@@ -251,11 +265,30 @@ def run_trial(
     seconds = (time.perf_counter() - started) / max(1, len(whole))
     candidates = []
     for at, (own, model, scores) in enumerate(whole):
-        if model.n_nonzero and all(at < len(models) for models in left_out):
-            unseen = task.unseen([models[at] for models in left_out])
+        twins = [_twin(sweep, own, at, models) for models in left_out]
+        if model.n_nonzero and all(twin is not None for twin in twins):
+            unseen = task.unseen(twins)  # type: ignore[arg-type]
             if unseen is not None:
                 candidates.append(task.candidate(space.ranker, own, model, scores, unseen, seconds))
     return [one for one in candidates if one is not None]
+
+
+def _twin(
+    sweep: Any,
+    own: Mapping[str, Any],
+    at: int,
+    models: Sequence[tuple[Mapping[str, Any], FloatArray]],
+) -> FloatArray | None:
+    """Return the scores of the model without a group that is like one of all queries.
+
+    It has the same position, but on a front the largest size that is allowed: there the sizes of
+    two fits differ.
+    """
+    if isinstance(sweep, Front):
+        sizes = [each["max_features"] for each, _ in models]
+        small = [size for size in sizes if size <= own["max_features"]]
+        at = sizes.index(max(small) if small else min(sizes)) if sizes else 0
+    return models[at][1] if at < len(models) else None
 
 
 def fit_support(task: Task, chosen: Candidate) -> Model:
@@ -267,10 +300,7 @@ def fit_support(task: Task, chosen: Candidate) -> Model:
     boosted = not chosen.model.is_linear and chosen.parameters.get("curves") is None
     if boosted or task.validation is None:
         return chosen.model
-    algorithm, parameters = chosen.algorithm, dict(chosen.parameters)
-    if "n_features_to_select" in parameters:  # the features are selected: what remains is a ridge
-        algorithm = "rankrls"
-        parameters = {k: v for k, v in parameters.items() if k in ("alpha", "normalize")}
+    algorithm, parameters = on_given_features(chosen)
     space = Space(algorithm, parameters, sweep=Fits(stop_early=False))
     both = replace(task.whole, train=joined_sets(task.training, task.validation))
     ranker = make_ranker(space, parameters, task.judge)
@@ -279,6 +309,14 @@ def fit_support(task: Task, chosen: Candidate) -> Model:
         columns = chosen.model.indices
         _, model, _ = next(fitted(space.sweep, ranker, both, parameters, columns=columns))
     return model if model.n_nonzero else chosen.model
+
+
+def on_given_features(chosen: Candidate) -> tuple[str, dict[str, Any]]:
+    """Return ranker and parameters for features that are selected: a greedy search is a ridge."""
+    parameters = dict(chosen.parameters)
+    if "n_features_to_select" not in parameters:
+        return chosen.algorithm, parameters
+    return "rankrls", {k: v for k, v in parameters.items() if k in ("alpha", "normalize")}
 
 
 def joined_sets(*parts: RankingData) -> RankingData:

@@ -8,7 +8,6 @@ from typing import Any
 
 from leanrank._typing import FloatArray
 from leanrank.data.clicks.click_log import ClickLog
-from leanrank.data.clicks.propensities import click_weights, estimate_propensities
 from leanrank.data.dask.collections import is_dask
 from leanrank.data.matrices import has_gaps
 from leanrank.data.ranking_data import RankingData
@@ -16,10 +15,9 @@ from leanrank.data.scaling.spread import scale_wanted
 from leanrank.errors import InputError, check_choice
 from leanrank.model.provenance import fingerprint
 from leanrank.rankers import get_ranker
-from leanrank.rankers.inputs import grouped_gains
-from leanrank.rankers.validation import as_data
+from leanrank.rankers.inputs import as_data, grouped_gains
 from leanrank.registry import SYSTEMS, Fits, Front, get_system
-from leanrank.selection.candidate import choose
+from leanrank.selection.candidate import best_within, choose
 from leanrank.selection.costs import Costs
 from leanrank.selection.journal import Journal
 from leanrank.selection.search import Progress, Search
@@ -167,24 +165,32 @@ def tune(
         skipped=skipped,
         problems=search.problems,
         interrupted=search.interrupted,
+        default=best_within(
+            [one for one in search.candidates if chooses_itself(one.algorithm)], measure, **limits
+        ),
     )
 
 
 def default_systems() -> list[str]:
     """List the systems that a search tries, quick ones first.
 
-    The one that chooses by itself; paths of linear models, sparse ones first; systems with one
-    model per fit; paths of curves, which take most of the time.
+    The one that chooses by itself; sparse paths of lines and curves; other paths; systems with one
+    model per fit.
     """
     return sorted((name for name, system in SYSTEMS.items() if system.tuning), key=_turn)
+
+
+def chooses_itself(name: str) -> bool:
+    """Return whether a system chooses its strength and gives a model of every size."""
+    system = SYSTEMS[name]
+    return system.tuning is not None and isinstance(system.tuning.sweep, Front)
 
 
 def _turn(name: str) -> tuple[bool, ...]:
     system = SYSTEMS[name]
     assert system.tuning is not None
-    sweep = system.tuning.sweep
-    curves, one_model = "curves" in system.tuning.fixed, isinstance(sweep, Fits)
-    return not isinstance(sweep, Front), curves, one_model, not system.sparse_path
+    one_model = isinstance(system.tuning.sweep, Fits)
+    return not chooses_itself(name), not system.sparse_path, one_model
 
 
 def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,22 +217,18 @@ def _training(given: Any, gain_weight: Any) -> tuple[RankingData, FloatArray | N
     """Return training data and their gain weights, in the order of the data."""
     _refuse_dask(given, "training")
     if isinstance(given, ClickLog):
-        return given.labelled(_weighed(given), gain_weight=gain_weight)
+        return given.labelled(None, gain_weight=gain_weight)
     data = as_data(given, "training")
     if data is None:
         raise InputError("training is None: give a RankingData, a data frame or (X, y, qid)")
     return data, grouped_gains(gain_weight, data, grouped=data is given)
 
 
-def _weighed(clicks: ClickLog) -> Any:
-    return click_weights(clicks, estimate_propensities(clicks))
-
-
 def _validation(given: Any, training: RankingData) -> RankingData | None:
     """Return validation data with the features in the order of the training data."""
     _refuse_dask(given, "validation")
     if isinstance(given, ClickLog):
-        data: RankingData | None = given.data.replace(y=_weighed(given).y)
+        data: RankingData | None = given.labelled(None)[0]
     else:
         data = as_data(given)
     if data is None or data.feature_names is None or training.feature_names is None:

@@ -12,6 +12,7 @@ from leanrank.data import (
     RankingData,
     click_preferences,
     click_weights,
+    estimate_propensities,
     from_frame,
     make_clicks,
     make_ranking,
@@ -292,8 +293,14 @@ def test_a_click_log_is_fitted_as_it_is():
     )
     edges = click_preferences(clicks)
     assert RankSVM().fit(clicks, preferences=edges).to_model().feature_names is not None
-    with pytest.raises(InputError, match="click_weights"):
+    with pytest.raises(InputError, match="propensit"):  # no document has moved
         DominationRanker().fit(clicks)
+    moved = make_clicks(truth, 20_000, swaps="adjacent", random_state=2)
+    estimated = click_weights(moved, estimate_propensities(moved))
+    by_log, by_hand = (DominationRanker(alpha=0.01).fit(moved, y) for y in (None, estimated))
+    assert np.array_equal(by_log.coef_, by_hand.coef_)
+    with pytest.raises(InputError, match="gain_weight"):
+        DominationRanker().fit(moved, gain_weight=estimated.gain_weight)
     with pytest.raises(InputError, match="gain_weight"):
         DominationRanker().fit(clicks, weights, gain_weight=weights.gain_weight)
     with pytest.raises(InputError, match="qid"):

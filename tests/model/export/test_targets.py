@@ -26,7 +26,7 @@ STEPS = boosted(2, [0, 1, 0], [0.5, 3.0, 0.75], [0, 1, 0], [1.0, -0.25, 1.0])
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_same_model_gives_the_same_export(target):
     scaler = {"kind": "query-minmax"} if target == "hybrid:opensearch" else None
-    given = model([1.0, 0.0, 2.0], scaler)
+    given = STEPS if TARGETS[target].module == "ensembles" else model([1.0, 0.0, 2.0], scaler)
     assert export_model(given, target) == export_model(given, target)
 
 
@@ -289,7 +289,7 @@ def test_a_missing_column_is_an_error(target, run, absent, scaler):
 class TestRefusals:
     @pytest.mark.parametrize("target", ["opensearch-ltr", "solr", "vespa", "onnx", "c", "pmml"])
     def test_per_query_scalers_name_a_target_that_can(self, target):
-        with pytest.raises(InputError, match=r"cannot scale features per query .*sql:duckdb"):
+        with pytest.raises(InputError, match=r"cannot scale features per query .*sql:"):
             export_model(model(scaler={"kind": "query-minmax"}), target)
 
     def test_deviations_in_sqlite(self):

@@ -24,6 +24,7 @@ from tests.model import boosted
 from tests.model.verify.drivers import HEAVY
 
 ENGINES = engines.ENGINES | HEAVY
+EXACT = [name for name in ENGINES if TARGETS[name].module not in engines.TREES]
 SCALERS = ["query-minmax", "query-standard", "query-rank"]
 # Starting one of these takes seconds: they get one model of each kind.
 SLOW_TO_START = ("sql:postgres", "sql:spark", "pmml")
@@ -97,7 +98,7 @@ def bent(data, scaler=None, missing=None):
     return Model(data.n_features, curves, normalizer=made)
 
 
-@pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize("target", EXACT)
 @pytest.mark.parametrize("make", [linear, stepped, bent])
 @pytest.mark.parametrize("scaler", [None, "standard", "minmax", *SCALERS])
 def test_export_gives_the_scores_of_the_formula(target, make, scaler, data):
@@ -121,7 +122,7 @@ def test_export_gives_the_scores_of_the_formula(target, make, scaler, data):
         assert found.orders_changed == 0
 
 
-@pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize("target", EXACT)
 def test_missing_values(target, data):
     at_hand(target)
     X = np.array(data.X)
@@ -132,7 +133,7 @@ def test_missing_values(target, data):
         assert found.bit_equal == found.documents
 
 
-@pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize("target", EXACT)
 @pytest.mark.parametrize("scaler", [None, "query-minmax"])
 def test_a_missing_feature_of_a_line_counts_as_zero(target, scaler):
     """Also where the model itself refuses the document, as NULL and as NaN."""
@@ -230,7 +231,7 @@ def mixed_documents(seed=0, n=400):
     return X
 
 
-@pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize("target", EXACT)
 @pytest.mark.parametrize("scaler", [None, "standard", "query-minmax"])
 def test_categories_and_surfaces(target, scaler):
     """Bit for bit, with levels that nobody listed, hostile texts and every kind of gap."""
@@ -244,7 +245,7 @@ def test_categories_and_surfaces(target, scaler):
         made |= {"mean": [0.125] * 6, "scale": [2.0] * 6}
     model, data = mixed(6, made), RankingData(X, np.zeros(len(X)), qid=np.arange(len(X)) // 9)
     if not TARGETS[target].levels:
-        with pytest.raises(InputError, match=r"cannot look up the levels .*sql:duckdb"):
+        with pytest.raises(InputError, match=r"cannot look up the levels .*sql:\*"):
             verify_export(model, target, data)
         plain = {at: curve for at, curve in model.curves.items() if not isinstance(curve, Levels)}
         model = model.replace(curves=plain)
@@ -272,7 +273,7 @@ def test_a_table_with_text_columns(kind, target):
     assert (found.documents, found.queries, found.bit_equal) == (4, 2, 4)
 
 
-@pytest.mark.parametrize("target", [name for name in ENGINES if name not in SLOW_TO_START])
+@pytest.mark.parametrize("target", [name for name in EXACT if name not in SLOW_TO_START])
 def test_categories_with_thousands_of_levels(target):
     if not TARGETS[target].levels:
         pytest.skip(f"{target} cannot look up levels")
@@ -283,7 +284,7 @@ def test_categories_with_thousands_of_levels(target):
     assert verify_export(Model(1, {0: texts}), target, data).bit_equal == n
 
 
-@pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize("target", EXACT)
 def test_odd_names(target, data):
     at_hand(target)
     names = ['it\'s "odd"', "score", "leanrank_row", "back\\slash", "per cent %", "größe", "a`b"]
@@ -295,7 +296,7 @@ def test_odd_names(target, data):
     assert found.bit_equal == found.documents
 
 
-@pytest.mark.parametrize("target", [name for name in ENGINES if name not in SLOW_TO_START])
+@pytest.mark.parametrize("target", [name for name in EXACT if name not in SLOW_TO_START])
 def test_many_steps_of_one_feature(target):
     at_hand(target)
     rng = np.random.default_rng(2)

@@ -12,7 +12,8 @@ import pytest
 from leanrank.data import RankingData
 from leanrank.model import Model
 from leanrank.model.export import formula_of
-from leanrank.model.verify import float32_scores, verify_logged
+from leanrank.model.export.targets import Options
+from leanrank.model.verify import emulated_scores, verify_logged
 
 FOLDER = Path(__file__).parent / "recorded"
 ENGINES = {
@@ -48,7 +49,7 @@ def recorded(name, data):
 @pytest.mark.parametrize("name", ENGINES)
 def test_emulator_gives_the_bits_of_the_engine(name, data):
     model, shift, scores = recorded(name, data)
-    found = float32_scores(formula_of(model), data.X[:, model.indices], shift)
+    found = emulated_scores(formula_of(model), data.X[:, model.indices], Options(shifts=shift))
     assert (found == scores.astype(np.float32)).all()
 
 

@@ -185,7 +185,7 @@ class TestPreferences:
             (([0, -1], [1, 2]), "preference 1 names document -1 as i"),
             (([0, 3], [1, 3]), "preference 1 says that document 3 should rank above itself"),
             (([0, 0], [1, 15]), "preference 1 compares the documents 0 and 15 of two queries"),
-            (([0, 1], [1, 2], [1.0, -2.0]), "preference 1 has the weight -2.0"),
+            (([0, 1], [1, 2], [1.0, -2.0]), "weight in preferences is -2.0"),
             (([0, 1], [1, 2], [0.0, 0.0]), "every weight in preferences is zero"),
             (([0, 1], [1, 2], [1.0]), r"shape \(1,\) but there are 2 pairs"),
             (([0, 1], [1, 2], ["a", "b"]), "not a number"),

@@ -28,7 +28,7 @@ def store_beside(
     """
     from leanrank.data import RankingData, write_store
     from leanrank.data.formats import format_name
-    from leanrank.data.store.mapped_file import store_notes
+    from leanrank.data.store import store_notes
 
     if source == "-":
         raise InputError("--on-disk needs a place for its file, and standard input has none")
@@ -55,7 +55,7 @@ def store_beside(
 def _identity(source: str, format: str | None, given: Sequence[str] | None) -> dict[str, Any]:
     """Describe the files of a source and how they are read, so that a change is noticed."""
     from leanrank.data.formats import check_exists
-    from leanrank.data.tables.parquet import part_files
+    from leanrank.data.tables.files import part_files
 
     check_exists(source)
     path = Path(source)

@@ -105,16 +105,16 @@ class ClickLog:
         """Return the shown documents with labels and weights, and their gain weights, for ``fit``.
 
         ``y`` is a ClickWeights or one label per document, which ``explicit`` preferences replace.
+        Without either, clicks are weighed by the propensities that the log itself shows.
         """
+        if y is None and not explicit:
+            from leanrank.data.clicks.propensities import click_weights, estimate_propensities
+
+            y = click_weights(self, estimate_propensities(self))
         if isinstance(y, ClickWeights):
             if gain_weight is not None:
                 raise InputError("the click weights bring their own gain_weight: leave it out")
             y, gain_weight = y
-        if y is None and not explicit:
-            raise InputError(
-                "a click log has no labels: give what click_weights(clicks, ...) returns as y, or "
-                "click_preferences(clicks) as preferences"
-            )
         given = {name: value for name, value in parts.items() if value is not None}
         for name in {"qid", "group"} & set(given):
             raise InputError(f"a ClickLog brings its own {name}: leave {name} out")

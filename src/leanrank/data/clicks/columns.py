@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
+from leanrank.data.formats import FORMATS, ROLES, load
 from leanrank.data.grouping import one_dimensional
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.tables.files import ROLES, SUFFIXES, read_table
 from leanrank.errors import FileError, InputError
 
 
@@ -151,7 +151,7 @@ def _number_texts(values: AnyArray) -> Ids:
 
 
 def _number_arrow(column: Any, name: str) -> Ids:
-    from leanrank.data.tables.imports import pa
+    from leanrank.data.tables import pa
 
     _refuse_nulls(column, name)
     if pa.types.is_integer(column.type):
@@ -176,8 +176,10 @@ def read_file(path: Path, names: Mapping[str, str], *, whole: bool = False) -> A
     """Read a table, of Parquet only the columns that are asked for unless ``whole``."""
     if not path.exists():
         raise FileError(f"{path}: there is no such file")
-    for kind, suffixes in SUFFIXES.items():
-        if path.name.lower().endswith(suffixes):
+    for kind in ("csv", "parquet", "arrow"):
+        if path.name.lower().endswith(FORMATS[kind]):
+            from leanrank.data.tables.files import read_table
+
             texts = [names[role] for role in ("session", "query", "document") if role in names]
             wanted = None if whole else list(names.values())
             return read_table(path, kind, wanted, identifiers=texts)
@@ -191,8 +193,6 @@ def feature_data(features: Any, query: str, document: str) -> RankingData:
     elif isinstance(features, Mapping):
         data = _from_mapping(features, query, document)
     elif isinstance(features, (str, os.PathLike)):
-        from leanrank.data.formats import FORMATS, load
-
         if os.fspath(features).lower().endswith(FORMATS["letor"]):
             data = load(features)
         else:
@@ -217,12 +217,11 @@ def _from_table(
     from leanrank.data.tables.frames import from_table
     from leanrank.data.tables.layout import Place
 
-    roles = {"label": None, "qid": query, "doc_id": document}
-    header = True if where.lower().endswith(SUFFIXES["csv"]) else None
-    arguments = {"qid": "query", "doc_id": "document"}
+    read_columns(table, {"query": query, "document": document}, where)
+    header = True if where.lower().endswith(FORMATS["csv"]) else None
     kept = [n for n in table.column_names if n in (query, document) or n not in ROLES]
-    place = Place(where, csv_header=header, arguments=arguments)
-    return from_table(table.select(kept), place, roles)
+    roles = {"label": None, "qid": query, "doc_id": document}
+    return from_table(table.select(kept), Place(where, csv_header=header, named=False), roles)
 
 
 def _from_mapping(features: Mapping[str, Any], query: str, document: str) -> RankingData:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import mmap
 import os
 import tempfile
@@ -352,7 +351,7 @@ def open_text(path: Any, in_memory: int) -> Text:
     """Make the text of a path, ``"-"`` or a binary file object available."""
     name = shown_name(path)
     with open_bytes(path) as stream:
-        if isinstance(stream, io.BufferedReader) and is_regular(stream):
+        if not hasattr(path, "read") and is_regular(stream):
             return Text(_map(stream, os.fstat(stream.fileno()).st_size), name)
         return Text(_spool(stream, in_memory), name)
 

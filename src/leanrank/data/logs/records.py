@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
-from leanrank.data.sources import LONGEST_LINE, decimal, shown_name, text_lines
+from leanrank.data.sources import decimal, shown_name, text_lines
 from leanrank.errors import ParseError
 
 SUFFIXES = tuple(f"{s}{packed}" for s in (".json", ".ndjson", ".jsonl") for packed in ("", ".gz"))
@@ -38,7 +38,7 @@ def json_records(path: str | os.PathLike[str]) -> Iterator[tuple[Place, dict[str
     """Yield the objects of a file.
 
     A file with one object per line is read line by line. A document that spans several lines is
-    read whole, up to 256 MB; the elements of a list, and documents that follow each other, are
+    read whole; the elements of a list, and documents that follow each other, are
     records of their own.
     """
     name = shown_name(path)
@@ -51,7 +51,7 @@ def json_records(path: str | os.PathLike[str]) -> Iterator[tuple[Place, dict[str
     except json.JSONDecodeError as error:
         if error.pos < len(first[1].rstrip()):
             raise _bad_json(error, name, first[0] - 1) from None
-        yield from _document(name, chain((first,), _bounded(lines, name)))
+        yield from _document(name, chain((first,), lines))
         return
     except (ValueError, RecursionError) as error:
         raise _bad_json(error, name, first[0] - 1) from None
@@ -143,20 +143,6 @@ def _parse(text: str) -> Any:
 
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
-
-
-def _bounded(lines: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[int, str]]:
-    """Yield lines until they make up more than one document may hold."""
-    size = 0
-    for line, text in lines:
-        size += len(text)
-        if size > LONGEST_LINE:
-            problem = (
-                f"a JSON document of more than {LONGEST_LINE:,} characters is not read: write one "
-                "response per line (jq -c .)"
-            )
-            raise ParseError(problem, path=name, line=line)
-        yield line, text
 
 
 def _document(

@@ -9,9 +9,9 @@ import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
 from leanrank.data.grouping import group_rows, one_of_each_query
-from leanrank.data.matrices import MOST_FEATURES
+from leanrank.data.matrices import MOST_FEATURES, csr
 from leanrank.data.ranking_data import RankingData, feature_name
-from leanrank.data.tables.imports import pa, pc
+from leanrank.data.tables import pa, pc
 from leanrank.data.tables.layout import (
     FEATURES,
     INDICES,
@@ -22,7 +22,7 @@ from leanrank.data.tables.layout import (
     weights_per_row,
 )
 from leanrank.errors import InputError
-from leanrank.execution import Executor, make_executor
+from leanrank.execution import Executor
 
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it
 
@@ -33,19 +33,24 @@ def build(
     read: Callable[[int], pa.Table],
     executor: Executor,
     where: Place = THE_TABLE,
+    *,
+    runs: bool = False,
 ) -> RankingData:
-    """Build a set from pieces, each read in any thread."""
+    """Build a set from pieces, each read in any thread.
+
+    With ``runs``, rows stay in their order: a query that comes back is another one of that name.
+    """
     ptr = np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64))))
     n_rows = int(ptr[-1])
-    width = 0 if layout.sparse else len(layout.features)
+    width = (layout.n_features or 0) if layout.packed else len(layout.features)
+    names = layout.features
     if layout.packed:
-        width = layout.n_features or 0
-    X = np.empty((n_rows, width), dtype=layout.dtype)
+        names = layout.feature_names or tuple(map(feature_name, range(width)))
+    X = np.empty((n_rows, 0 if layout.sparse else width), dtype=layout.dtype)
     side = list(dict.fromkeys(layout.columns.values()))
 
     def piece(at: int) -> tuple[pa.Table, Any]:
-        table = read(at)
-        row0 = int(ptr[at])
+        table, row0 = read(at), int(ptr[at])
         if table.num_rows != sizes[at]:
             raise InputError(
                 f"{where} declares {sizes[at]} rows but holds {table.num_rows}: it is damaged"
@@ -57,49 +62,39 @@ def build(
         if layout.packed:
             column = table.column(FEATURES)
             _refuse_nulls(column, FEATURES, row0, where)
-            rows.reshape(-1)[:] = _flattened(column)
-            shown = layout.feature_names or tuple(map(feature_name, range(width)))
-            _refuse_infinity(rows, shown, row0, where)
-            return table.select(side), None
-        columns = [_numbers(column) for column in table.select(list(layout.features)).columns]
-        fill_rows(rows, columns)
-        _refuse_infinity(rows, layout.features, row0, where)
+            rows.reshape(-1)[:] = _joined(_numbers(_flattened(column)))
+        else:
+            fill_rows(rows, [_numbers(table.column(name)) for name in layout.features])
+        _refuse_infinity(rows, names, row0, where)
         return table.select(side), None
 
     pieces = executor.map(piece, range(len(sizes)))
-    matrix = _stack([part for _, part in pieces], n_rows, layout, where) if layout.sparse else X
-    tables = [table for table, _ in pieces]
-    sides = pa.concat_tables(tables, promote_options="permissive")
+    matrix = _stack([part for _, part in pieces], layout, where) if layout.sparse else X
+    sides = pa.concat_tables([table for table, _ in pieces], promote_options="permissive")
     values = {role: sides.column(name) for role, name in layout.columns.items()}
     qid = identifiers(values["qid"], layout.columns["qid"], where) if "qid" in values else None
+    starts = run_starts(qid) if runs and qid is not None else None
+    ids: Any = qid
+    if starts is not None:
+        ids = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, n_rows)))
     weights = _side_numbers(values.get("query_weight"), "query_weight", where)
     if weights is not None:
-        grouping = group_rows(qid, n_rows)
+        grouping = group_rows(ids, n_rows)
         weights = one_of_each_query(grouping.take(weights), grouping.query_ptr)
-    return RankingData(
+    documents = values.get("doc_id")
+    if documents is not None:
+        documents = np.array(documents.cast(pa.string()).to_pylist(), dtype=str)
+    data = RankingData(
         matrix,
         _side_numbers(values.get("label"), "label", where, nulls_are_nan=True),
-        qid,
-        doc_ids=_texts(values.get("doc_id")),
+        ids,
+        doc_ids=documents,
         feature_names=layout.feature_names,
         sample_weight=_side_numbers(values.get("weight"), "weight", where),
         query_weight=weights,
         offset=_side_numbers(values.get("offset"), "offset", where),
     )
-
-
-def build_runs(layout: Layout, table: pa.Table, where: Place) -> RankingData:
-    """Make a set of rows in their order: a query that comes back is another one of that name."""
-    name = layout.columns.get("qid")
-    if name is None:
-        return build(layout, [table.num_rows], lambda at: table, make_executor(None), where)
-    ids = identifiers(table.column(name), name, where)
-    starts = run_starts(ids)
-    lengths = np.diff(np.append(starts, table.num_rows))
-    runs = pa.array(np.repeat(np.arange(len(starts)), lengths))
-    table = table.set_column(table.schema.get_field_index(name), name, runs)
-    data = build(layout, [table.num_rows], lambda at: table, make_executor(None), where)
-    return data.with_fields(query_ids=ids[starts])
+    return data if starts is None or qid is None else data.with_fields(query_ids=qid[starts])
 
 
 def run_starts(ids: AnyArray) -> IntArray:
@@ -154,10 +149,9 @@ def _numbers(column: pa.ChunkedArray) -> list[AnyArray]:
     return [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
 
 
-def _flattened(column: pa.ChunkedArray) -> AnyArray:
-    """Return the numbers in the lists of a column, one list after the other."""
-    lists = [chunk.flatten() for chunk in column.chunks]
-    return _joined(_numbers(pa.chunked_array(lists, column.type.value_type)))
+def _flattened(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return what the lists of a column hold, one list after the other."""
+    return pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
 
 
 def _joined(chunks: Sequence[AnyArray]) -> AnyArray:
@@ -216,47 +210,42 @@ def identifiers(column: pa.ChunkedArray, name: str, where: Place) -> AnyArray:
     return np.asarray(values[np.concatenate(codes)])
 
 
-def _texts(column: pa.ChunkedArray | None) -> AnyArray | None:
-    return None if column is None else np.array(column.cast(pa.string()).to_pylist(), dtype=str)
-
-
 def _entries(table: pa.Table, layout: Layout, row0: int, where: Place) -> tuple[AnyArray, ...]:
-    parts: dict[str, tuple[AnyArray, AnyArray]] = {}
-    for name in layout.features:
-        column = table.column(name)
-        _refuse_nulls(column, name, row0, where)
-        lengths = [c.value_lengths().to_numpy(zero_copy_only=False) for c in column.chunks]
-        parts[name] = _flattened(column), _joined(lengths).astype(np.int64)
-    (indices, lengths_i), (values, lengths_v) = parts[INDICES], parts[VALUES]
-    if not np.array_equal(lengths_i, lengths_v):
-        row = where.row(row0 + int(np.flatnonzero(lengths_i != lengths_v)[0]))
+    for name in (INDICES, VALUES):
+        _refuse_nulls(table.column(name), name, row0, where)
+    lengths, other = (_lengths(table.column(name)) for name in (INDICES, VALUES))
+    if not np.array_equal(lengths, other):
+        row = where.row(row0 + int(np.flatnonzero(lengths != other)[0]))
         raise InputError(f"{INDICES} and {VALUES} of {where} differ in length in {row}")
-    top = MOST_FEATURES if layout.n_features is None else layout.n_features
-    if len(indices) and not (indices.min() >= 0 and indices.max() < top and _are_whole(indices)):
-        raise InputError(f"{INDICES} of {where} holds a feature outside 0..{top - 1}")
+    try:
+        indices = _joined(_numbers(_flattened(table.column(INDICES)).cast(pa.int32())))
+    except pa.ArrowInvalid as error:
+        raise _outside(where, layout.n_features) from error
+    values = _joined(_numbers(_flattened(table.column(VALUES))))
     _refuse_infinity(values[:, None], [VALUES], row0, where)
-    return indices.astype(np.int32), values.astype(layout.dtype, copy=False), lengths_i
+    return indices.astype(np.int32), values.astype(layout.dtype, copy=False), lengths
 
 
-def _are_whole(values: AnyArray) -> bool:
-    return values.dtype.kind in "iu" or bool(np.all(values == np.floor(values)))
+def _lengths(column: pa.ChunkedArray) -> IntArray:
+    lengths = [chunk.value_lengths().to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    return _joined(lengths).astype(np.int64)
 
 
-def _stack(parts: list[Any], n_rows: int, layout: Layout, where: Place) -> Any:
-    from scipy.sparse import csr_array
+def _outside(where: Place, n_features: int | None) -> InputError:
+    top = (MOST_FEATURES if n_features is None else n_features) - 1
+    return InputError(f"{INDICES} of {where} holds a feature outside 0..{top}")
 
-    if not parts:
-        parts = [(np.empty(0, np.int32), np.empty(0, layout.dtype), np.empty(0, np.int64))]
+
+def _stack(parts: list[Any], layout: Layout, where: Place) -> Any:
     indices, values, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
     n_features = layout.n_features
     if n_features is None:
-        n_features = int(indices.max()) + 1 if len(indices) else 0
-    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-    index = np.int32 if len(values) < 2**31 else np.int64
-    matrix = csr_array(
-        (values, indices.astype(index, copy=False), indptr.astype(index)),
-        shape=(n_rows, n_features),
-    )
+        n_features = int(indices.max(initial=-1)) + 1
+    outside = len(indices) and not 0 <= indices.min() <= indices.max() < n_features
+    if outside or n_features > MOST_FEATURES:
+        raise _outside(where, layout.n_features)
+    ptr = np.concatenate(([0], np.cumsum(lengths)))
+    matrix = csr(values, indices, ptr, n_features, sound=False)
     matrix.sort_indices()
     if not matrix.has_canonical_format:
         raise InputError(f"{INDICES} of {where} holds a feature twice in one row: give it once")

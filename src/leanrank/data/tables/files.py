@@ -1,50 +1,47 @@
-"""Tables in CSV, Arrow and Parquet files, read without trust in what they declare."""
+"""Tables in Parquet, Arrow and CSV files: loaded and written."""
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import os
-import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
-from weakref import WeakSet
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
-from leanrank.data.sources import PACKED, open_bytes
-from leanrank.errors import FileError, InputError, LeanrankError
+import numpy as np
 
-ROLES = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
-"""What a column can be beside a feature; a column of such a name is that, unless told otherwise."""
-
-SUFFIXES = {
-    "parquet": (".parquet",),
-    "csv": tuple(f".csv{packed}" for packed in PACKED),
-    "arrow": (".arrow", ".feather"),
-}
+from leanrank._files import atomic_write
+from leanrank.data.formats import ROLES
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.sources import compressed
+from leanrank.data.tables import pa, pq
+from leanrank.data.tables.arrow import build, table_rows
+from leanrank.data.tables.csv_files import read_csv
+from leanrank.data.tables.frames import from_table, without_views
+from leanrank.data.tables.layout import Layout, Place, column_roles, find_layout, table_schema
+from leanrank.errors import FileError, InputError, LeanrankError, check_choice
+from leanrank.execution import make_executor, row_blocks
 
 
 @contextmanager
 def reading(file: str | os.PathLike[str], kind: str = "parquet") -> Iterator[None]:
-    """Turn whatever Arrow says of a bad file of a kind in ``SUFFIXES`` into one sentence."""
-    from leanrank.data.tables.imports import pa
-
+    """Turn whatever Arrow says of a bad file into one sentence."""
     shown = "CSV" if kind == "csv" else kind.title()
     try:
         yield
     except LeanrankError:
         raise
-    except MemoryError as error:
-        raise InputError(
-            f"{file}: the {shown} file declares more than fits in memory ({error}): it is damaged, "
-            "or too large for this machine"
-        ) from error
     except OSError as error:
         if error.errno is not None:
             raise FileError(f"{file}: cannot read this file ({error.strerror})") from error
         raise _damaged(file, shown, error) from error
-    except (pa.ArrowException, ValueError, OverflowError, SystemError) as error:
+    except (pa.ArrowException, MemoryError, ValueError, OverflowError, SystemError) as error:
         raise _damaged(file, shown, error) from error
+
+
+def _damaged(file: str | os.PathLike[str], kind: str, error: Exception) -> InputError:
+    return InputError(f"{os.fspath(file)}: this is no {kind} file that can be read ({error})")
 
 
 def read_table(
@@ -55,7 +52,7 @@ def read_table(
     header: bool = True,
     identifiers: Collection[str] = (),
 ) -> Any:
-    """Return a file of a kind in ``SUFFIXES`` as an Arrow table whose content is valid.
+    """Return a file as an Arrow table whose content is valid.
 
     Parameters
     ----------
@@ -69,11 +66,9 @@ def read_table(
     identifiers : collection of str
         The columns of a CSV file that hold names: text, unless all are whole numbers.
     """
-    from leanrank.data.tables.imports import pa, pq
-
     with reading(path, kind):
         if kind == "csv":
-            table = _read_csv(path, header, identifiers)
+            table = read_csv(path, header, identifiers)
         elif kind == "arrow":
             with pa.OSFile(os.fspath(path)) as source, pa.ipc.open_file(source) as reader:
                 table = reader.read_all()
@@ -85,126 +80,194 @@ def read_table(
         return without_views(table)
 
 
-def _read_csv(path: str | os.PathLike[str], header: bool, identifiers: Collection[str]) -> Any:
-    from pyarrow import ArrowInvalid, csv, string
+def load_table(
+    path: str | os.PathLike[str],
+    kind: str,
+    *,
+    header: bool = True,
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = None,
+    among: Collection[str] | None = None,
+    **columns: str | None,
+) -> RankingData:
+    """Load an Arrow or a CSV file; see ``leanrank.data.load``."""
+    roles = column_roles(columns, ("features", "header", "n_jobs", "optional"))
+    place = Place(os.fspath(path), csv_header=header if kind == "csv" else None)
+    with reading(path, kind):
+        table = read_table(path, kind, header=header, identifiers=identifier_columns(roles))
+        data = from_table(table, place, roles, features, optional, n_jobs, among)
+    return data if header else data.with_fields(feature_names=None)
 
-    # without a header, Arrow names columns from f0 on
-    texts = identifiers if header else [f"f{int(n) - 1}" for n in identifiers if n.isdecimal()]
-    convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, string()))
 
-    def read(use_threads: bool) -> Any:
-        options = csv.ReadOptions(autogenerate_column_names=not header, use_threads=use_threads)
-        with lent_to_arrow(path) as stream:
-            return csv.read_csv(stream, options, convert_options=convert)
+def identifier_columns(roles: dict[str, Any]) -> list[str]:
+    """Return the columns that hold the names of queries and documents, if the table has them."""
+    return [str(roles.get(role) or role) for role in ("qid", "doc_id")]
 
-    try:
-        table = read(True)
-    except ArrowInvalid:
-        try:
-            table = read(False)  # one thread knows the number of the row that is wrong
-        except ArrowInvalid as error:
-            from leanrank.data.tables.layout import csv_error
 
-            raise csv_error(path, header, error) from error
-    if header:
-        check_header(table.column_names, path)
+def load_parquet(
+    path: str | os.PathLike[str],
+    *,
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = -1,
+    among: Collection[str] | None = None,
+    **columns: str | None,
+) -> RankingData:
+    """Load a Parquet file, or all Parquet files of a directory in the order of their names.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, or a directory of part files; names that begin with a dot or an underscore are
+        passed over.
+    features, optional
+        As in ``leanrank.data.from_frame``.
+    among : collection of str, optional
+        Read only features of these names, if any of them is there.
+    n_jobs : int, default=-1
+        Number of threads.
+    **columns
+        ``label``, ``qid``, ``doc_id``, ``weight``, ``query_weight`` and ``offset``, as in
+        ``leanrank.data.from_frame``. A file that leanrank wrote remembers which of its columns
+        are which.
+
+    Returns
+    -------
+    RankingData
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> data = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"], feature_names=["bm25"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dump_parquet(data, f"{folder}/small.parquet")
+    ...     load_parquet(f"{folder}/small.parquet").feature_names
+    ('bm25',)
+    """
+    roles = column_roles(columns, ("features", "n_jobs", "optional"))
+    files = part_files(Path(path))
+    layouts: list[Layout] = []
+    groups: list[tuple[Path, Any, int]] = []
+    with reading(path):
+        for file in files:
+            metadata = pq.read_metadata(file)
+            schema = metadata.schema.to_arrow_schema()
+            layouts.append(find_layout(schema, roles, features, Place(str(file)), optional, among))
+            groups += [(file, metadata, group) for group in range(metadata.num_row_groups)]
+        layout = agree(layouts, files)
+        needed = layout.needed
+
+        def read(at: int) -> Any:
+            file, metadata, group = groups[at]
+            with reading(file), pq.ParquetFile(file, metadata=metadata) as parquet:
+                # Row groups are the unit of parallel work: threads inside one would compete.
+                return parquet.read_row_group(group, columns=needed, use_threads=False)
+
+        sizes = [metadata.row_group(group).num_rows for _, metadata, group in groups]
+        if not groups:
+            sizes, read = [0], lambda at: pq.read_table(files[0], columns=needed)
+        return build(layout, sizes, read, make_executor(n_jobs), Place(str(path)))
+
+
+def dump_parquet(
+    data: RankingData | Iterable[RankingData],
+    path: str | os.PathLike[str],
+    *,
+    compression: str = "none",
+    cells_per_group: int = 1 << 21,
+) -> None:
+    """Write a ranking data set to a Parquet file.
+
+    The file holds the columns of ``leanrank.data.to_frame``, without nulls, in row groups that
+    load in parallel. Rows are written in the order in which they were loaded. The file appears
+    under its name only when it is complete.
+
+    Parameters
+    ----------
+    data : RankingData or iterable of RankingData
+        The set, or its parts one after the other, as ``leanrank.data.stream_ranking`` yields
+        them; only one part is in memory at a time.
+    path : str or path
+        Where to write.
+    compression : {"none", "lz4", "snappy", "zstd"}, default="none"
+        Feature values hardly compress, and what is not compressed loads fastest; "zstd" makes the
+        smallest files.
+    cells_per_group : int, default=2**21
+        Values in a row group, of at least 1,024 rows. By default about 16 MB: enough groups to
+        share out, and few enough to read fast.
+    """
+    check_choice("compression", compression, ("lz4", "zstd", "snappy", "none"))
+    parts = iter([data] if isinstance(data, RankingData) else data)
+    first = next(parts, None)
+    if first is None:
+        raise InputError("there is no data to write: the iterable of parts is empty")
+    schema = table_schema(first)
+    with (
+        atomic_write(path, "wb") as stream,
+        pq.ParquetWriter(
+            pa.PythonFile(stream, mode="w"),
+            schema,
+            compression=compression,
+            write_statistics=False,
+            # Features seldom repeat: a dictionary makes most files larger and slower to load.
+            use_dictionary=["label", "qid"],
+        ) as writer,
+    ):
+        for part in chain([first], parts):
+            if table_schema(part) != schema:
+                raise InputError(
+                    "the parts of the data differ in features, storage or extra columns: they must "
+                    "be alike to be written to one file"
+                )
+            cells = part.X.nnz / max(1, len(part)) if part.is_sparse else part.n_features
+            rows = int(min(max(cells_per_group // max(cells, 1), 1 << 10), 1 << 17))
+            order = None if part.order is None else np.argsort(part.order)
+            for start, stop in row_blocks(len(part), rows):
+                table = table_rows(part, schema, start, stop, order)
+                writer.write_table(table, row_group_size=rows)
+
+
+def dump_csv(data: RankingData, path: str | os.PathLike[str]) -> None:
+    """Write a dense ranking data set to a CSV file, also compressed."""
+    from pyarrow import csv
+
+    if data.is_sparse:
+        raise InputError(
+            f"{os.fspath(path)}: CSV has one column per feature and cannot hold sparse data: write "
+            "LETOR text or Parquet instead"
+        )
+    clash = set(data.feature_names or ()) & set(ROLES)
+    if clash:
+        raise InputError(
+            f"a feature is named {min(clash)!r}, which CSV could not tell from the column of that "
+            "name: rename it with data.replace(feature_names=...), or write Parquet"
+        )
+    order = None if data.order is None else np.argsort(data.order)
+    table = table_rows(data, table_schema(data), 0, len(data), order)
+    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
+        csv.write_csv(table, out)
+
+
+def part_files(path: Path) -> list[Path]:
+    """Return the Parquet files of a directory or a pattern by name, or the one file."""
+    if "*" in path.name and not path.exists():
+        files = sorted(path.parent.glob(path.name))
+    elif path.is_dir():
+        files = sorted(f for f in path.glob("*.parquet") if not f.name.startswith((".", "_")))
     else:
-        table = table.rename_columns([str(at + 1) for at in range(table.num_columns)])
-    return with_identifiers(table, identifiers)
+        return [path]
+    if not files:
+        raise FileError(f"{path}: there are no .parquet files here")
+    return files
 
 
-def with_identifiers(table: Any, names: Collection[str]) -> Any:
-    """Return a table in which columns of text are whole numbers where nothing is lost by it.
-
-    That is, where all are written as numbers are (``7``, not ``07`` or ``7.0``) and fit 64 bits. An
-    empty text is missing.
-
-    >>> import pyarrow as pa
-    >>> table = pa.table({"a": ["7", "10"], "b": ["7", "07"]})
-    >>> with_identifiers(table, ["a", "b"]).to_pydict()
-    {'a': [7, 10], 'b': ['7', '07']}
-    """
-    from leanrank.data.tables.imports import pa, pc
-
-    for name in set(names) & set(table.column_names):
-        column = table.column(name)
-        if not pa.types.is_string(column.type):
-            continue
-        column = pc.if_else(pc.equal(column, ""), None, column)
-        if pc.all(pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,18})$")).as_py():
-            with contextlib.suppress(pa.ArrowInvalid):  # beyond 64 bits
-                column = column.cast(pa.int64())
-        table = table.set_column(table.column_names.index(name), name, column)
-    return table
-
-
-def without_views(table: Any) -> Any:
-    """Return a table whose texts Arrow's functions take, which know little of views of texts."""
-    from leanrank.data.tables.imports import pa
-
-    is_view = getattr(pa.types, "is_string_view", lambda kind: False)
-    for at, field in enumerate(table.schema):
-        column = table.column(at)
-        if pa.types.is_dictionary(field.type) and is_view(field.type.value_type):
-            chunks = [
-                pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(pa.string()))
-                for chunk in column.chunks
-            ]
-            kind = pa.dictionary(field.type.index_type, pa.string())
-            table = table.set_column(at, field.name, pa.chunked_array(chunks, kind))
-        elif is_view(field.type):
-            table = table.set_column(at, field.name, column.cast(pa.large_string()))
-    return table
-
-
-_lent: WeakSet[IO[bytes]] = WeakSet()
-
-
-@contextmanager
-def lent_to_arrow(path: Any) -> Iterator[IO[bytes]]:
-    """Open a file for Arrow's CSV readers, whose threads may hold it for longer than they read.
-
-    A thread that lets go of a Python object while the interpreter ends aborts the process.
-    """
-    with open_bytes(path) as stream:
-        _lent.add(stream)
-        yield stream
-
-
-@atexit.register
-def _wait_for_arrow(seconds: float = 1.0) -> None:
-    """Wait until no thread holds a file that was lent, for at most so long."""
-    until = time.monotonic() + seconds
-    while len(_lent) and time.monotonic() < until:
-        time.sleep(0.001)
-
-
-def check_header(names: Sequence[str], path: str | os.PathLike[str]) -> None:
-    """Reject names of columns that are all numbers, or one name that is a whole line of them."""
-    if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
-        raise InputError(
-            f"{os.fspath(path)}: the first line is separated by {other!r}: write the file with "
-            "commas between cells"
-        )
-    if names and all(is_numeral(name) for name in names):
-        raise InputError(
-            f"{os.fspath(path)}: the first line holds numbers, not names of columns: read the file "
-            "with `header=False`, and name columns by their number"
-        )
-
-
-def is_numeral(text: str) -> bool:
-    """Return whether a text is a number as Arrow reads it.
-
-    >>> [is_numeral(text) for text in ("1e3", "-inf", " 7 ", "1_000", "x")]
-    [True, True, True, False, False]
-    """
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text and text.isascii()
-
-
-def _damaged(file: str | os.PathLike[str], kind: str, error: Exception) -> InputError:
-    return InputError(f"{os.fspath(file)}: this is no {kind} file that can be read ({error})")
+def agree(layouts: Sequence[Layout], files: Sequence[Path]) -> Layout:
+    """Check that parts have the same columns, and return the layout with the widest numbers."""
+    first = layouts[0]
+    for other, file in zip(layouts, files, strict=True):
+        if first.needed != other.needed or first.n_features != other.n_features:
+            odd = sorted(set(first.needed) ^ set(other.needed))
+            which = f": {odd[0]!r} is in one of them only" if odd else ""
+            raise InputError(f"{file}: its columns are not those of {files[0]}{which}")
+    return max(layouts, key=lambda layout: layout.dtype.itemsize)

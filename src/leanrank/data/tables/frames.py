@@ -6,16 +6,16 @@ others implement: nothing here depends on the library of a table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
+from leanrank.data.tables import pa
+from leanrank.data.tables.arrow import build, table_rows
+from leanrank.data.tables.layout import THE_TABLE, Place, column_roles, find_layout, table_schema
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.execution import make_executor, row_blocks
-
-if TYPE_CHECKING:
-    from leanrank.data.tables.layout import Place
 
 
 def from_frame(
@@ -73,44 +73,34 @@ def from_frame(
     """
     roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
     roles |= {"query_weight": query_weight, "offset": offset}
-    from leanrank.data.tables.layout import THE_TABLE
-
     return from_table(as_table(frame), THE_TABLE, roles, features, optional, n_jobs)
 
 
 def frame_data(frame: Any) -> RankingData:
     """Return a data frame with columns label and qid, for functions that take no other names."""
-    from leanrank.data.tables.layout import Place
-
-    roles: dict[str, str | None] = {"label": "label", "qid": "qid"}
-    return from_table(as_table(frame), Place("the data frame", arguments={}), roles)
+    return from_table(as_table(frame), Place("the data frame", named=False), column_roles({}))
 
 
 def from_table(
     table: Any,
     where: Place,
-    roles: dict[str, str | None],
+    roles: Mapping[str, str | None],
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
     n_jobs: int | None = None,
     among: Collection[str] | None = None,
 ) -> RankingData:
     """Make a ranking data set from an Arrow table that messages call ``where``."""
-    from leanrank.data.tables.arrow import build
-    from leanrank.data.tables.layout import find_layout
-
-    layout = find_layout(
-        table.schema, roles, features, where, check_optional(optional), table.column, among
-    )
+    layout = find_layout(table.schema, roles, features, where, check_optional(optional), among)
     needed = table.select(layout.needed)
     blocks = row_blocks(needed.num_rows) or [(0, 0)]
-
-    def read(at: int) -> Any:
-        start, stop = blocks[at]
-        return needed.slice(start, stop - start)
-
-    sizes = [stop - start for start, stop in blocks]
-    return build(layout, sizes, read, make_executor(n_jobs), where)
+    return build(
+        layout,
+        [stop - start for start, stop in blocks],
+        lambda at: needed.slice(blocks[at][0], blocks[at][1] - blocks[at][0]),
+        make_executor(n_jobs),
+        where,
+    )
 
 
 def to_frame(
@@ -138,9 +128,6 @@ def to_frame(
     >>> to_frame(data).to_pylist()
     [{'label': 3.0, 'qid': 'a', 'f1': 1.0, 'f2': 2.0}]
     """
-    from leanrank.data.tables.arrow import table_rows
-    from leanrank.data.tables.layout import table_schema
-
     table = table_rows(data, table_schema(data), 0, len(data))
     if backend == "pyarrow":
         return table
@@ -163,9 +150,6 @@ def to_frame(
 
 def as_table(frame: Any) -> Any:
     """Return an Arrow table of any object with the Arrow PyCapsule interface."""
-    from leanrank.data.tables.files import without_views
-    from leanrank.data.tables.imports import pa
-
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
         remedy = " (collect it first)" if hasattr(frame, "collect") else ""
         raise InputError(
@@ -179,3 +163,20 @@ def as_table(frame: Any) -> Any:
             f"{type(frame).__name__} has a column that Arrow cannot hold ({error}): give each "
             "column one type"
         ) from error
+
+
+def without_views(table: Any) -> Any:
+    """Return a table whose texts Arrow's functions take, which know little of views of texts."""
+    is_view = getattr(pa.types, "is_string_view", lambda kind: False)
+    for at, field in enumerate(table.schema):
+        column = table.column(at)
+        if pa.types.is_dictionary(field.type) and is_view(field.type.value_type):
+            chunks = [
+                pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(pa.string()))
+                for chunk in column.chunks
+            ]
+            kind = pa.dictionary(field.type.index_type, pa.string())
+            table = table.set_column(at, field.name, pa.chunked_array(chunks, kind))
+        elif is_view(field.type):
+            table = table.set_column(at, field.name, column.cast(pa.large_string()))
+    return table

@@ -38,6 +38,11 @@ class Term:
         return term_name(self.names)
 
     @property
+    def is_pair(self) -> bool:
+        """Whether the term is a surface of two features."""
+        return len(self.features) > 1
+
+    @property
     def weight(self) -> float:
         """The weight of a line; only asked for where the target has lines only."""
         assert isinstance(self.curve, Line)
@@ -92,10 +97,19 @@ class Formula:
         return sum(len(term.curve.numbers) for term in self.terms) + 2 * levels
 
     @property
+    def has_lines(self) -> bool:
+        """Whether some term is a straight line, of which trees need the range."""
+        return any(isinstance(term.curve, Line) for term in self.terms)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether every term is a weight times a feature, or a number where that is missing."""
+        return all(isinstance(term.curve, Line) for term in self.terms)
+
+    @property
     def is_linear(self) -> bool:
         """Whether every term is a weight times a feature."""
-        curves = (term.curve for term in self.terms)
-        return all(isinstance(curve, Line) and curve.missing is None for curve in curves)
+        return self.is_weighted and all(term.curve.missing is None for term in self.terms)
 
     @property
     def version(self) -> str:

@@ -1,8 +1,8 @@
 """Hybrid searches: the weights of several retrievers, each feature being one of them.
 
 Written from the engines' documentation: OpenSearch ``normalization-processor`` (2.10) and
-``score-ranker-processor`` (2.19), Elasticsearch ``linear`` (8.18) and weighted ``rrf`` (9.2)
-retrievers, Qdrant formula (1.14) and weighted ``rrf`` (1.17) queries.
+``score-ranker-processor`` with weights (3.1), Elasticsearch ``linear`` (8.18) and weighted ``rrf``
+(9.2) retrievers, Qdrant formula (1.14) and weighted ``rrf`` (1.17) queries.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def hybrid_weights(
         ``"hybrid:opensearch"``, ``"hybrid:elasticsearch"`` or ``"hybrid:qdrant"``; the part after
         the colon is enough.
     scaler : str, optional
-        What is done to the scores of each retriever: ``"query-minmax"``, ``"query-standard"``,
+        What is done to the scores of each retriever: ``"query-minmax"``,
         ``"query-reciprocal-rank"`` (1 / (constant + rank)) or None.
     rank_constant : int
         The constant of reciprocal ranks, with ranks from 1.
@@ -82,7 +82,7 @@ def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
     if formula.scaler is None:
         raise InputError(
             "hybrid:opensearch always normalises the scores of each query: train with --scale "
-            "query-minmax or query-standard, or export to hybrid:elasticsearch or hybrid:qdrant"
+            "query-minmax, or export to hybrid:elasticsearch or hybrid:qdrant"
         )
     total = sum(term.weight for term in formula.terms)
     shares = [term.weight / total for term in formula.terms]  # OpenSearch requires a sum of 1
@@ -92,10 +92,10 @@ def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
         combination = {"technique": "rrf", "rank_constant": constant, **combination}
         processor: dict[str, Any] = {"score-ranker-processor": {"combination": combination}}
     else:
-        technique = {"query-minmax": "min_max", "query-standard": "z_score"}[formula.scaler]
+        # z_score cuts scores below the mean of the hits to .001, so that it is another function
         processor = {
             "normalization-processor": {
-                "normalization": {"technique": technique},
+                "normalization": {"technique": "min_max"},
                 "combination": {"technique": "arithmetic_mean", **combination},
             }
         }

@@ -1,23 +1,29 @@
-"""The learning-to-rank plugins of OpenSearch and Elasticsearch: ``model/linear``.
+"""The learning-to-rank plugins of OpenSearch and Elasticsearch: ``model/linear`` or trees.
 
 Both refuse negative feature values, take no per-query scaler, and compute in float32. A missing
-feature is 0 before any normaliser, which is why global scalers are folded into the weights.
+feature is 0 before any normaliser, which is why global scalers are folded into the weights, and why
+stored fields that are missing get a number of their own where a model tells them from 0.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from leanrank.errors import InputError
-from leanrank.model.export.formula import Formula, Term
+from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import pretty, quoted, rescored
+from leanrank.model.export.trees import Split, above, engine_forest, fills
 from leanrank.model.scale import Scale
+
+_CONSTANT = "leanrank_constant"
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
-    """Write the bodies of three requests: feature set, model and search."""
+    """Write the requests: store, feature set unless there is one, model and search."""
     for name in formula.names:
         if "{{" in name:
             raise InputError(
@@ -25,30 +31,97 @@ def write(formula: Formula, options: Options, target: Target) -> str:
                 "another in a file for --names"
             )
     name = f"{options.name}_{formula.version}"  # an existing model cannot be overwritten
-    features = [_feature(term, options.shifts.get(term.name, 0.0)) for term in formula.terms]
+    features_of = options.featureset or name
+    model, notes = _definition(formula, options, target)
+    requests: dict[str, Any] = {"notes": notes}
+    if options.featureset is None:
+        notes.insert(0, stored_fields(formula.names))
+        known = fills(formula, options)
+        features = [
+            {
+                "name": one,
+                "params": [],
+                "template": field_value(
+                    one, options.shifts.get(one, 0.0), {"match_all": {}}, known.get(one, 0)
+                ),
+            }
+            for one in formula.names
+        ]
+        if formula.is_weighted and options.offset:
+            every = {"name": _CONSTANT, "params": [], "template": {"match_all": {}}}
+            features.append(every)
+        body = {"featureset": {"name": name, "features": features}}
+        requests["store"] = {"request": "PUT _ltr"}
+        requests["featureset"] = {"request": f"POST _ltr/_featureset/{name}", "body": body}
+    else:
+        notes.insert(0, f"for the feature set {options.featureset}, whose features the model reads")
+        notes.append("give the parameters of the feature set in params of the search")
+    requests["model"] = {
+        "request": f"POST _ltr/_featureset/{features_of}/_createmodel",
+        "body": {"model": {"name": name, "model": model}},
+    }
+    requests["search"] = {
+        "request": "POST <index>/_search",
+        "body": rescored({"sltr": {"params": {}, "model": name}}, options.top),
+    }
+    return pretty(requests)
+
+
+def stored_fields(names: list[str]) -> str:
+    """Return the sentence about features that are taken for stored fields."""
+    return (
+        f"takes these features for stored fields of the documents: {', '.join(names)}. If they are "
+        "queries of a feature set, export with --featureset NAME"
+    )
+
+
+def _definition(
+    formula: Formula, options: Options, target: Target
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the model, and what is to be said about it."""
+    if not formula.is_weighted:
+        made = engine_forest(formula, options, target)
+        trees = [_nested(tree, made.names, count()) for tree in made.trees]
+        text = json.dumps(trees, ensure_ascii=False, separators=(",", ":"))
+        return {"type": "model/xgboost+json", "definition": text}, [made.note, _window(options)]
+    weights = {t.name: t.weight for t in formula.terms}
+    if options.offset and options.featureset is None:
+        weights[_CONSTANT] = options.offset
     model: dict[str, Any] = {
         "type": "model/linear",
-        "definition": json.dumps({t.name: t.weight for t in formula.terms}, ensure_ascii=False),
+        "definition": json.dumps(weights, ensure_ascii=False),
     }
     scales = {t.name: normalizer(t.scale) for t in formula.terms if t.scale is not None}
     if scales:
         model["feature_normalizers"] = scales
-    return pretty(
-        {
-            "featureset": {
-                "request": f"POST _ltr/_featureset/{name}",
-                "body": {"featureset": {"name": name, "features": features}},
-            },
-            "model": {
-                "request": f"POST _ltr/_featureset/{name}/_createmodel",
-                "body": {"model": {"name": name, "model": model}},
-            },
-            "search": {
-                "request": "POST <index>/_search",
-                "body": rescored({"sltr": {"params": {}, "model": name}}, options.top),
-            },
-        }
+    return model, [_window(options)]
+
+
+def _window(options: Options) -> str:
+    return (
+        "replace match_all by your query. Documents beyond window_size score 0: keep size at or "
+        "below it (and it at or below 10,000), since rescored scores may be negative"
     )
+
+
+def _nested(tree: Any, names: list[str], ids: Iterator[int], depth: int = 0) -> dict[str, Any]:
+    """Return a tree as XGBoost dumps it; left is where a feature is below a condition."""
+    at = next(ids)
+    if not isinstance(tree, Split):
+        return {"nodeid": at, "leaf": tree}
+    assert tree.threshold is not None
+    children = [_nested(side, names, ids, depth + 1) for side in (tree.left, tree.right)]
+    yes, no = (child["nodeid"] for child in children)
+    return {
+        "nodeid": at,
+        "depth": depth,
+        "split": names[tree.feature],
+        "split_condition": above(tree.threshold),
+        "yes": yes,
+        "no": no,
+        "missing": yes,
+        "children": children,
+    }
 
 
 def normalizer(scale: Scale) -> dict[str, Any]:
@@ -56,13 +129,19 @@ def normalizer(scale: Scale) -> dict[str, Any]:
     return {"standard": {"mean": scale.shift, "standard_deviation": scale.divisor}}
 
 
-def _feature(term: Term, shift: float) -> dict[str, Any]:
-    """Return a feature that is a field's value; replace it by a query where it is one."""
+def field_value(name: str, shift: float, query: Any, missing: float | None = None) -> Any:
+    """Return a query whose score is the value of a field, plus a constant."""
+    if missing is not None and missing + shift < 0:
+        raise InputError(
+            f"a missing {name!r} counts as {missing:g}, and feature values may not be negative: "
+            "give a shift in a file for --names"
+        )
     if shift == 0:
-        function: dict[str, Any] = {"field_value_factor": {"field": term.name, "missing": 0}}
+        given = {} if missing is None else {"missing": missing}
+        function: dict[str, Any] = {"field_value_factor": {"field": name, **given}}
     else:
-        doc = f"doc[{quoted(term.name, chr(39))}]"
-        source = f"({doc}.size() == 0 ? 0.0 : {doc}.value) + params.shift"
+        doc = f"doc[{quoted(name, chr(39))}]"
+        absent = "" if missing is None else f"{doc}.size() == 0 ? {float(missing)} : "
+        source = f"({absent}{doc}.value) + params.shift"
         function = {"script_score": {"script": {"source": source, "params": {"shift": shift}}}}
-    query = {"query": {"match_all": {}}, "functions": [function], "boost_mode": "replace"}
-    return {"name": term.name, "params": [], "template": {"function_score": query}}
+    return {"function_score": {"query": query, "functions": [function], "boost_mode": "replace"}}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError, ModelError, first_repeated, suggest
+from leanrank.model.alignment import Table
 from leanrank.model.export.formula import Formula, formula_of
 from leanrank.model.export.text import IDENTIFIER, check_plain
+from leanrank.model.model import Model
 from leanrank.model.writing import as_model
 
 QUERY_SCALERS = ("query-minmax", "query-standard", "query-rank")
@@ -28,6 +31,10 @@ class Options:
     table: str = "documents"
     qid: str = "qid"
     top: int = 10
+    featureset: str | None = None
+    max_error: float | None = None
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    offset: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,11 @@ class Target:
         The module here whose ``write(formula, options, target)`` writes it.
     curves : bool
         Whether it has conditions, and so can express curves, surfaces and values for missing
-        features.
-    levels : bool
-        Whether it can look up the levels of categories.
+        features; ensembles of trees do so as steps.
+    levels, texts : bool
+        Whether it can look up the levels of categories, and those that are texts.
+    missing : bool
+        Whether it knows that a feature is missing; otherwise a number stands for it.
     scalers : tuple of str
         The per-query scalers that it can compute.
     constant : bool
@@ -66,6 +75,8 @@ class Target:
     module: str
     curves: bool = True
     levels: bool = True
+    texts: bool = True
+    missing: bool = True
     scalers: tuple[str, ...] = ()
     constant: bool = True
     normalizers: bool = False
@@ -80,16 +91,27 @@ class Target:
         return self.name.rpartition(":")[2]
 
 
-_LTR = {"curves": False, "levels": False, "constant": False, "normalizers": True, "single": True}
+_SINGLE = {"constant": False, "single": True}
+_LTR = {**_SINGLE, "texts": False, "missing": False, "normalizers": True}
 _EXPRESSION = {"most_terms": 900}
+_NUMBERS = {"levels": False, "texts": False}
 _SQL = {"scalers": QUERY_SCALERS, **_EXPRESSION}
-_HYBRID: dict[str, Any] = _LTR | {"normalizers": False, "negative": False}
+_HYBRID: dict[str, Any] = {**_SINGLE, **_NUMBERS, "curves": False, "negative": False}
+_RANKS = "query-reciprocal-rank"
 
 _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
     ("opensearch-ltr", "feature set, model and rescore query", "ltr", _LTR),
     ("elasticsearch-ltr", "feature set, model and rescore query (o19s plugin)", "ltr", _LTR),
     ("solr", "feature store, model store and request", "solr", _LTR),
-    ("vespa", "rank profile", "vespa", {"levels": False, **_EXPRESSION}),
+    (
+        "elasticsearch-inference",
+        "trained model and rescore query, as eland writes them",
+        "ensembles",
+        {"single": True, "texts": False},
+    ),
+    ("lightgbm", "LightGBM model text", "ensembles", {}),
+    ("xgboost", "XGBoost model JSON", "ensembles", {"single": True}),
+    ("vespa", "rank profile", "vespa", _NUMBERS | _EXPRESSION),
     ("painless", "script of Elasticsearch and OpenSearch", "painless", _EXPRESSION),
     (
         "elasticsearch-rescore",
@@ -97,25 +119,20 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "painless",
         {"single": True, **_EXPRESSION},
     ),
-    (
-        "lucene-expression",
-        "expression over document fields",
-        "painless",
-        {"levels": False, **_EXPRESSION},
-    ),
+    ("lucene-expression", "expression over document fields", "painless", _NUMBERS | _EXPRESSION),
     ("onnx", "graph with one input per feature", "onnx", {}),
-    ("pmml", "PMML 4.4 regression model", "pmml", {"levels": False}),
-    (
-        "sql:sqlite",
-        "view and top-k query for SQLite",
-        "sql",
-        {**_SQL, "scalers": ("query-minmax", "query-rank")},
+    ("pmml", "PMML 4.4 regression model", "pmml", _NUMBERS),
+    *(
+        (f"sql:{dialect}", f"view and top-k query {where}", "sql", _SQL | more)
+        for dialect, where, more in (
+            ("sqlite", "for SQLite", {"scalers": ("query-minmax", "query-rank")}),
+            ("duckdb", "for DuckDB", {}),
+            ("postgres", "for PostgreSQL", {}),
+            ("spark", "for Spark SQL", {}),
+            ("clickhouse", "for ClickHouse", {}),
+            ("ansi", "in standard SQL", {}),
+        )
     ),
-    ("sql:duckdb", "view and top-k query for DuckDB", "sql", _SQL),
-    ("sql:postgres", "view and top-k query for PostgreSQL", "sql", _SQL),
-    ("sql:spark", "view and top-k query for Spark SQL", "sql", _SQL),
-    ("sql:clickhouse", "view and top-k query for ClickHouse", "sql", _SQL),
-    ("sql:ansi", "view and top-k query in standard SQL", "sql", _SQL),
     ("polars", "Python function that returns a Polars expression", "polars", _SQL),
     ("c", "C function with a test vector", "code", {}),
     ("java", "Java class with a test vector", "code", {"most_terms": 2000, "most_numbers": 4000}),
@@ -127,21 +144,21 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "hybrid:opensearch",
         "search pipeline with the weights of a hybrid query",
         "hybrid",
-        _HYBRID | {"scalers": ("query-minmax", "query-standard", "query-reciprocal-rank")},
+        _HYBRID | {"scalers": ("query-minmax", _RANKS)},
     ),
     (
         "hybrid:elasticsearch",
         "linear or rrf retriever with weights",
         "hybrid",
-        _HYBRID | {"scalers": ("query-minmax", "query-reciprocal-rank")},
+        _HYBRID | {"scalers": ("query-minmax", _RANKS)},
     ),
     (
         "hybrid:qdrant",
         "formula or rrf query over prefetches",
         "hybrid",
-        _HYBRID | {"negative": True, "scalers": ("query-reciprocal-rank",)},
+        _HYBRID | {"negative": True, "scalers": (_RANKS,)},
     ),
-    ("markdown", "model card", "markdown", {"scalers": (*QUERY_SCALERS, "query-reciprocal-rank")}),
+    ("markdown", "model card", "markdown", {"scalers": (*QUERY_SCALERS, _RANKS)}),
 ]
 
 TARGETS: dict[str, Target] = {
@@ -161,6 +178,9 @@ def export_model(
     table: str = "documents",
     qid: str = "qid",
     top: int = 10,
+    featureset: str | None = None,
+    max_error: float | None = None,
+    data: Any = None,
 ) -> str | bytes:
     """Write a model for the system that computes rankings with it.
 
@@ -184,6 +204,14 @@ def export_model(
         The table of documents and its column of queries, for SQL and Polars.
     top : int
         How many documents a request or a top-k query asks for.
+    featureset : str, optional
+        A feature set (in Solr, a feature store) that exists and has the features by their names.
+        Without it, a learning-to-rank module gets one of stored fields.
+    max_error : float, optional
+        Where ramps and surfaces have to be steps, the largest difference to a score.
+    data : RankingData or data frame, optional
+        Typical documents. Trees keep straight lines between their values, and the
+        learning-to-rank plugins add a constant such that their scores are positive.
 
     Returns
     -------
@@ -193,7 +221,7 @@ def export_model(
     Raises
     ------
     InputError
-        The target cannot express the model; the message names one that can.
+        The target cannot express the model; the message names all that can.
 
     Examples
     --------
@@ -202,9 +230,28 @@ def export_model(
     >>> print(export_model(model, "lucene-expression"), end="")
     0.5 * doc['bm25'].value + -2.0 * doc['spam'].value
     """
-    options = Options(name, names or {}, shifts or {}, normalizers, table, qid, top)
-    to = find_target(target)
-    return written(prepared(as_model(model), to, options), to, options)
+    made, to = as_model(model), find_target(target)
+    options = Options(
+        name, names or {}, shifts or {}, normalizers, table, qid, top, featureset, max_error
+    )
+    if data is not None:
+        lowest = float(np.min(made.predict(data), initial=0.0))
+        options = replace(options, bounds=ranges(made, data, options.names), offset=-1.01 * lowest)
+    return written(prepared(made, to, options), to, options)
+
+
+def ranges(model: Model, data: Any, names: Mapping[str, str]) -> dict[str, tuple[float, float]]:
+    """Return the least and the greatest value of each feature, by its name in the target."""
+    matrix, columns = Table.of(data).take(model, model.indices)
+    taken = matrix if columns is None else matrix[:, columns]
+    found = {}
+    for at, feature in enumerate(model.indices.tolist()):
+        x = taken[:, at] if isinstance(taken, np.ndarray) else taken[:, [at]].toarray()
+        known = x[np.isfinite(x)]
+        name = feature_name(feature, model.feature_names)
+        if len(known):
+            found[names.get(name, name)] = (float(known.min()), float(known.max()))
+    return found
 
 
 def find_target(name: str) -> Target:
@@ -245,6 +292,8 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
         _refuse(target, f"scale features per query ({formula.scaler})", formula)
     if formula.categories and not target.levels:
         _refuse(target, "look up the levels of categories", formula)
+    if any(one.is_text for one in formula.categories.values()) and not target.texts:
+        _refuse(target, "look up texts", formula)
     if not formula.is_linear and not target.curves:
         _refuse(target, "express curves or missing values", formula)
     if formula.least_weight < 0 and not target.negative:
@@ -279,31 +328,48 @@ def able_targets(formula: Formula) -> list[str]:
         if (formula.scaler is None or formula.scaler in target.scalers)
         and (formula.is_linear or target.curves)
         and (target.levels or not formula.categories)
+        and (target.texts or not any(one.is_text for one in formula.categories.values()))
         and (formula.least_weight >= 0 or target.negative)
         and len(formula.terms) <= target.most_terms
         and formula.n_numbers <= target.most_numbers
+        and not (target.module == "ensembles" and formula.has_lines)
+        and not (not target.missing and formula.has_lines and not formula.is_weighted)
         and target.name != "markdown"
     ]
 
 
 def _refuse(target: Target, what: str, formula: Formula, hint: str = "") -> None:
-    able = sorted(able_targets(formula), key=lambda name: name not in _PREFERRED)
-    instead = f"{hint}export to {_few(able, 3, 'or')} instead" if able else "no target can"
+    able = _families(able_targets(formula))
+    instead = f"{hint}export to {_few(able, len(able), 'or')} instead" if able else "no target can"
     raise InputError(f"{target.name} cannot {what}: {instead}")
 
 
-_PREFERRED = ("sql:duckdb", "polars", "hybrid:opensearch", "onnx")
+def _families(names: list[str]) -> list[str]:
+    """Return names with each family once, and ``*`` for all of its members.
+
+    >>> _families(["sql:duckdb", "c", "sql:ansi"])
+    ['sql:duckdb|ansi', 'c']
+    """
+    found: dict[str, list[str]] = {}
+    for name in names:
+        family, _, member = name.rpartition(":")
+        found.setdefault(family or name, []).extend([member] if family else [])
+    known = [name.partition(":")[0] for name in TARGETS]
+    return [
+        f"{one}:{'*' if len(of) == known.count(one) else '|'.join(of)}" if of else one
+        for one, of in found.items()
+    ]
 
 
 def _check_single(formula: Formula, target: Target) -> None:
     for term in formula.terms:
         with np.errstate(over="ignore", under="ignore"):
-            single = np.float32(term.weight) if formula.is_linear else np.float32(1)
-        if not np.isfinite(single) or single == 0:
+            single = np.float32(term.curve.size)
+        if not np.isfinite(single) or (single == 0 and formula.is_linear):
             raise InputError(
-                f"the weight {term.weight!r} of {term.name!r} is out of the range of float32, in "
-                f"which {target.name} computes: multiply all weights of the model by a constant, "
-                "which changes no order"
+                f"the weight {term.curve.size!r} of {term.name!r} is out of the range of float32, "
+                f"in which {target.name} computes: multiply all weights of the model by a "
+                "constant, which changes no order"
             )
 
 

@@ -1,6 +1,6 @@
 from .agreement import Agreement as Agreement
 from .agreement import compare_scores as compare_scores
-from .engines import float32_scores as float32_scores
+from .engines import emulated_scores as emulated_scores
 from .engines import verify_export as verify_export
 from .engines import verify_logged as verify_logged
 from .logged import read_logged as read_logged

@@ -17,6 +17,7 @@ from leanrank.data.grouping import group_rows
 from leanrank.errors import InputError
 from leanrank.model.alignment import Table
 from leanrank.model.export.formula import Formula
+from leanrank.model.export.solr import written_threshold
 from leanrank.model.export.targets import (
     QUERY_SCALERS,
     TARGETS,
@@ -24,9 +25,11 @@ from leanrank.model.export.targets import (
     Target,
     find_target,
     prepared,
+    ranges,
     written,
 )
 from leanrank.model.export.text import unused
+from leanrank.model.export.trees import engine_forest, fills
 from leanrank.model.model import Model
 from leanrank.model.verify.agreement import Agreement, compare_scores
 from leanrank.model.writing import as_model
@@ -139,6 +142,8 @@ ENGINES: dict[str, Engine] = {
     "sql:ansi": Engine(_HERE, "duckdb", ("duckdb",), nulls=True),
     "sql:postgres": Engine(_HERE, "postgres", ("pgserver",), nulls=True),
     "polars": Engine(_HERE, "polars", ("polars",), nulls=True),
+    "lightgbm": Engine(_HERE, "lightgbm", ("lightgbm",)),
+    "xgboost": Engine(_HERE, "xgboost", ("xgboost",)),
     "onnx": Engine(_HERE, "onnx", ("onnx", "onnxruntime")),
     "c": Engine(_HERE, "c", (), ("cc",)),
     "javascript": Engine(_HERE, "javascript", (), ("node",)),
@@ -147,6 +152,7 @@ ENGINES: dict[str, Engine] = {
 """What runs each target."""
 
 EMULATED = ("opensearch-ltr", "elasticsearch-ltr", "solr")
+TREES = ("ltr", "solr", "ensembles")
 
 
 def verify_export(
@@ -182,11 +188,13 @@ def verify_export(
     """
     to, given = find_target(target), Options(**options)
     ranker = as_model(model)
+    given = replace(given, bounds=ranges(ranker, data, given.names))
     formula = prepared(ranker, to, given)
     X, query, own = _documents(ranker, data, given)
     content = written(formula, to, given)
+    expected, added, error = _expected(formula, to, X, query, given)
     if to.name in EMULATED:
-        engine, found = "float32 emulator", [float32_scores(formula, X, given.shifts)]
+        engine, found = "float32 emulator", [emulated_scores(formula, X, given, to)]
     else:
         runner = ENGINES.get(to.name)
         if runner is None:
@@ -201,13 +209,12 @@ def verify_export(
     for scores in found:
         if scores.shape != (len(X),):
             raise InputError(f"{engine} gave {scores.size} scores for {len(X)} documents")
-    expected, added = _expected(formula, to, X, query, given)
     return compare_scores(
         _furthest(found, expected),
         expected,
         own + added,
         np.concatenate(([0], np.cumsum(np.bincount(query)))),
-        tolerance=tolerance,
+        tolerance=tolerance + 2 * error,
         engine=engine,
     )
 
@@ -239,9 +246,9 @@ def verify_logged(
         to = replace(to, scalers=QUERY_SCALERS)
     formula = prepared(ranker, to, given)
     X, query, own = _documents(ranker, data, given)
-    expected, added = _expected(formula, to, X, query, given)
+    expected, added, error = _expected(formula, to, X, query, given)
     if to.name in EMULATED:
-        expected = float32_scores(formula, X, given.shifts)
+        expected = emulated_scores(formula, X, given, to)
         scores = np.asarray(scores, dtype=np.float64).astype(np.float32).astype(np.float64)
     logged = ~np.isnan(scores)
     if not logged.any():
@@ -252,7 +259,7 @@ def verify_logged(
         expected[logged],
         (own + added)[logged],
         np.concatenate(([0], np.cumsum(sizes[sizes > 0]))),
-        tolerance=tolerance,
+        tolerance=tolerance + 2 * error,
         engine="logged scores",
     )
 
@@ -304,46 +311,76 @@ def _documents(
 
 def _expected(
     formula: Formula, target: Target, X: FloatArray, query: IntArray, options: Options
-) -> tuple[FloatArray, float]:
-    """Return the float64 scores of an export, and what must be added to the model's for them."""
-    kept = formula if target.constant else replace(formula, constant=0.0)
-    added = kept.constant - formula.constant
+) -> tuple[FloatArray, float, float]:
+    """Return the scores of an export, what must be added to the model's for them, and their error.
+
+    The last is the largest difference that trees make; everything else is exact in float64.
+    """
+    added = options.offset - (0.0 if target.constant else formula.constant)
+    if target.module in TREES and not formula.is_weighted:
+        made = engine_forest(formula, options, target)
+        if target.name in EMULATED:
+            X = engine_values(formula, X, options)
+        kind = np.float32 if target.name == "xgboost" else np.float64
+        return made.scores(X.astype(np.float32) if target.single else X, kind), added, made.error
     if target.name in EMULATED:
-        for term in formula.terms:
-            added += term.weight * options.shifts.get(term.name, 0.0)
-    constant = kept.constant if target.constant else added + formula.constant
-    return replace(kept, constant=constant).scores(X, query), added
+        known = fills(formula, options)
+        shifts = [options.shifts.get(name, 0.0) for name in formula.names]
+        added += sum(t.weight * shift for t, shift in zip(formula.terms, shifts, strict=True))
+        X = np.where(np.isnan(X), [known.get(name, 0.0) for name in formula.names], X)
+    return replace(formula, constant=formula.constant + added).scores(X, query), added, 0.0
 
 
-def float32_scores(
-    formula: Formula, X: AnyArray, shifts: Mapping[str, float] | None = None
+def engine_values(formula: Formula, X: AnyArray, options: Options) -> FloatArray:
+    """Return the features as a learning-to-rank module sees them, in float32."""
+    known = fills(formula, options)
+    columns = []
+    for name, x in zip(formula.names, np.asarray(X, dtype=np.float64).T, strict=True):
+        shift = np.float32(options.shifts.get(name, 0.0))
+        columns.append(np.where(np.isnan(x), known.get(name, 0.0), x).astype(np.float32) + shift)
+    return np.column_stack(columns)
+
+
+def emulated_scores(
+    formula: Formula, X: AnyArray, options: Options | None = None, target: Target | None = None
 ) -> FloatArray:
-    """Return the scores of a linear formula as those engines compute them.
+    """Return the scores of a formula as the learning-to-rank modules compute them.
 
     Weights and features are rounded to float32, and so is every product and every sum in the order
-    of features. The constant of the formula is left out. Recorded answers of the engines are equal
-    bit for bit.
+    of features; trees compare and add in float32. The constant of the formula is left out. Recorded
+    answers of the engines are equal bit for bit.
 
     Parameters
     ----------
     formula : Formula
-        A sum of weighted features.
+        A formula that the target can express.
     X : array
-        Documents × the features of the terms; NaN is a missing feature, which counts as 0.
-    shifts : mapping, optional
-        Constants that the engine adds to features, by name.
+        Documents × the features of the terms; NaN is a missing feature.
+    options : Options, optional
+        What the export was written with.
+    target : Target, optional
+        ``opensearch-ltr`` by default.
 
     Examples
     --------
     >>> from leanrank.model.export import formula_of
     >>> formula = formula_of(Model.from_coef([0.1, 1.0]))
-    >>> float32_scores(formula, np.array([[1.0, 2.0]])).tolist()
+    >>> emulated_scores(formula, np.array([[1.0, 2.0]])).tolist()
     [2.0999999046325684]
     """
-    added = shifts or {}
-    columns = np.nan_to_num(np.asarray(X, dtype=np.float64), nan=0.0).astype(np.float32)
-    total = np.zeros(len(columns), dtype=np.float32)
+    given, to = options or Options(), target or TARGETS["opensearch-ltr"]
+    columns = engine_values(formula, X, given)
+    if not formula.is_weighted:
+        made = engine_forest(formula, given, to)
+        if to.name == "solr":
+            slack = np.float32(1e-6)
+            made = made.with_thresholds(
+                lambda _, t: float(np.float32(written_threshold(t)) + slack)
+            )
+        return made.scores(columns, np.float32)
+    total: AnyArray = np.zeros(len(columns), dtype=np.float32)
     for at, term in enumerate(formula.terms):
-        x = columns[:, at] + np.float32(added.get(term.name, 0.0))
-        total = total + np.float32(term.weight) * x
+        total = total + np.float32(term.weight) * columns[:, at]
+    if given.offset and given.featureset is None and to.name != "solr":
+        total = total + np.float32(given.offset)
     return total.astype(np.float64)

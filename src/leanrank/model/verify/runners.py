@@ -135,6 +135,25 @@ def onnx(job: Job) -> tuple[str, FloatArray]:
     return f"ONNX Runtime {onnxruntime.__version__}", session.run(None, inputs)[0]
 
 
+def lightgbm(job: Job) -> tuple[str, FloatArray]:
+    """Run the trees in LightGBM."""
+    import lightgbm as engine
+
+    booster = engine.Booster(model_str=job.content)
+    return f"LightGBM {engine.__version__}", np.asarray(booster.predict(job.X, raw_score=True))
+
+
+def xgboost(job: Job) -> tuple[str, FloatArray]:
+    """Run the trees in XGBoost, which takes features in float32."""
+    import xgboost as engine
+
+    assert isinstance(job.content, str)
+    booster = engine.Booster(model_file=bytearray(job.content.encode()))
+    documents = engine.DMatrix(job.X.astype(np.float32))
+    scores = booster.predict(documents, output_margin=True, validate_features=False)
+    return f"XGBoost {engine.__version__}", scores
+
+
 def _view(job: Job) -> str:
     """Return the first statement of the export, the view."""
     assert isinstance(job.content, str)

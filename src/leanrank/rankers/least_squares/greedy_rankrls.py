@@ -12,22 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError, check_choice, warn
+from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.metrics.judge import check_rule
-from leanrank.rankers.base import check_number, validated_matrix
-from leanrank.rankers.inputs import check_whole, refuse_idle, seed_of
-from leanrank.rankers.least_squares.held_out import (
+from leanrank.rankers.inputs import held_out_data, validated_matrix
+from leanrank.rankers.least_squares.rankrls import (
+    RankRLS,
     choose_size,
     measure_scores,
     squared_by_query,
     warn_of_single_query,
 )
 from leanrank.rankers.linear import BaseLinearRanker
+from leanrank.rankers.parameters import POSITIVE, Kinds, Uses, seed_of
 from leanrank.rankers.path import measure_models
-from leanrank.rankers.validation import held_out_data
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.greedy import make_state
 from leanrank.solvers.least_squares.greedy_search import Choice, Subset, forward, nested_weights
@@ -140,9 +139,16 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     n_jobs: int | None = None
     verbose: int = 0
 
+    parameter_kinds: ClassVar[Kinds] = {"alpha": POSITIVE}
+    used_with: ClassVar[Uses] = {
+        "memory": ("fitting", ("pre",)),
+        **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),
+    }
+
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
-        alpha = check_number("alpha", self.alpha, open_low=True)
-        self._check_words()
+        alpha = float(self.alpha)
+        if self.budget is not None and self.costs is None:
+            raise InputError("budget needs costs: give the cost of each feature")
         n_steps = self._count_steps(data.n_features)
         choice = self._choice(data.n_features)
         executor = make_executor(self.n_jobs)
@@ -226,8 +232,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         Takes what ``fit`` took; returns (sizes, documents). The features are those chosen with
         all queries.
         """
-        from leanrank.rankers.least_squares.rankrls import RankRLS
-
         check_is_fitted(self, "subsets_")
         ranker = RankRLS(self.alpha, normalize=self.normalize, n_jobs=self.n_jobs)
         if isinstance(X, RankingData):
@@ -245,41 +249,23 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         scores = np.divide(fitted, centred.root, out=np.zeros_like(fitted), where=centred.root > 0)
         return measure_scores(scores[None], centred, data, self.select_by, self.convention)[0]
 
-    def _check_words(self) -> None:
-        for name, known in {
-            "criterion": ("lqo", "training"),
-            "memory": ("standard", "low"),
-            "fitting": ("pre", "back"),
-        }.items():
-            check_choice(name, getattr(self, name), known)
-        check_rule(self.rule)
-        if self.fitting == "back":
-            refuse_idle(self, ("memory",), "fitting='back'")
-        if self.budget is not None and self.costs is None:
-            raise InputError("budget needs costs: give the cost of each feature")
-
     def _count_steps(self, n_features: int) -> int:
         wanted = self.n_features_to_select
         if wanted == "auto":
             most = self.max_features
             if most is None:
                 most = n_features if self.budget is not None else MOST_SELECTED
-            return min(n_features, check_whole("max_features", most))
-        refuse_idle(self, ("max_features", "select_by", "rule"), "a fixed number of features")
-        steps = check_whole("n_features_to_select", wanted)
-        if steps > n_features:
+            return min(n_features, int(most))
+        if int(wanted) > n_features:
             raise InputError(
-                f"n_features_to_select={steps} is more than the {n_features} features of X"
+                f"n_features_to_select={wanted} is more than the {n_features} features of X"
             )
-        return steps
+        return int(wanted)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
         """Do nothing: ``_fit`` has told of constant features."""
 
     def _choice(self, n_features: int) -> Choice:
-        n_candidates = self.candidates
-        if n_candidates is not None:
-            n_candidates = check_whole("candidates", n_candidates)
         costs = self._by_feature("costs", n_features, 0.0)
         if costs is not None and not (
             costs.shape == (n_features,) and (np.isfinite(costs) & (costs >= 0)).all()
@@ -287,10 +273,10 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
             raise InputError(
                 f"costs must be {n_features} finite numbers, one per feature, none negative"
             )
-        budget = np.inf if self.budget is None else check_number("budget", self.budget)
+        budget = np.inf if self.budget is None else float(self.budget)
         return Choice(
             n_features,
-            n_candidates,
+            self.candidates,
             costs,
             budget,
             np.random.default_rng(seed_of(self.random_state)),

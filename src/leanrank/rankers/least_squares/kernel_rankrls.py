@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError, ModelError, check_choice
+from leanrank.errors import InputError, ModelError
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.rankers.base import check_number
-from leanrank.rankers.inputs import refuse_idle
-from leanrank.rankers.least_squares.held_out import LeaveQueryOut
+from leanrank.rankers.least_squares.rankrls import LeaveQueryOut
+from leanrank.rankers.parameters import NOTHING, POSITIVE, Kinds, Uses
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
 from leanrank.solvers.least_squares.spectrum import DualSpectrum, factorise_kernel
 
 if TYPE_CHECKING:
     from leanrank.model import Model
-
-KERNELS = ("linear", "poly", "rbf", "precomputed")
 
 
 @dataclass(eq=False, repr=False)
@@ -76,11 +73,17 @@ class KernelRankRLS(LeaveQueryOut):
     normalize: str = "query"
     n_jobs: int | None = None
 
+    parameter_kinds: ClassVar[Kinds] = {"alpha": POSITIVE, "gamma": POSITIVE | NOTHING}
+    used_with: ClassVar[Uses] = {
+        "gamma": ("kernel", ("poly", "rbf")),
+        "degree": ("kernel", ("poly",)),
+        "coef0": ("kernel", ("poly",)),
+    }
+
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         del held_out
-        alpha = check_number("alpha", self.alpha, open_low=True)
         spectrum = self._factorise(data, labels)
-        grouped = spectrum.centred.root * spectrum.dual_coefficients(alpha)
+        grouped = spectrum.centred.root * spectrum.dual_coefficients(float(self.alpha))
         if self.kernel == "precomputed":  # columns of new rows come in the order given here
             self.dual_coef_ = np.empty(len(grouped))
             self.dual_coef_[self._columns] = grouped
@@ -114,10 +117,6 @@ class KernelRankRLS(LeaveQueryOut):
         return data, labels
 
     def _factorise(self, data: RankingData, labels: Labels) -> DualSpectrum:
-        check_choice("kernel", self.kernel, KERNELS)
-        used = {"poly": ("gamma", "degree", "coef0"), "rbf": ("gamma",)}.get(self.kernel, ())
-        idle = [name for name in ("gamma", "degree", "coef0") if name not in used]
-        refuse_idle(self, idle, f"kernel={self.kernel!r}")
         if len(data) > LARGEST_FACTORISATION:
             raise InputError(
                 f"the kernel matrix of {len(data):,} documents is too large, at most "
@@ -141,10 +140,9 @@ class KernelRankRLS(LeaveQueryOut):
 
         options: dict[str, Any] = {}
         if self.kernel in ("poly", "rbf") and self.gamma is not None:
-            options["gamma"] = check_number("gamma", self.gamma, open_low=True)
+            options["gamma"] = float(self.gamma)
         if self.kernel == "poly":
-            options["degree"] = check_number("degree", self.degree, open_low=True)
-            options["coef0"] = check_number("coef0", self.coef0)
+            options |= {"degree": self.degree, "coef0": self.coef0}
         values = pairwise_kernels(
             left.astype(np.float64), right.astype(np.float64), metric=self.kernel, **options
         )

@@ -3,56 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 
+from leanrank._numbers import check_number
 from leanrank._typing import Callback, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
-from leanrank.errors import InputError, check_choice, warn
+from leanrank.errors import InputError, warn
 from leanrank.execution import Executor, make_executor, single_threaded_blas
 from leanrank.losses import get_loss
-from leanrank.losses.base import Labels, Loss
+from leanrank.losses.base import Labels, Loss, refuse_edges
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.base import Problem
-from leanrank.problem.parts import Parts
-from leanrank.rankers.constraints import PARAMETERS, TEXT, Kind
-from leanrank.rankers.curves import curve_design, curve_parts
-from leanrank.rankers.inputs import check_number, refuse_idle
-from leanrank.rankers.problem_ranker import ProblemRanker
-from leanrank.rankers.sampling.stochastic import StreamedRanker
-from leanrank.rankers.validation import held_out_data, report
-from leanrank.solvers import get_solver
+from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.parts import PartedProblem, Parts
+from leanrank.rankers.cluster import relabelling
+from leanrank.rankers.curves import curve_design, curve_parts, weights_model
+from leanrank.rankers.inputs import held_out_data
+from leanrank.rankers.linear import BaseLinearRanker
+from leanrank.rankers.parameters import Kinds, instance, reject_unused, words
+from leanrank.rankers.progress import report
+from leanrank.solvers import SOLVERS, get_solver
 from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.newton.solver import Newton
-from leanrank.solvers.sampling.ftrl import (
-    FTRLRule,
-    FTRLState,
-    QueryBatches,
-    ftrl_pass,
-    make_batches,
-)
-from leanrank.solvers.sampling.ftrl_solver import l1_strength
 
 if TYPE_CHECKING:
     from leanrank.rankers.path import Path
 
-PENALTIES = ("l1", "l2", "elastic-net", "groups")
+
+def fixed(value: Any) -> Any:
+    """Return the field of a parameter that a system does not leave open."""
+    return field(default=value, init=False)
 
 
 @dataclass(eq=False, repr=False)
-class LinearRanker(ProblemRanker, StreamedRanker):
+class LinearRanker(BaseLinearRanker):
     """Linear ranking with any loss, penalty and solver that fit together.
 
     The named systems are subclasses: they set a paper's defaults and override ``make_loss``,
-    ``make_penalty`` or ``make_solver``.
+    ``make_penalty``, ``make_solver`` or ``with_margins``.
 
     Parameters
     ----------
@@ -154,27 +152,43 @@ class LinearRanker(ProblemRanker, StreamedRanker):
     verbose: int = 0
     callback: Callback | None = None
 
-    state_type: ClassVar[type] = FTRLState
-    parameter_kinds: ClassVar[Mapping[str, Kind]] = {
-        **PARAMETERS,
-        "penalty": TEXT | Kind("a Penalty", lambda value: isinstance(value, Penalty)),
+    has_strength: ClassVar[bool] = True  # whether ``alpha`` gives a path of models
+    other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
+    _takes_preferences = True  # the loss has the last word
+    fits_on_cluster = True
+    parameter_kinds: ClassVar[Kinds] = {
+        "penalty": words("l1", "l2", "elastic-net", "groups") | instance("a Penalty", Penalty)
     }
 
     def make_loss(self) -> Loss[Any]:
         """Return the loss."""
         return get_loss(self.loss)
 
+    def with_margins(self, labels: Labels) -> Labels:
+        """Return the labels with the margins that the ranker asks for."""
+        if not isinstance(getattr(self, "margin", None), str):
+            return labels
+        return labels.with_margin(float(getattr(self, "margin_scale")))  # noqa: B009
+
     def make_problem(
         self, X: Matrix | Design | Parts, labels: Labels, executor: Executor | None = None
     ) -> Problem:
-        """Join features and labels with the loss; with curves, find the knots first."""
+        """Join features and labels, rows grouped by query, with the loss.
+
+        Where X is in parts, so are the labels. With curves, the knots are found first.
+        """
+        loss, executor = self.make_loss(), executor or make_executor(self.n_jobs)
         self.ramps_ = None
         if self.curves is None:
-            refuse_idle(self, ("monotone",), "curves=None: use signs")
+            reject_unused(self, ("monotone",), "curves=None: use signs")
         else:
-            X = curve_design(self, X, self._names(), executor or make_executor(self.n_jobs))
+            X = curve_design(self, X, self._names(), executor)
             self.ramps_ = X.ramps
-        return super().make_problem(X, labels, executor)
+        if isinstance(X, Parts):
+            return PartedProblem(X, loss, labels.normalize, relabelling(self))
+        if not loss.takes_edges:
+            refuse_edges(labels, loss.name)
+        return MemoryProblem(X, loss, loss.prepare(self.with_margins(labels)), executor)
 
     @property
     def slow_unscaled(self) -> bool:
@@ -190,34 +204,32 @@ class LinearRanker(ProblemRanker, StreamedRanker):
         penalty = self.penalty
         if isinstance(penalty, Penalty):
             names = ("l1_ratio", "groups", "group_ratio", "penalty_factors", "signs")
-            refuse_idle(self, names, "a penalty object, which says all of it")
+            reject_unused(self, names, "a penalty object, which says all of it")
             if len(penalty.excluded) != n_features:
                 raise InputError(
                     f"the penalty is made for {len(penalty.excluded)} features but X has "
                     f"{n_features}: make it for as many"
                 )
             return penalty.times(alpha)
-        check_choice("penalty", penalty, PENALTIES)
         if penalty != "groups":
-            refuse_idle(self, ("groups",), f"penalty={penalty!r}: use 'groups'")
+            reject_unused(self, ("groups",), f"penalty={penalty!r}: use 'groups'")
             if self.curves is None:
-                refuse_idle(self, ("group_ratio",), f"penalty={penalty!r}: use 'groups'")
+                reject_unused(self, ("group_ratio",), f"penalty={penalty!r}: use 'groups'")
         given = self.l1_ratio
         if penalty in ("l1", "l2"):
-            refuse_idle(self, ("l1_ratio",), f"penalty={penalty!r}: use 'elastic-net'")
+            reject_unused(self, ("l1_ratio",), f"penalty={penalty!r}: use 'elastic-net'")
             given = float(penalty == "l1")
         elif given is None:
             given = 1.0 if penalty == "groups" else 0.5
         share = check_number("l1_ratio", given, open_low=penalty == "groups", high=1.0)
-        norms = 0.5 if self.group_ratio is None else self.group_ratio
-        norms = check_number("group_ratio", norms, high=1.0)
+        norms = 0.5 if self.group_ratio is None else float(self.group_ratio)
         if self.ramps_ is None:
             groups = self.groups
             factors, signs = self._per_feature(n_features)
         else:
             groups, factors, signs = curve_parts(self, self.ramps_, self._names())
         if share == 0.0 or (self.ramps_ is None and penalty != "groups"):
-            refuse_idle(self, ("group_ratio",), "l1_ratio=0")
+            reject_unused(self, ("group_ratio",), "l1_ratio=0")
             return ElasticNet.build(alpha, share, n_features, factors, signs)
         return GroupPenalty.build(
             alpha, share, n_features, groups, group_ratio=norms, factors=factors, signs=signs
@@ -236,59 +248,71 @@ class LinearRanker(ProblemRanker, StreamedRanker):
 
     def solve(self, problem: Problem, alpha: float, w: FloatArray | None = None) -> Solution:
         """Solve a problem at a strength, from weights w or from zero."""
-        self._check_stopping()
         solver = replace(
             self.make_solver(),
             tol=self.tol,
             max_iter=self.max_iter,
             callback=partial(report, self),
         )
-        penalty = self.make_penalty(check_number("alpha", alpha), problem.n_features)
-        return solver.solve(problem, penalty, w)
+        return solver.solve(problem, self.make_penalty(alpha, problem.n_features), w)
 
-    def _fit_problem(self, problem: Problem, w: FloatArray | None) -> FloatArray:
-        solution = self.solve(problem, self.alpha, w)
+    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+        problem = self.make_problem(data.X, labels)
+        start = getattr(self, "coef_", None) if self.warm_start else None
+        if start is not None:
+            start = start.copy() if len(start) == problem.n_features else None
+        solution = self.solve(problem, self.alpha, start)
         if hasattr(self, "state_"):
             del self.state_  # of partial_fit, which begins again
-        self.dual_gap_ = solution.gap
-        self.objective_ = solution.objective
-        self.n_iter_ = solution.n_iter
-        self.history_ = solution.history
+        self.dual_gap_, self.objective_ = solution.gap, solution.objective
+        self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.converged:
-            where = f"a relative duality gap of {solution.gap:.2g}"
-            if solution.gap <= self.tol:
-                where = (
-                    f"a relative gradient of {solution.free_residual:.2g} in an unpenalised feature"
-                )
-            remedy = "raise max_iter or tol"
-            if solution.n_iter < self.max_iter:
-                remedy = "further steps hardly lower the objective, raise tol"
-            other = "bring features to one scale"
-            if self.ramps_ is not None:
-                other = "take fewer segments or a larger alpha"
-            warn(
-                f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
-                f"above tol={self.tol:g}: {remedy}, or {other}",
-                ConvergenceWarning,
-            )
+            self._warn_of_gap(solution)
+        if isinstance(problem, MemoryProblem) and self.ramps_ and data.X.dtype == np.float32:
+            # values among the knots were rounded
+            scores = weights_model(solution.w, self.ramps_).predict(data.X)
+            shift = 0.0 if problem.plan.offset is None else problem.plan.offset
+            self.objective_ += problem.evaluate(scores - shift)[0] - problem.at(solution.w)
         return solution.w
 
-    def _streams(self) -> bool:
-        return isinstance(self.solver, str) and self.solver == "ftrl"
+    def _warn_of_gap(self, solution: Solution) -> None:
+        where = f"a relative duality gap of {solution.gap:.2g}"
+        if solution.gap <= self.tol:
+            where = f"a relative gradient of {solution.free_residual:.2g} in an unpenalised feature"
+        remedy = "raise max_iter or tol"
+        if solution.n_iter < self.max_iter:
+            remedy = "further steps hardly lower the objective, raise tol"
+        other = self.other_remedy
+        if self.ramps_ is not None:
+            other = "take fewer segments or a larger alpha"
+        warn(
+            f"{type(self).__name__} stopped after {solution.n_iter} iterations at {where}, "
+            f"above tol={self.tol:g}: {remedy}, or {other}",
+            ConvergenceWarning,
+        )
 
-    def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
-        return make_batches(data.X, self.with_margins(labels), self.make_loss())
+    @property
+    def state_type(self) -> type | None:  # type: ignore[override]
+        """The class of ``state_``, if the solver learns from streams."""
+        named = isinstance(self.solver, str) and self.solver in SOLVERS
+        kind = get_solver(str(self.solver)) if named else type(self.solver)
+        return getattr(kind, "state_type", None)
 
-    def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
+    def _block(self, data: RankingData, labels: Labels) -> Any:
+        solver: Any = self.make_solver()
+        return solver.batches(data.X, self.with_margins(labels), self.make_loss())
+
+    def _begin(self, block: Any, n_features: int, seed: int, n_passes: int) -> Any:
         del block, n_passes
-        refuse_idle(self, ("curves", "monotone"), "partial_fit: use RampFeatures")
-        self.make_solver()  # which a named system may refuse
-        penalty = self.make_penalty(check_number("alpha", self.alpha), n_features)
-        return FTRLState.start(FTRLRule(l1_strength(penalty), per_step=True), n_features, seed)
+        reject_unused(self, ("curves", "monotone"), "partial_fit: use RampFeatures")
+        solver: Any = self.make_solver()
+        return solver.begin(self.make_penalty(self.alpha, n_features), n_features, seed)
 
-    def _pass(self, state: FTRLState, block: QueryBatches, order: IntArray) -> float:
-        return ftrl_pass(state, block, order)
+    def _pass(self, state: Any, block: Any, order: IntArray) -> float:
+        solver: Any = self.make_solver()
+        return float(solver.advance(state, block, order))
 
+    @available_if(lambda self: self.has_strength)
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
         """Return the smallest alpha at which no penalised feature enters.
 
@@ -321,6 +345,7 @@ class LinearRanker(ProblemRanker, StreamedRanker):
             return f"alpha={self.alpha:g} is below alpha_max={top:.3g}, so {remedy}"
         return f"lower alpha={self.alpha:g} below alpha_max={top:.3g}"
 
+    @available_if(lambda self: self.has_strength)
     def path(
         self,
         X: Any,

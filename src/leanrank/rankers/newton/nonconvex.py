@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,8 +12,8 @@ from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.rankers.inputs import check_number, check_whole, refuse_idle
-from leanrank.rankers.newton.linear_ranker import LinearRanker
+from leanrank.rankers.newton.linear_ranker import LinearRanker, fixed
+from leanrank.rankers.parameters import Kinds, Uses, number, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.majorise import Majorise
 
@@ -93,16 +93,26 @@ class NonconvexRankSVM(LinearRanker):
     _: KW_ONLY
     loss: str | Loss[Any] = "squared-hinge"
     penalty: str = "lp"
-    solver: str = field(default="majorise", init=False)
-    groups: None = field(default=None, init=False)
-    curves: None = field(default=None, init=False)
-    monotone: None = field(default=None, init=False)
-    group_ratio: None = field(default=None, init=False)
+    solver: str = fixed("majorise")
+    groups: None = fixed(None)
+    curves: None = fixed(None)
+    monotone: None = fixed(None)
+    group_ratio: None = fixed(None)
     p: float = 0.5
     gamma: float | None = None
     epsilon: float = 0.01
     n_rounds: int = 10
     max_iter: int = 100
+
+    parameter_kinds: ClassVar[Kinds] = {
+        "penalty": words("lp", "mcp", "log", "adaptive"),
+        "l1_ratio": number(high=1.0, open_low=True),
+    }
+    used_with: ClassVar[Uses] = {
+        "p": ("penalty", ("lp",)),
+        "gamma": ("penalty", ("mcp", "adaptive")),
+        "epsilon": ("penalty", ("lp", "log", "adaptive")),
+    }
 
     def make_loss(self) -> Loss[Any]:
         """Return the loss, which must be smooth."""
@@ -116,28 +126,20 @@ class NonconvexRankSVM(LinearRanker):
 
     def make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the concave penalty at a strength."""
-        for name, users in (("p", ("lp",)), ("gamma", ("mcp", "adaptive"))):
-            if self.penalty not in users:
-                refuse_idle(self, (name,), f"penalty={self.penalty!r}")
-        if self.penalty == "mcp":
-            refuse_idle(self, ("epsilon",), "penalty='mcp'")
-        l1_ratio = check_number("l1_ratio", self.l1_ratio, open_low=True, high=1.0)
         gamma = 100.0 if self.penalty == "mcp" else 1.0
         shape = make_shape(
             self.penalty,
-            p=check_number("p", self.p),
-            gamma=gamma if self.gamma is None else check_number("gamma", self.gamma),
-            epsilon=check_number("epsilon", self.epsilon),
+            p=self.p,
+            gamma=gamma if self.gamma is None else self.gamma,
+            epsilon=self.epsilon,
         )
-        base = ElasticNet.build(alpha, l1_ratio, n_features, *self._per_feature(n_features))
-        return ConcavePenalty(base, shape)
+        factors = self._per_feature(n_features)
+        return ConcavePenalty(ElasticNet.build(alpha, self.l1_ratio, n_features, *factors), shape)
 
     def make_solver(self) -> Solver:
         """Return the rounds of weighted problems."""
-        rounds = check_whole("n_rounds", self.n_rounds)
-        if self.penalty == "adaptive":
-            rounds = min(rounds, ADAPTIVE_ROUNDS)
-        return Majorise(rounds=rounds)
+        adaptive = self.penalty == "adaptive"
+        return Majorise(rounds=min(self.n_rounds, ADAPTIVE_ROUNDS) if adaptive else self.n_rounds)
 
     @property
     def stationarity_(self) -> float:

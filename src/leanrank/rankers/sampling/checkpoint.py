@@ -63,18 +63,18 @@ class Checkpoint:
         file.replace(state_bytes(self, _MAGIC, _SCHEMA))
 
     @classmethod
-    def load(cls, file: HeldFile, ranker_type: Any) -> Checkpoint | None:
-        """Read what ``save`` wrote for a class of rankers; None if the file is new."""
+    def load(cls, file: HeldFile, ranker: Any) -> Checkpoint | None:
+        """Read what ``save`` wrote for a ranker; None if the file is new."""
         content = file.read()
         if not content and not os.path.exists(file.previous):
             return None
 
         def read(header: Any) -> Checkpoint:
             if header["state"] is not None:
-                header["state"] = restored(ranker_type.state_type, header["state"])
+                header["state"] = restored(ranker.state_type, header["state"])
             found: Checkpoint = restored(cls, header)
             _flat(found.made_by)
-            if any(hasattr(ranker_type, name) for name in found.fitted):
+            if any(hasattr(type(ranker), name) for name in found.fitted):
                 raise ValueError("it holds an attribute that fitting does not set")
             _check_fitted(found)
             return found

@@ -12,21 +12,23 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
-from leanrank._numbers import is_number
+from leanrank._numbers import check_number, is_number
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.matrices import stacked
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
-from leanrank.rankers.base import check_number
-from leanrank.rankers.inputs import changed, check_whole, feature_number
-from leanrank.rankers.sampling.sampled_pairs import (
-    SampledPairRanker,
-    check_pegasos,
-    rate_for,
-    refuse_idle_rates,
+from leanrank.rankers.parameters import (
+    NOTHING,
+    SEVERAL,
+    Kinds,
+    Uses,
+    changed,
+    feature_number,
+    number,
 )
+from leanrank.rankers.sampling.pairs import RATES, SampledPairRanker, check_pegasos, rate_for
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     ViewedState,
@@ -118,6 +120,12 @@ class LCRA(SampledPairRanker):
     power_t: float = 0.5
     average: bool = True
 
+    parameter_kinds: ClassVar[Kinds] = {
+        "alpha": number() | SEVERAL,
+        "eta0": number(open_low=True) | SEVERAL | NOTHING,
+    }
+    used_with: ClassVar[Uses] = RATES
+
     def fit(
         self, X: Any, y: Any = None, qid: Any = None, *, unlabeled: Any = None, **options: Any
     ) -> Self:
@@ -175,11 +183,10 @@ class LCRA(SampledPairRanker):
         self, block: ViewedBlock, n_features: int, seed: int, n_passes: int
     ) -> ViewedState:
         del n_passes
-        refuse_idle_rates(self)
         rule = PairRule(
             loss=self.loss,
             schedule=schedule_code(self.learning_rate),
-            power=check_number("power_t", self.power_t),
+            power=float(self.power_t),
         )
         member = self._members(n_features, seed)
         alpha = self._by_view("alpha", self.alpha, len(member))
@@ -188,9 +195,9 @@ class LCRA(SampledPairRanker):
             member=member,
             alpha=alpha,
             eta0=np.ones(len(member)),
-            mu=check_number("mu", self.mu),
-            n_labeled=check_whole("n_labeled", self.n_labeled),
-            n_unlabeled=check_whole("n_unlabeled", self.n_unlabeled, 0),
+            mu=float(self.mu),
+            n_labeled=int(self.n_labeled),
+            n_unlabeled=int(self.n_unlabeled),
         )
         self.views_ = [np.flatnonzero(row) for row in member]
         views = dataclasses.replace(views, eta0=self._rates(views, block))
@@ -198,11 +205,11 @@ class LCRA(SampledPairRanker):
 
     def _pass(self, state: ViewedState, block: ViewedBlock, order: IntArray) -> float:  # type: ignore[override]
         del order
-        return descend_views(state, block, check_whole("n_steps", self.n_steps))
+        return descend_views(state, block, self.n_steps)
 
     def _members(self, n_features: int, seed: int) -> FloatArray:
-        if isinstance(self.views, int) or not np.iterable(self.views):  # a bool is an int
-            return random_views(n_features, check_whole("views", self.views), seed)
+        if not np.iterable(self.views):
+            return random_views(n_features, int(self.views), seed)
         listed = list(self.views)
         if not listed or any(isinstance(v, str) or not np.iterable(v) for v in listed):
             raise InputError(

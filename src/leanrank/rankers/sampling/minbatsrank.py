@@ -10,11 +10,9 @@ from sklearn.base import clone
 
 from leanrank._typing import IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import check_choice
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
-from leanrank.rankers.base import check_number
-from leanrank.rankers.inputs import check_whole, refuse_idle
+from leanrank.rankers.parameters import POSITIVE, Kinds, Uses
 from leanrank.rankers.sampling.stochastic import StochasticRanker
 from leanrank.solvers.sampling.ftrl import (
     FTRLRule,
@@ -104,6 +102,9 @@ class MinBatSRank(StochasticRanker):
     normalize: str = "query"
     shuffle: bool = True
 
+    parameter_kinds: ClassVar[Kinds] = {"eta0": POSITIVE}
+    used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
+
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
         """Return the alpha at which hardly any feature enters; takes what ``fit`` takes.
 
@@ -112,23 +113,15 @@ class MinBatSRank(StochasticRanker):
         """
         data, labels = clone(self)._data_and_labels(X, y, qid, **options)
         block = self._block(data, labels)
-        return self._scale(block, check_whole("epochs", self.epochs))
+        return self._scale(block, self.epochs)
 
     def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
-        if self.batch_pairs is not None:
-            check_whole("batch_pairs", self.batch_pairs)
         return make_batches(data.X, labels, get_loss(self.loss), self.batch_pairs)
 
     def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
-        alpha = check_number("alpha", self.alpha)
-        eta0 = check_number("eta0", self.eta0, open_low=True)
-        rho = check_number("rho", self.rho)
-        for name, known in (("rates", ("feature", "uniform")), ("l1", ("total", "per_step"))):
-            check_choice(name, getattr(self, name), known)
-        if self.rates == "uniform":
-            refuse_idle(self, ("rho",), "rates='uniform'")
+        alpha, uniform, per_step = float(self.alpha), self.rates == "uniform", self.l1 == "per_step"
         self.alpha_ = alpha * self._scale(block, n_passes) if self.relative else alpha
-        rule = FTRLRule(self.alpha_, eta0, rho, self.rates == "uniform", self.l1 == "per_step")
+        rule = FTRLRule(self.alpha_, float(self.eta0), float(self.rho), uniform, per_step)
         return FTRLState.start(rule, n_features, seed)
 
     def _pass(self, state: FTRLState, block: QueryBatches, order: IntArray) -> float:

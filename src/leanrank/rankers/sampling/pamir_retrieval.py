@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from leanrank._numbers import check_number, check_whole
 from leanrank._typing import Callback, FloatArray, IntArray, Matrix
 from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
-from leanrank.rankers.base import check_finite, check_number
-from leanrank.rankers.inputs import check_whole, seed_of
-from leanrank.rankers.validation import record, start_watching
+from leanrank.rankers.inputs import check_finite
+from leanrank.rankers.parameters import seed_of
+from leanrank.rankers.progress import record, start_watching
 from leanrank.solvers.sampling.pair_sampling import new_state
 from leanrank.solvers.sampling.pamir import RetrievalBlock, make_retrieval_block, take_steps
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._files import HeldFile
+from leanrank._numbers import check_whole
 from leanrank._typing import Callback
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData
@@ -94,8 +95,8 @@ class _Run:
         validation: Any,
         progress: Progress | None,
     ) -> None:
-        from leanrank.rankers.inputs import check_whole
-        from leanrank.rankers.validation import as_data, check_measure
+        from leanrank.rankers.inputs import as_data
+        from leanrank.rankers.progress import check_measure
 
         self.ranker = ranker
         self.stream = stream
@@ -144,7 +145,7 @@ class _Run:
 
     def _run(self, checkpoint: HeldFile | None) -> None:
         ranker = self.ranker
-        found = None if checkpoint is None else Checkpoint.load(checkpoint, type(self.ranker))
+        found = None if checkpoint is None else Checkpoint.load(checkpoint, ranker)
         if checkpoint is not None and found is not None:
             self._resume(found, checkpoint.path)
         elif getattr(ranker, "warm_start", False) and hasattr(ranker, "state_"):

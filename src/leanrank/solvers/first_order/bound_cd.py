@@ -44,6 +44,7 @@ class BoundDescent(Solver):
     name: ClassVar[str] = "bound-cd"
     loss_needs: ClassVar[tuple[str, ...]] = ("term_mass", "compiled", "dual")
     penalty_needs: ClassVar[tuple[str, ...]] = ("coordinate_table",)
+    reads_columns: ClassVar[bool] = True
 
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
         """Minimise loss + penalty by sweeps, to a relative duality gap of ``tol``."""

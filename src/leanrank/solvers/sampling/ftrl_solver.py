@@ -8,15 +8,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leanrank._part import require
-from leanrank._typing import FloatArray
+from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.designs.dense import DenseDesign
 from leanrank.designs.sparse import SparseDesign
 from leanrank.errors import InputError
+from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.base import Certificate, Solution, Solver
-from leanrank.solvers.sampling.ftrl import FTRLRule, FTRLState, QueryBatches, ftrl_pass
+from leanrank.solvers.sampling.ftrl import (
+    FTRLRule,
+    FTRLState,
+    QueryBatches,
+    ftrl_pass,
+    make_batches,
+)
 
 
 @dataclass(frozen=True)
@@ -33,12 +40,26 @@ class FTRL(Solver):
     name: ClassVar[str] = "ftrl"
     loss_needs: ClassVar[tuple[str, ...]] = ("evaluate", "dual")
     penalty_needs: ClassVar[tuple[str, ...]] = ("coordinate_table",)
+    reads_columns: ClassVar[bool] = True
+    state_type: ClassVar[type | None] = FTRLState
+
+    def batches(self, X: Matrix, labels: Labels, loss: Loss[Any]) -> QueryBatches:
+        """Prepare whole queries of a stream."""
+        return make_batches(X, labels, loss)
+
+    def begin(self, penalty: Penalty, n_features: int, seed: int = 0) -> FTRLState:
+        """Return the state before the first step."""
+        return FTRLState.start(FTRLRule(l1_strength(penalty), per_step=True), n_features, seed)
+
+    def advance(self, state: FTRLState, batches: QueryBatches, order: IntArray) -> float:
+        """Learn from queries in turn; return their mean loss before each step."""
+        return ftrl_pass(state, batches, order)
 
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
         """Minimise loss + alpha·‖w‖₁; ``w`` is not used: a run begins at zero."""
         del w
         self.check(problem.loss, penalty)
-        state = FTRLState.start(FTRLRule(l1_strength(penalty), per_step=True), problem.n_features)
+        state = self.begin(penalty, problem.n_features)
         if not isinstance(problem, MemoryProblem):
             raise InputError(
                 "the solver 'ftrl' needs all documents in memory: use solver='newton', or "

@@ -1,0 +1,25 @@
+"""Surfaces of two features beside curves, lines and trees.
+
+Parts, for ``--only``:
+
+- ``worlds``: made-up sets whose pairs are known. ``worlds:NAME`` is one of them, and
+  ``--reports DIR`` keeps each draw, so that a run goes on where the one before ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from benchmarks.harness import Options, Table
+from benchmarks.pairs.worlds import worlds
+
+PARTS = {"worlds": worlds}
+
+
+def run(options: Options) -> list[Table]:
+    wanted, _, rest = (options.only or "").partition(":")
+    if wanted not in ("", *PARTS):
+        raise SystemExit(f"--only {options.only} is not a part of pairs: use {list(PARTS)}")
+    some = replace(options, only=rest or None)
+    parts = (wanted,) if wanted else tuple(PARTS)
+    return [table for part in parts for table in PARTS[part](some)]

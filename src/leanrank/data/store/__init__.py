@@ -1,1 +1,0 @@
-"""The file that is mapped into memory instead of read."""

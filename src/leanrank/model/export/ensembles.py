@@ -1,0 +1,205 @@
+"""Files of tree ensembles: LightGBM, XGBoost, and Elasticsearch's own inference.
+
+A missing feature is NaN, or absent. It goes left at a split that no number does. A category of
+texts is the position of its level.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from leanrank.model.export.formula import Formula
+from leanrank.model.export.ltr import field_value, stored_fields
+from leanrank.model.export.targets import Options, Target
+from leanrank.model.export.text import pretty, rescored
+from leanrank.model.export.trees import Forest, Split, above, engine_forest, flattened
+
+_LEAST = {False: -float(np.finfo(np.float64).max), True: -float(np.finfo(np.float32).max)}
+
+
+def write(formula: Formula, options: Options, target: Target) -> str:
+    """Write the ensemble; a constant is a tree of one leaf."""
+    made = engine_forest(formula, options, target)
+    writers = {"lightgbm": _lightgbm, "xgboost": _xgboost, "elasticsearch-inference": _elastic}
+    return writers[target.name](made, formula, options)
+
+
+def _plain(names: list[str]) -> list[str]:
+    """Return names of word characters, which both libraries take; features are known by place."""
+    plain = [re.sub(r"\W", "_", name) for name in names]
+    return [name if plain.count(name) == 1 else f"{name}_{at}" for at, name in enumerate(plain)]
+
+
+def _lightgbm(made: Forest, formula: Formula, options: Options) -> str:
+    blocks = []
+    for at, tree in enumerate(made.trees):
+        nodes = flattened(tree)
+        splits = [node for node in nodes if isinstance(node, Split)]
+        leaves = [node for node in nodes if not isinstance(node, Split)]
+        # splits are numbered from 0, leaves as -1, -2, ...
+        places, counts = {}, [0, 0]
+        for place, node in enumerate(nodes):
+            leaf = not isinstance(node, Split)
+            places[place] = -1 - counts[1] if leaf else counts[0]
+            counts[leaf] += 1
+        rows: dict[str, list[Any]] = {
+            "split_feature": [node.feature for node in splits],
+            "split_gain": [1] * len(splits),
+            "threshold": [_LEAST[False] if s.threshold is None else s.threshold for s in splits],
+            "decision_type": [10 if node.threshold is None else 8 for node in splits],
+            "left_child": [places[node.left] for node in splits],
+            "right_child": [places[node.right] for node in splits],
+            "leaf_value": leaves,
+            "leaf_weight": [1] * len(leaves),
+            "leaf_count": [1] * len(leaves),
+            "internal_value": [0] * len(splits),
+            "internal_weight": [1] * len(splits),
+            "internal_count": [1] * len(splits),
+        }
+        if not splits:
+            rows = {"leaf_value": leaves}
+        lines = [f"{key}={' '.join(map(repr, row))}" for key, row in rows.items()]
+        head = [f"Tree={at}", f"num_leaves={len(leaves)}", "num_cat=0"]
+        blocks.append("\n".join([*head, *lines, "is_linear=0", "shrinkage=1", "", ""]))
+    names = _plain(made.names)
+    head = [
+        "tree",
+        "version=v4",
+        "num_class=1",
+        "num_tree_per_iteration=1",
+        "label_index=0",
+        f"max_feature_idx={len(names) - 1}",
+        "objective=lambdarank",
+        f"feature_names={' '.join(names)}",
+        f"feature_infos={' '.join(['[-inf:inf]'] * len(names))}",
+        f"tree_sizes={' '.join(str(len(block.encode()) + 1) for block in blocks)}",
+    ]
+    end = "end of trees\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
+    return "\n".join([*head, "", *blocks]) + "\n" + end
+
+
+def _xgboost(made: Forest, formula: Formula, options: Options) -> str:
+    flat = map(flattened, made.trees)
+    trees = [_xgboost_tree(at, nodes, len(made.names)) for at, nodes in enumerate(flat)]
+    count = len(trees)
+    param = {"num_parallel_tree": "1", "num_trees": str(count)}
+    gbtree = {
+        "gbtree_model_param": param,
+        "iteration_indptr": list(range(count + 1)),
+        "tree_info": [0] * count,
+        "trees": trees,
+    }
+    learner = {
+        "attributes": {"scikit_learn": "{}"},
+        "feature_names": _plain(made.names),
+        "feature_types": ["float"] * len(made.names),
+        "gradient_booster": {"model": gbtree, "name": "gbtree"},
+        "learner_model_param": {
+            "base_score": "0E0",
+            "boost_from_average": "0",
+            "num_class": "0",
+            "num_feature": str(len(made.names)),
+            "num_target": "1",
+        },
+        "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
+    }
+    return json.dumps({"learner": learner, "version": [2, 0, 0]}, ensure_ascii=False) + "\n"
+
+
+def _xgboost_tree(at: int, nodes: list[Any], width: int) -> dict[str, Any]:
+    parents, conditions = [2**31 - 1] * len(nodes), []
+    for place, node in enumerate(nodes):
+        if isinstance(node, Split):
+            parents[node.left] = parents[node.right] = place
+            below = node.threshold
+            conditions.append(_LEAST[True] if below is None else above(below))
+        else:
+            conditions.append(node)
+    inner = [node if isinstance(node, Split) else None for node in nodes]
+    count = len(nodes)
+    return {
+        "base_weights": [0.0] * count,
+        "categories": [],
+        "categories_nodes": [],
+        "categories_segments": [],
+        "categories_sizes": [],
+        "default_left": [int(n is not None and n.threshold is None) for n in inner],
+        "id": at,
+        "left_children": [-1 if n is None else n.left for n in inner],
+        "loss_changes": [0.0] * count,
+        "parents": parents,
+        "right_children": [-1 if n is None else n.right for n in inner],
+        "split_conditions": conditions,
+        "split_indices": [0 if n is None else n.feature for n in inner],
+        "split_type": [0] * count,
+        "sum_hessian": [1.0] * count,
+        "tree_param": {
+            "num_deleted": "0",
+            "num_feature": str(width),
+            "num_nodes": str(count),
+            "size_leaf_vector": "1",
+        },
+    }
+
+
+def _elastic(made: Forest, formula: Formula, options: Options) -> str:
+    """Write the request as eland does, with a feature per stored field."""
+    name = f"{options.name}_{formula.version}"
+    trees = []
+    for tree in made.trees:
+        nodes = [_elastic_node(at, node) for at, node in enumerate(flattened(tree))]
+        trees.append({"tree": {"feature_names": made.names, "tree_structure": nodes}})
+    ensemble = {
+        "feature_names": made.names,
+        "trained_models": trees,
+        "aggregate_output": {"weighted_sum": {"weights": [1.0] * len(trees)}},
+        "target_type": "regression",
+    }
+    extractors = [
+        {
+            "query_extractor": {
+                "feature_name": name,
+                "query": field_value(
+                    name, options.shifts.get(name, 0.0), {"exists": {"field": name}}
+                ),
+            }
+        }
+        for name in made.names
+    ]
+    body = {
+        "description": made.note,
+        "input": {"field_names": made.names},
+        "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
+        "definition": {"preprocessors": [], "trained_model": {"ensemble": ensemble}},
+    }
+    search = rescored({}, options.top)
+    search["rescore"] = {
+        "window_size": search["rescore"]["window_size"],
+        "learning_to_rank": {"model_id": name, "params": {}},
+    }
+    return pretty(
+        {
+            "notes": [made.note, stored_fields(made.names)],
+            "model": {"request": f"PUT _ml/trained_models/{name}", "body": body},
+            "search": {"request": "POST <index>/_search", "body": search},
+        }
+    )
+
+
+def _elastic_node(at: int, node: Any) -> dict[str, Any]:
+    if not isinstance(node, Split):
+        return {"node_index": at, "leaf_value": node}
+    missing = node.threshold is None
+    return {
+        "node_index": at,
+        "split_feature": node.feature,
+        "threshold": _LEAST[False] if missing else node.threshold,
+        "decision_type": "lte",
+        "left_child": node.left,
+        "right_child": node.right,
+        "default_left": missing,
+    }

@@ -1,0 +1,345 @@
+"""A formula as regression trees, one per term: the one place from which tree formats are written.
+
+Steps and look-up tables of numbers become trees exactly. Ramps, surfaces and, between bounds, lines
+become steps, such that the score is off by at most a stated error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.errors import InputError
+from leanrank.model.curves import Line, Ramps, Steps
+from leanrank.model.export.formula import Formula, Term
+from leanrank.model.export.targets import Options, Target
+from leanrank.model.terms import Surface
+
+DEFAULT_LEAVES, MOST_LEAVES = 3_000, 200_000
+ABSENT = 3e38  # a float32 that stands for a missing feature
+
+
+class Split(NamedTuple):
+    """A node: left where the feature is at most the threshold.
+
+    A threshold of None separates documents without the feature: left where it is missing.
+    """
+
+    feature: int
+    threshold: float | None
+    left: Any
+    right: Any
+
+
+Node = Split | float
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A sum of trees.
+
+    Attributes
+    ----------
+    names : list of str
+        The features, which splits refer to by position.
+    trees : tuple of Node
+        One per term; a leaf is a number.
+    error : float
+        The largest difference to the score of the formula; 0 if the trees are exact.
+    """
+
+    names: list[str]
+    trees: tuple[Node, ...]
+    error: float = 0.0
+
+    @property
+    def note(self) -> str:
+        """What a reader of the file should know."""
+        if self.error == 0:
+            return "the trees are exact"
+        return f"ramps and surfaces are written as steps: scores are off by at most {self.error:g}"
+
+    def missing_as(self, values: Mapping[int, float]) -> Forest:
+        """Return trees for an engine that replaces missing features by numbers.
+
+        Missing values go where that number goes; a feature without an entry counts as 0. An entry
+        has to be above every threshold, so that it stands for nothing else.
+        """
+
+        def changed(node: Node) -> Node:
+            if not isinstance(node, Split):
+                return node
+            left, right = changed(node.left), changed(node.right)
+            if node.threshold is not None:
+                return node._replace(left=left, right=right)
+            if node.feature not in values:
+                return right
+            return Split(node.feature, values[node.feature] / 2, right, left)
+
+        return replace(self, trees=tuple(map(changed, self.trees)))
+
+    def with_thresholds(self, change: Callable[[int, float], float]) -> Forest:
+        """Return trees whose thresholds are a function of feature and threshold."""
+
+        def changed(node: Node) -> Node:
+            if not isinstance(node, Split):
+                return node
+            at = node.threshold if node.threshold is None else change(node.feature, node.threshold)
+            return Split(node.feature, at, changed(node.left), changed(node.right))
+
+        return replace(self, trees=tuple(map(changed, self.trees)))
+
+    def scores(self, X: AnyArray, kind: Any = np.float64) -> FloatArray:
+        """Return the sum of the leaves, added in order in a floating-point type."""
+        X = np.asarray(X, dtype=kind)
+        total = np.zeros(len(X), dtype=kind)
+
+        def add(node: Node, rows: IntArray) -> None:
+            if not isinstance(node, Split):
+                total[rows] += kind(node)
+                return
+            x = X[rows, node.feature]
+            left = np.isnan(x) if node.threshold is None else x <= node.threshold
+            add(node.left, rows[left])
+            add(node.right, rows[~left])
+
+        for tree in self.trees:
+            add(tree, np.arange(len(X)))
+        return total.astype(np.float64)
+
+
+def engine_forest(formula: Formula, options: Options, target: Target) -> Forest:
+    """Return the trees with the thresholds that the engine compares with, and its missing values.
+
+    A constant is a tree of one leaf.
+    """
+    made = forest(formula, options.max_error, options.bounds, single=target.single)
+    if target.single:
+        shifts = [np.float32(options.shifts.get(name, 0.0)) for name in made.names]
+        # rounding keeps the order: a document at a threshold stays on its side
+        made = made.with_thresholds(lambda at, t: float(np.float32(t) + shifts[at]))
+    if not target.missing:
+        known = fills(formula, options)
+        made = made.missing_as({at: known[n] for at, n in enumerate(made.names) if n in known})
+    constant = options.offset + (formula.constant if target.constant else 0.0)
+    return replace(made, trees=(*made.trees, constant)) if constant else made
+
+
+def fills(formula: Formula, options: Options) -> dict[str, float]:
+    """Return what a learning-to-rank module has to put in place of missing features, if not 0.
+
+    For a weight it is the number that gives the line its value for them; for trees a number that
+    is above all others. The features of an existing set are 0 where they are missing.
+    """
+    if options.featureset is not None:
+        return {}
+    if formula.is_weighted:
+        lines = ((t.name, t.curve) for t in formula.terms if isinstance(t.curve, Line))
+        return {name: one.missing / one.weight for name, one in lines if one.missing is not None}
+    bent = (term for term in formula.terms if term.curve.missing is not None)
+    return {name: ABSENT for term in bent for name in term.names}
+
+
+def flattened(tree: Node) -> list[Split | float]:
+    """Return the nodes of a tree, root first; children of splits are positions in the list."""
+    nodes: list[Any] = [tree]
+    for at, node in enumerate(nodes):
+        if isinstance(node, Split):
+            nodes[at] = node._replace(left=len(nodes), right=len(nodes) + 1)
+            nodes += [node.left, node.right]
+    return nodes
+
+
+def above(threshold: float) -> float:
+    """Return the float32 after a threshold, for engines that go left where a feature is below."""
+    return float(np.nextafter(np.float32(threshold), np.float32(inf)))
+
+
+def forest(
+    formula: Formula,
+    max_error: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    *,
+    single: bool = False,
+) -> Forest:
+    """Write a formula as trees.
+
+    Parameters
+    ----------
+    formula : Formula
+        Without a scaler per query.
+    max_error : float, optional
+        The largest error of a score; by default what about 3,000 leaves allow.
+    bounds : mapping, optional
+        The range of each feature by name; a line is constant outside.
+    single : bool
+        Whether levels are compared in float32.
+
+    Examples
+    --------
+    >>> from leanrank.model import Model
+    >>> from leanrank.model.export import formula_of
+    >>> made = forest(formula_of(Model(1, {0: Ramps((0.0, 1.0), (1.0,))})), max_error=0.125)
+    >>> made.error, made.scores([[0.1], [0.2], [0.9]]).tolist()
+    (0.125, [0.0, 0.25, 1.0])
+    """
+    lines = [_polyline(term, bounds or {}) for term in formula.terms]
+    moves = [
+        float(np.abs(np.diff(line.heights)).sum()) if line else t.curve.size if t.is_pair else 0.0
+        for t, line in zip(formula.terms, lines, strict=True)
+    ]
+    errors = _errors([(m, t.is_pair) for m, t in zip(moves, formula.terms, strict=True)], max_error)
+    places = {name: at for at, name in enumerate(formula.names)}
+    writer: Any = _Writer(single)
+    trees: list[Node] = []
+    for term, line, error in zip(formula.terms, lines, errors, strict=True):
+        x = [places[name] for name in term.names]
+        if isinstance(term.curve, Surface):
+            trees.append(_surface(term.curve, x[0], x[1], error))
+        else:
+            curve = _stepped(line, error) if line else term.curve
+            trees.append(curve.written(writer, x[0]))
+    error = max_error if max_error and any(moves) else sum(errors)
+    return Forest(formula.names, tuple(trees), error)
+
+
+class _Polyline(NamedTuple):
+    """A continuous curve: its heights at knots, and what it is where the feature is missing."""
+
+    knots: tuple[float, ...]
+    heights: tuple[float, ...]
+    missing: float
+
+
+def _polyline(term: Term, bounds: Mapping[str, tuple[float, float]]) -> _Polyline | None:
+    curve = term.curve
+    if isinstance(curve, Ramps):
+        missing = float(curve(np.zeros(1))[0]) if curve.missing is None else curve.missing
+        return _Polyline(curve.knots, tuple(curve.heights), missing)
+    if not isinstance(curve, Line):
+        return None
+    low, high = bounds.get(term.name, (0.0, 0.0))
+    if not low < high:
+        raise InputError(
+            f"trees need the range of {term.name!r}, which the model uses as a straight line: give "
+            "documents with `data`, between whose values the line is kept"
+        )
+    heights = (curve.weight * low, curve.weight * high)
+    return _Polyline((low, high), heights, curve.missing or 0.0)
+
+
+def _errors(moves: list[tuple[float, bool]], total: float | None) -> list[float]:
+    """Share an error among terms such that there are few leaves.
+
+    A curve that moves by m takes m / 2e leaves and a surface of the order (m / 2e)²: at the optimum
+    one leaf less costs each of them the same.
+    """
+
+    def shared(price: float) -> list[float]:
+        return [(m**2 / price) ** (1 / 3) if pair else (m / price) ** 0.5 for m, pair in moves]
+
+    def leaves(errors: list[float]) -> float:
+        given = zip(moves, errors, strict=True)
+        return sum((m / 2 / e) ** (1 + pair) for (m, pair), e in given if m)
+
+    low, high = 1e-300, 1e300
+    for _ in range(100):
+        price = low**0.5 * high**0.5
+        errors = shared(price)
+        small = leaves(errors) > DEFAULT_LEAVES if total is None else sum(errors) < total
+        low, high = (low, price) if small else (price, high)
+    errors = shared(low)
+    if leaves(errors) > MOST_LEAVES:
+        raise InputError(
+            f"an error of {total:g} needs about {leaves(errors):,.0f} leaves: allow a larger one "
+            "with `max_error`"
+        )
+    return errors
+
+
+def _stepped(line: _Polyline, error: float) -> Steps:
+    """Return steps that are nowhere further than an error from a polyline."""
+    cuts: list[float] = []
+    levels = [line.heights[0]]
+    for (x0, x1), (y0, y1) in zip(pairwise(line.knots), pairwise(line.heights), strict=True):
+        n = ceil(abs(y1 - y0) / (2 * error) - 1e-9)
+        for step in range(n):
+            cut = x0 + (x1 - x0) * ((step + 0.5) / n)
+            if cuts and cut <= cuts[-1]:  # knots so near that a number is between steps
+                levels.pop()
+            else:
+                cuts.append(cut)
+            levels.append(y0 + (y1 - y0) * ((step + 1) / n))
+    return Steps(tuple(cuts), tuple(levels), line.missing)
+
+
+class _Writer:
+    """Nodes, written as every other target is; features are positions."""
+
+    def __init__(self, single: bool) -> None:
+        self.single = single
+
+    def number(self, value: float) -> Node:
+        return value
+
+    def if_missing(self, x: int, then: Node, otherwise: Node) -> Node:
+        return Split(x, None, then, otherwise)
+
+    def if_above(self, x: int, threshold: float, then: Node, otherwise: Node) -> Node:
+        return Split(x, threshold, otherwise, then)
+
+    def lookup(self, x: int, table: list[tuple[Any, float]], otherwise: float) -> Node:
+        """Write steps that are at a level's value between it and the number before it."""
+        kind = np.float32 if self.single else np.float64
+        levels = [at if isinstance(one, str) else one for at, (one, _) in enumerate(table)]
+        found = sorted(
+            (float(kind(one)), value) for one, (_, value) in zip(levels, table, strict=True)
+        )
+        cuts: list[float] = []
+        values = [otherwise]
+        for level, value in found:
+            before = float(np.nextafter(kind(level), kind(-inf)))
+            if not cuts or before > cuts[-1]:
+                cuts.append(before)
+                values.append(value)
+            else:
+                values[-1] = value  # the level before is the number before
+            cuts.append(level)
+            values.append(otherwise)
+        return Steps(tuple(cuts), tuple(values), otherwise).written(self, x)  # type: ignore[arg-type]
+
+
+def _surface(surface: Surface, x: int, y: int, error: float) -> Node:
+    """Return a tree that halves a box until its values are within an error of one number."""
+    knots = (np.array(surface.first), np.array(surface.second))
+
+    def box(ends: tuple[tuple[float, float], ...]) -> Node:
+        sides = list(zip(knots, ends, strict=True))
+        inside = [side[(side > low) & (side < high)] for side, (low, high) in sides]
+        points = [
+            np.concatenate(([low], within, [high]))
+            for within, (low, high) in zip(inside, ends, strict=True)
+        ]
+        values = surface(*(each.ravel() for each in np.meshgrid(*points, indexing="ij")))
+        values = values.reshape(len(points[0]), len(points[1]))
+        if np.ptp(values) <= 2 * error:
+            return float((values.max() + values.min()) / 2)
+        axis = int(np.ptp(values, axis=0).max() < np.ptp(values, axis=1).max())
+        if not len(inside[axis]) and len(inside[1 - axis]):
+            axis = 1 - axis  # knots first: pieces between them are plain
+        (low, high), within = ends[axis], inside[axis]
+        middle = float(within[len(within) // 2]) if len(within) else low + (high - low) / 2
+        parts = [(low, middle), (middle, high)]
+        left, right = (box((part, ends[1]) if axis == 0 else (ends[0], part)) for part in parts)
+        return Split((x, y)[axis], middle, left, right)
+
+    ends = tuple((float(side[0]), float(side[-1])) for side in knots)
+    no_x, no_y, neither = surface.missing
+    value = Split(y, None, no_y, box(ends))
+    return Split(x, None, Split(y, None, neither, no_x), value)

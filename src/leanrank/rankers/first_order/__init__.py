@@ -1,1 +1,0 @@
-"""Published sparse systems with a first-order solver."""

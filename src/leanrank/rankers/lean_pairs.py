@@ -1,0 +1,121 @@
+"""Which pairs of features the default ranker tries: those that promise most by one Newton step."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank.designs.ramps import RampDesign
+from leanrank.designs.surfaces import PER_PAIR, screen
+from leanrank.execution import row_blocks
+from leanrank.rankers.lean_structure import Settings, Structure
+
+if TYPE_CHECKING:
+    from leanrank.rankers.lean_search import Part, Search
+
+CANDIDATES = 120
+"""Pairs that are fitted before the strongest are kept; set by ``benchmarks flagship``."""
+
+SCREENED_FEATURES, SCREENED_ROWS = 40, 50_000
+"""Most features whose pairs are screened, the strongest ones, and documents to screen on."""
+
+
+def find_pairs(search: Search, part: Part, strength: float) -> tuple[Structure, FloatArray]:
+    """Find the strongest pairs on a part's own queries; return them with weights to start from.
+
+    Many candidates are fitted beside the curves, and those that matter most are kept.
+    """
+    structure = part.structure
+    listed = _screened(search, part)
+    many = structure.with_pairs(listed)
+    penalty = search.settings.penalty(many)
+    w = part.solve(part.problem(many), penalty, strength, many.widened(part.w)).w
+    sizes = search.importance(many, w)[structure.n_features :]
+    order = np.argsort(-sizes, kind="stable")[: search.settings.max_pairs]
+    kept = np.sort(order[sizes[order] > 0])
+    few = structure.with_pairs([listed[k] for k in kept])
+    n_curved = len(part.w)
+    own = w[n_curved:].reshape(-1, PER_PAIR)[kept]
+    return few, np.concatenate((w[:n_curved], own.ravel()))
+
+
+def _screened(search: Search, part: Part) -> list[tuple[int, int]]:
+    """List the pairs that promise most, by the gradient of a part's own model."""
+    structure, w = part.structure, part.w
+    assert isinstance(structure.design, RampDesign)
+    sizes = search.importance(structure, w)[: structure.n_features]
+    pairs = _candidates(search.settings, structure, sizes)
+    if len(pairs) == 0:
+        return []
+    problem = part.problem(structure)
+    u = problem.scores(w)
+    g = problem.evaluate(u)[1]
+    curvature = _diagonal(search, part, u)
+    keep = _sampled_queries(search, part)
+    g[~keep], curvature[~keep] = 0.0, 0.0
+    ptr = search.labels.query_ptr
+    gains = screen(structure.design, pairs, g, curvature, ptr, search.executor)
+    order = np.argsort(-gains, kind="stable")[:CANDIDATES]
+    return [(int(f), int(g)) for f, g in pairs[np.sort(order)]]
+
+
+def _candidates(settings: Settings, structure: Structure, sizes: FloatArray) -> IntArray:
+    """List pairs of features in the model, and of these with those of the query.
+
+    Categories have no surfaces, and those of a monotone feature would not be monotone.
+    """
+    assert structure.ramps is not None
+    free = ~structure.ramps.is_category & (structure.ramps.sizes > 0)
+    if settings.signs is not None:
+        free &= settings.signs == 0
+    if settings.factors is not None:
+        free &= np.isfinite(settings.factors)
+    within = free & ~settings.of_query
+    features = np.flatnonzero(within & (sizes > 0))
+    features = np.sort(features[np.argsort(-sizes[features])][:SCREENED_FEATURES])
+    if not settings.heredity:
+        features = np.flatnonzero(within)
+    of_query = np.flatnonzero(free & settings.of_query)
+    pairs = {*combinations(features.tolist(), 2)}
+    pairs |= {(min(f, g), max(f, g)) for f, g in product(of_query.tolist(), features.tolist())}
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+
+
+def constant_in_queries(places: AnyArray, query_ptr: IntArray) -> BoolArray:
+    """Return which columns have one value in every query: they say something of the query only.
+
+    >>> constant_in_queries(np.array([[1, 5], [1, 6], [2, 5]]), np.array([0, 2, 3]))
+    array([ True, False])
+    """
+    first = np.zeros(len(places), dtype=bool)
+    first[query_ptr[:-1][np.diff(query_ptr) > 0]] = True
+    constant = np.ones(places.shape[1], dtype=bool)
+    for begin, end in row_blocks(len(places) - 1):
+        rows = begin + 1 + np.flatnonzero(~first[begin + 1 : end + 1])
+        constant &= (places[rows] == places[rows - 1]).all(axis=0)
+    return constant
+
+
+def _diagonal(search: Search, part: Part, u: FloatArray) -> FloatArray:
+    """Return the diagonal of the score Hessian, or the same weight for all of a query."""
+    ptr, loss = search.labels.query_ptr, search.loss
+    plan: Any = part.plan
+    diag = np.zeros(len(u))
+    if loss.offers("curvature"):
+        atoms, aux = np.zeros((len(u), loss.n_atoms)), np.zeros((plan.cell_ptr[-1], loss.n_aux))
+        loss.curvature(plan, 0, len(ptr) - 1, u, diag, atoms, aux)
+        return diag
+    sizes = np.diff(ptr)
+    weight = np.where(plan.scale > 0, part.weight, 0.0)
+    return np.repeat(weight / weight.sum() / np.maximum(sizes, 1), sizes)
+
+
+def _sampled_queries(search: Search, part: Part) -> BoolArray:
+    """Mark the documents of evenly spaced queries, at most ``SCREENED_ROWS`` of them."""
+    sizes = np.diff(search.labels.query_ptr)
+    step = max(1, -(-int(sizes.sum()) // SCREENED_ROWS))
+    taken = (np.arange(len(sizes)) % step == 0) & (part.weight > 0)
+    return np.repeat(taken, sizes)

@@ -1,0 +1,418 @@
+"""The systems of papers that are a point of the grid: a loss, a penalty, a solver, defaults."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank.data.ranking_data import RankingData
+from leanrank.losses import get_loss
+from leanrank.losses.base import Labels, Loss
+from leanrank.losses.domination import DominationLoss
+from leanrank.losses.listnet import ListNetLoss
+from leanrank.losses.logistic import LogisticLoss
+from leanrank.penalties.base import Penalty
+from leanrank.penalties.elastic_net import L1Ball
+from leanrank.rankers.newton.linear_ranker import LinearRanker, fixed
+from leanrank.rankers.parameters import NOTHING, POSITIVE, Kinds, Uses, seed_of, words
+from leanrank.solvers.base import Solver
+from leanrank.solvers.first_order.bound_cd import BoundDescent
+from leanrank.solvers.first_order.cutting_plane import CuttingPlane
+from leanrank.solvers.first_order.fenchel import Fenchel
+from leanrank.solvers.first_order.proximal import Proximal
+from leanrank.solvers.newton.solver import Newton
+
+MARGIN = {"margin_scale": ("margin", ("scaled",))}
+
+
+@dataclass(eq=False, repr=False)
+class DominationRanker(LinearRanker):
+    """Sparse linear ranking with the domination loss (Stevens, Bengio & Singer 2013).
+
+    Each document should score above all documents of lower levels of its query together; the loss
+    of one that does not is the logarithm of how much it is outweighed.
+
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
+    Parameters
+    ----------
+    alpha : float, default=0.01
+        Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
+    l1_ratio : float, default=1.0
+        1 is ℓ1, 0 is ℓ2², between is an elastic net.
+    solver : {"newton", "bound-cd"}, default="newton"
+        "newton": working-set proximal Newton, certified. "bound-cd": the paper's coordinate descent
+        on a quadratic bound, faithful and slow.
+    margin : None, "scaled" or array of shape (levels, levels), default=None
+        By how much a document should win. "scaled": ``margin_scale`` times the difference of
+        labels. An array: by pair of levels, lowest first, row the winner.
+    margin_scale : float, default=1.0
+        For ``margin="scaled"``: the margin per level of difference.
+    bound : {"range", "paper"}, default="range"
+        For "bound-cd": (max − min)²/4 of a feature over a query, or the printed max x².
+    normalize : {"query", "term", "none"}, default="query"
+        "none" is the paper's plain sum.
+    max_iter : int, default=100
+
+    Examples
+    --------
+    >>> from leanrank import DominationRanker, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = DominationRanker(alpha=0.05).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.dual_gap_ <= 1e-6
+    True
+    >>> int((ranker.coef_ != 0).sum()) < 15
+    True
+    """
+
+    alpha: float = 0.01
+    l1_ratio: float = 1.0
+    _: KW_ONLY
+    loss: str = fixed("domination")
+    penalty: str | Penalty = "elastic-net"
+    solver: str = "newton"
+    margin: Any = None
+    margin_scale: float = 1.0
+    bound: str = "range"
+    max_iter: int = 100
+
+    parameter_kinds: ClassVar[Kinds] = {
+        **LinearRanker.parameter_kinds,
+        "solver": words("newton", "bound-cd"),
+    }
+    used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
+
+    def make_loss(self) -> DominationLoss:
+        """Return the loss, with a table of margins where one is given."""
+        if self.margin is None or isinstance(self.margin, str):
+            return DominationLoss()
+        return DominationLoss(np.asarray(self.margin, dtype=np.float64))
+
+    def make_solver(self) -> Solver:
+        """Return Newton's method or the paper's."""
+        return BoundDescent(bound=self.bound) if self.solver == "bound-cd" else Newton()
+
+
+@dataclass(eq=False, repr=False)
+class ListNet(LinearRanker):
+    """Linear ranking with ListNet's cross entropy (Cao, Qin, Liu, Tsai & Li 2007).
+
+    Labels and scores each give a document the probability of being drawn first from its query, by a
+    softmax; a query costs the cross entropy of the two. Unlike pairwise losses it uses the values
+    of the labels, not only their order.
+
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
+    Parameters
+    ----------
+    alpha : float, default=0.001
+        Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
+    l1_ratio : float, default=1.0
+        1 is ℓ1, 0 is ℓ2², between is an elastic net.
+    target : {"label", "gain", "gains"}, default="label"
+        Draw by the softmax of the labels, by the softmax of 2^label − 1, or in proportion to
+        2^label − 1, the softmax loss.
+    normalize : {"query", "term", "none"}, default="query"
+        "none" is the plain sum over queries; the others are its mean.
+    tol : float, default=1e-6
+        Relative duality gap at which to stop. The entropy of the target is part of the objective.
+    max_iter : int, default=100
+
+    Examples
+    --------
+    >>> from leanrank import ListNet, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = ListNet(alpha=0.01).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.dual_gap_ <= 1e-6
+    True
+    """
+
+    alpha: float = 0.001
+    l1_ratio: float = 1.0
+    _: KW_ONLY
+    loss: str = fixed("listnet")
+    solver: str = fixed("newton")
+    penalty: str | Penalty = "elastic-net"
+    target: str = "label"
+    max_iter: int = 100
+
+    def make_loss(self) -> ListNetLoss:
+        """Return the loss with its target."""
+        return ListNetLoss(self.target)
+
+
+@dataclass(eq=False, repr=False)
+class RankNet(LinearRanker):
+    """Linear ranking with RankNet's logistic loss of pairs (Burges et al. 2005).
+
+    The lead of a document over one of a lower level is the log odds that it is the better of the
+    two; a pair costs log(1 + e^{−lead}). Long lists cost about as much per document as short ones,
+    unless ``importance`` weighs pairs by level: then an evaluation costs every pair, up to n²/2 of
+    n documents, or those that ``max_pairs`` draws.
+
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
+    Parameters
+    ----------
+    alpha : float, default=0.001
+        Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
+    l1_ratio : float, default=0.0
+        0 is ℓ2², 1 is ℓ1, between is an elastic net.
+    margin : {None, "scaled"}, default=None
+        By how much more a document should lead: not at all, or ``margin_scale`` times the
+        difference of labels.
+    margin_scale : float, default=1.0
+        For ``margin="scaled"``: the margin per level of difference.
+    importance : None, "ndcg" or array of shape (levels, levels), default=None
+        What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
+        trade places in the ideal ranking. An array: lowest level first, row the winner.
+    max_pairs : int, optional
+        Largest number of pairs per query; of more, so many are drawn once, weighted so that the
+        expected loss is the same. The certificate is that of the drawn problem.
+    random_state : int, RandomState or None, default=0
+        For drawing pairs.
+    max_iter : int, default=100
+
+    Examples
+    --------
+    >>> from leanrank import RankNet, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = RankNet(alpha=0.01).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.dual_gap_ <= 1e-6
+    True
+    """
+
+    alpha: float = 0.001
+    l1_ratio: float = 0.0
+    _: KW_ONLY
+    loss: str = fixed("logistic")
+    solver: str = fixed("newton")
+    penalty: str | Penalty = "elastic-net"
+    margin: str | None = None
+    margin_scale: float = 1.0
+    importance: Any = None
+    max_pairs: int | None = None
+    random_state: Any = 0
+    max_iter: int = 100
+
+    parameter_kinds: ClassVar[Kinds] = {
+        **LinearRanker.parameter_kinds,
+        "margin": words("scaled") | NOTHING,
+    }
+    used_with: ClassVar[Uses] = MARGIN
+
+    def make_loss(self) -> LogisticLoss:
+        """Return the loss of all pairs, or of those that are drawn."""
+        seed = 0 if self.max_pairs is None else seed_of(self.random_state)
+        return LogisticLoss(self.importance, self.max_pairs, seed)
+
+
+@dataclass(eq=False, repr=False)
+class RankSVM(LinearRanker):
+    """The ranking support vector machine (Joachims 2002, 2006), on pairs that are never listed.
+
+    A document should score above every document of a lower level of its query by a margin; a pair
+    that does not pays what is missing, or its square. An evaluation costs a sort of the scores,
+    not a visit to each pair.
+
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
+    Parameters
+    ----------
+    alpha : float, default=0.01
+        Strength of the penalty. With ``normalize="none"``, 1/alpha is the C of the papers.
+    l1_ratio : float, default=0.0
+        0 is ℓ2², 1 is ℓ1, between is an elastic net.
+    loss : {"squared-hinge", "hinge"}, default="squared-hinge"
+        scikit-learn's spelling "squared_hinge" is understood too.
+    solver : {None, "newton", "cutting-plane", "struct"}, default=None
+        "newton": working-set proximal Newton, for the squared hinge. "cutting-plane": planes below
+        the loss, for either loss and ℓ2²; "struct" is the same as published (SVM-rank), which is
+        slower: meant for a ``tol`` of 1e-3. None: "newton" where it can.
+    margin : {None, "scaled"}, default=None
+        By how much a document should win: by 1, or by ``margin_scale`` times the difference of
+        labels.
+    margin_scale : float, default=1.0
+        For ``margin="scaled"``: the margin per level of difference.
+    importance : None, "ndcg" or array of shape (levels, levels), default=None
+        What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
+        trade places in the ideal ranking. An array: lowest level first, row the winner.
+
+    Examples
+    --------
+    >>> from leanrank import RankSVM, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = RankSVM(alpha=0.1).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.dual_gap_ <= 1e-6
+    True
+
+    Preferences can stand in for labels:
+
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]
+    >>> RankSVM(alpha=0.1).fit(X, preferences=([2, 1], [0, 0])).rank(X).tolist()
+    [3, 2, 1]
+    """
+
+    alpha: float = 0.01
+    l1_ratio: float = 0.0
+    _: KW_ONLY
+    loss: str = "squared-hinge"
+    penalty: str | Penalty = "elastic-net"
+    solver: str | None = None
+    margin: str | None = None
+    margin_scale: float = 1.0
+    importance: Any = None
+
+    parameter_kinds: ClassVar[Kinds] = {
+        **RankNet.parameter_kinds,
+        "margin_scale": POSITIVE,
+        "loss": words("squared-hinge", "hinge", "squared_hinge"),
+        "solver": words("newton", "cutting-plane", "struct") | NOTHING,
+    }
+    used_with: ClassVar[Uses] = MARGIN
+
+    def make_loss(self) -> Loss[Any]:
+        """Return either hinge; margins that are scaled replace the lead of 1."""
+        lead = 1.0 if self.margin is None else 0.0
+        return get_loss(self.loss.replace("_", "-"), importance=self.importance, margin=lead)
+
+    def make_solver(self) -> Solver:
+        """Return Newton's method or cutting planes."""
+        if self.solver == "newton" or (self.solver is None and self.make_loss().smooth):
+            return Newton()
+        return CuttingPlane(variant="plain" if self.solver == "struct" else "fast")
+
+
+@dataclass(eq=False, repr=False)
+class SparseRank(LinearRanker):
+    """Sparse RankSVM (the SparseRank baseline of Lai et al. 2013).
+
+    Minimises the pairwise squared hinge plus alpha·‖w‖₁; ``RankSVM`` with ``l1_ratio=1`` has the
+    same optimum.
+
+    Further parameters and the fitted attributes are those of ``LinearRanker``.
+
+    Parameters
+    ----------
+    alpha : float, default=0.01
+        Strength of the penalty; ``alpha_max`` returns the smallest value with an empty model.
+    solver : {"newton", "proximal"}, default="newton"
+        "newton": working-set proximal Newton. "proximal": the published iteration, a gradient step
+        and then a soft threshold at alpha/K. It is much slower: use it with a ``tol`` of 1e-3.
+    lipschitz : float, optional
+        K at the start of "proximal", deliberately smaller than the Lipschitz constant of the
+        gradient. None: a tenth of the curvature in the direction of the first gradient.
+    max_iter : int, default=10000
+        Largest number of iterations.
+
+    Examples
+    --------
+    >>> from leanrank import SparseRank, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = SparseRank(alpha=0.05).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.dual_gap_ <= 1e-6
+    True
+    >>> int((ranker.coef_ != 0).sum()) < 15
+    True
+    """
+
+    alpha: float = 0.01
+    _: KW_ONLY
+    loss: str = fixed("squared-hinge")
+    penalty: str = fixed("l1")
+    l1_ratio: None = fixed(None)
+    groups: None = fixed(None)
+    curves: None = fixed(None)
+    monotone: None = fixed(None)
+    group_ratio: None = fixed(None)
+    solver: str = "newton"
+    lipschitz: float | None = None
+    max_iter: int = 10_000
+
+    parameter_kinds: ClassVar[Kinds] = {"solver": words("newton", "proximal")}
+    used_with: ClassVar[Uses] = {"lipschitz": ("solver", ("proximal",))}
+
+    def make_solver(self) -> Solver:
+        """Return Newton's method or the published iteration."""
+        return Proximal(lipschitz=self.lipschitz) if self.solver == "proximal" else Newton()
+
+
+@dataclass(eq=False, repr=False)
+class FenchelRank(LinearRanker):
+    """Sparse RankSVM with a limit on Σ|w_j| instead of a penalty (Lai et al. 2013).
+
+    Minimises the mean squared hinge over pairs subject to ‖w‖₁ ≤ radius. For every radius there is
+    an alpha at which the ℓ1-penalised ``RankSVM`` and ``SparseRank`` have the same optimum.
+
+    Parameters
+    ----------
+    radius : float, default=10.0
+        Largest Σ|w_j|.
+    solver : {"corrective", "greedy"}, default="corrective"
+        "greedy": the published algorithm, a step towards one corner of the ball per round; its gap
+        falls like one over the rounds, so use a ``tol`` of 1e-3. "corrective": minimises over
+        all features in use before it adds more.
+    normalize : {"query", "term", "none"}, default="query"
+        What each query's loss is divided by: its pairs, the pairs of all queries, or nothing.
+    tol : float, default=1e-6
+        Relative duality gap at which to stop.
+    max_iter : int, default=10000
+        Largest number of rounds.
+    warm_start : bool, default=False
+        Start from the weights of the last fit.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    verbose : int, default=0
+        1 prints a line of progress per step.
+    callback : callable, optional
+        Called with a dict after every round.
+
+    Attributes
+    ----------
+    dual_gap_ : float
+        Relative duality gap: no loss in the ball is below ``objective_ · (1 − dual_gap_)``.
+    objective_ : float
+        The loss at ``coef_``.
+
+    Examples
+    --------
+    >>> from leanrank import FenchelRank, make_ranking
+    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = FenchelRank(radius=1.0).fit(data.X, data.y, qid=data.qid)
+    >>> float(abs(ranker.coef_).sum().round(6)), ranker.dual_gap_ <= 1e-6
+    (1.0, True)
+    """
+
+    radius: float = 10.0
+    _: KW_ONLY
+    loss: str = fixed("squared-hinge")
+    penalty: str = fixed("l1")
+    alpha: float = fixed(0.0)
+    l1_ratio: None = fixed(None)
+    groups: None = fixed(None)
+    curves: None = fixed(None)
+    monotone: None = fixed(None)
+    group_ratio: None = fixed(None)
+    penalty_factors: None = fixed(None)
+    signs: None = fixed(None)
+    solver: str = "corrective"
+    max_iter: int = 10_000
+
+    has_strength: ClassVar[bool] = False
+    other_remedy: ClassVar[str] = "use solver='corrective'"
+    parameter_kinds: ClassVar[Kinds] = {"solver": words("corrective", "greedy")}
+
+    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
+        """Return the ball."""
+        del alpha
+        return L1Ball(n_features, float(self.radius))
+
+    def make_solver(self) -> Solver:
+        """Return the published steps or the corrective ones."""
+        return Fenchel(variant=self.solver)
+
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        del data, labels
+        return f"raise radius={self.radius:g}, or give features that differ within queries"

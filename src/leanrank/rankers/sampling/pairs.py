@@ -1,0 +1,341 @@
+"""Rankers that take one step per drawn pair: SPD, PAMIR and RSRank."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leanrank._typing import IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.losses import pair_loss
+from leanrank.losses.base import Labels
+from leanrank.rankers.parameters import Kinds, Uses, reject_unused, words
+from leanrank.rankers.sampling.stochastic import StochasticRanker
+from leanrank.solvers.sampling.pair_descent import (
+    PairBlock,
+    PairRule,
+    PairState,
+    descend,
+    largest_pair,
+    make_pair_block,
+    schedule_code,
+    start_pairs,
+)
+
+PASSIVE_AGGRESSIVE = "passive-aggressive"
+PAIR_LOSSES = ("hinge", "squared-hinge", "squared", "logistic")
+RATES = {
+    "power_t": ("learning_rate", ("invscaling",)),
+    "eta0": ("learning_rate", ("optimal", "invscaling", "constant")),
+}
+"""What the schedules of rates use."""
+
+
+@dataclass(eq=False, repr=False)
+class SampledPairRanker(StochasticRanker):
+    """A ranker whose pass is ``n_steps`` steps, each on one drawn pair.
+
+    A subclass defines the pairs (``_block``) and the step (``_rule``).
+    """
+
+    state_type: ClassVar[type] = PairState
+
+    _: KW_ONLY
+    n_steps: int = 100_000
+
+    def _rule(self, block: PairBlock) -> PairRule:
+        """Return the parameters of a step."""
+        raise AssertionError(f"{type(self).__name__} must define _rule")
+
+    def _averages(self) -> bool:
+        """Whether the model is the average of the weights over the later steps."""
+        return False
+
+    def _begin(self, block: PairBlock, n_features: int, seed: int, n_passes: int) -> PairState:
+        del n_passes
+        return start_pairs(self._rule(block), n_features, seed, average=self._averages())
+
+    def _pass(self, state: PairState, block: PairBlock, order: IntArray) -> float:
+        del order
+        return descend(state, block, self.n_steps)
+
+
+def chosen_rate(eta0: Any, block: PairBlock, loss: str) -> float:
+    """Return η₀: as given, or the one with which a step about settles the largest pair."""
+    steepness = pair_loss(loss).pair_steepness
+    if eta0 is not None:
+        return float(eta0)
+    return rate_for(steepness * largest_pair(block.rows, block.index, block.width))
+
+
+def rate_for(size: float) -> float:
+    """Return the rate for pairs of a squared norm, finite even for the smallest features."""
+    return 1.0 / max(size, 1e-300) if size > 0.0 else 1.0
+
+
+def check_pegasos(learning_rate: str, l2: float) -> None:
+    """Reject a schedule that would divide by zero."""
+    if learning_rate == "pegasos" and not l2 > 0.0:
+        raise InputError(
+            "learning_rate='pegasos' divides by the strength of the ℓ2 penalty, which is 0: give "
+            "a positive alpha and l1_ratio=0, or choose learning_rate='optimal'"
+        )
+
+
+@dataclass(eq=False, repr=False)
+class SPD(SampledPairRanker):
+    """Stochastic pairwise descent (Sculley 2009): a step for each pair drawn by index.
+
+    The cost of a step does not depend on how many documents there are, only on the features of the
+    two that were drawn. The optimum that the steps approach is that of the mean loss over pairs
+    plus the penalty; see the objective in the documentation.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Strength of the penalty.
+    l1_ratio : float, default=0.0
+        0 is the ℓ2² penalty, 1 the ℓ1 penalty, which makes weights exactly zero.
+    loss : str, default="hinge"
+        "hinge", "squared-hinge", "squared", "logistic", or "passive-aggressive": the smallest step
+        that settles the pair, without a penalty.
+    sampling : {"pairs", "queries"}, default="pairs"
+        Every pair is equally likely; or every query is, and then its pairs are.
+    n_steps : int, default=100_000
+        Pairs per pass.
+    epochs : int, default=1
+        Passes; the model is measured on validation data after each.
+    learning_rate : {"optimal", "pegasos", "invscaling", "constant"}, default="optimal"
+        The rate of step t: η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ, or η₀.
+    eta0 : float, optional
+        η₀; by default set from the norm of the pairs.
+    power_t : float, default=0.5
+        p of "invscaling".
+    C : float, default=1.0
+        Largest passive-aggressive step.
+    project : bool, default=False
+        Whether weights stay in the ball of radius 1/√α, as in the first Pegasos.
+    truncate_every : int, default=1000
+        Steps between truncations by the ℓ1 penalty; longer intervals leave fewer features.
+    average : bool, optional
+        Whether the model is the average over about the later half of the steps, which converges
+        faster. By default it is, unless there is an ℓ1 penalty: an average has no zeros.
+    random_state : int, RandomState or None, default=0
+        The same seed gives the same model on any machine, whatever the order of the rows.
+    measure, convention : str, default="ndcg@10", "standard"
+        Measure that selects the best pass on validation data.
+    patience : int, optional
+        Passes without improvement after which to stop; needs validation data.
+    warm_start : bool, default=False
+        Continue from the state of the last fit.
+    verbose : int, default=0
+        1 prints a line of progress per step.
+    callback : callable, optional
+        Called with each entry of the history.
+
+    Examples
+    --------
+    >>> from leanrank import SPD, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=10, random_state=0)
+    >>> ranker = SPD(alpha=0.001, n_steps=20_000).fit(data.X, data.y, qid=data.qid)
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
+    True
+    """
+
+    alpha: float = 1e-3
+    _: KW_ONLY
+    l1_ratio: float = 0.0
+    loss: str = "hinge"
+    sampling: str = "pairs"
+    learning_rate: str = "optimal"
+    eta0: float | None = None
+    power_t: float = 0.5
+    C: float = 1.0
+    project: bool = False
+    truncate_every: int = 1000
+    average: bool | None = None
+
+    used_with: ClassVar[Uses] = {
+        **RATES,
+        "C": ("loss", (PASSIVE_AGGRESSIVE,)),
+        **dict.fromkeys(("alpha", "l1_ratio", "learning_rate"), ("loss", PAIR_LOSSES)),
+        **dict.fromkeys(("project", "truncate_every"), ("loss", PAIR_LOSSES)),
+    }
+
+    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
+        return make_pair_block(data.X, labels, over=self.sampling)
+
+    def _rule(self, block: PairBlock) -> PairRule:
+        passive = self.loss == PASSIVE_AGGRESSIVE
+        if passive:
+            reject_unused(self, ("eta0",), f"loss={self.loss!r}")
+        else:
+            pair_loss(self.loss, PASSIVE_AGGRESSIVE)
+        alpha = 0.0 if passive else float(self.alpha)
+        l1 = alpha * self.l1_ratio
+        l2 = alpha - l1
+        if not passive and l1 == 0.0:
+            reject_unused(self, ("truncate_every",), "no ℓ1 penalty")
+        if not passive and l2 == 0.0:
+            reject_unused(self, ("project",), "no ℓ2² penalty")
+        if l1 > 0.0 and self.average:
+            raise InputError(
+                "average=True leaves no weight at zero, which l1_ratio asks for: give one of them"
+            )
+        check_pegasos(self.learning_rate, l2)
+        loss = "hinge" if passive else self.loss
+        return PairRule(
+            loss=loss,
+            schedule=schedule_code(self.learning_rate),
+            eta0=chosen_rate(self.eta0, block, loss),
+            power=float(self.power_t),
+            l2=l2,
+            l1=l1,
+            passive_aggressive=passive,
+            largest=float(self.C),
+            project=bool(self.project) and l2 > 0.0,
+            every=int(self.truncate_every),
+        )
+
+    def _averages(self) -> bool:
+        if self.average is None:
+            return self.loss == PASSIVE_AGGRESSIVE or not self.alpha * self.l1_ratio > 0.0
+        return bool(self.average)
+
+
+@dataclass(eq=False, repr=False)
+class PAMIR(SampledPairRanker):
+    """Passive-aggressive ranking (Grangier & Bengio 2008) in its linear, single-query form.
+
+    Each step draws a query, a document of it and one of a lower level. If the first does not lead
+    by 1, the weights make the smallest move that achieves it, limited by C: the minimiser of
+    ½‖w − w₀‖² + C·max(0, 1 − w·(x⁺ − x⁻)). A step costs the features of the two.
+    The form with text queries and pictures is ``PAMIRRetriever``.
+
+    Parameters
+    ----------
+    C : float, default=0.01
+        Aggressiveness: the largest step for one pair. Use less for noisy labels.
+    sampling : {"queries", "pairs"}, default="queries"
+        Every query is equally likely, and then its pairs are, as published; or every pair is.
+    n_steps : int, default=100_000
+        Pairs per pass.
+    epochs : int, default=1
+        Passes; the model is measured on validation data after each, and the best is kept.
+    average : bool, default=False
+        Whether the model is the average of the weights over about the later half of the steps,
+        which depends less on the last pairs. Not in the paper.
+    random_state : int, RandomState or None, default=0
+        The same seed gives the same model, whatever the order of the rows.
+    measure, convention : str, default="ndcg@10", "standard"
+        Measure that selects the best pass on validation data.
+    patience : int, optional
+        Passes without improvement after which to stop; needs validation data.
+    warm_start : bool, default=False
+        Continue from the state of the last fit, with the same parameters of the steps.
+    verbose : int, default=0
+        1 prints a line of progress per step.
+    callback : callable, optional
+        Called with each entry of the history.
+
+    Examples
+    --------
+    >>> from leanrank import PAMIR, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=10, random_state=0)
+    >>> ranker = PAMIR(n_steps=20_000).fit(data.X, data.y, qid=data.qid)
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
+    True
+    """
+
+    _takes_preferences: ClassVar[bool] = True  # rejected when pairs are indexed
+
+    C: float = 0.01
+    _: KW_ONLY
+    sampling: str = "queries"
+    average: bool = False
+
+    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
+        return make_pair_block(data.X, labels, over=self.sampling)
+
+    def _rule(self, block: PairBlock) -> PairRule:
+        del block
+        return PairRule(loss="hinge", passive_aggressive=True, largest=float(self.C))
+
+    def _averages(self) -> bool:
+        return bool(self.average)
+
+
+@dataclass(eq=False, repr=False)
+class RSRank(SampledPairRanker):
+    """Robust sparse ranking (Sun et al. 2009): importance-weighted pairs, truncated gradients.
+
+    The weight of a pair is what the measure loses when documents of its levels are swapped in the
+    ideal ranking. Every ``truncate_every`` steps, weights of at most ``ceiling`` are
+    soft-thresholded by the gravity accumulated since.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Gravity: the strength of the ℓ1 penalty beside the mean weighted loss of a pair.
+    importance : "ndcg", None or array of shape (levels, levels), default="ndcg"
+        Weight of a pair by its levels; an array has the lowest level first, the winner's in rows.
+        The weights are divided by their mean over pairs, so alpha does not depend on their scale.
+    loss : {"hinge", "squared-hinge", "squared", "logistic"}, default="hinge"
+    sampling : {"pairs", "queries"}, default="queries"
+        Which pairs are equally likely; see ``SPD``.
+    truncate_every : int, default=1000
+        θ, the steps between truncations.
+    ceiling : float, default=inf
+        τ: larger weights are not truncated.
+    n_steps : int, default=100_000
+        Pairs per pass.
+    epochs : int, default=1
+        Passes; the model is measured on validation data after each.
+    learning_rate : {"optimal", "invscaling", "constant"}, default="optimal"
+        The rate of step t: η₀/(1 + α η₀ t), η₀/tᵖ, or η₀.
+    eta0 : float, optional
+        η₀; by default set from the norm of the pairs.
+    power_t : float, default=0.5
+        p of "invscaling".
+    random_state, measure, convention, patience, warm_start, verbose, callback
+        As for ``SPD``.
+
+    Examples
+    --------
+    >>> from leanrank import RSRank, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = RSRank(alpha=0.1).fit(data.X, data.y, qid=data.qid)
+    >>> bool(0 < (ranker.coef_ != 0).sum() < 15)
+    True
+    """
+
+    alpha: float = 1e-3
+    _: KW_ONLY
+    importance: Any = "ndcg"
+    loss: str = "hinge"
+    sampling: str = "queries"
+    truncate_every: int = 1000
+    ceiling: float = np.inf
+    learning_rate: str = "optimal"
+    eta0: float | None = None
+    power_t: float = 0.5
+
+    parameter_kinds: ClassVar[Kinds] = {"learning_rate": words("optimal", "invscaling", "constant")}
+    used_with: ClassVar[Uses] = RATES
+
+    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
+        return make_pair_block(data.X, labels, over=self.sampling, importance=self.importance)
+
+    def _rule(self, block: PairBlock) -> PairRule:
+        return PairRule(
+            loss=self.loss,
+            schedule=schedule_code(self.learning_rate),
+            eta0=chosen_rate(self.eta0, block, self.loss),
+            power=float(self.power_t),
+            l1=float(self.alpha),
+            every=int(self.truncate_every),
+            ceiling=float(self.ceiling),
+        )

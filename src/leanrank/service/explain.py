@@ -1,0 +1,126 @@
+"""Why the documents of a query stand where they stand: what is added, and the values behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.errors import InputError
+from leanrank.model import Model
+from leanrank.model.explain import Explanation
+from leanrank.service.documents import documents_for, names_of, read_values, shown_value
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The documents of one query, best first.
+
+    Attributes
+    ----------
+    model : Model
+    query : object
+    told : Explanation
+        Contributions of every term.
+    values : array of shape (documents, features read)
+        Of the features in ``model.indices``; of a text, the position of its level.
+    labels : array
+        NaN where a document has none.
+    documents : list of str
+        Ids, or rows of the query.
+    order : array of int64
+        The rows, best first.
+    """
+
+    model: Model
+    query: Any
+    told: Explanation
+    values: FloatArray
+    labels: FloatArray
+    documents: list[str]
+    order: IntArray
+
+    @property
+    def terms(self) -> list[int]:
+        """The terms, those that differ most between the documents first."""
+        spread = self.told.contributions.std(axis=0)
+        return np.argsort(-spread, kind="stable").tolist()
+
+    def value(self, row: int, term: int) -> str:
+        """Return the value of a term's feature, or of both, as text."""
+        features = list(self.model.terms)[term]
+        at = np.searchsorted(self.model.indices, features)
+        pairs = zip(features, self.values[row, at].tolist(), strict=True)
+        return " × ".join(shown_value(self.model, feature, value) for feature, value in pairs)
+
+    def find(self, word: str) -> int:
+        """Return the row of a document: by its id, or by its rank."""
+        if word in self.documents:
+            return self.documents.index(word)
+        if word.isdigit() and 1 <= int(word) <= len(self.order):
+            return int(self.order[int(word) - 1])
+        raise InputError(
+            f"there is no document {word!r} in query {self.query}: give the id of a document, or "
+            f"its rank from 1 to {len(self.order)}"
+        )
+
+    def why(self, above: int, below: int) -> list[dict[str, Any]]:
+        """Return per term the values of two documents, what they add, and the difference."""
+        added = self.told.contributions[[above, below]]
+        change = added[0] - added[1]
+        return [
+            {
+                "term": str(self.told.features[at]),
+                "values": [self.value(above, at), self.value(below, at)],
+                "adds": added[:, at].tolist(),
+                "difference": float(change[at]),
+            }
+            for at in np.argsort(-np.abs(change), kind="stable").tolist()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        told = self.told
+        return {
+            "query": str(self.query),
+            "documents": [
+                {
+                    "rank": rank,
+                    "document": self.documents[row],
+                    "label": None if np.isnan(self.labels[row]) else float(self.labels[row]),
+                    "score": float(told.scores[row]),
+                    "terms": {
+                        str(told.features[at]): {
+                            "value": self.value(row, at),
+                            "adds": float(told.contributions[row, at]),
+                        }
+                        for at in self.terms
+                    },
+                }
+                for rank, row in enumerate(self.order.tolist(), 1)
+            ],
+        }
+
+
+def explain_query(model: Model, query: Any, data: Any, y: Any = None, qid: Any = None) -> Ranking:
+    """Rank the documents of one query, and keep what their scores are made of.
+
+    >>> from leanrank.data import RankingData
+    >>> data = RankingData([[1.0, 4.0], [2.0, 1.0]], [0, 1], ["jazz", "jazz"])
+    >>> ranking = explain_query(Model.from_coef([1.0, -0.5]), "jazz", data)
+    >>> ranking.why(1, 0)[0]
+    {'term': 'f2', 'values': ['1', '4'], 'adds': [-0.5, -2.0], 'difference': 1.5}
+    """
+    documents = documents_for(model, data, y, qid)
+    found = np.flatnonzero(documents.query_ids.astype(str) == str(query))
+    if len(found) == 0:
+        some = ", ".join(map(str, documents.query_ids[:3].tolist()))
+        raise InputError(f"there is no query {query!r} in the data, whose first are {some}")
+    part = documents.queries[found[:1]]
+    told = model.explain(part)
+    return Ranking(
+        model, part.query_ids[0], told, read_values(model, part), part.y,
+        names_of(part, range(len(part))), told.ranked(0),
+    )  # fmt: skip
