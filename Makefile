@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV ?= .venv
 LOWEST ?= $(VENV)-lowest
 DOCS ?= $(VENV)-docs
+DIST ?= $(VENV)-dist
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo docs test test-slow test-lowest test-all test-engines fuzz kill lint types layers check clean
+.PHONY: help demo docs docs-publish dist test test-slow test-lowest test-all test-engines fuzz kill lint types layers check clean
 
 help:
 	@echo "make demo          train on the embedded sample set and look at the result"
 	@echo "make docs          build the site into build/site"
+	@echo "make dist          build wheel and source, install them into empty environments and use them"
 	@echo "make test          run the tests of every command, ranker, format and export"
 	@echo "make test-all      the same, the slow tests, and all with the oldest dependencies"
 	@echo "make test-engines  run exports in Spark, ClickHouse, a PMML evaluator, Java, Rust and Go as well"
@@ -53,6 +55,11 @@ $(DOCS)/.docs: pyproject.toml
 	$(DOCS)/bin/python $(PIP_INSTALL) -e '.[docs]'
 	@touch $@
 
+$(DIST)/.dist: pyproject.toml
+	$(call make_venv,$(DIST))
+	$(DIST)/bin/python $(PIP_INSTALL) build twine
+	@touch $@
+
 demo: $(VENV)/.core
 	$(BIN)/leanrank demo
 
@@ -61,6 +68,15 @@ demo: $(VENV)/.core
 docs: $(DOCS)/.docs
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "open build/site/index.html"
+
+# One folder per minor version on the branch gh-pages; needs the right to push.
+docs-publish: $(DOCS)/.docs
+	$(DOCS)/bin/python $(PIP_INSTALL) mike
+	$(DOCS)/bin/mike deploy --push --update-aliases \
+	    $(if $(filter dev,$(VERSION)),dev,$(basename $(VERSION:v%=%)) latest)
+
+dist: $(DIST)/.dist
+	$(DIST)/bin/python scripts/check_dist.py $(addprefix --tag ,$(TAG))
 
 # A file goes to one worker, so that two workers seldom compile the same kernels.
 PYTEST := -m pytest -q -n auto --dist loadfile
@@ -103,5 +119,5 @@ layers: $(VENV)/.dev
 check: lint types layers test
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(DOCS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo-output build dist
+	rm -rf $(VENV) $(LOWEST) $(DOCS) $(DIST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo-output build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
