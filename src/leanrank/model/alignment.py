@@ -10,6 +10,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data import RankingData
+from leanrank.data.grouping import as_matrix
 from leanrank.errors import ModelError, first_repeated
 from leanrank.model.curves import Curve
 from leanrank.model.terms import Levels
@@ -73,8 +74,8 @@ class Table:
             )
         if not hasattr(X, "tocsr") and (cells := _objects(X)) is not None:
             return cls(None, cells.shape[1], column=lambda at: cells[:, at], n_rows=len(cells))
-        data = RankingData(X)  # turns lists, integers and any sparse format into a float matrix
-        return cls(None, data.n_features, matrix=data.X)
+        matrix = as_matrix(X)
+        return cls(None, matrix.shape[1], matrix=matrix)
 
     def take(self, model: Named, wanted: IntArray) -> tuple[Matrix, IntArray | None]:
         """Return a matrix and the columns in it that are the model's features ``wanted``, in order.

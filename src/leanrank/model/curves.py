@@ -260,9 +260,9 @@ class Ramps(_Bent):
                 "at least two knots, and one rise between any two"
             )
         with np.errstate(all="ignore"):
-            rates = self._pieces[1]
+            rates = self.pieces[1]
             usable = rates.min() >= np.finfo(np.float64).tiny  # below, a rate keeps few digits
-            if not usable or not all(np.isfinite(each).all() for each in self._pieces):
+            if not usable or not all(np.isfinite(each).all() for each in self.pieces):
                 raise ModelError("a curve of ramps is too wide, narrow or high for a number")
 
     @classmethod
@@ -308,7 +308,7 @@ class Ramps(_Bent):
 
     def _values(self, x: FloatArray) -> FloatArray:
         above = np.searchsorted(self._cuts, x)
-        start, rate, rise, level = (each[above] for each in self._pieces)
+        start, rate, rise, level = (each[above] for each in self.pieces)
         # Rounded monotonically: a curve that never falls never falls by rounding either. Some
         # engines multiply where they are told to divide, so there is no division.
         x = (x - start) * rate
@@ -319,14 +319,14 @@ class Ramps(_Bent):
     def _piece(self, at: int, writer: Writer[T], x: T) -> T:
         if at in (0, len(self.knots)):
             return writer.number(self.heights[min(at, len(self.rises))])
-        start, rate, rise, level = (float(each[at]) for each in self._pieces)
+        start, rate, rise, level = (float(each[at]) for each in self.pieces)
         if rise == 0:
             return writer.number(level)
         part = writer.fraction(x, writer.number(start), writer.number(rate))
         return writer.plus(writer.number(level), writer.times(writer.number(rise), part))
 
     @cached_property
-    def _pieces(self) -> tuple[FloatArray, ...]:
+    def pieces(self) -> tuple[FloatArray, ...]:
         """Start, 1 / width, rise and level of each piece; the outer ones are flat."""
         knots, heights = self._cuts, np.array(self.heights)
         return (

@@ -10,7 +10,7 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.grouping import group_rows
 from leanrank.execution import row_blocks
-from leanrank.model.curves import Line
+from leanrank.model.curves import Line, Ramps
 from leanrank.model.terms import Term
 
 
@@ -49,44 +49,84 @@ class TermSum:
 
     def __init__(self, terms: Sequence[tuple[tuple[int, ...], Term]]) -> None:
         self.terms = terms
-        self._lines: list[int] = []
-        self._others: list[int] = []
-        for at, (_, term) in enumerate(terms):
-            straight = isinstance(term, Line) and term.missing is None
-            (self._lines if straight else self._others).append(at)
+        self._lines, others = _split(terms)
         self._weights = np.array([terms[at][1].size for at in self._lines], dtype=np.float64)
+        self._bent = _Terms(terms, others)
 
     def scores(self, X: Matrix, columns: IntArray | None) -> FloatArray:
         """Return the scores of rows; ``columns`` are those that are used, None: all in order."""
-        if not self._others:
+        if not self._bent.chosen:
             return weighted_sums(X, self._weights, columns)
-        places = np.arange(X.shape[1]) if columns is None else columns
         lines = np.array([self.terms[at][0][0] for at in self._lines], dtype=np.int64)
-        scores = weighted_sums(X, self._weights, places[lines])
-        for rows, _, added in self._parts(X, places, self._others):
+        scores = weighted_sums(X, self._weights, lines if columns is None else columns[lines])
+        for rows, _, added in self._bent.added(X, columns):
             scores[rows] += added
         return scores
 
     def contributions(self, X: Matrix, columns: IntArray | None) -> FloatArray:
         """Return what each term adds to the score of each row."""
         parts = np.zeros((X.shape[0], len(self.terms)))
-        places = np.arange(X.shape[1]) if columns is None else columns
-        for rows, at, added in self._parts(X, places, list(range(len(self.terms)))):
+        for rows, at, added in _Terms(self.terms, range(len(self.terms))).added(X, columns):
             parts[rows, at] = added
         return parts
 
-    def _parts(
-        self, X: Matrix, places: IntArray, chosen: list[int]
-    ) -> Iterator[tuple[slice, int, FloatArray]]:
-        needed = sorted({column for at in chosen for column in self.terms[at][0]})
-        inside = {column: at for at, column in enumerate(needed)}
+
+def _split(terms: Sequence[tuple[tuple[int, ...], Term]]) -> tuple[list[int], list[int]]:
+    """Return the positions of straight lines, and those of other terms."""
+    straight = [isinstance(term, Line) and term.missing is None for _, term in terms]
+    lines = [at for at, found in enumerate(straight) if found]
+    return lines, [at for at, found in enumerate(straight) if not found]
+
+
+class _Terms:
+    """Some terms of a model; its ramps are evaluated together.
+
+    For ten documents, the time of a curve is that of its calls of NumPy.
+    """
+
+    def __init__(
+        self, terms: Sequence[tuple[tuple[int, ...], Term]], chosen: Sequence[int]
+    ) -> None:
+        self.chosen = chosen
+        self._needed = sorted({column for at in chosen for column in terms[at][0]})
+        inside = {column: at for at, column in enumerate(self._needed)}
+        self._terms = [(at, [inside[c] for c in terms[at][0]], terms[at][1]) for at in chosen]
+        ramps = [(at, used[0], t) for at, used, t in self._terms if isinstance(t, Ramps)]
+        self._rows = {at: row for row, (at, _, _) in enumerate(ramps)}
+        self._columns = [column for _, column, _ in ramps]
+        self._cuts = [np.array(term.cuts) for *_, term in ramps]
+        self._starts = np.cumsum([0, *(len(cuts) + 1 for cuts in self._cuts)])[:-1, None]
+        self._pieces = [np.concatenate(p) for p in zip(*(t.pieces for *_, t in ramps), strict=True)]
+        missing = [np.nan if t.missing is None else t.missing for *_, t in ramps]
+        self._missing = np.array(missing, dtype=np.float64)[:, None]
+
+    def added(self, X: Matrix, columns: IntArray | None) -> Iterator[tuple[slice, int, FloatArray]]:
+        """Yield rows, a term, and what it adds to their scores, in the order of the terms."""
+        needed = self._needed if columns is None else columns[self._needed]
         for r0, r1 in row_blocks(X.shape[0]):
-            block = X[r0:r1][:, places[needed]]
+            block = X[r0:r1][:, needed]
             if not isinstance(block, np.ndarray):
                 block = block.toarray()  # a block at a time: never large
-            for at in chosen:
-                columns, term = self.terms[at]
-                yield slice(r0, r1), at, term(*(block[:, inside[one]] for one in columns))
+            features = block.T.astype(np.float64, order="C")
+            together = self._ramps(features[self._columns])
+            for at, used, term in self._terms:
+                row = self._rows.get(at)
+                yield slice(r0, r1), at, term(*features[used]) if row is None else together[row]
+
+    def _ramps(self, x: FloatArray) -> FloatArray:
+        """Return the values of all curves of ramps, one row each, as the curves do."""
+        if not len(x):
+            return x
+        above = np.array([c.searchsorted(row) for c, row in zip(self._cuts, x, strict=True)])
+        above += self._starts
+        start, rate, rise, level = (each[above] for each in self._pieces)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out: FloatArray = x - start
+            out *= rate
+            out *= rise
+            out += level
+        np.copyto(out, self._missing, where=np.isnan(x))
+        return out
 
 
 def rank_within_queries(scores: FloatArray, qid: Any) -> IntArray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
-from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.dask.collections import is_dask, refuse_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.scaling.spread import spread_of
@@ -19,15 +19,17 @@ from leanrank.losses.base import Edges, Labels
 def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     """Check a feature matrix; with ``reset`` the estimator learns its width and names from it."""
     refuse_dask(X, type(estimator).__name__)
-    matrix = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        ensure_all_finite=False,
-    )
+    rules: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "order": "C",
+        "ensure_all_finite": False,
+    }
+    plain = None if reset else _plain_columns(X, getattr(estimator, "feature_names_in_", None))
+    if plain is None:
+        matrix = validate_data(estimator, X, reset=reset, **rules)
+    else:
+        matrix = check_array(plain, estimator=estimator, input_name="X", **rules)
     if not isinstance(matrix, np.ndarray) and not matrix.has_canonical_format:
         matrix = matrix.copy()  # an entry that is stored twice counts as its sum
         matrix.sum_duplicates()
@@ -35,6 +37,17 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     allow_nan = getattr(estimator, "takes_nan", False)
     check_finite(matrix, matrix.shape[1], names, allow_nan=allow_nan)
     return matrix
+
+
+def _plain_columns(X: Any, names: Any) -> AnyArray | None:
+    """Return the values of a frame of plain numbers whose columns have these names.
+
+    Such a frame needs the checks of an array only, a fifth of the time of a small request.
+    """
+    if names is None or not hasattr(X, "to_numpy") or list(X.columns) != names.tolist():
+        return None
+    plain = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes)
+    return X.to_numpy() if plain else None
 
 
 def checked_features(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -36,6 +37,9 @@ _ANY_TIME = frozenset(
     }
 )
 """Parameters that may change during a run; the state holds the others."""
+
+_LAST_MODEL: WeakKeyDictionary[Any, tuple[Any, FloatArray, Model]] = WeakKeyDictionary()
+"""Ramps, weights and model of rankers with curves; predicting must not change a ranker."""
 
 
 class BaseLinearRanker(BaseRanker):
@@ -77,12 +81,19 @@ class BaseLinearRanker(BaseRanker):
 
     def _scores(self, X: Matrix) -> FloatArray:
         if self.ramps_ is not None:
-            names = self._names()  # for messages
-            return weights_model(self.coef_, self.ramps_, feature_names=names).predict(X)
+            return self._curves_model().predict(X)
         support = np.flatnonzero(self.coef_)
         if len(support) == X.shape[1]:
             return weighted_sums(X, self.coef_)
         return weighted_sums(X, self.coef_[support], support)
+
+    def _curves_model(self) -> Model:
+        """Return the model of the curves, made again when the weights have changed."""
+        found = _LAST_MODEL.get(self)
+        if found is None or found[0] is not self.ramps_ or not (found[1] == self.coef_).all():
+            made = weights_model(self.coef_, self.ramps_, feature_names=self._names())
+            found = _LAST_MODEL[self] = self.ramps_, self.coef_.copy(), made
+        return found[2]
 
     @property
     def sparsity_(self) -> float:
