@@ -179,3 +179,17 @@ def test_what_is_missing_is_told(run, files, words, message):
     ran = run("evaluate", *words)
     assert ran.code == 2
     assert ran.err.startswith(f"leanrank: error: {message}")
+
+
+def test_scores_are_tested_against_other_scores(run, files):
+    (files / "d.txt").write_text("".join(f"{i % 2} qid:{i // 2} 1:{i}\n" for i in range(12)))
+    (files / "good.txt").write_text("0\n1\n" * 6)
+    (files / "bad.txt").write_text("1\n0\n" * 6)
+    ran = run("evaluate", "d.txt", "good.txt", "--baseline", "bad.txt", "--measures", "mrr,ndcg")
+    row = next(line.split() for line in ran.out.splitlines() if line.startswith("mrr"))
+    # all signs flipped alike in 2 of 64 patterns
+    assert row == ["mrr", "0.5000", "1.0000", "+0.5000", "+0.5000", "to", "+0.5000", "0.0312"]
+    ran = run("evaluate", "d.txt", "good.txt", "--baseline", "bad.txt", "--json")
+    tests = {each["measure"]: each for each in json.loads(ran.out)["comparisons"]}
+    assert (tests["map"]["mean_a"], tests["map"]["wins"]) == (0.5, 6)
+    assert run("evaluate", "--clicks", "d.txt", "--baseline", "bad.txt").code == 2

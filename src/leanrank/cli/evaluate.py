@@ -13,7 +13,7 @@ from leanrank.cli.screen import print_json, progress
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
-    from leanrank.metrics import Evaluation
+    from leanrank.metrics import Comparison, Evaluation
 
 
 def evaluate(
@@ -30,6 +30,10 @@ def evaluate(
     convention: options.Convention = "standard",
     per_query: Annotated[
         str | None, Option(metavar="FILE", help="Write every query's values as CSV.")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        Option(metavar="SCORES", help="Other scores of DATA: test whether SCORES are better."),
     ] = None,
     clicks: Annotated[
         str | None,
@@ -69,10 +73,10 @@ def evaluate(
     if clicks is None and policy is None:
         if data is None or scores is None:
             raise InputError("give DATA and SCORES, or --clicks LOG and --policy MODEL")
-        _judge(data, scores, measures, convention, per_query, format, read, json)
-    elif clicks is None or policy is None or scores is not None or per_query is not None:
+        _judge(data, scores, measures, convention, per_query, baseline, format, read, json)
+    elif clicks is None or policy is None or (scores or per_query or baseline) is not None:
         raise InputError(
-            "--clicks LOG and --policy MODEL go together, without SCORES and --per-query"
+            "--clicks LOG and --policy MODEL go together, without SCORES, --per-query or --baseline"
         )
     else:
         choices = {"depth": depth, "assume": assume, "discount": discount}
@@ -85,35 +89,50 @@ def _judge(
     measures: str,
     convention: str,
     per_query: str | None,
+    baseline: str | None,
     format: str | None,
     read: list[str] | None,
     json: bool,
 ) -> None:
     from leanrank.cli.scores import read_scores
 
-    stdin_once(data, scores)
+    stdin_once(data, scores, baseline)
     if per_query is not None:
         check_folder(per_query)
-        check_apart([per_query], [data, scores])
+        check_apart([per_query], [data, scores, baseline])
         if per_query == "-" and json:
             raise InputError("--json and --per-query - both go to standard output: give a file")
     with progress() as say:
+        from leanrank.metrics import compare_values
         from leanrank.metrics import evaluate as measure
 
         options.check_measures(measures, convention)
         say(f"Reading {data}")
         judged = read_data(data, format, read)
-        values = read_scores(scores, len(judged), shown(data))
-        if judged.order is not None:  # the file's order to the order in which queries are grouped
-            values = values[judged.order]
+
+        def measured(path: str) -> Evaluation:
+            values = read_scores(path, len(judged), shown(data))
+            if judged.order is not None:  # the file's order to that of the grouped queries
+                values = values[judged.order]
+            return measure(judged, values, measures=measures, convention=convention)
+
         say("Measuring")
-        result = measure(judged, values, measures=measures, convention=convention)
+        result = measured(scores)
+        other = None if baseline is None else measured(baseline).per_query
+        tests = [
+            compare_values(other[name], values, measure=name)
+            for name, values in result.per_query.items()
+            if other is not None
+        ]
         if per_query is not None:
             _write_per_query(result, per_query)
     if json:
-        print_json({"data": data, "scores": scores, "documents": len(judged), **result.to_dict()})
+        found = {"data": data, "scores": scores, "documents": len(judged), **result.to_dict()}
+        if baseline is not None:
+            found |= {"baseline": baseline, "comparisons": [test.to_dict() for test in tests]}
+        print_json(found)
     else:
-        _print(result, len(judged), to_error=per_query == "-")
+        _print(result, len(judged), tests, to_error=per_query == "-")
 
 
 def _estimate(
@@ -175,9 +194,24 @@ def _write_per_query(result: Evaluation, path: str) -> None:
             writer.writerow([query, *("" if value != value else repr(value) for value in values)])
 
 
-def _print(result: Evaluation, n_documents: int, *, to_error: bool) -> None:
+def _print(
+    result: Evaluation, n_documents: int, tests: list[Comparison], *, to_error: bool
+) -> None:
     console = screen.screen(error=to_error)
-    console.print(screen.measures_table({"mean": result}))
+    if tests:
+        table = screen.empty_table()
+        for column in ("measure", "baseline", "scores", "difference", "95% interval", "p"):
+            table.add_column(
+                column, no_wrap=True, justify="left" if column == "measure" else "right"
+            )
+        for test in tests:
+            low, high = test.interval
+            figures = (f"{test.mean_a:.4f}", f"{test.mean_b:.4f}", f"{test.difference:+.4f}")
+            interval = f"{low:+.4f} to {high:+.4f}"
+            table.add_row(test.measure, *figures, interval, f"{test.p_randomization:.4f}")
+        console.print(table)
+    else:
+        console.print(screen.measures_table({"mean": result}))
     n_queries = len(result.query_ids)
     console.print(
         f"{n_queries:,} quer{'y' if n_queries == 1 else 'ies'}, {n_documents:,} documents, "
