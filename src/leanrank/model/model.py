@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from leanrank.model.explain import Explanation
+    from leanrank.model.verify import Agreement
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -278,6 +279,23 @@ class Model:
         """
         # by name: charts know models, not the other way round
         return import_module("leanrank.plots").plot(self, data, **options)
+
+    def export(self, target: str, **options: Any) -> str | bytes:
+        """Return the model in the words of a target: ``leanrank.model.export.export_model``.
+
+        >>> print(Model.from_coef([0.5, 0.0], feature_names=["bm25", "age"]).export("sql:duckdb"))
+        CREATE OR REPLACE VIEW "leanrank" AS
+        ...
+        """
+        from leanrank.model.export import export_model
+
+        return export_model(self, target, **options)
+
+    def verify(self, target: str, data: Any, **options: Any) -> Agreement:
+        """Run the export on documents and compare: ``leanrank.model.verify.verify_export``."""
+        from leanrank.model.verify import verify_export
+
+        return verify_export(self, target, data, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that ``save`` writes."""
