@@ -33,7 +33,7 @@ from leanrank.rankers.inputs import (
     validated_matrix,
     warn_of_units,
 )
-from leanrank.rankers.parameters import Kinds, Uses, by_feature, check_parameters
+from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, by_feature, check_parameters
 
 if TYPE_CHECKING:
     from typing import Self
@@ -84,7 +84,7 @@ class BaseRanker(BaseEstimator):
     _learned: ClassVar[str] = "coef_"  # the attribute that ``fit`` sets last
     fits_on_cluster: ClassVar[bool] = False  # whether documents may be on a Dask cluster
     takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
-    parameter_kinds: ClassVar[Kinds] = {}  # where they differ from ``PARAMETERS``
+    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
     used_with: ClassVar[Uses] = {}
     """Parameters that take effect only with some values of another."""
 

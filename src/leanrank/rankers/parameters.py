@@ -1,20 +1,27 @@
 """What each parameter of a ranker may be: one table for all rankers, by name.
 
-A parameter means the same wherever it occurs. A class whose own is narrower or wider says so in
-``parameter_kinds``; a parameter that only some values of another make use of is in ``used_with``.
+A parameter means the same wherever it occurs, in the terms of scikit-learn's constraints. A class
+whose own is narrower or wider says so in ``_parameter_constraints``; a parameter that only some
+values of another make use of is in ``used_with``.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from inspect import signature
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from leanrank._numbers import is_number, is_whole
 from leanrank.data.ranking_data import feature_name
@@ -22,116 +29,79 @@ from leanrank.errors import InputError, suggest
 from leanrank.metrics.conventions import Convention
 from leanrank.metrics.measures import Measure
 
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of value: how messages call it, which values are of it, and the words among them."""
-
-    name: str
-    includes: Callable[[Any], bool]
-    words: tuple[str, ...] = ()
-
-    def __or__(self, other: Kind) -> Kind:
-        return Kind(
-            f"{self.name} or {other.name}",
-            lambda value: self.includes(value) or other.includes(value),
-            self.words + other.words,
-        )
-
-
-Kinds: TypeAlias = Mapping[str, Kind]
+Constraints: TypeAlias = dict[str, list[Any]]
 Uses: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
 
 
-def number(low: float = 0.0, high: float = math.inf, *, open_low: bool = False) -> Kind:
-    """Return the kind of finite numbers in a range."""
-    bound = f"{'above' if open_low else 'at least'} {low:g}"
-    bound += f" and at most {high:g}" if high < math.inf else ""
+class Words(StrOptions):
+    """The constraint of a few words; messages list them in order."""
 
-    def includes(value: Any) -> bool:
-        inside = is_number(value) and math.isfinite(value) and value <= high
-        return inside and bool(value > low if open_low else value >= low)
-
-    return Kind(f"a finite number, {bound}", includes)
+    def __str__(self) -> str:
+        return f"one of {', '.join(map(repr, sorted(self.options)))}"
 
 
-def whole(low: int = 1) -> Kind:
-    """Return the kind of whole numbers from ``low`` on."""
-    return Kind(
-        f"a whole number, at least {low}", lambda value: is_whole(value) and bool(value >= low)
-    )
+def words(*known: str) -> Words:
+    """Return the constraint of a few words."""
+    return Words(set(known))
 
 
-def words(*known: str) -> Kind:
-    """Return the kind of a few words."""
-    listed = " or ".join(map(repr, known))
-    return Kind(listed, lambda value: isinstance(value, str) and value in known, known)
+def whole(low: int = 1) -> Interval:
+    """Return the constraint of whole numbers from ``low`` on."""
+    return Interval(Integral, low, None, closed="left")
 
 
-def instance(name: str, *kinds: type) -> Kind:
-    """Return the kind of all values of some types."""
-    return Kind(name, lambda value: isinstance(value, kinds))
+NUMBER = Interval(Real, 0, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+SHARE = Interval(Real, 0, 1, closed="both")
+SWITCH = "boolean"
+SEVERAL = "array-like"
 
-
-ANY_NUMBER = Kind("a number", is_number)
-POSITIVE, SHARE = number(open_low=True), number(high=1.0)
-ANY_WHOLE = Kind("a whole number", is_whole)
-SWITCH = instance("True or False", bool, np.bool_)
-TEXT = instance("a text", str)
-FUNCTION = Kind("a function", callable)
-NOTHING = Kind("None", lambda value: value is None)
-SEVERAL = Kind(
-    "a list", lambda value: np.iterable(value) and not isinstance(value, (str, bytes, Mapping))
+_NAMES: tuple[tuple[list[Any], str], ...] = (
+    ([NUMBER], "alpha coef0 epsilon margin_scale mu p power_t rho"),
+    ([POSITIVE], "C degree min_strength tol"),
+    ([Interval(Real, 0, None, closed="both")], "ceiling"),
+    ([Interval(Real, 0, 1e150, closed="both")], "radius"),
+    ([NUMBER, None], "budget gamma"),
+    ([POSITIVE, None], "eta0 lipschitz"),
+    ([SHARE, None], "group_ratio l1_ratio"),
+    ([Real, None], "max_cost"),
+    ([whole()], "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every"),
+    ([whole(0)], "n_unlabeled"),
+    ([whole(), None], "batch_pairs candidates max_features n_thresholds patience"),
+    ([Integral, None], "n_jobs"),
+    ([whole(), words("auto")], "n_features_to_select n_folds"),
+    ([whole(0), words("auto"), None], "max_pairs"),
+    ([Integral, str, Mapping, None], "curves"),
+    ([whole(), SEVERAL], "views"),
+    ([SWITCH], "project relative shuffle warm_start"),
+    ([SWITCH, None], "average"),
+    ([SWITCH, Integral], "verbose"),
+    ([words("range", "paper")], "bound"),
+    ([words("lqo", "training")], "criterion"),
+    ([words("pre", "back")], "fitting"),
+    ([words("linear", "poly", "rbf", "precomputed")], "kernel"),
+    ([words("total", "per_step")], "l1"),
+    ([words("optimal", "pegasos", "invscaling", "constant")], "learning_rate"),
+    ([words("standard", "low")], "memory"),
+    ([words("query", "term", "none")], "normalize"),
+    ([words("feature", "uniform")], "rates"),
+    ([words("progress", "always", "never")], "repeats"),
+    ([words("best", "1se")], "rule"),
+    ([words("pairs", "queries")], "sampling"),
+    ([words("label", "gain", "gains")], "target"),
+    ([str], "select_by"),
+    ([str, Convention], "convention"),
+    ([str, Measure], "measure"),
+    ([callable, None], "callback"),
+    ([SEVERAL], "alphas"),
+    ([SEVERAL, None], "categories"),
+    ([str, SEVERAL], "gain"),
+    ([str, SEVERAL, None], "importance"),
+    ([words("scaled"), SEVERAL, None], "margin"),
+    ([SEVERAL, Mapping, None], "costs penalty_factors"),
+    ([Integral, SEVERAL, Mapping, None], "monotone signs"),
 )
-TABLE = instance("a dict by feature", Mapping)
-BY_FEATURE = Kind("one per feature in a list", SEVERAL.includes) | TABLE
-
-_NAMES = (
-    (number(), "alpha coef0 epsilon margin_scale mu p power_t rho"),
-    (POSITIVE, "C degree min_strength tol"),
-    (Kind("a number, at least 0", lambda value: is_number(value) and value >= 0), "ceiling"),
-    (number(high=1e150), "radius"),
-    (number() | NOTHING, "budget gamma"),
-    (POSITIVE | NOTHING, "eta0 lipschitz"),
-    (SHARE | NOTHING, "group_ratio l1_ratio"),
-    (ANY_NUMBER | NOTHING, "max_cost"),
-    (whole(), "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every"),
-    (whole(0), "n_unlabeled"),
-    (whole() | NOTHING, "batch_pairs candidates max_features n_thresholds patience"),
-    (ANY_WHOLE | NOTHING, "n_jobs"),
-    (whole() | words("auto"), "n_features_to_select n_folds"),
-    (whole(0) | words("auto") | NOTHING, "max_pairs"),
-    (ANY_WHOLE | TEXT | TABLE | NOTHING, "curves"),
-    (whole() | SEVERAL, "views"),
-    (SWITCH, "project relative shuffle warm_start"),
-    (SWITCH | NOTHING, "average"),
-    (SWITCH | ANY_WHOLE, "verbose"),
-    (words("range", "paper"), "bound"),
-    (words("lqo", "training"), "criterion"),
-    (words("pre", "back"), "fitting"),
-    (words("linear", "poly", "rbf", "precomputed"), "kernel"),
-    (words("total", "per_step"), "l1"),
-    (words("optimal", "pegasos", "invscaling", "constant"), "learning_rate"),
-    (words("standard", "low"), "memory"),
-    (words("query", "term", "none"), "normalize"),
-    (words("feature", "uniform"), "rates"),
-    (words("progress", "always", "never"), "repeats"),
-    (words("best", "1se"), "rule"),
-    (words("pairs", "queries"), "sampling"),
-    (words("label", "gain", "gains"), "target"),
-    (TEXT, "select_by"),
-    (TEXT | instance("a Convention", Convention), "convention"),
-    (TEXT | instance("a Measure", Measure), "measure"),
-    (FUNCTION | NOTHING, "callback"),
-    (SEVERAL, "alphas"),
-    (SEVERAL | NOTHING, "categories"),
-    (TEXT | SEVERAL, "gain"),
-    (TEXT | SEVERAL | NOTHING, "importance"),
-    (words("scaled") | SEVERAL | NOTHING, "margin"),
-    (BY_FEATURE | NOTHING, "costs penalty_factors"),
-    (ANY_WHOLE | BY_FEATURE | NOTHING, "monotone signs"),
-)
-PARAMETERS = {name: kind for kind, names in _NAMES for name in names.split()}
+CONSTRAINTS: Constraints = {name: kinds for kinds, names in _NAMES for name in names.split()}
 
 
 def check_parameters(ranker: Any) -> None:
@@ -140,18 +110,22 @@ def check_parameters(ranker: Any) -> None:
     >>> from leanrank import RankRLS, SparseRank
     >>> check_parameters(RankRLS(alpha=-1))
     Traceback (most recent call last):
-    leanrank.errors.InputError: alpha=-1 must be a finite number, at least 0
+    leanrank.errors.InputError: alpha=-1 must be a float in the range [0.0, inf)
     >>> check_parameters(SparseRank(lipschitz=2.0))
     Traceback (most recent call last):
     leanrank.errors.InputError: SparseRank: lipschitz has no effect with solver='newton': leave ...
     """
-    own = ranker.parameter_kinds
-    for name, value in vars(ranker).items():  # scikit-learn's get_params takes ten times as long
-        kind = own.get(name) or PARAMETERS.get(name)
-        if kind is not None and not kind.includes(value):
-            if kind.words and isinstance(value, str):
-                raise InputError(f"{name}={value!r} is not known: {suggest(value, kind.words)}")
-            raise InputError(f"{name}={value!r} must be {kind.name}")
+    constraints, given = ranker._parameter_constraints, vars(ranker)
+    for name, value in given.items():
+        for kind, allowed in ((bool, SWITCH), (Mapping, Mapping)):  # no numbers, and no lists
+            if isinstance(value, kind) and allowed not in constraints.get(name, [allowed]):
+                raise InputError(f"{name}={value!r} must not be a {kind.__name__}")
+    try:
+        validate_parameter_constraints(constraints, given, type(ranker).__name__)
+    except InvalidParameterError as error:
+        found = re.fullmatch(r"The '(\w+)' .*? must be (.*)\. Got (.*) instead\.", str(error), re.S)
+        assert found is not None, error
+        raise InputError("{0}={2} must be {1}".format(*found.groups())) from None
     for name, (other, users) in ranker.used_with.items():
         value = getattr(ranker, other)
         if not (isinstance(value, str) and value in users):

@@ -198,10 +198,10 @@ def test_features_that_cannot_rank_give_an_empty_model():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_rounds": 0}, "n_rounds=0 must be a whole number"),
-        ({"n_thresholds": 2.5}, "n_thresholds=2.5 must be a whole number"),
-        ({"patience": 0}, "patience=0 must be a whole number"),
-        ({"normalize": "pair"}, "normalize='pair' is not known"),
+        ({"n_rounds": 0}, "n_rounds=0"),
+        ({"n_thresholds": 2.5}, "n_thresholds=2.5"),
+        ({"patience": 0}, "patience=0"),
+        ({"normalize": "pair"}, "normalize='pair'"),
     ],
 )
 def test_wrong_parameters(data, parameters, message):

@@ -193,9 +193,9 @@ def test_one_query_is_chosen_for_by_training(data):
     ("options", "words"),
     [
         ({"n_features_to_select": 13}, "more than the 12 features"),
-        ({"n_features_to_select": 0}, "whole number"),
-        ({"n_features_to_select": 2.5}, "whole number"),
-        ({"alpha": 0}, "above 0"),
+        ({"n_features_to_select": 0}, "n_features_to_select=0"),
+        ({"n_features_to_select": 2.5}, "n_features_to_select=2.5"),
+        ({"alpha": 0}, "alpha=0"),
         ({"criterion": "aic"}, "criterion='aic'"),
         ({"memory": "none"}, "memory='none'"),
         ({"fitting": "both"}, "fitting='both'"),

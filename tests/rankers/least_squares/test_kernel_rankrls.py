@@ -111,7 +111,7 @@ def test_what_is_refused(data):
     X, y, qid = data
     for options, words in (
         ({"kernel": "cosine"}, "kernel='cosine'"),
-        ({"alpha": 0}, "above 0"),
+        ({"alpha": 0}, "alpha=0"),
         ({"gamma": -1.0}, "gamma=-1.0"),
         ({"kernel": "poly", "degree": 0}, "degree=0"),
     ):

@@ -134,13 +134,13 @@ def test_more_features_than_documents_fits_exactly_without_penalty():
 @pytest.mark.parametrize("alpha", [-1, np.nan, np.inf, "1", None, True])
 def test_senseless_alpha(alpha):
     X, y, qid = example()
-    with pytest.raises(InputError, match=r"alpha=.* must be a finite number, at least 0"):
+    with pytest.raises(InputError, match=r"alpha=.* must "):
         RankRLS(alpha).fit(X, y, qid)
 
 
 def test_senseless_parameters_are_named():
     X, y, qid = example()
-    with pytest.raises(InputError, match="normalize='max' is not known"):
+    with pytest.raises(InputError, match="normalize='max'"):
         RankRLS(normalize="max").fit(X, y, qid)
     with pytest.raises(InputError, match="n_jobs=0"):
         RankRLS(n_jobs=0).fit(X, y, qid)

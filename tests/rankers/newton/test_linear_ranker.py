@@ -128,7 +128,7 @@ def test_a_path_of_groups(data):
         ({"loss": "squared"}, "'newton' needs dual of the loss 'squared'"),
         ({"loss": "hinges"}, "did you mean 'hinge'"),
         ({"solver": "newten"}, "did you mean 'newton'"),
-        ({"penalty": "l3"}, "penalty='l3' is not known"),
+        ({"penalty": "l3"}, "penalty='l3'"),
         ({"penalty": "groups"}, "needs groups="),
         ({"groups": [0] * 12}, "groups has no effect"),
         ({"l1_ratio": 0.5}, "l1_ratio has no effect"),
@@ -214,5 +214,5 @@ def test_only_parts_that_learn_in_steps_stream(data):
         for learn in (ranker.fit, ranker.partial_fit):
             with pytest.raises(InputError, match="'ftrl' takes an ℓ1 penalty"):
                 learn(data)
-    with pytest.raises(InputError, match="solver='ftrl' is not known"):
+    with pytest.raises(InputError, match="solver='ftrl'"):
         DominationRanker(solver="ftrl").partial_fit(data)

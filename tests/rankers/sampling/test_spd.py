@@ -122,7 +122,7 @@ def test_new_features_can_appear(data):
     ("ranker", "message"),
     [
         (SPD(loss="hinges"), "loss='hinges' is not known"),
-        (SPD(sampling="documents"), "choose from pairs, queries"),
+        (SPD(sampling="documents"), "sampling='documents'"),
         (SPD(alpha=-1), "alpha=-1 must be"),
         (SPD(l1_ratio=2), "l1_ratio=2 must be"),
         (SPD(l1_ratio=0.5, average=True), "average=True"),

@@ -25,7 +25,7 @@ from leanrank.rankers.least_squares.rankrls import (
     warn_of_single_query,
 )
 from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.parameters import POSITIVE, Kinds, Uses, seed_of
+from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, seed_of
 from leanrank.rankers.path import measure_models
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.greedy import make_state
@@ -139,7 +139,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     n_jobs: int | None = None
     verbose: int = 0
 
-    parameter_kinds: ClassVar[Kinds] = {"alpha": POSITIVE}
+    _parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "alpha": [POSITIVE]}
     used_with: ClassVar[Uses] = {
         "memory": ("fitting", ("pre",)),
         **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),

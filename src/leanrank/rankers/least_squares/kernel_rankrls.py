@@ -15,7 +15,7 @@ from leanrank.errors import InputError, ModelError
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.rankers.least_squares.rankrls import LeaveQueryOut
-from leanrank.rankers.parameters import NOTHING, POSITIVE, Kinds, Uses
+from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
 from leanrank.solvers.least_squares.spectrum import DualSpectrum, factorise_kernel
@@ -73,7 +73,11 @@ class KernelRankRLS(LeaveQueryOut):
     normalize: str = "query"
     n_jobs: int | None = None
 
-    parameter_kinds: ClassVar[Kinds] = {"alpha": POSITIVE, "gamma": POSITIVE | NOTHING}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "alpha": [POSITIVE],
+        "gamma": [POSITIVE, None],
+    }
     used_with: ClassVar[Uses] = {
         "gamma": ("kernel", ("poly", "rbf")),
         "degree": ("kernel", ("poly",)),

@@ -30,7 +30,7 @@ from leanrank.rankers.cluster import relabelling
 from leanrank.rankers.curves import curve_design, curve_parts, weights_model
 from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.parameters import Kinds, instance, reject_unused, words
+from leanrank.rankers.parameters import CONSTRAINTS, Constraints, reject_unused, words
 from leanrank.rankers.progress import report
 from leanrank.solvers import SOLVERS, get_solver
 from leanrank.solvers.base import Solution, Solver
@@ -156,8 +156,9 @@ class LinearRanker(BaseLinearRanker):
     other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
     _takes_preferences = True  # the loss has the last word
     fits_on_cluster = True
-    parameter_kinds: ClassVar[Kinds] = {
-        "penalty": words("l1", "l2", "elastic-net", "groups") | instance("a Penalty", Penalty)
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "penalty": [words("l1", "l2", "elastic-net", "groups"), Penalty],
     }
 
     def make_loss(self) -> Loss[Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank.errors import InputError
@@ -13,7 +15,7 @@ from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.rankers.newton.linear_ranker import LinearRanker, fixed
-from leanrank.rankers.parameters import Kinds, Uses, number, words
+from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.majorise import Majorise
 
@@ -104,9 +106,10 @@ class NonconvexRankSVM(LinearRanker):
     n_rounds: int = 10
     max_iter: int = 100
 
-    parameter_kinds: ClassVar[Kinds] = {
-        "penalty": words("lp", "mcp", "log", "adaptive"),
-        "l1_ratio": number(high=1.0, open_low=True),
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "penalty": [words("lp", "mcp", "log", "adaptive")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="right")],
     }
     used_with: ClassVar[Uses] = {
         "p": ("penalty", ("lp",)),

@@ -16,7 +16,7 @@ from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import L1Ball
 from leanrank.rankers.newton.linear_ranker import LinearRanker, fixed
-from leanrank.rankers.parameters import NOTHING, POSITIVE, Kinds, Uses, seed_of, words
+from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, seed_of, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.bound_cd import BoundDescent
 from leanrank.solvers.first_order.cutting_plane import CuttingPlane
@@ -78,9 +78,9 @@ class DominationRanker(LinearRanker):
     bound: str = "range"
     max_iter: int = 100
 
-    parameter_kinds: ClassVar[Kinds] = {
-        **LinearRanker.parameter_kinds,
-        "solver": words("newton", "bound-cd"),
+    _parameter_constraints: ClassVar[Constraints] = {
+        **LinearRanker._parameter_constraints,
+        "solver": [words("newton", "bound-cd")],
     }
     used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
 
@@ -197,9 +197,9 @@ class RankNet(LinearRanker):
     random_state: Any = 0
     max_iter: int = 100
 
-    parameter_kinds: ClassVar[Kinds] = {
-        **LinearRanker.parameter_kinds,
-        "margin": words("scaled") | NOTHING,
+    _parameter_constraints: ClassVar[Constraints] = {
+        **LinearRanker._parameter_constraints,
+        "margin": [words("scaled"), None],
     }
     used_with: ClassVar[Uses] = MARGIN
 
@@ -265,11 +265,11 @@ class RankSVM(LinearRanker):
     margin_scale: float = 1.0
     importance: Any = None
 
-    parameter_kinds: ClassVar[Kinds] = {
-        **RankNet.parameter_kinds,
-        "margin_scale": POSITIVE,
-        "loss": words("squared-hinge", "hinge", "squared_hinge"),
-        "solver": words("newton", "cutting-plane", "struct") | NOTHING,
+    _parameter_constraints: ClassVar[Constraints] = {
+        **RankNet._parameter_constraints,
+        "margin_scale": [POSITIVE],
+        "loss": [words("squared-hinge", "hinge", "squared_hinge")],
+        "solver": [words("newton", "cutting-plane", "struct"), None],
     }
     used_with: ClassVar[Uses] = MARGIN
 
@@ -331,7 +331,10 @@ class SparseRank(LinearRanker):
     lipschitz: float | None = None
     max_iter: int = 10_000
 
-    parameter_kinds: ClassVar[Kinds] = {"solver": words("newton", "proximal")}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "solver": [words("newton", "proximal")],
+    }
     used_with: ClassVar[Uses] = {"lipschitz": ("solver", ("proximal",))}
 
     def make_solver(self) -> Solver:
@@ -402,7 +405,10 @@ class FenchelRank(LinearRanker):
 
     has_strength: ClassVar[bool] = False
     other_remedy: ClassVar[str] = "use solver='corrective'"
-    parameter_kinds: ClassVar[Kinds] = {"solver": words("corrective", "greedy")}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "solver": [words("corrective", "greedy")],
+    }
 
     def make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the ball."""

@@ -20,13 +20,14 @@ from leanrank.errors import DataWarning, InputError
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
 from leanrank.rankers.parameters import (
-    NOTHING,
+    CONSTRAINTS,
+    NUMBER,
+    POSITIVE,
     SEVERAL,
-    Kinds,
+    Constraints,
     Uses,
     changed,
     feature_number,
-    number,
 )
 from leanrank.rankers.sampling.pairs import RATES, SampledPairRanker, check_pegasos, rate_for
 from leanrank.solvers.sampling.coregularised import (
@@ -120,9 +121,10 @@ class LCRA(SampledPairRanker):
     power_t: float = 0.5
     average: bool = True
 
-    parameter_kinds: ClassVar[Kinds] = {
-        "alpha": number() | SEVERAL,
-        "eta0": number(open_low=True) | SEVERAL | NOTHING,
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "alpha": [NUMBER, SEVERAL],
+        "eta0": [POSITIVE, SEVERAL, None],
     }
     used_with: ClassVar[Uses] = RATES
 

@@ -12,7 +12,7 @@ from leanrank._typing import IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
-from leanrank.rankers.parameters import POSITIVE, Kinds, Uses
+from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses
 from leanrank.rankers.sampling.stochastic import StochasticRanker
 from leanrank.solvers.sampling.ftrl import (
     FTRLRule,
@@ -102,7 +102,7 @@ class MinBatSRank(StochasticRanker):
     normalize: str = "query"
     shuffle: bool = True
 
-    parameter_kinds: ClassVar[Kinds] = {"eta0": POSITIVE}
+    _parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "eta0": [POSITIVE]}
     used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:

@@ -12,7 +12,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
-from leanrank.rankers.parameters import Kinds, Uses, reject_unused, words
+from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, reject_unused, words
 from leanrank.rankers.sampling.stochastic import StochasticRanker
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
@@ -323,7 +323,10 @@ class RSRank(SampledPairRanker):
     eta0: float | None = None
     power_t: float = 0.5
 
-    parameter_kinds: ClassVar[Kinds] = {"learning_rate": words("optimal", "invscaling", "constant")}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "learning_rate": [words("optimal", "invscaling", "constant")],
+    }
     used_with: ClassVar[Uses] = RATES
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
