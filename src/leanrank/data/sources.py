@@ -79,7 +79,7 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
         except IsADirectoryError:
             raise FileError(f"{name}: this is a directory, give one of its files") from None
         except _damage() as error:
-            if kind is None:
+            if kind is None or getattr(error, "errno", None) is not None:
                 reason = getattr(error, "strerror", None) or error
                 raise FileError(f"{name}: cannot be read ({reason})") from error
             raise ParseError(

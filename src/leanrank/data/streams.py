@@ -199,7 +199,7 @@ def file_parts(
         kind = format_name(name, format)
         check_exists(name)
         if kind == "letor":
-            from leanrank.data.letor.stream import TextPart
+            from leanrank.data.letor.files import TextPart
 
             yield TextPart(name, returns, **options)
         else:

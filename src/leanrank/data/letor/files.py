@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank._files import atomic_write
+from leanrank._files import atomic_write, file_identity
 from leanrank._numbers import check_whole
-from leanrank._typing import AnyArray, IntArray
+from leanrank._typing import AnyArray
 from leanrank.data.grouping import check_optional, group_rows
-from leanrank.data.ranking_data import RankingData
-from leanrank.data.sources import compressed
+from leanrank.data.ranking_data import RankingData, column_values
+from leanrank.data.sources import compressed, open_bytes, read_fully, shown_name
+from leanrank.data.streams import CHUNK_BYTES
 from leanrank.errors import InputError, ParseError, check_choice, warn
+from leanrank.execution import make_executor, row_blocks
 
 if TYPE_CHECKING:
-    from leanrank.data.letor.arrays import LetorRequest
+    from leanrank.data.letor.reader import LetorRequest
+    from leanrank.data.streams import SplitQueryDetector
 
 _DTYPES = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64), "float32", "float64")
 
@@ -42,7 +46,7 @@ def load_letor(
     ----------
     path : str, path or binary file object
         A file, ``"-"`` for standard input, or an open stream. Compression with gzip, xz or bzip2 is
-        recognised; compressed and streamed text beyond 32 MiB passes through a temporary file.
+        recognised; compressed and streamed text passes through a temporary file.
     n_features : int, optional
         The number of features; an index beyond is an error. By default the largest index decides.
     zero_based : bool or "auto"
@@ -103,7 +107,7 @@ def make_request(
     n_features: int | None, zero_based: bool | str, dtype: Any, storage: str, optional: Any
 ) -> LetorRequest:
     """Check what a caller wants of a text."""
-    from leanrank.data.letor.arrays import LetorRequest
+    from leanrank.data.letor.reader import LetorRequest
 
     width = None if n_features is None else check_whole("n_features", n_features)
     check_choice("storage", storage, ("auto", "dense", "sparse"))
@@ -114,16 +118,13 @@ def make_request(
 
 def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
     """Read a text as the request says; see ``load_letor``."""
-    from leanrank.data.letor.arrays import open_text
-    from leanrank.data.letor.reader import read_rows
-    from leanrank.execution import make_executor
+    from leanrank.data.letor.reader import open_text, read_rows
 
-    text = open_text(path, request.in_memory)
-    rows = read_rows(text, request, make_executor(n_jobs))
+    name = shown_name(path)
+    rows = read_rows(open_text(path), name, request, make_executor(n_jobs))
     if b"" in rows.run_names and any(rows.run_names):
-        raise ParseError(
-            "some lines have 'qid:' and some do not: give it to all or none", path=text.name
-        )
+        problem = "some lines have 'qid:' and some do not: give it to all or none"
+        raise ParseError(problem, path=name)
     numbers: dict[bytes, int] = {}
     runs = [numbers.setdefault(name, len(numbers)) for name in rows.run_names]
     lengths = np.diff(np.append(rows.run_rows, len(rows.y)))
@@ -136,6 +137,20 @@ def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> Ran
         order=grouping.order,
         doc_ids=None if rows.doc_ids is None else grouping.take(rows.doc_ids),
     )
+
+
+def query_ids(names: list[bytes]) -> AnyArray:
+    """Return query names as whole numbers if all are, else as text; no names are one query, 0."""
+    if names == [b""]:
+        return np.zeros(1, dtype=np.int64)
+    whole = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+    if all(whole.fullmatch(name) for name in names):
+        ids = [int(name) for name in names]
+        if min(ids) >= -(2**63) and max(ids) < 2**63:
+            return np.array(ids, dtype=np.int64)
+    from leanrank.data.letor.reader import text_array
+
+    return text_array([name.decode("utf-8") for name in names])
 
 
 def dump_letor(
@@ -168,12 +183,8 @@ def dump_letor(
     1 qid:a 1:0.1
     0 qid:a 2:2
     """
-    wrong = np.flatnonzero(~np.isfinite(data.y))
-    if len(wrong):
-        raise InputError(
-            f"the label of document {wrong[0]} is {data.y[wrong[0]]}: a LETOR file needs finite "
-            "labels"
-        )
+    if not np.isfinite(data.y).all():
+        raise InputError("a label is NaN or infinite: a LETOR file needs finite labels")
     if not np.isfinite(data.X.data if data.is_sparse else data.X).all():
         raise InputError("X holds NaN or infinity: a LETOR file needs finite values")
     queries = [_encode(str(name), "query", " \t\n#\0") for name in data.query_ids.tolist()]
@@ -197,37 +208,31 @@ def dump_letor(
 
 
 def lines_of(
-    data: RankingData,
-    queries: list[bytes],
-    documents: list[bytes] | None,
-    first_index: int,
-    entries_per_block: int = 100_000,
+    data: RankingData, queries: list[bytes], documents: list[bytes] | None, first_index: int
 ) -> Iterator[bytes]:
     """Yield the lines of all documents in the order in which they were loaded, in blocks.
 
     ``queries`` has one name per query, ``documents`` one per document (perhaps empty).
     """
+    from scipy.sparse import csr_array
+
     rows = np.arange(len(data)) if data.order is None else np.argsort(data.order)
     query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
-    per_row = data.n_features if not data.is_sparse else data.X.nnz // max(1, len(data)) + 1
-    step = max(1, entries_per_block // max(1, per_row))
     # A last column of zeros would be forgotten, and with it the number of features.
-    last = f" {data.n_features - 1 + first_index}:0"
-    width = "" if data.n_features == 0 or _last_column_is_used(data) else last
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step]
-        ptr, indices, values = _entries(data.X, block)
-        cells = [
-            f" {index}:{value}"
-            for index, value in zip((indices + first_index).tolist(), _texts(values), strict=True)
-        ]
+    last, is_last = data.n_features - 1 + first_index, data.n_features > 0
+    width = f" {last}:0".encode() if is_last and not column_values(data.X, -1).any() else b""
+    for start, stop in row_blocks(len(rows), max(1, 100_000 // max(1, data.n_features))):
+        block = csr_array(data.X[rows[start:stop]])
+        block.eliminate_zeros()
+        entries = zip((block.indices + first_index).tolist(), _texts(block.data), strict=True)
+        cells = [f" {index}:{value}" for index, value in entries]
         lines = []
-        for at, (row, label) in enumerate(zip(block.tolist(), _texts(data.y[block]), strict=True)):
-            features = "".join(cells[ptr[at] : ptr[at + 1]]) + (width if start == at == 0 else "")
-            name = b"" if documents is None else documents[row]
-            tail = b" #docid = " + name if name else b""
-            head = label.encode() + b" qid:" + queries[query_of[row]]
-            lines.append(head + features.encode() + tail + b"\n")
+        for at, row in enumerate(rows[start:stop].tolist()):
+            features = "".join(cells[block.indptr[at] : block.indptr[at + 1]]).encode()
+            label = _texts(data.y[row : row + 1])[0].encode()
+            tail = b" #docid = " + documents[row] if documents and documents[row] else b""
+            lines += [label, b" qid:", queries[query_of[row]], features, width, tail, b"\n"]
+            width = b""
         yield b"".join(lines)
 
 
@@ -236,49 +241,136 @@ def _texts(values: AnyArray) -> list[str]:
     return [text.removesuffix(".0") for text in values.astype(str).tolist()]
 
 
-def _last_column_is_used(data: RankingData) -> bool:
-    values = data.X[:, -1]
-    return bool(np.any(_is_kept(values if isinstance(values, np.ndarray) else values.data)))
-
-
-def _is_kept(values: AnyArray) -> AnyArray:
-    """Return which values are written: all but positive zeros."""
-    return (values != 0) | np.signbit(values)
-
-
-def _entries(X: Any, rows: IntArray) -> tuple[IntArray, IntArray, AnyArray]:
-    block = X[rows]
-    if isinstance(block, np.ndarray):
-        at_row, indices = np.nonzero(_is_kept(block))
-        values = block[at_row, indices]
-    else:
-        kept = _is_kept(block.data)
-        at_row = np.repeat(np.arange(len(rows)), np.diff(block.indptr))[kept]
-        indices, values = block.indices[kept].astype(np.int64), block.data[kept]
-    return np.searchsorted(at_row, np.arange(len(rows) + 1)), indices, values
-
-
-def query_ids(names: list[bytes]) -> AnyArray:
-    """Return query names as whole numbers if all are, else as text; no names are one query, 0."""
-    if names == [b""]:
-        return np.zeros(1, dtype=np.int64)
-    whole = re.compile(rb"0|-?[1-9][0-9]{0,18}")
-    if all(whole.fullmatch(name) for name in names):
-        ids = [int(name) for name in names]
-        if min(ids) >= -(2**63) and max(ids) < 2**63:
-            return np.array(ids, dtype=np.int64)
-    from leanrank.data.letor.arrays import text_array
-
-    return text_array([name.decode("utf-8") for name in names])
-
-
 def _encode(name: str, kind: str, forbidden: str) -> bytes:
-    if not name or name.endswith("\r") or any(character in name for character in forbidden):
-        raise InputError(
-            f"the {kind} identifier {name!r} cannot stand in a LETOR file: it must be a word "
-            f"without blanks{' or #' if '#' in forbidden else ''}"
-        )
     try:
-        return name.encode("utf-8")
+        if name and not name.endswith("\r") and not set(name) & set(forbidden):
+            return name.encode("utf-8")
     except UnicodeEncodeError:
-        raise InputError(f"the {kind} identifier {name!r} cannot be written as UTF-8") from None
+        pass
+    raise InputError(
+        f"the {kind} identifier {name!r} cannot stand in a LETOR file: it must be a word of UTF-8 "
+        f"without blanks{' or #' if '#' in forbidden else ''}"
+    )
+
+
+_QUERY = re.compile(rb"[ \t]*[^ \t#\r\n]+[ \t]+qid:([^ \t#\r\n]+)")
+
+
+class TextPart:
+    """A text file or standard input as chunks of whole queries, read front to back."""
+
+    def __init__(
+        self,
+        path: str,
+        returns: SplitQueryDetector,
+        *,
+        dtype: Any = "float64",
+        storage: str = "auto",
+        zero_based: bool = False,
+        n_features: int | None = None,
+        optional: tuple[str, ...] = (),
+        chunk_bytes: int = CHUNK_BYTES,
+        n_jobs: int | None = -1,
+    ) -> None:
+        if not isinstance(zero_based, bool):
+            raise InputError(
+                f"zero_based={zero_based!r}: a stream is not read to its end before it is used, "
+                "say True or False"
+            )
+        self.path, self.name = path, shown_name(path)
+        self._returns = returns
+        self._request = make_request(n_features, zero_based, dtype, storage, optional)
+        self._chunk_bytes = check_whole("chunk_bytes", chunk_bytes)
+        self._executor = make_executor(n_jobs)
+
+    @property
+    def rewinds(self) -> bool:
+        """Regular files can be read again and entered anywhere, pipes cannot."""
+        return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
+
+    resumes = rewinds
+
+    def identity(self) -> dict[str, Any]:
+        """Return name, size and a digest, and how it is read."""
+        request = self._request
+        how = {
+            "dtype": request.dtype.name,
+            "storage": request.storage,
+            "zero_based": request.zero_based,
+            "n_features": request.n_features,
+            "chunk_bytes": self._chunk_bytes,
+        }
+        return how | (file_identity(self.path) if self.rewinds else {"file": self.name})
+
+    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
+        """Return the chunks from a byte of the unpacked text on, each with where it ends."""
+        with open_bytes(self.path) as stream:
+            if offset:
+                stream.seek(offset)
+            self._returns.restart()
+            rest, ended = b"", False
+            while not ended:
+                block, rest, ended = self._next_block(stream, rest)
+                data = self._parse(block, line)
+                offset += len(block)
+                line += block.count(b"\n")
+                if data is not None:
+                    place = f"{self.name}, before line {line + 1}"
+                    self._returns.check(data.query_ids.tolist(), place)
+                    yield data, offset, line
+
+    def _next_block(self, stream: IO[bytes], rest: bytes) -> tuple[bytes, bytes, bool]:
+        """Read a chunk's worth of text and cut it before the query that may not be complete."""
+        wanted, buffer = self._chunk_bytes, rest
+        while True:
+            buffer += read_fully(stream, wanted - len(buffer))
+            if len(buffer) < wanted:
+                return buffer, b"", True
+            if cut := last_query_start(buffer[:wanted]):  # what lies beyond must not matter
+                return buffer[:cut], buffer[cut:], False
+            wanted *= 2  # a query larger than a chunk
+
+    def _parse(self, block: bytes, line: int) -> RankingData | None:
+        from leanrank.data.letor.reader import read_rows
+
+        try:
+            rows = read_rows(block, self.name, self._request, self._executor)
+        except ParseError as error:
+            if error.line is None:  # comments and blank lines only
+                return None
+            error.line += line
+            raise ParseError(
+                error.problem, path=error.path, line=error.line, column=error.column
+            ) from None
+        names = rows.run_names
+        heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
+        return RankingData.of_fields(
+            X=rows.X,
+            y=rows.y,
+            query_ids=query_ids([names[at] for at in heads]),
+            query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
+            doc_ids=rows.doc_ids,
+        )
+
+
+def last_query_start(buffer: bytes) -> int:
+    r"""Find where the last query of a text begins, right after a document of another query.
+
+    0 when there is only one, or none.
+
+    >>> text = b"1 qid:a 1:2\n0 qid:a\n# note\n1 qid:b 1:3\n0 qi"
+    >>> text[: last_query_start(text)]
+    b'1 qid:a 1:2\n0 qid:a\n'
+    """
+    stop = buffer.rfind(b"\n") + 1
+    last = None
+    while stop > 0:
+        start = buffer.rfind(b"\n", 0, stop - 1) + 1
+        found = _QUERY.match(buffer, start)
+        if found:
+            if last is None:
+                last = found[1]
+            elif found[1] != last:
+                return stop
+        stop = start
+    return 0

@@ -1,25 +1,17 @@
 """The compiled parser of LETOR lines: one function that reads a range of whole lines.
 
 The text it is given ends with a line break, so it looks for that byte and never for the end. It
-stops at the first thing that is wrong and says what and where; the sentence is made elsewhere.
+stops at the first thing that is wrong and returns what and where; the sentence is made elsewhere.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._typing import AnyArray
-from leanrank.data.letor.decimals import (
-    EXACT,
-    HARD,
-    NOT_A_NUMBER,
-    ROUNDED,
-    TENS,
-    read_decimal,
-)
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.matrices import MOST_FEATURES
 
 MEASURE, DENSE, SPARSE = 0, 1, 2
@@ -28,23 +20,9 @@ MEASURE, DENSE, SPARSE = 0, 1, 2
 # Fields of the report; the entries are those listed, the place is that of the error.
 ROWS, ENTRIES, NONZEROS, WIDTH, ZERO_SEEN, N_HARD, ERROR, PLACE, N_FIELDS = range(9)
 
-(
-    FINE,
-    BAD_LABEL,
-    NO_QID,
-    EMPTY_QID,
-    BAD_ENTRY,
-    ZERO_INDEX,
-    LARGE_INDEX,
-    INDEX_BEYOND,
-    REPEATED_INDEX,
-    INDEX_ORDER,
-    BAD_VALUE,
-    OVERFLOW,
-    NUL_BYTE,
-    NOT_UTF8,
-    CHANGED,
-) = range(15)
+FINE, BAD_LABEL, NO_QID, EMPTY_QID, BAD_ENTRY, ZERO_INDEX, LARGE_INDEX, INDEX_BEYOND = range(8)
+INDEX_ORDER, BAD_VALUE, OVERFLOW, NOT_TEXT, CHANGED = range(8, 13)
+READ, HARD, NOT_A_NUMBER = range(3)  # how a number was read; hard ones are left to Python
 
 NOWHERE = 2**62  # the slot of a value that is read but not kept
 LARGEST_INDEX = MOST_FEATURES - 1
@@ -57,42 +35,53 @@ LABEL_NEEDED, QUERY_NEEDED = 1, 2
 """What every line must have; without the bit, lines may lack it."""
 
 _DOCID, _QID, _NULL = tuple(b"docid"), tuple(b"qid:"), tuple(b"NULL")
+TENS = np.array([10.0**i for i in range(23)])
+_KEPT = 100_000_000_000_000_000  # digits are taken while w is below: w stays under 10^18
 
 
-@kernel
-def parse_lines(
-    text: AnyArray,
-    start: int,
-    stop: int,
-    mode: int,
-    needs: int,
-    first_index: int,
-    any_base: bool,
-    width: int,
-    n_features: int,
-    single: bool,
-    powers: AnyArray,
-    labels: AnyArray,
-    values: AnyArray,
-    indices: AnyArray,
-    row_stops: AnyArray,
-    spans: AnyArray,
-    hard: AnyArray,
-    report: AnyArray,
-) -> None:
-    """Read the lines of ``text[start:stop]`` into arrays that begin with the range's first row.
-
-    A document without a label gets NaN, and one without a query an empty name.
+class Rules(NamedTuple):
+    """How lines are read.
 
     Indices start at ``first_index``, 0 or 1; with ``any_base`` an index 0 is reported, not refused.
     Those beyond ``n_features`` are refused, unless it is negative. A dense row has ``width``
     values, and what lies beyond is only counted. ``single`` rounds values to float32 from float64.
-
-    ``labels``, ``values``, ``indices``, ``row_stops`` and ``spans`` are filled, unless the mode is
-    MEASURE; SPARSE leaves positive zeros out. Numbers that Python has to read are noted in ``hard``
-    with their place and their slot in the values, -1 - row for a label; when they do not all fit,
-    their number in ``report`` says so.
     """
+
+    mode: int
+    needs: int
+    first_index: int
+    any_base: bool
+    width: int
+    n_features: int
+    single: bool
+
+
+class Room(NamedTuple):
+    """Arrays that are filled from the range's first row on, unless the mode is MEASURE.
+
+    Numbers that Python has to read are noted in ``hard`` with their place, their end and their slot
+    in the values, -1 - row for a label.
+    """
+
+    labels: FloatArray
+    values: AnyArray
+    indices: AnyArray
+    row_stops: IntArray
+    spans: IntArray
+    hard: IntArray
+
+
+@kernel
+def parse_lines(
+    text: AnyArray, start: int, stop: int, rules: Rules, room: Room, report: IntArray
+) -> None:
+    """Read the lines of ``text[start:stop]``.
+
+    A document without a label gets NaN, and one without a query an empty name. SPARSE leaves zeros
+    out.
+    """
+    mode, needs, first_index, any_base, width, n_features, single = rules
+    labels, values, indices, row_stops, spans, hard = room
     row = 0
     stored = 0
     n_nonzero = 0
@@ -110,30 +99,24 @@ def parse_lines(
             at += 1
             continue
         if text[at] == 35:
-            at, nul = _skip_comment(text, at)
-            if nul >= 0:
-                error, place = NUL_BYTE, nul
-                break
+            at = _next_line(text, at)
             continue
 
         place = at
         if mode != MEASURE and row == len(labels):
             error = CHANGED  # more lines than were counted: somebody writes to the file
             break
-        at, value, how, error = _read_label(text, at, needs, powers)
+        at, value, how, error = _read_label(text, at, needs)
         if error != FINE:
             break
+        if how == HARD:
+            _note(hard, n_hard, place, at, -1 - row)
+            n_hard += 1
         if mode != MEASURE:
             labels[row] = value
-        if how == HARD:
-            if n_hard < len(hard):
-                hard[n_hard, 0] = place
-                hard[n_hard, 1] = -1 - row
-            n_hard += 1
         place = _skip_blanks(text, at)
         begin, at, error = _read_query(text, place, needs)
         if error != FINE:
-            place = at if error == NUL_BYTE else place
             break
         if mode != MEASURE:
             same = query >= 0 and _are_equal(text, begin, at, query, query_stop)
@@ -162,7 +145,7 @@ def parse_lines(
                 error = BAD_ENTRY
                 break
             if index <= previous:
-                error = REPEATED_INDEX if index == previous else INDEX_ORDER
+                error = INDEX_ORDER
                 break
             if index > LARGEST_INDEX:
                 error = LARGE_INDEX
@@ -204,19 +187,21 @@ def parse_lines(
                     at += 1
                 places = at - begin
                 n_digits += places
+            how = READ
             if 1 <= n_digits <= 15 and (text[at] == 32 or text[at] == 10):
-                how = EXACT if places == 0 else ROUNDED
                 value = float(w) if places == 0 else float(w) / TENS[places]
                 if negative:
                     value = -value
             else:
-                at, value, how = _read_value(text, place, powers)
+                at, value, how = _read_value(text, place)
                 if how == NOT_A_NUMBER:
                     error = BAD_VALUE
                     break
-            if single and how != HARD:
+            if single:
                 value = np.float64(np.float32(value))
-                how = HARD if np.isinf(value) else how
+                if np.isinf(value):
+                    error = OVERFLOW
+                    break
             if how == HARD or value != 0:
                 n_nonzero += 1
             slot = NOWHERE
@@ -224,7 +209,7 @@ def parse_lines(
                 if 0 <= column < width:
                     slot = row_start + column
                     values[slot] = value
-            elif mode == SPARSE and (how == HARD or value != 0 or np.signbit(value)):
+            elif mode == SPARSE and (how == HARD or value != 0):
                 if stored == len(values):
                     error = CHANGED
                     break
@@ -233,25 +218,16 @@ def parse_lines(
                 indices[slot] = column
                 stored += 1
             if how == HARD:
-                if n_hard < len(hard):
-                    hard[n_hard, 0] = place
-                    hard[n_hard, 1] = slot
+                _note(hard, n_hard, place, at, slot)
                 n_hard += 1
         if error != FINE:
             break
         widest = max(widest, previous - first_index + 1)
 
-        document = -1
-        document_stop = -1
-        if text[at] == 35:
-            if mode != MEASURE:
-                document, document_stop = _find_document(text, at + 1)
-            at, nul = _skip_comment(text, at)
-            if nul >= 0:
-                error, place = NUL_BYTE, nul
-                break
-        else:
-            at += 1
+        document, document_stop = -1, -1
+        if text[at] == 35 and mode != MEASURE:
+            document, document_stop = _find_document(text, at + 1)
+        at = _next_line(text, at)
         if mode != MEASURE:
             spans[row, DOCUMENT] = document
             spans[row, DOCUMENT_STOP] = document_stop
@@ -267,17 +243,23 @@ def parse_lines(
 
 
 @kernel
-def _read_label(
-    text: AnyArray, start: int, needs: int, powers: AnyArray
-) -> tuple[int, float, int, int]:
+def _note(hard: IntArray, at: int, place: int, stop: int, slot: int) -> None:
+    if at < len(hard):
+        hard[at, 0] = place
+        hard[at, 1] = stop
+        hard[at, 2] = slot
+
+
+@kernel
+def _read_label(text: AnyArray, start: int, needs: int) -> tuple[int, float, int, int]:
     """Read the label at the start of a line: its end, its value, how it was read, an error."""
-    at, value, how = read_decimal(text, start, powers)
+    at, value, how = read_decimal(text, start)
     ends = _ends_token(text[at]) or (text[at] == 13 and text[at + 1] == 10)
     if how != NOT_A_NUMBER and ends:
         return at, value, how, FINE
     absent = _begins_with(text, start, _QID) or (how != NOT_A_NUMBER and text[at] == 58)
     if absent and not needs & LABEL_NEEDED:
-        return start, np.nan, EXACT, FINE
+        return start, np.nan, READ, FINE
     return at, value, how, BAD_LABEL
 
 
@@ -287,24 +269,89 @@ def _read_query(text: AnyArray, start: int, needs: int) -> tuple[int, int, int]:
     if not _begins_with(text, start, _QID):
         return start, start, NO_QID if needs & QUERY_NEEDED else FINE
     at = start + 4
-    while text[at] != 0 and not _ends_token(text[at]):
-        if text[at] == 13 and text[at + 1] == 10:
-            break
+    while not _ends_token(text[at]) and not (text[at] == 13 and text[at + 1] == 10):
         at += 1
-    if text[at] == 0:
-        return start, at, NUL_BYTE
     return start + 4, at, EMPTY_QID if at == start + 4 else FINE
 
 
 @kernel
-def _read_value(text: AnyArray, start: int, powers: AnyArray) -> tuple[int, float, int]:
+def _read_value(text: AnyArray, start: int) -> tuple[int, float, int]:
     """Read any value of a feature: its end, the number (NaN if missing), how it was read."""
-    at, value, how = read_decimal(text, start, powers)
+    at, value, how = read_decimal(text, start)
     if how == NOT_A_NUMBER and _is_missing(text, start):
-        at, value, how = start + (4 if text[start + 1] == _NULL[1] else 3), np.nan, EXACT
-    if text[at] == 13 and text[at + 1] == 10:
+        at, value, how = start + (4 if text[start + 1] == _NULL[1] else 3), np.nan, READ
+    ends = _ends_token(text[at]) or (text[at] == 13 and text[at + 1] == 10)
+    return at, value, how if ends else NOT_A_NUMBER
+
+
+@kernel
+def read_decimal(text: AnyArray, at: int) -> tuple[int, float, int]:
+    """Read the number w × 10^q that starts at ``at``: its end, its value, how it was read."""
+    negative = text[at] == 45
+    if negative or text[at] == 43:
         at += 1
-    return at, value, how if _ends_token(text[at]) else NOT_A_NUMBER
+    w: Any = np.int64(0)
+    q: Any = np.int64(0)
+    n_digits, hard, point = 0, False, False
+    while True:
+        digit = np.int64(text[at]) - 48
+        if digit == -2 and not point:
+            point = True
+        elif digit < 0 or digit > 9:
+            break
+        else:
+            if w < _KEPT:
+                w = w * 10 + digit
+                q -= point
+            else:
+                q += not point
+                hard |= digit != 0
+            n_digits += 1
+        at += 1
+    if n_digits == 0:
+        return at, 0.0, NOT_A_NUMBER
+    if text[at] == 101 or text[at] == 69:
+        at += 1
+        below = text[at] == 45
+        if below or text[at] == 43:
+            at += 1
+        start = at
+        power: Any = np.int64(0)
+        while True:
+            digit = np.int64(text[at]) - 48
+            if digit < 0 or digit > 9:
+                break
+            power = min(power * 10 + digit, 100_000)
+            at += 1
+        if at == start:
+            return at, 0.0, NOT_A_NUMBER
+        hard |= power == 100_000
+        q += -power if below else power
+    value = 0.0
+    if w != 0:
+        hard |= q < -22 or q > 22 or (q > 0 and w > 2**53)
+        if not hard and q >= 0:
+            value = float(w) * TENS[q]
+        elif not hard:
+            value, hard = _divide(w, TENS[-q])
+    return at, -value if negative else value, HARD if hard and w != 0 else READ
+
+
+@kernel
+def _divide(w: int, power: float) -> tuple[float, bool]:
+    """Divide a whole number by a power of ten in twice the precision; True if a tie is too near."""
+    high = float(w)
+    value = high / power
+    # the error of value × power, by Dekker's product of halves
+    a = 134217729.0 * value
+    b = 134217729.0 * power
+    a_high, b_high = a - (a - value), b - (b - power)
+    a_low, b_low = value - a_high, power - b_high
+    product = value * power
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    rest = (((high - product) - error) + float(w - np.int64(high))) / power
+    near = value * 2.0**-95
+    return value + rest, value + (rest - near) != value + (rest + near)
 
 
 @kernel
@@ -342,12 +389,12 @@ def _skip_blanks(text: AnyArray, at: int) -> int:
 
 @kernel
 def copy_tokens(text: AnyArray, starts: AnyArray, stops: AnyArray, out: AnyArray) -> bool:
-    """Copy ASCII tokens into rows of UCS-4 characters; return whether all were ASCII."""
+    """Copy ASCII tokens into rows of UCS-4 characters; return whether all were ASCII text."""
     for i in range(len(starts)):
         if starts[i] >= 0:
             for j in range(stops[i] - starts[i]):
                 byte = text[starts[i] + j]
-                if byte > 127:
+                if byte > 127 or byte == 0:
                     return False
                 out[i, j] = byte
     return True
@@ -359,14 +406,10 @@ def _ends_token(byte: int) -> bool:
 
 
 @kernel
-def _skip_comment(text: AnyArray, at: int) -> tuple[int, int]:
-    """Return the start of the next line, and the place of a NUL byte on the way or -1."""
-    nul = -1
+def _next_line(text: AnyArray, at: int) -> int:
     while text[at] != 10:
-        if text[at] == 0 and nul < 0:
-            nul = at
         at += 1
-    return at + 1, nul
+    return at + 1
 
 
 @kernel

@@ -8,201 +8,395 @@ the parse itself finds the exact answer, and in the rare case of a wrong guess r
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+import mmap
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from leanrank._typing import AnyArray, IntArray
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.letor import parser
-from leanrank.data.letor.arrays import (
-    LetorLayout,
-    LetorPart,
-    LetorRequest,
-    LetorRows,
-    Lines,
-    RowArrays,
-    Text,
-    cut_lines,
-)
-from leanrank.data.letor.decimals import powers_of_ten
-from leanrank.data.matrices import DENSE_FROM
-from leanrank.data.sources import quoted
-from leanrank.errors import ParseError
+from leanrank.data.matrices import DENSE_FROM, csr
+from leanrank.data.sources import BLOCK, is_regular, open_bytes, quoted
+from leanrank.errors import InputError, ParseError
 from leanrank.execution import Executor
 
+_BOM = b"\xef\xbb\xbf"
 
-def read_rows(text: Text, request: LetorRequest, executor: Executor) -> LetorRows:
+
+@dataclass(frozen=True)
+class LetorRequest:
+    """What the caller wants."""
+
+    n_features: int | None = None
+    zero_based: bool | str = False
+    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009
+    storage: str = "auto"
+    optional: tuple[str, ...] = ()
+    range_bytes: int = 2**20  # text in one unit of work
+    n_samples: int = 16  # of which the storage is guessed
+    sample_bytes: int = 2**16
+
+    def rules(self, mode: int, layout: LetorLayout) -> parser.Rules:
+        """Return how the parser is to read lines."""
+        label = 0 if "label" in self.optional else parser.LABEL_NEEDED
+        return parser.Rules(
+            mode,
+            label | (0 if "qid" in self.optional else parser.QUERY_NEEDED),
+            layout.first_index,
+            self.zero_based == "auto",
+            layout.width,
+            -1 if self.n_features is None else self.n_features,
+            self.dtype == np.float32,
+        )
+
+
+class LetorLayout(NamedTuple):
+    """How values are stored: known or guessed before parsing, checked after."""
+
+    dense: bool
+    width: int
+    first_index: int
+
+
+class LetorRows(NamedTuple):
+    """A whole file in the order of its lines, with the row and name of each run of a query."""
+
+    X: Matrix
+    y: FloatArray
+    run_rows: IntArray
+    run_names: list[bytes]
+    doc_ids: AnyArray | None
+
+
+class Lines(NamedTuple):
+    """A range of whole lines; the last may live in a buffer of its own, which ends it properly."""
+
+    buffer: Any
+    start: int
+    stop: int
+
+    @property
+    def array(self) -> AnyArray:
+        """The whole buffer as an array."""
+        return np.frombuffer(self.buffer, dtype=np.uint8)
+
+    def count(self, byte: bytes) -> int:
+        """Count a byte in the range."""
+        return int(np.count_nonzero(self.array[self.start : self.stop] == ord(byte)))
+
+
+def open_text(path: Any) -> bytes | mmap.mmap:
+    """Map the text of a path, ``"-"`` or a binary file object; what is packed, by way of a file."""
+    with open_bytes(path) as stream:
+        if not hasattr(path, "read") and is_regular(stream):
+            return _map(stream)
+        with tempfile.TemporaryFile() as unpacked:
+            shutil.copyfileobj(stream, unpacked, BLOCK)
+            unpacked.flush()
+            return _map(unpacked)
+
+
+def _map(file: IO[bytes]) -> bytes | mmap.mmap:
+    if os.fstat(file.fileno()).st_size == 0:
+        return b""
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def cut_lines(buffer: Any, range_bytes: int) -> list[Lines]:
+    """Cut the text into ranges at line breaks; the cuts depend on the text only."""
+    start = len(_BOM) if buffer[: len(_BOM)] == _BOM else 0
+    body = buffer.rfind(b"\n") + 1
+    cuts = [min(start, body)]
+    while cuts[-1] < body:
+        target = cuts[-1] + range_bytes
+        cuts.append(body if target >= body else buffer.find(b"\n", target - 1) + 1)
+    ranges = [Lines(buffer, a, b) for a, b in pairwise(cuts)]
+    if tail := buffer[max(body, start) :]:
+        ranges.append(Lines(tail + b"\n", 0, len(tail) + 1))
+    return ranges
+
+
+def read_rows(buffer: Any, name: str, request: LetorRequest, executor: Executor) -> LetorRows:
     """Parse the text; raise a ParseError for the first thing in it that is wrong."""
-    ranges = cut_lines(text, request.range_bytes)
+    ranges = cut_lines(buffer, request.range_bytes)
     n_lines = executor.map(lambda lines: lines.count(b"\n"), ranges)
     layout = _guess(ranges, request)
     while True:
-        store = RowArrays(ranges, n_lines, layout, request, executor)
-        parts = executor.map(store.parse, range(len(ranges)))
-        settled = _settle(parts, layout, request)
-        if settled == layout:
+        rows = _RowArrays(ranges, n_lines, layout, request, executor)
+        parts = executor.map(rows.parse, range(len(ranges)))
+        exact = _decide([part.report for part in parts], layout.first_index, request)
+        failed = next((at for at, part in enumerate(parts) if part.error is not None), None)
+        # Counts stop at an error; a sparse matrix needs no width before it is joined.
+        if failed is not None or not (exact.dense or layout.dense):
+            exact = layout._replace(first_index=exact.first_index)
+        if exact == layout:
             break
-        layout = settled
-    _complain(text, ranges, n_lines, parts, request)
+        layout = exact
+    if failed is not None:
+        code, place = parts[failed].error
+        raise _error(code, place, ranges[failed], sum(n_lines[:failed]), name, request)
     if not sum(int(part.report[parser.ROWS]) for part in parts):
-        raise ParseError(
-            "no document: expected lines such as '2 qid:1 1:0.5 2:3 #docid = A7'", path=text.name
-        )
-    return store.join(parts)
+        problem = "no document: expected lines such as '2 qid:1 1:0.5 2:3 #docid = A7'"
+        raise ParseError(problem, path=name)
+    return rows.join(parts)
 
 
 def _guess(ranges: list[Lines], request: LetorRequest) -> LetorLayout:
     """Look at the first lines of some ranges; a small file is looked at in full."""
-    step = -(-len(ranges) // request.n_samples) if ranges else 1
-    bound = -1 if request.n_features is None else request.n_features
-    first = 0 if request.zero_based is True else 1
-    none = _no_room(request.dtype)
-    total = np.zeros(parser.N_FIELDS, dtype=np.int64)
-    for lines in ranges[::step]:
+    first = LetorLayout(False, 0, 0 if request.zero_based is True else 1)
+    rules, reports = request.rules(parser.MEASURE, first), []
+    room = _RowArrays([], [], first, request, None).room(slice(0), slice(0), 0)
+    for lines in ranges[:: -(-len(ranges) // request.n_samples) or 1]:
         stop = lines.stop
         if len(ranges) > 1 and stop - lines.start > request.sample_bytes:
             stop = lines.buffer.find(b"\n", lines.start + request.sample_bytes) + 1
-        report = np.zeros(parser.N_FIELDS, dtype=np.int64)
-        parser.parse_lines(
-            lines.array, lines.start, stop, parser.MEASURE, request.needs, first,
-            request.zero_based == "auto", 0, bound, request.dtype == np.float32, powers_of_ten(),
-            *none, report,
-        )  # fmt: skip
-        widest = max(total[parser.WIDTH], report[parser.WIDTH])
-        total += report
-        total[parser.WIDTH] = widest
-    return _decide(total, first, request)
+        reports.append(np.zeros(parser.N_FIELDS, dtype=np.int64))
+        parser.parse_lines(lines.array, lines.start, stop, rules, room, reports[-1])
+    return _decide(reports, first.first_index, request)
 
 
-def _decide(total: IntArray, first_index: int, request: LetorRequest) -> LetorLayout:
+def _decide(reports: list[IntArray], first_index: int, request: LetorRequest) -> LetorLayout:
     """Choose the layout from what was counted with indices that start at ``first_index``."""
-    width = int(total[parser.WIDTH])
+    total = np.sum(reports, axis=0) if reports else np.zeros(parser.N_FIELDS, dtype=np.int64)
+    width = max((int(report[parser.WIDTH]) for report in reports), default=0)
     if request.zero_based == "auto" and total[parser.ZERO_SEEN]:
-        width += first_index
-        first_index = 0
+        width, first_index = width + first_index, 0
     if request.n_features is not None:
         width = request.n_features
-    dense = request.storage == "dense"
-    if request.storage == "auto":
-        cells = int(total[parser.ROWS]) * width
-        dense = int(total[parser.NONZEROS]) >= DENSE_FROM * cells
+    full = int(total[parser.NONZEROS]) >= DENSE_FROM * int(total[parser.ROWS]) * width
+    dense = full if request.storage == "auto" else request.storage == "dense"
     return LetorLayout(dense, width, first_index)
 
 
-def _settle(parts: list[LetorPart], layout: LetorLayout, request: LetorRequest) -> LetorLayout:
-    """Return the layout that the exact counts ask for, or the one at hand if it will do."""
-    if not parts:
-        return layout
-    reports = np.array([part.report for part in parts])
-    total = reports.sum(axis=0)
-    total[parser.WIDTH] = reports[:, parser.WIDTH].max()
-    exact = _decide(total, layout.first_index, request)
-    failed = any(part.error is not None for part in parts)
-    if failed:
-        # The counts stop at the error; only another start of the indices could move it.
-        return layout if exact.first_index == layout.first_index else exact
-    if not exact.dense and not layout.dense:
-        return replace(layout, first_index=exact.first_index)
-    return exact
+class _Part(NamedTuple):
+    """What became of a range, beside the values in their place; an error is a code and a place."""
+
+    report: IntArray
+    query_rows: IntArray
+    query_names: list[bytes]
+    doc_ids: AnyArray | None
+    error: Any
 
 
-def _no_room(dtype: Any) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]:
-    """Return empty arrays for a parse that only counts."""
-    return (
-        np.empty(0),
-        np.empty(0, dtype=dtype),
-        np.empty(0, dtype=np.int32),
-        np.empty(0, dtype=np.int64),
-        np.empty((0, 4), dtype=np.int64),
-        np.empty((0, 2), dtype=np.int64),
-    )
+class _RowArrays:
+    """Room for all rows, filled by ranges in any order and then closed up."""
 
+    def __init__(
+        self,
+        ranges: list[Lines],
+        n_lines: list[int],
+        layout: LetorLayout,
+        request: LetorRequest,
+        executor: Any,
+    ) -> None:
+        self.ranges, self.layout, self.request = ranges, layout, request
+        self.first_row = np.concatenate(([0], np.cumsum(n_lines, dtype=np.int64)))
+        n_rows = int(self.first_row[-1])
+        self.y, self.row_stops = np.empty(n_rows), np.empty(n_rows, dtype=np.int64)
+        # Memory that is never written to is never taken: too much room costs nothing.
+        if layout.dense:
+            self.first_slot = self.first_row * layout.width
+            self.values = _zeros(n_rows, layout.width, request.dtype)
+            self.indices = np.empty(0, dtype=np.int32)
+        else:
+            n_colons = executor.map(lambda lines: lines.count(b":"), ranges) if ranges else []
+            self.first_slot = np.concatenate(([0], np.cumsum(n_colons, dtype=np.int64)))
+            self.values = np.empty(int(self.first_slot[-1]), dtype=request.dtype)
+            self.indices = np.empty(int(self.first_slot[-1]), dtype=np.int32)
 
-def _complain(
-    text: Text,
-    ranges: list[Lines],
-    n_lines: list[int],
-    parts: list[LetorPart],
-    request: LetorRequest,
-) -> None:
-    """Raise the error of the first range that has one."""
-    for number, part in enumerate(parts):
-        if part.error is None:
-            continue
-        code, place = part.error
-        lines = ranges[number]
-        before = lines.buffer[lines.start : place]
-        line_start = lines.start + before.rfind(b"\n") + 1
-        line = lines.buffer[line_start : lines.buffer.find(b"\n", place)]
-        column = place - line_start
-        if code not in (parser.NUL_BYTE, parser.NOT_UTF8):
-            nul = line.find(b"\0", column, _token_stop(line, column))
-            if nul >= 0:
-                code, column = parser.NUL_BYTE, nul
-        raise ParseError(
-            _describe(code, line, column, request.n_features, np.dtype(request.dtype).name),
-            path=text.name,
-            line=sum(n_lines[:number]) + before.count(b"\n") + 1,
-            column=column + 1,
+    def room(self, rows: slice, slots: slice, n_hard: int) -> parser.Room:
+        """Return where a range goes."""
+        return parser.Room(
+            self.y[rows],
+            self.values[slots],
+            self.indices if self.layout.dense else self.indices[slots],
+            self.row_stops[rows],
+            np.empty((len(self.y[rows]), 4), dtype=np.int64),
+            np.empty((n_hard, 3), dtype=np.int64),
         )
 
+    def parse(self, number: int) -> _Part:
+        """Parse one range into its place."""
+        lines, mode = self.ranges[number], parser.DENSE if self.layout.dense else parser.SPARSE
+        rows, slots = (
+            slice(*first[number : number + 2]) for first in (self.first_row, self.first_slot)
+        )
+        # a hard number such as 1e23 has seven bytes with its index
+        room = self.room(rows, slots, (lines.stop - lines.start) // 7 + 1)
+        rules = self.request.rules(mode, self.layout)
+        report = np.zeros(parser.N_FIELDS, dtype=np.int64)
+        parser.parse_lines(lines.array, lines.start, lines.stop, rules, room, report)
+        error = None
+        if report[parser.ERROR] != parser.FINE:
+            error = int(report[parser.ERROR]), int(report[parser.PLACE])
+        place = _read_hard(lines, room, report)
+        error = error if place is None else (parser.OVERFLOW, place)
+        spans = room.spans[: report[parser.ROWS]]
+        heads = np.flatnonzero(spans[:, parser.QUERY] >= 0)
+        names, bad = _tokens(lines, spans[heads, : parser.QUERY_STOP + 1])
+        doc_ids, other = _documents(lines, spans[:, parser.DOCUMENT :])
+        bad = min((at for at in (bad, other) if at is not None), default=None)
+        # Within a line, what does not follow the grammar comes before names that are no text.
+        if bad is not None and (error is None or b"\n" in lines.buffer[bad : error[1]]):
+            error = parser.NOT_TEXT, bad
+        return _Part(report, heads, names, doc_ids, error)
 
-_LINE = "'LABEL qid:QUERY INDEX:VALUE ...'"
-_INDEX = "feature index {index} is"
+    def join(self, parts: list[_Part]) -> LetorRows:
+        """Close the gaps that blank lines, comments and zeros left, and return the arrays."""
+        n_rows = np.array([part.report[parser.ROWS] for part in parts])
+        at_row = np.concatenate(([0], np.cumsum(n_rows)))
+        stored = np.array([part.report[parser.ENTRIES] for part in parts])
+        width: int | None = self.layout.width
+        X: Matrix
+        if self.layout.dense:
+            _close_gaps(self.values, self.first_slot, n_rows * self.layout.width)
+            X = self.values.reshape(int(at_row[-1]), self.layout.width)
+        else:
+            for number, at in enumerate(np.cumsum(stored) - stored):
+                self.row_stops[self.first_row[number] :][: n_rows[number]] += at
+            _close_gaps(self.row_stops, self.first_row, n_rows)
+            _close_gaps(self.values, self.first_slot, stored)
+            _close_gaps(self.indices, self.first_slot, stored)
+            width = self.request.n_features
+            if width is None:
+                width = max(int(part.report[parser.WIDTH]) for part in parts)
+            X = csr(self.values, self.indices, np.concatenate(([0], self.row_stops)), width)
+            if any(part.report[parser.N_HARD] for part in parts):
+                X.eliminate_zeros()  # they underflow
+        _close_gaps(self.y, self.first_row, n_rows)
+        heads = [part.query_rows + at for part, at in zip(parts, at_row[:-1], strict=True)]
+        names = [name for part in parts for name in part.query_names]
+        ids = _join_ids([part.doc_ids for part in parts], n_rows)
+        return LetorRows(X, self.y, np.concatenate(heads), names, ids)
+
+
+def _read_hard(lines: Lines, room: parser.Room, report: IntArray) -> int | None:
+    """Read what the kernel left to Python; return the place of a number that is too large."""
+    for place, stop, slot in room.hard[: report[parser.N_HARD]].tolist():
+        value = float(lines.buffer[place:stop])
+        if slot >= 0:
+            with np.errstate(over="ignore"):
+                value = float(room.values.dtype.type(value))
+        if not np.isfinite(value):
+            return int(place)
+        if slot < 0:
+            room.labels[-1 - slot] = value
+            continue
+        report[parser.NONZEROS] -= value == 0
+        if slot != parser.NOWHERE:
+            room.values[slot] = value
+    return None
+
+
+def _close_gaps(array: AnyArray, first: IntArray, used: IntArray) -> None:
+    """Move what each range used down to the end of the one before, and free the room left."""
+    at = 0
+    for start, n in zip(first[:-1].tolist(), used.tolist(), strict=True):
+        if start != at:
+            array[at : at + n] = array[start : start + n]
+        at += n
+    if at != len(array):
+        array.resize(at, refcheck=False)
+
+
+def _tokens(lines: Lines, spans: IntArray) -> tuple[list[bytes], int | None]:
+    """Return the tokens of spans, and the place of the first that is no text."""
+    names = [lines.buffer[max(start, 0) : stop] for start, stop in spans.tolist()]
+    for at, name in enumerate(names):
+        if b"\0" in name or (not name.isascii() and not _is_utf8(name)):
+            return names, int(spans[at, 0])
+    return names, None
+
+
+def _is_utf8(token: bytes) -> bool:
+    return token.decode("utf-8", "replace").encode() == token
+
+
+def _documents(lines: Lines, spans: IntArray) -> tuple[AnyArray | None, int | None]:
+    """Return document ids as text (empty where there is none), or the place of a bad one."""
+    starts, stops = spans.T
+    if not (starts >= 0).any():
+        return None, None
+    lengths = stops - starts  # 0 where there is none
+    if not _is_bloated(int(lengths.max()), int(lengths.sum()), len(starts)):
+        characters = np.zeros((len(starts), lengths.max()), dtype=np.uint32)
+        if parser.copy_tokens(lines.array, starts, stops, characters):
+            return characters.view(f"U{lengths.max()}")[:, 0], None
+    names, bad = _tokens(lines, np.maximum(spans, 0))
+    return None if bad is not None else text_array([name.decode() for name in names]), bad
+
+
+def _join_ids(parts: list[AnyArray | None], n_rows: IntArray) -> AnyArray | None:
+    """Join the ids of all ranges: fixed-width text unless one long id would bloat it."""
+    if all(part is None for part in parts):
+        return None
+    sizes = n_rows.tolist()
+    filled = [
+        np.full(n, "", "U1") if ids is None else ids for ids, n in zip(parts, sizes, strict=True)
+    ]
+    if all(part.dtype.kind == "U" for part in filled):
+        longest = max(part.dtype.itemsize for part in filled)
+        if longest * sum(sizes) <= 4 * sum(part.nbytes for part in filled):
+            return np.concatenate(filled)
+    return text_array([name for part in filled for name in part.tolist()])
+
+
+def text_array(names: list[str]) -> AnyArray:
+    """Return an array of fixed-width text, or of objects where one long name would bloat it."""
+    bloated = _is_bloated(max(map(len, names)), sum(map(len, names)), len(names))
+    return np.array(names, dtype=object if bloated else str)
+
+
+def _is_bloated(longest: int, total: int, n: int) -> bool:
+    return longest * n > 8 * total + 2**16
+
+
+def _zeros(n_rows: int, width: int, dtype: Any) -> AnyArray:
+    try:
+        return np.zeros(n_rows * width, dtype=dtype)
+    except (MemoryError, ValueError):
+        raise InputError(
+            f"a dense matrix of {n_rows:,} documents × {width:,} features does not fit in memory: "
+            "use `storage='sparse'`"
+        ) from None
+
+
+_LINE = "expected 'LABEL qid:QUERY INDEX:VALUE ...'"
 _SENTENCES = {
-    parser.EMPTY_QID: f"the query identifier after 'qid:' is empty: expected {_LINE}",
-    parser.ZERO_INDEX: (
-        "feature index 0 in a file read as one-based: load it with `zero_based=True`"
-    ),
-    parser.LARGE_INDEX: f"{_INDEX} too large: at most {parser.LARGEST_INDEX} is possible",
-    parser.INDEX_BEYOND: f"{_INDEX} beyond n_features={{n_features}}: expected a smaller index",
-    parser.REPEATED_INDEX: f"{_INDEX} repeated: expected each index once, in ascending order",
-    parser.INDEX_ORDER: f"{_INDEX} out of order: expected ascending indices in a line",
+    parser.BAD_LABEL: f"the label {{token}} is missing or not a finite number: {_LINE}",
+    parser.NO_QID: f"'qid:' is missing before {{token}}: {_LINE}",
+    parser.EMPTY_QID: f"the query identifier after 'qid:' is empty: {_LINE}",
+    parser.BAD_ENTRY: "{token} is not a feature: expected INDEX:VALUE with a whole INDEX",
+    parser.ZERO_INDEX: "feature index 0 in a file read as one-based: load it with "
+    "`zero_based=True`",
+    parser.LARGE_INDEX: f"the index of {{token}} is beyond {parser.LARGEST_INDEX}, the largest",
+    parser.INDEX_BEYOND: "the index of {token} is beyond n_features={n_features}",
+    parser.INDEX_ORDER: "the index of {token} is repeated or out of order: expected ascending ones",
+    parser.BAD_VALUE: "the value {token} is missing or not a finite number: expected INDEX:VALUE",
+    parser.OVERFLOW: "{token} is beyond the range of {dtype}: rescale it, or use "
+    "`dtype=numpy.float64`",
+    parser.NOT_TEXT: "{token} is not UTF-8 text: expected identifiers in UTF-8",
     parser.CHANGED: "the file changed while it was read: load it again when it is complete",
-    parser.NUL_BYTE: "a NUL byte: expected text (is the file binary, or damaged?)",
-    parser.NOT_UTF8: "{shown} is not UTF-8: expected identifiers in UTF-8",
 }
-"""What is said of an error whose sentence does not depend on the token."""
 
 
-def _describe(code: int, line: bytes, column: int, n_features: int | None, dtype: str) -> str:
-    """Describe what is wrong with the token at the zero-based ``column``, and what is expected."""
-    token = line[column : _token_stop(line, column)]
-    shown = quoted(token)
-    if code == parser.BAD_LABEL:
-        if b":" in token or not token:
-            return f"the label is missing before {shown}: expected {_LINE}"
-        return f"the label {shown} is not a finite number: expected {_LINE}"
-    if code == parser.NO_QID:
-        found = f"found {shown}" if token else "the line ends"
-        return f"'qid:' is missing after the label ({found}): expected {_LINE}"
-    if code == parser.BAD_ENTRY:
-        return _bad_entry(token, shown)
-    if code == parser.BAD_VALUE:
-        if not token:
-            return "the value after ':' is missing (is the line cut short?): expected INDEX:VALUE"
-        return f"the value {shown} is not a finite number: expected INDEX:VALUE"
-    if code == parser.OVERFLOW:
-        remedy = "use `dtype=numpy.float64` or rescale" if dtype == "float32" else "rescale"
-        return f"the value {shown} is beyond the range of {dtype}: {remedy}"
-    index = quoted(token.partition(b":")[0])
-    return _SENTENCES[code].format(index=index, shown=shown, n_features=n_features)
-
-
-def _token_stop(line: bytes, column: int) -> int:
-    """Find where the token at ``column`` ends."""
-    stop = column
-    body = len(line) - line.endswith(b"\r")
-    while stop < body and line[stop] not in b" \t#":
-        stop += 1
-    return stop
-
-
-def _bad_entry(token: bytes, shown: str) -> str:
-    index, colon, _ = token.partition(b":")
-    if index[:1] == b"-" and index[1:].isdigit():
-        return f"feature index {quoted(index)} is negative: expected INDEX:VALUE"
-    if not colon and index.isdigit():
-        return f"{shown} has no value (is the line cut short?): expected INDEX:VALUE"
-    return f"{shown} is not a feature: expected INDEX:VALUE with a whole, non-negative INDEX"
+def _error(
+    code: int, place: int, lines: Lines, n_before: int, name: str, request: LetorRequest
+) -> ParseError:
+    """Describe what is wrong with the token at a place."""
+    before = lines.buffer[lines.start : place]
+    rest = lines.buffer[place : lines.buffer.find(b"\n", place)].removesuffix(b"\r")
+    token = rest.partition(b"#")[0].replace(b"\t", b" ").partition(b" ")[0]
+    shown = quoted(token) if token else "the end of the line"
+    problem = _SENTENCES[code].format(
+        token=shown, n_features=request.n_features, dtype=request.dtype.name
+    )
+    line = n_before + before.count(b"\n") + 1
+    return ParseError(
+        problem, path=name, line=line, column=place - lines.start - before.rfind(b"\n")
+    )
