@@ -136,10 +136,11 @@ def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread: its sums differ between thread counts, and we thread above it.
 
     The limit belongs to the process: of several concurrent fits, the first sets it and the last
-    restores it.
+    restores it, whichever threads they run in.
     """
     with _blas_lock:
         if not _blas_limits:
+            _take_blas_control()
             _blas_limits.append(_blas_controller().limit(limits=1, user_api="blas"))
         else:
             _blas_limits.append(None)
@@ -150,7 +151,9 @@ def single_threaded_blas() -> Iterator[None]:
             if len(_blas_limits) > 1:
                 _blas_limits.pop()
             else:
+                _take_blas_control()
                 _blas_limits.pop().restore_original_limits()
+                _take_blas_control()
 
 
 _blas_lock = threading.RLock()
@@ -169,6 +172,16 @@ class cached_property(functools.cached_property[R]):  # noqa: N801
     def __init__(self, function: Callable[[Any], R]) -> None:
         super().__init__(function)
         self.lock = nullcontext()
+
+
+def _take_blas_control() -> None:
+    """Let this thread set the limit: threadpoolctl from 3.7 on ignores all threads but the first.
+
+    That one may be the main thread, which is alive but idle while a pool fits.
+    """
+    for library in _blas_controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @lru_cache(maxsize=1)

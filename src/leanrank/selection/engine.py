@@ -24,6 +24,7 @@ from leanrank.model import Model, make_provenance
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.rankers import get_ranker
 from leanrank.rankers.curves import weights_model
+from leanrank.rankers.path import alpha_grid
 from leanrank.registry import AlphaPath, Fits, Front, Sizes, Space
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.folds import QueryKFold, whole_query_folds
@@ -161,11 +162,13 @@ def best_candidate(
     return candidates[best_of(worth, [one.n_features for one in candidates])]
 
 
-def make_ranker(space: Space, parameters: Mapping[str, Any], judge: Judge) -> Any:
+def make_ranker(
+    space: Space, parameters: Mapping[str, Any], judge: Judge, n_jobs: int | None = 1
+) -> Any:
     """Make an unfitted ranker, which measures as a judge does."""
     kind = get_ranker(space.ranker)
     known = kind().get_params()
-    own = {"measure": judge.measures[0], "convention": judge.rules, "n_jobs": 1}
+    own = {"measure": judge.measures[0], "convention": judge.rules, "n_jobs": n_jobs}
     return kind(**{**{k: v for k, v in own.items() if k in known}, **parameters})
 
 
@@ -221,6 +224,15 @@ def left_out_scores(
 ) -> list[tuple[dict[str, Any], FloatArray]]:
     """Return parameters and validation scores of what ``fitted`` gives, to judge unseen queries."""
     return [(own, scores) for own, _, scores in _scored(sweep, ranker, split, True, columns)]
+
+
+def fixed_strengths(sweep: Any, ranker: Any, split: Split, columns: IntArray | None = None) -> Any:
+    """Return a sweep with the strengths of all training data, to fit parts of them alike."""
+    if not isinstance(sweep, AlphaPath) or sweep.alphas is not None:
+        return sweep
+    train = split.scaled[0] if columns is None else some_columns(split.scaled[0], columns)
+    top = ranker.alpha_max(train, **_weights(split))
+    return AlphaPath(alphas=tuple(alpha_grid(top, sweep.n_alphas, sweep.alpha_min_ratio).tolist()))
 
 
 def same_strength(ranker: Any) -> dict[str, Any]:

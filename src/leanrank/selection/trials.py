@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,13 @@ from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import Judge, ranks_something
 from leanrank.model import Model
-from leanrank.registry import AlphaPath, Fits, Front, Space
+from leanrank.registry import Fits, Front, Space
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.costs import Costs
 from leanrank.selection.engine import (
     Split,
     fitted,
+    fixed_strengths,
     left_out_scores,
     make_ranker,
     same_strength,
@@ -234,34 +235,39 @@ def run_trial(
     started = time.perf_counter()
     parameters = {**space.fixed, **setting}
 
-    def make(needed: bool) -> Any:
-        ranker = make_ranker(space, parameters, task.judge)
+    def make(needed: bool, n_jobs: int | None = 1) -> Any:
+        ranker = make_ranker(space, parameters, task.judge, n_jobs)
         if "callback" in ranker.get_params():
             ranker.set_params(callback=lambda entry: task.beat(needed))
         return ranker
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the extremes of a grid may not converge
-        ranker = make(True)
-        found = fitted(space.sweep, ranker, task.whole, parameters, alone=True, columns=columns)
-        whole = list(found)
-        task.beat(True)
-        sweep = space.sweep
-        # the same strengths, whatever a group's own would be
-        if isinstance(sweep, AlphaPath):
-            sweep = AlphaPath(alphas=tuple(own["alpha"] for own, _, _ in whole))
-        elif isinstance(sweep, Front):
-            parameters |= same_strength(ranker)
+    def fit_whole(n_jobs: int | None = 1) -> tuple[Any, list[tuple[dict[str, Any], Model, Any]]]:
+        ranker = make(True, n_jobs)
+        found = fitted(sweep, ranker, task.whole, parameters, alone=True, columns=columns)
+        return ranker, list(found)
 
-        def without(part: Split) -> list[tuple[dict[str, Any], FloatArray]]:
+    def fit_without(part: Split) -> list[tuple[dict[str, Any], FloatArray]] | None:
+        try:
             task.beat(False)
             return left_out_scores(sweep, make(False), part, columns)
-
-        try:
-            left_out = make_executor(task.n_jobs).map(without, task.parts)
         except OutOfTimeError:
-            task.beat(True)  # raises, unless these are the only models
-            left_out = []
+            return None
+
+    executor = make_executor(task.n_jobs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the extremes of a grid may not converge
+        # the same strengths in all groups, whatever their own would be
+        sweep = fixed_strengths(space.sweep, make(True), task.whole, columns)
+        if isinstance(sweep, Front):
+            ranker, whole = fit_whole(task.n_jobs)
+            parameters |= same_strength(ranker)
+            left_out: list[Any] = executor.map(fit_without, task.parts)
+        else:
+            fits = [lambda: fit_whole()[1], *(partial(fit_without, part) for part in task.parts)]
+            whole, *left_out = executor.map(lambda fit: fit(), fits)
+        task.beat(True)
+        if any(scores is None for scores in left_out):
+            left_out = []  # there was no time for them, and these are the only models
     seconds = (time.perf_counter() - started) / max(1, len(whole))
     candidates = []
     for at, (own, model, scores) in enumerate(whole):
