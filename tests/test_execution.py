@@ -144,6 +144,19 @@ def test_blas_is_held_to_one_thread_until_the_last_is_out() -> None:
         assert _blas_threads() == before
 
 
+def test_blas_is_held_to_one_thread_in_a_pool_too() -> None:
+    with single_threaded_blas():
+        pass  # this thread was the first to set a limit, and lives
+    before = _blas_threads()
+
+    def inside(_: int) -> list[int]:
+        with single_threaded_blas():
+            return _blas_threads()
+
+    assert {n for found in ThreadExecutor(2).map(inside, range(8)) for n in found} == {1}
+    assert _blas_threads() == before
+
+
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs fork")
 def test_a_forked_child_has_its_own_pool() -> None:
     program = """

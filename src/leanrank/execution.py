@@ -179,9 +179,10 @@ def _take_blas_control() -> None:
 
     That one may be the main thread, which is alive but idle while a pool fits.
     """
-    for library in _blas_controller().lib_controllers:
-        if hasattr(library, "clear_controlling_thread"):
-            library.clear_controlling_thread(force=True)
+    from threadpoolctl import OpenBLASController
+
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
 @lru_cache(maxsize=1)

@@ -59,7 +59,7 @@ def test_a_journal_is_kept_and_gone_on_from(run, files):
 def test_wishes_that_nothing_meets(run, files):
     done = run(*WORDS, *SOME, "--max-features", 2, "--min-ndcg", 0.999)
     assert done.code == 2
-    assert "no model reaches ndcg@10 0.999 with at most 2 features: the best has 0." in done.err
+    assert "no model reaches ndcg@10 0.999, max_features=2: the best ndcg@10 is 0." in done.err
     assert left_behind(files) == []
 
 
@@ -71,7 +71,7 @@ def test_costs(run, files):
     assert json.loads(done.out)["chosen"]["cost"] <= 3
     assert 0 not in load_model("m.json").indices
     done = run(*words, "--max-cost", "500us")
-    assert "at a cost of at most 0.5: the smallest has 1 feature at a cost of" in done.err
+    assert "max_cost=0.5: the smallest has 1 feature at a cost of" in done.err
     assert run(*WORDS, "--max-cost", "3ms").code == 2
     done = run(*WORDS, *SOME, "--costs", "none.txt")
     assert (done.code, "none.txt: cannot be read (No such file or directory)" in done.err) == (

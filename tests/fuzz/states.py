@@ -169,22 +169,6 @@ def journal_bytes(rng: random.Random, folder: Path) -> None:
         assert journal.entries == trials[: len(journal.entries)], "a damaged one was accepted"
 
 
-@target("journal-values", share=2.0, prepare=_journal)
-def journal_values(rng: random.Random, folder: Path) -> None:
-    """Trials that somebody wrote, with right checksums, are refused or used without harm."""
-    from leanrank.selection import tune
-
-    header, *trials = _entries()
-    changed = mutated_json(rng, trials)
-    digest, lines = "", []
-    for entry in [header, *(changed if isinstance(changed, list) else [changed])]:
-        text = json.dumps(entry, separators=(",", ":"))
-        digest = hashlib.sha256((digest + text).encode()).hexdigest()
-        lines.append(f'{{"sha256":"{digest}","entry":{text}}}\n')
-    (folder / "in").write_text("".join(lines))
-    tune(_data(), journal=folder / "in", **SETTINGS)
-
-
 @lru_cache(maxsize=1)
 def _models() -> list[bytes]:
     import leanrank.model  # noqa: F401

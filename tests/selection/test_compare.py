@@ -20,7 +20,7 @@ from leanrank.selection.compare import (
     holm,
     load_parts,
 )
-from leanrank.selection.tables import comma_separated, latex, markdown, seconds, to_dict
+from leanrank.selection.tables import comma_separated, markdown, seconds, to_dict
 
 SYSTEMS = ["rankrls", "bestfeature"]
 
@@ -162,7 +162,6 @@ def test_undefined_queries_are_left_out_of_means():
 def test_the_same_figures_in_every_form(compared):
     value = f"{compared.rows[0].means['map']:.4f}"
     assert value in markdown([compared])
-    assert value in latex([compared])
     lines = list(csv.DictReader(io.StringIO(comma_separated([compared]))))
     assert len(lines) == 2 * 3
     mean = next(x for x in lines if x["split"] == "mean" and x["system"] == "rankrls")
@@ -170,13 +169,6 @@ def test_the_same_figures_in_every_form(compared):
     kept = json.loads(json.dumps(to_dict([compared])))
     assert kept["sets"][0]["systems"][0]["means"]["map"] == compared.rows[0].means["map"]
     assert len(kept["sets"][0]["systems"][0]["splits"]) == 2
-
-
-def test_latex_has_one_cell_a_column(compared):
-    text = latex([compared])
-    lines = [line for line in text.split("\n") if line.endswith("\\\\")]
-    assert {line.count("&") for line in lines} == {len(MEASURES) + 4}
-    assert text.count("\\begin{tabular}") == text.count("\\end{tabular}") == 1
 
 
 def test_times_are_readable():

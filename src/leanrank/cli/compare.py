@@ -63,7 +63,6 @@ def compare(
     scale: options.Scale = "auto",
     csv: Annotated[str | None, Option(metavar="FILE", help="Write every figure, or -.")] = None,
     markdown: Annotated[str | None, Option(metavar="FILE", help="Write the tables, or -.")] = None,
-    latex: Annotated[str | None, Option(metavar="FILE", help="Write the tables, or -.")] = None,
     format: options.Format = None,
     read: options.Read = None,
     jobs: Annotated[int, Option("--jobs", "-j", help="Processes; only times depend on it.")] = -1,
@@ -75,7 +74,7 @@ def compare(
     """
     from leanrank.data.scaling.spread import check_scale
 
-    written = {"csv": csv, "markdown": markdown, "latex": latex}
+    written = {"csv": csv, "markdown": markdown}
     paths = [path for path in written.values() if path is not None]
     for path in paths:
         check_folder(path)
@@ -186,7 +185,7 @@ def _folders(
 def _write(compared: list[ComparedSet], paths: dict[str, str | None]) -> None:
     from leanrank.selection import tables
 
-    forms = {"csv": tables.comma_separated, "markdown": tables.markdown, "latex": tables.latex}
+    forms = {"csv": tables.comma_separated, "markdown": tables.markdown}
     for kind, path in paths.items():
         if path is not None:
             with atomic_write(path) as stream:

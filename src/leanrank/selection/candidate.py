@@ -15,7 +15,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import counted
 from leanrank.errors import InputError
-from leanrank.metrics.judge import as_good_as, better_sign, check_rule, mean_of
+from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -306,48 +306,25 @@ def _nearest(
     wishes: Mapping[str, float],
 ) -> str:
     """Return a sentence on what comes nearest to limits that nothing meets."""
-    limits = _limits(max_features, max_cost)
+    given = {"max_features": max_features, "max_cost": max_cost}
+    limits = "".join(f", {name}={value:g}" for name, value in given.items() if value is not None)
 
     def size(one: Candidate) -> str:
-        # a limit on features, where there is one, has named them
-        text = counted(one.n_features, "feature") if max_features is None else f"{one.n_features}"
+        text = counted(one.n_features, "feature")
         return text if max_cost is None else f"{text} at a cost of {one.cost:g}"
 
     if not slim:
         smallest = min(listed, key=lambda one: (one.n_features, one.cost))
         cheapest = min(listed, key=lambda one: (one.cost, one.n_features))
-        text = f"no model was found{limits}: the smallest has {size(smallest)}"
-        if max_cost is not None and cheapest is not smallest:
-            text += f", the cheapest {size(cheapest)}"
-        return text
-    # report a limit that nothing reaches, or the first if they only exclude each other
-    unmet = [m for m, v in wishes.items() if not any(reaches(one, m, v) for one in slim)]
-    wish = unmet[0] if unmet else next(iter(wishes))
-    best = _best_by(slim, wish)
-    head = " and ".join(f"{m} {v:g}" for m, v in wishes.items())
-    by = f"by {wish} " if len(wishes) > 1 else ""
-    text = f"no model reaches {head}{limits}: the best {by}has {best.score(wish):.4g} with "
-    text += size(best)
+        other = "" if cheapest is smallest else f", the cheapest {size(cheapest)}"
+        return f"no model was found with {limits[2:]}: the smallest has {size(smallest)}{other}"
+    wanted = ", ".join(f"{name} {value:g}" for name, value in wishes.items())
+    found = []
+    for name in wishes:
+        worth = Judge(name).worth([one.score(name) for one in slim])
+        best = slim[best_of(worth, [one.n_features for one in slim])]
+        found.append(f"{name} is {best.score(name):.4g} with {size(best)}")
     able = [one for one in listed if all(reaches(one, m, v) for m, v in wishes.items())]
-    if able:
-        least = min(able, key=lambda one: (one.n_features, one.cost))
-        text += f"; {' and '.join(f'{v:g}' for v in wishes.values())} needs {size(least)}"
-    elif limits:
-        top = _best_by(listed, wish)
-        text += f"; the best of any size has {top.score(wish):.4g} with {size(top)}"
-    return text
-
-
-def _best_by(candidates: Sequence[Candidate], measure: str) -> Candidate:
-    sign = better_sign(measure)
-    defined = [one for one in candidates if np.isfinite(one.score(measure))] or candidates
-    return min(defined, key=lambda one: (-sign * one.score(measure), one.n_features))
-
-
-def _limits(max_features: int | None, max_cost: float | None) -> str:
-    parts = []
-    if max_features is not None:
-        parts.append(f" with at most {max_features} feature{'s' * (max_features != 1)}")
-    if max_cost is not None:
-        parts.append(f" at a cost of at most {max_cost:g}")
-    return " and".join(parts)
+    least = min(able, key=lambda one: (one.n_features, one.cost), default=None)
+    more = "" if least is None else f"; reaching {wanted} takes {size(least)}"
+    return f"no model reaches {wanted}{limits}: the best {' and '.join(found)}{more}"

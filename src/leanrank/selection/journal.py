@@ -11,8 +11,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ import numpy as np
 from leanrank._files import HeldFile
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.model.fields import Field
 from leanrank.model.model import Model
 from leanrank.model.provenance import to_json_values
 from leanrank.selection.candidate import Candidate
@@ -97,6 +95,17 @@ class Journal:
         if self._file is not None:
             self._write(entry)
 
+    def restore(self, take: Callable[[Mapping[str, Any], str], None]) -> None:
+        """Hand each trial so far to a function, with the file and line it is on."""
+        for number, entry in enumerate(self.entries, 2):
+            source = f"{self.path}, line {number}"
+            try:
+                take(entry, source)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise InputError(
+                    f"{source}: no trial of this search ({error}), {_OTHER}"
+                ) from error
+
     def __enter__(self) -> Journal:
         return self
 
@@ -140,108 +149,46 @@ def written(one: Candidate) -> dict[str, Any]:
 
 
 def read_trial(
-    entry: Any,
-    source: str,
-    *,
-    n_queries: tuple[int, int],
-    n_features: int,
-    n_planned: int,
-    measures: Collection[str],
-    costs: Costs | None = None,
+    entry: Mapping[str, Any], source: str, n_queries: tuple[int, int], costs: Costs | None = None
 ) -> list[Candidate]:
-    """Check a trial of a journal from end to end, and return its candidates.
+    """Return the candidates of a trial, which its checksum has found intact.
 
     Parameters
     ----------
-    entry : object
+    entry : mapping
         What ``Journal.add`` was given, read from the file.
     source : str
         The file and its line, for messages.
     n_queries : (int, int)
         Of the validation and of the training data.
-    n_features : int
-    n_planned : int
-        Settings that the search may try.
-    measures : collection of str
-        Those that every candidate has values for.
     costs : Costs, optional
     """
-    root = Field(entry, source)
-    needed = ("trial", "kind", "name", "candidates", "seconds")
-    root.object(needed, ("at", "setting", "support", "problem", "incomplete"))
-    if root["kind"].string() not in ("system", "local"):
-        root["kind"].wrong("'system' or 'local'")
-    root["trial"].integer(0, 2**53)
-    root["name"].string()
-    _seconds(root["seconds"])
-    if entry["kind"] == "system":
-        root.object(("at", "setting"))
-        root["at"].integer(0, n_planned - 1)
-        root["setting"].object().json()
-    else:
-        root.object(("support",))
-        for feature in root["support"].array():
-            feature.integer(0, n_features - 1)
-    if "problem" in entry:
-        root["problem"].string()
-    if not isinstance(entry.get("incomplete", True), bool):
-        root["incomplete"].wrong("true or false")
-    return [
-        _candidate(one, source, n_queries, n_features, measures, costs)
-        for one in root["candidates"].array()
-    ]
+    return [_candidate(one, source, n_queries, costs) for one in entry["candidates"]]
 
 
 def _candidate(
-    one: Field,
-    source: str,
-    n_queries: tuple[int, int],
-    n_features: int,
-    measures: Collection[str],
-    costs: Costs | None,
+    one: Mapping[str, Any], source: str, n_queries: tuple[int, int], costs: Costs | None
 ) -> Candidate:
-    one.object((*_KEYS, "training_values"), ())
-    parameters = one["parameters"].object().json()
-    if "alpha" in parameters:
-        one["parameters"]["alpha"].number()
-    model = Model.from_dict(one["model"].object().value, f"{source}, {one.path}")
-    if model.n_features != n_features:
-        one["model"].fail(f"has {model.n_features} features: {n_features} are expected")
-    values, training_values = (
-        {key: _values(one[part][key], size) for key in one[part].object(needed).value}
-        for part, size, needed in zip(
-            ("values", "training_values"), n_queries, (measures, ()), strict=True
-        )
-    )
-    candidate = Candidate.of(
-        one["algorithm"].string(),
-        parameters,
+    model = Model.from_dict(one["model"], source)
+    parts = [
+        {name: unpack(text) for name, text in one[part].items()}
+        for part in ("values", "training_values")
+    ]
+    for part, size in zip(parts, n_queries, strict=True):
+        if any(len(values) != size for values in part.values()):
+            raise ValueError(f"a measure needs one value for each of {size} queries")
+    size = model.n_nonzero
+    return Candidate(
+        one["name"],
+        one["algorithm"],
+        one["parameters"],
         model,
-        values,
-        training_values=training_values,
-        seconds=None if one["seconds"].value is None else _seconds(one["seconds"]),
-        **({} if costs is None else {"cost": costs.of(model.indices)}),
+        parts[0],
+        size,
+        float(size) if costs is None else costs.of(model.indices),
+        training_values=parts[1],
+        seconds=one["seconds"],
     )
-    return replace(candidate, name=one["name"].string())
-
-
-_KEYS = ("name", "algorithm", "parameters", "model", "values", "seconds")
-
-
-def _seconds(field: Field) -> float:
-    if field.number() < 0:
-        field.wrong("a number from 0")
-    return float(field.value)
-
-
-def _values(field: Field, n_values: int) -> FloatArray:
-    try:
-        values = unpack(field.string())
-    except ValueError:
-        field.fail("is not a list of numbers in base 64")
-    if len(values) != n_values:
-        field.fail(f"has {len(values)} values: one per query, {n_values}, is expected")
-    return values
 
 
 def _line(entry: Mapping[str, Any], before: str) -> bytes:
@@ -257,33 +204,27 @@ def _digest_of(line: bytes) -> str:
 
 def _parse(content: bytes, path: Path, command: str) -> tuple[list[dict[str, Any]], str]:
     """Return the header and the trials, and the digest of all."""
-    unknown = f"{path}, line 1: this is no journal of leanrank {command}, {_OTHER}"
     read: list[dict[str, Any]] = []
     digest = ""
     for number, line in enumerate(content.split(b"\n")[:-1], 1):
         try:
             entry = json.loads(line)["entry"]
-            intact = _line(entry, digest) == line + b"\n"
+            intact = isinstance(entry, dict) and _line(entry, digest) == line + b"\n"
         except (ValueError, LookupError, TypeError, RecursionError):
-            entry, intact = None, False
-        named = entry.get("format") if isinstance(entry, dict) else None
-        if number == 1 and named != f"leanrank-{command}-journal":
-            raise InputError(unknown)
-        if number == 1 and entry.get("version") != VERSION:
+            entry, intact = {}, False
+        head = {"format": f"leanrank-{command}-journal", "version": VERSION}
+        if number == 1 and not (intact and head.items() <= entry.items()):
             raise InputError(
-                f"{path}: the journal has version {str(entry.get('version'))[:9]}, this release "
-                f"reads {VERSION}, {_OTHER}"
+                f"{path}, line 1: this is no intact journal of leanrank {command}, version "
+                f"{VERSION}, {_OTHER}"
             )
-        if not intact or not isinstance(entry, dict):
-            rest = f"keep the {number - 1} lines before it to go on from there, or "
+        if not intact:
             raise InputError(
-                f"{path}, line {number}: this line of the journal is damaged (its checksum does "
-                f"not fit it): {rest if number > 1 else ''}remove the file to start anew"
+                f"{path}, line {number}: this line is damaged (its checksum does not fit): keep "
+                f"the {number - 1} lines before it to go on from there, or remove the file"
             )
         read.append(entry)
         digest = _digest_of(line)
-    if read and not isinstance(read[0].get("settings"), dict):
-        raise InputError(unknown)
     return read, digest
 
 

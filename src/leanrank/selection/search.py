@@ -80,23 +80,16 @@ class Search:
         self.n_systems = 0
         self.n_done = 0
         self.earlier = 0.0
-        sizes = [
-            task.training.n_queries if task.validation is None else task.validation.n_queries,
-            task.training.n_queries,
-        ]
-        for number, entry in enumerate(journal.entries, 2):
-            found = read_trial(
-                entry,
-                f"{journal.path}, line {number}",
-                n_queries=(sizes[0], sizes[1]),
-                n_features=task.training.n_features,
-                n_planned=len(self.plan),
-                measures=task.measures,
-                costs=task.costs,
-            )
-            if not entry.get("incomplete"):  # repeated, now in full if time allows
-                self._take(entry, found)
+        journal.restore(self._restore)
         self.started = _fitting_clock() - self.earlier
+
+    def _restore(self, entry: Mapping[str, Any], source: str) -> None:
+        sizes = self.task.whole.validation.n_queries, self.task.training.n_queries
+        found = read_trial(entry, source, sizes, self.task.costs)
+        if any(one.model.n_features != self.task.training.n_features for one in found):
+            raise ValueError("a model of other features")
+        if not entry.get("incomplete"):  # repeated, now in full if time allows
+            self._take(entry, found)
 
     def run(self, progress: Callable[[Progress], None]) -> None:
         """Run trials until the budget or everything to try is used up, or until Ctrl-C."""

@@ -1,4 +1,4 @@
-"""A comparison as text: Markdown, CSV, LaTeX and plain values for JSON."""
+"""A comparison as text: Markdown, CSV and plain values for JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from leanrank.metrics.judge import mean_of
 from leanrank.model.provenance import to_json_values
-from leanrank.selection.compare import SIGNIFICANT, ComparedSet, Row
+from leanrank.selection.compare import SIGNIFICANT, ComparedSet, Outcome, Row
 
 MARK = "°"
 HEADS = {"map": "MAP", "mean_ndcg": "mean NDCG"}
@@ -81,65 +81,32 @@ def markdown(compared: Sequence[ComparedSet]) -> str:
         heads = ["", *map(head, one.measures), *OTHERS]
         lines += [_line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
         for row in one.rows:
-            lines.append(_line([row.title, *_stressed(one, row, "**{}**")]))
+            texts = cells(row, one.measures)
+            for at, measure in enumerate(one.measures):
+                if one.best(measure) == row.system:
+                    texts[at] = f"**{texts[at]}**"
+            lines.append(_line([row.title, *texts]))
         lines += ["", legend(one), *(f"\n{problem}" for problem in one.problems)]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
-def latex(compared: Sequence[ComparedSet]) -> str:
-    """Write tables for a paper, with booktabs; the best of each column is bold."""
-    parts = []
-    for one in compared:
-        heads = [*map(head, one.measures), *OTHERS]
-        lines = [
-            f"% {one.name}",
-            "\\begin{tabular}{l" + "r" * len(heads) + "}",
-            "\\toprule",
-            " & ".join(["", *map(_tex, heads)]) + " \\\\",
-            "\\midrule",
-        ]
-        for row in one.rows:
-            texts = [t.replace(MARK, "$^\\circ$") for t in _stressed(one, row, "\\textbf{{{}}}")]
-            lines.append(" & ".join([_tex(row.title), *texts]) + " \\\\")
-        lines += ["\\bottomrule", "\\end{tabular}", f"% {legend(one)}"]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
-
-
-def _stressed(one: ComparedSet, row: Row, form: str) -> list[str]:
-    """Return the texts of a row, those that are the best of their column in a form."""
-    texts = cells(row, one.measures)
-    for at, measure in enumerate(one.measures):
-        if one.best(measure) == row.system:
-            texts[at] = form.format(texts[at])
-    return texts
-
-
 def comma_separated(compared: Sequence[ComparedSet]) -> str:
-    """Write one line per set, system and split, and one with their mean and p-values."""
+    """Write one line per set and system, and one per split of it."""
     measures = list(dict.fromkeys(m for one in compared for m in one.measures))
+    figures = ["features", "fit_seconds", "search_seconds", "predict_seconds_per_1000"]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    heads = ["features", "fit_seconds", "search_seconds", "predict_seconds_per_1000", "trials"]
-    tests = [f"p_worse_{m}" for m in measures]
-    writer.writerow(["set", "system", "split", *measures, *heads, *tests, "parameters"])
-    for one in compared:
-        for o in one.outcomes:
-            if o.problem:
-                continue
-            means = [repr(mean_of(o.per_query[m])) for m in measures]
-            chosen = "; ".join(f"{k}={v}" for k, v in o.chosen.parameters.items())
-            times = (o.chosen.seconds, o.chosen.search_seconds, o.predict_seconds)
-            figures = [o.chosen.n_features, *map(repr, times), o.chosen.n_trials]
-            none = [""] * len(measures)
-            writer.writerow([one.name, o.system, o.fold, *means, *figures, *none, chosen])
-        for row in one.rows:
-            means = [repr(row.means[m]) for m in measures]
-            times = (row.fit_seconds, row.search_seconds, row.predict_seconds)
-            figures = [repr(row.n_features), *map(repr, times), ""]
-            worse = [repr(row.worse[m]) if m in row.worse else "" for m in measures]
-            writer.writerow([one.name, row.system, "mean", *means, *figures, *worse, ""])
+    heads = [f"p_worse_{m}" for m in measures]
+    writer.writerow(["set", "system", "split", *measures, *figures, *heads, "parameters"])
+    for one in to_dict(compared)["sets"]:
+        for row in one["systems"]:
+            for each in (*row["splits"], {**row, "split": "mean", "parameters": {}}):
+                numbers = [each["means"][m] for m in measures] + [each[name] for name in figures]
+                tests = [each.get("p_worse", {}).get(m, "") for m in measures]
+                chosen = "; ".join(f"{k}={v}" for k, v in each["parameters"].items())
+                names = [one["name"], row["system"], each["split"]]
+                writer.writerow([*names, *numbers, *tests, chosen])
     return stream.getvalue()
 
 
@@ -162,21 +129,7 @@ def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
                         "fit_seconds": row.fit_seconds,
                         "search_seconds": row.search_seconds,
                         "predict_seconds_per_1000": row.predict_seconds,
-                        "splits": [
-                            {
-                                "split": o.fold,
-                                "validation": o.chosen.value,
-                                "parameters": to_json_values(dict(o.chosen.parameters)),
-                                "means": {m: mean_of(v) for m, v in o.per_query.items()},
-                                "features": o.chosen.n_features,
-                                "trials": o.chosen.n_trials,
-                                "fit_seconds": o.chosen.seconds,
-                                "search_seconds": o.chosen.search_seconds,
-                                "notes": list(o.chosen.notes),
-                            }
-                            for o in one.outcomes
-                            if o.system == row.system
-                        ],
+                        "splits": [_split(o) for o in one.outcomes if o.system == row.system],
                     }
                     for row in one.rows
                 ],
@@ -186,11 +139,20 @@ def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
     }
 
 
+def _split(o: Outcome) -> dict[str, Any]:
+    return {
+        "split": o.fold,
+        "validation": o.chosen.value,
+        "parameters": to_json_values(dict(o.chosen.parameters)),
+        "means": {m: mean_of(v) for m, v in o.per_query.items()},
+        "features": o.chosen.n_features,
+        "trials": o.chosen.n_trials,
+        "fit_seconds": o.chosen.seconds,
+        "search_seconds": o.chosen.search_seconds,
+        "predict_seconds_per_1000": o.predict_seconds,
+        "notes": list(o.chosen.notes),
+    }
+
+
 def _line(texts: Sequence[str]) -> str:
     return "| " + " | ".join(texts) + " |"
-
-
-def _tex(text: str) -> str:
-    for character in "&%$#_":
-        text = text.replace(character, f"\\{character}")
-    return text.replace("ℓ1", "$\\ell_1$").replace("ℓ2²", "$\\ell_2^2$")
