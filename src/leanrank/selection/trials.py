@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -263,8 +263,10 @@ def run_trial(
             parameters |= same_strength(ranker)
             left_out: list[Any] = executor.map(fit_without, task.parts)
         else:
-            fits = [lambda: fit_whole()[1], *(partial(fit_without, part) for part in task.parts)]
-            whole, *left_out = executor.map(lambda fit: fit(), fits)
+            parts = [None, *task.parts]
+            whole, *left_out = executor.map(
+                lambda part: fit_whole()[1] if part is None else fit_without(part), parts
+            )
         task.beat(True)
         if any(scores is None for scores in left_out):
             left_out = []  # there was no time for them, and these are the only models
