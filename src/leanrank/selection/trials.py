@@ -241,12 +241,12 @@ def run_trial(
             ranker.set_params(callback=lambda entry: task.beat(needed))
         return ranker
 
-    def fit_whole(n_jobs: int | None = 1) -> tuple[Any, list[tuple[dict[str, Any], Model, Any]]]:
+    def fit_whole(n_jobs: int | None = 1) -> tuple[Any, list[Any]]:
         ranker = make(True, n_jobs)
         found = fitted(sweep, ranker, task.whole, parameters, alone=True, columns=columns)
         return ranker, list(found)
 
-    def fit_without(part: Split) -> list[tuple[dict[str, Any], FloatArray]] | None:
+    def fit_without(part: Split) -> list[Any] | None:
         try:
             task.beat(False)
             return left_out_scores(sweep, make(False), part, columns)
@@ -254,6 +254,8 @@ def run_trial(
             return None
 
     executor = make_executor(task.n_jobs)
+    whole: Any
+    left_out: list[Any]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the extremes of a grid may not converge
         # the same strengths in all groups, whatever their own would be
@@ -261,7 +263,7 @@ def run_trial(
         if isinstance(sweep, Front):
             ranker, whole = fit_whole(task.n_jobs)
             parameters |= same_strength(ranker)
-            left_out: list[Any] = executor.map(fit_without, task.parts)
+            left_out = executor.map(fit_without, task.parts)
         else:
             parts = [None, *task.parts]
             whole, *left_out = executor.map(
