@@ -246,7 +246,7 @@ def run_trial(
         found = fitted(sweep, ranker, task.whole, parameters, alone=True, columns=columns)
         return ranker, list(found)
 
-    def fit_without(part: Split) -> list[Any] | None:
+    def fit_without(part: Split) -> Any:
         try:
             task.beat(False)
             return left_out_scores(sweep, make(False), part, columns)
