@@ -22,7 +22,7 @@ from benchmarks.harness import Options, Table
 from benchmarks.scale.dask import cluster, on_workers, traffic
 from leanrank import DominationRanker
 from leanrank.losses.domination import DominationLoss
-from leanrank.problem.parts import PartedProblem
+from leanrank.problem.sharded import ShardedProblem
 
 SIZES = tuple(itertools.product((800, 2_400), (60, 240), (4, 16), (1, 2)))
 """Queries of 120 documents, features, partitions, workers."""
@@ -45,7 +45,7 @@ def _measure(
     points = []
     with cluster(n_workers):
         parts = on_workers(n_queries, n_features, n_parts).X
-        problem = PartedProblem(parts, DominationLoss())
+        problem = ShardedProblem(parts, DominationLoss())
         shape = {"n": parts.n_rows, "p": n_features, "m": n_parts, "k": n_workers}
         problem.at(np.zeros(n_features))
         problem.gradient_scale()

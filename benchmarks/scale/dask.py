@@ -20,8 +20,8 @@ from benchmarks.harness import Options, Table, show_seconds
 from leanrank import DominationRanker
 from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
-from leanrank.problem.cluster import ClusterParts
-from leanrank.rankers.cluster import ClusterData, data_on_cluster
+from leanrank.problem.dask_shards import DaskShards
+from leanrank.rankers.dask import ClusterData, data_on_cluster
 
 DOCUMENTS, FEATURES, PARTITIONS = 120, 136, 8
 
@@ -172,17 +172,17 @@ class Traffic:
 @contextmanager
 def traffic() -> Iterator[Traffic]:
     """Count what travels between a problem and its parts."""
-    counted, trip = Traffic(), ClusterParts._trip
+    counted, trip = Traffic(), DaskShards._trip
 
-    async def counting(self: ClusterParts, function: Any, places: Any, arguments: Any) -> Any:
+    async def counting(self: DaskShards, function: Any, places: Any, arguments: Any) -> Any:
         found = await trip(self, function, places, arguments)
         counted.trips += 1
         counted.sent += sum(len(pickle.dumps((each, arguments))) for each in places.values())
         counted.received += sum(len(pickle.dumps(answer)) for answer in found[0])
         return found
 
-    ClusterParts._trip = counting  # type: ignore[method-assign]
+    DaskShards._trip = counting  # type: ignore[method-assign]
     try:
         yield counted
     finally:
-        ClusterParts._trip = trip  # type: ignore[method-assign]
+        DaskShards._trip = trip  # type: ignore[method-assign]

@@ -17,7 +17,7 @@ from benchmarks.harness import Options, Table, show_seconds
 from benchmarks.scale.dask import DOCUMENTS, FEATURES, PARTITIONS, cluster, made
 from leanrank import DominationRanker
 from leanrank.metrics import evaluate
-from leanrank.rankers.cluster import data_on_cluster
+from leanrank.rankers.dask import data_on_cluster
 
 
 def run(options: Options) -> list[Table]:

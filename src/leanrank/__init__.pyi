@@ -36,7 +36,7 @@ from .rankers import RankSVM as RankSVM
 from .rankers import RSRank as RSRank
 from .rankers import SparseRank as SparseRank
 from .rankers import TopicRanker as TopicRanker
-from .rankers.curves import RampFeatures as RampFeatures
+from .rankers.knots import RampFeatures as RampFeatures
 from .selection.fuse import fuse as fuse
 from .selection.tuning import tune as tune
 from .service.diff import diff as diff

@@ -22,7 +22,7 @@ from leanrank.errors import InputError, ModelError, overflow, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries
-from leanrank.rankers.cluster import ClusterData, cluster_data, fit_partitions, lazy_predict
+from leanrank.rankers.dask import ClusterData, cluster_data, fit_partitions, lazy_predict
 from leanrank.rankers.inputs import (
     checked_features,
     count_informative,
@@ -84,7 +84,7 @@ class BaseRanker(BaseEstimator):
     _learned: ClassVar[str] = "coef_"  # the attribute that ``fit`` sets last
     fits_on_cluster: ClassVar[bool] = False  # whether documents may be on a Dask cluster
     takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
-    _parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
+    parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
     used_with: ClassVar[Uses] = {}
     """Parameters that take effect only with some values of another."""
 

@@ -267,7 +267,7 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
     """
     if validation is None:
         return None
-    from leanrank.rankers.cluster import ClusterData, held_out_on_cluster
+    from leanrank.rankers.dask import ClusterData, held_out_on_cluster
 
     on_dask = isinstance(validation, tuple) and len(validation) == 3 and is_dask(validation[0])
     if on_dask or isinstance(validation, ClusterData):

@@ -33,8 +33,8 @@ from leanrank.rankers.categories import (
     read_frame,
     without_columns,
 )
-from leanrank.rankers.curves import find_ramps
 from leanrank.rankers.inputs import check_finite
+from leanrank.rankers.knots import find_ramps
 from leanrank.rankers.lean_pairs import constant_in_queries
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure, divided

@@ -19,8 +19,8 @@ from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import weighted_sums
 from leanrank.rankers.base import BaseRanker
-from leanrank.rankers.curves import weights_model
 from leanrank.rankers.inputs import count_informative
+from leanrank.rankers.knots import weights_model
 from leanrank.rankers.parameters import seed_of
 from leanrank.rankers.progress import record
 

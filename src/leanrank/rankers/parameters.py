@@ -1,7 +1,7 @@
 """What each parameter of a ranker may be: one table for all rankers, by name.
 
 A parameter means the same wherever it occurs, in the terms of scikit-learn's constraints. A class
-whose own is narrower or wider says so in ``_parameter_constraints``; a parameter that only some
+whose own is narrower or wider says so in ``parameter_constraints``; a parameter that only some
 values of another make use of is in ``used_with``.
 """
 
@@ -115,7 +115,7 @@ def check_parameters(ranker: Any) -> None:
     Traceback (most recent call last):
     leanrank.errors.InputError: SparseRank: lipschitz has no effect with solver='newton': leave ...
     """
-    constraints, given = ranker._parameter_constraints, vars(ranker)
+    constraints, given = ranker.parameter_constraints, vars(ranker)
     for name, value in given.items():
         for kind, allowed in ((bool, SWITCH), (Mapping, Mapping)):  # no numbers, and no lists
             if isinstance(value, kind) and allowed not in constraints.get(name, [allowed]):
@@ -123,9 +123,8 @@ def check_parameters(ranker: Any) -> None:
     try:
         validate_parameter_constraints(constraints, given, type(ranker).__name__)
     except InvalidParameterError as error:
-        found = re.fullmatch(r"The '(\w+)' .*? must be (.*)\. Got (.*) instead\.", str(error), re.S)
-        assert found is not None, error
-        raise InputError("{0}={2} must be {1}".format(*found.groups())) from None
+        text = r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\."
+        raise InputError(re.sub(text, r"\1=\3 must be \2", str(error), flags=re.S)) from None
     for name, (other, users) in ranker.used_with.items():
         value = getattr(ranker, other)
         if not (isinstance(value, str) and value in users):

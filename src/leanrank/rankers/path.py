@@ -17,8 +17,8 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.errors import InputError
 from leanrank.model import Model
-from leanrank.rankers.cluster import ClusterData
-from leanrank.rankers.curves import scores_of_models, weights_model
+from leanrank.rankers.dask import ClusterData
+from leanrank.rankers.knots import scores_of_models, weights_model
 
 
 @dataclass(frozen=True)

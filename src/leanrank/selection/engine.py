@@ -23,7 +23,7 @@ from leanrank.metrics.judge import Judge, best_of, ranks_something
 from leanrank.model import Model, make_provenance
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.rankers import get_ranker
-from leanrank.rankers.curves import weights_model
+from leanrank.rankers.knots import weights_model
 from leanrank.rankers.path import alpha_grid
 from leanrank.registry import AlphaPath, Fits, Front, Sizes, Space
 from leanrank.selection.candidate import Candidate

@@ -24,7 +24,7 @@ def train_on_cluster(request: Request, where: str) -> None:
     """Fit files on a cluster and write the model."""
     from leanrank.data.scaling.spread import check_scale, scale_wanted
     from leanrank.model.writing import as_model
-    from leanrank.rankers.cluster import data_on_cluster
+    from leanrank.rankers.dask import data_on_cluster
     from leanrank.rankers.inputs import warn_of_units
 
     name = request.algorithm or "domination"

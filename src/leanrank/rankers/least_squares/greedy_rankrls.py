@@ -139,7 +139,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     n_jobs: int | None = None
     verbose: int = 0
 
-    _parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "alpha": [POSITIVE]}
+    parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "alpha": [POSITIVE]}
     used_with: ClassVar[Uses] = {
         "memory": ("fitting", ("pre",)),
         **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),

@@ -73,7 +73,7 @@ class KernelRankRLS(LeaveQueryOut):
     normalize: str = "query"
     n_jobs: int | None = None
 
-    _parameter_constraints: ClassVar[Constraints] = {
+    parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "alpha": [POSITIVE],
         "gamma": [POSITIVE, None],

@@ -19,7 +19,7 @@ from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
-from leanrank.problem.parts import PartedProblem, Parts
+from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.linear import BaseLinearRanker
@@ -124,8 +124,8 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
 
     def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
         alpha, loss = float(self.alpha), SquaredLoss()
-        if isinstance(data.X, Parts):
-            return solve_ridge(PartedProblem(data.X, loss, self.normalize), alpha)
+        if isinstance(data.X, Shards):
+            return solve_ridge(ShardedProblem(data.X, loss, self.normalize), alpha)
         plan = loss.prepare(labels)
         if len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION:
             return solve_ridge_dual(Centred.from_plan(data.X, plan), alpha)
@@ -169,8 +169,8 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
         loss = SquaredLoss()
         problem: Problem
         with single_threaded_blas():
-            if isinstance(data.X, Parts):
-                problem = PartedProblem(data.X, loss, self.normalize)
+            if isinstance(data.X, Shards):
+                problem = ShardedProblem(data.X, loss, self.normalize)
                 coefs = solve_ridge_path(problem, grid.tolist())
             else:
                 plan = loss.prepare(labels)

@@ -25,10 +25,10 @@ from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
-from leanrank.problem.parts import PartedProblem, Parts
-from leanrank.rankers.cluster import relabelling
-from leanrank.rankers.curves import curve_design, curve_parts, weights_model
+from leanrank.problem.sharded import ShardedProblem, Shards
+from leanrank.rankers.dask import relabelling
 from leanrank.rankers.inputs import held_out_data
+from leanrank.rankers.knots import curve_design, curve_parts, weights_model
 from leanrank.rankers.linear import BaseLinearRanker
 from leanrank.rankers.parameters import CONSTRAINTS, Constraints, reject_unused, words
 from leanrank.rankers.progress import report
@@ -156,7 +156,7 @@ class LinearRanker(BaseLinearRanker):
     other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
     _takes_preferences = True  # the loss has the last word
     fits_on_cluster = True
-    _parameter_constraints: ClassVar[Constraints] = {
+    parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "penalty": [words("l1", "l2", "elastic-net", "groups"), Penalty],
     }
@@ -172,7 +172,7 @@ class LinearRanker(BaseLinearRanker):
         return labels.with_margin(float(getattr(self, "margin_scale")))  # noqa: B009
 
     def make_problem(
-        self, X: Matrix | Design | Parts, labels: Labels, executor: Executor | None = None
+        self, X: Matrix | Design | Shards, labels: Labels, executor: Executor | None = None
     ) -> Problem:
         """Join features and labels, rows grouped by query, with the loss.
 
@@ -185,8 +185,8 @@ class LinearRanker(BaseLinearRanker):
         else:
             X = curve_design(self, X, self._names(), executor)
             self.ramps_ = X.ramps
-        if isinstance(X, Parts):
-            return PartedProblem(X, loss, labels.normalize, relabelling(self))
+        if isinstance(X, Shards):
+            return ShardedProblem(X, loss, labels.normalize, relabelling(self))
         if not loss.takes_edges:
             refuse_edges(labels, loss.name)
         return MemoryProblem(X, loss, loss.prepare(self.with_margins(labels)), executor)

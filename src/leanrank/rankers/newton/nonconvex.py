@@ -106,7 +106,7 @@ class NonconvexRankSVM(LinearRanker):
     n_rounds: int = 10
     max_iter: int = 100
 
-    _parameter_constraints: ClassVar[Constraints] = {
+    parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "penalty": [words("lp", "mcp", "log", "adaptive")],
         "l1_ratio": [Interval(Real, 0, 1, closed="right")],

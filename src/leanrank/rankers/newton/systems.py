@@ -78,8 +78,8 @@ class DominationRanker(LinearRanker):
     bound: str = "range"
     max_iter: int = 100
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **LinearRanker._parameter_constraints,
+    parameter_constraints: ClassVar[Constraints] = {
+        **LinearRanker.parameter_constraints,
         "solver": [words("newton", "bound-cd")],
     }
     used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
@@ -197,8 +197,8 @@ class RankNet(LinearRanker):
     random_state: Any = 0
     max_iter: int = 100
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **LinearRanker._parameter_constraints,
+    parameter_constraints: ClassVar[Constraints] = {
+        **LinearRanker.parameter_constraints,
         "margin": [words("scaled"), None],
     }
     used_with: ClassVar[Uses] = MARGIN
@@ -265,8 +265,8 @@ class RankSVM(LinearRanker):
     margin_scale: float = 1.0
     importance: Any = None
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **RankNet._parameter_constraints,
+    parameter_constraints: ClassVar[Constraints] = {
+        **RankNet.parameter_constraints,
         "margin_scale": [POSITIVE],
         "loss": [words("squared-hinge", "hinge", "squared_hinge")],
         "solver": [words("newton", "cutting-plane", "struct"), None],
@@ -331,7 +331,7 @@ class SparseRank(LinearRanker):
     lipschitz: float | None = None
     max_iter: int = 10_000
 
-    _parameter_constraints: ClassVar[Constraints] = {
+    parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "solver": [words("newton", "proximal")],
     }
@@ -405,7 +405,7 @@ class FenchelRank(LinearRanker):
 
     has_strength: ClassVar[bool] = False
     other_remedy: ClassVar[str] = "use solver='corrective'"
-    _parameter_constraints: ClassVar[Constraints] = {
+    parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "solver": [words("corrective", "greedy")],
     }

@@ -121,7 +121,7 @@ class LCRA(SampledPairRanker):
     power_t: float = 0.5
     average: bool = True
 
-    _parameter_constraints: ClassVar[Constraints] = {
+    parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "alpha": [NUMBER, SEVERAL],
         "eta0": [POSITIVE, SEVERAL, None],

@@ -102,7 +102,7 @@ class MinBatSRank(StochasticRanker):
     normalize: str = "query"
     shuffle: bool = True
 
-    _parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "eta0": [POSITIVE]}
+    parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "eta0": [POSITIVE]}
     used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:

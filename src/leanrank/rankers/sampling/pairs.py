@@ -323,7 +323,7 @@ class RSRank(SampledPairRanker):
     eta0: float | None = None
     power_t: float = 0.5
 
-    _parameter_constraints: ClassVar[Constraints] = {
+    parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "learning_rate": [words("optimal", "invscaling", "constant")],
     }

@@ -22,7 +22,7 @@ from leanrank.execution import Executor, SerialExecutor
 from leanrank.model import Model
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import penalty_factors
-from leanrank.problem.parts import Parts
+from leanrank.problem.sharded import Shards
 from leanrank.rankers.inputs import checked_features, names_of
 from leanrank.rankers.parameters import by_feature, feature_number, reject_unused
 
@@ -117,7 +117,7 @@ def _check_lengths(ramps: RampColumns, names: Any) -> None:
 
 def curve_design(
     ranker: Any, X: Any, names: Any, executor: Executor
-) -> RampDesign | SparseRampDesign | Parts:
+) -> RampDesign | SparseRampDesign | Shards:
     """Return the ramps of all features for a ranker with curves, or parts that make them."""
     name = type(ranker).__name__
     if isinstance(X, Design):
@@ -131,7 +131,7 @@ def curve_design(
         raise InputError(f"{name}: solver={ranker.solver!r} reads X itself: leave curves out")
     reject_unused(ranker, ("signs",), "curves: use monotone")
     find = partial(find_ramps, ranker.curves, names)
-    if isinstance(X, Parts):
+    if isinstance(X, Shards):
         return X.in_ramps(find)
     return ramp_design(X, find(X, X.shape[0]), executor)
 

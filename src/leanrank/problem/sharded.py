@@ -1,16 +1,16 @@
-"""The problem as an ordered sum of parts, each with documents of its own.
+"""The problem as an ordered sum of shards, each with documents of its own.
 
-A part (see ``part``) is whole queries in one place: a process, a worker of a cluster. The problem
-sends all of them the same request and adds up their answers.
+A shard is whole queries in one place: a process, a worker of a cluster. The problem sends all of
+them the same request and adds up their answers.
 
-**Same bits wherever the parts are.** Shares are added along a binary tree over the numbers of the
-parts. Whoever holds neighbouring parts adds them up before sending, and the sum is the same.
+**Same bits wherever the shards are.** Answers are added along a binary tree over the numbers of the
+shards. Whoever holds neighbouring shards adds them up before sending, and the sum is the same.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self, TypeAlias
@@ -27,18 +27,20 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.memory import ROUNDING
-from leanrank.problem.part import Part, Request, Setup, Share
 from leanrank.problem.quadratic_models import GramModel, ProductModel
+from leanrank.problem.shard import Setup, Shard, Sums
 
 Node: TypeAlias = tuple[int, int]
-"""The sum of parts ``[i·2ᵏ, (i + 1)·2ᵏ)`` is node (k, i) of the tree."""
+"""The sum of shards ``[i·2ᵏ, (i + 1)·2ᵏ)`` is node (k, i) of the tree."""
 
 LARGEST_GRAM = 2_048
-"""Features of a working set up to which parts send Hessians: 16 MB, since half of one travels."""
+"""Features of a working set up to which shards send Hessians: 16 MB, since half of one travels."""
 
 
-def add_along_tree(known: Mapping[Node, Share], n_parts: int) -> dict[Node, Share]:
-    """Add neighbours up as far as they are known; with all parts, only the root is left.
+def add_along_tree(known: Mapping[Node, Sums | None], n_shards: int) -> dict[Node, Sums | None]:
+    """Add neighbours up as far as they are known; with all shards, only the root is left.
+
+    None adds nothing.
 
     >>> add_along_tree({(0, 0): (1.0,), (0, 1): (2.0,), (0, 2): (3.0,)}, 3)
     {(2, 0): (6.0,)}
@@ -46,7 +48,7 @@ def add_along_tree(known: Mapping[Node, Share], n_parts: int) -> dict[Node, Shar
     {(0, 1): (2.0,), (1, 1): (3.0,)}
     """
     left = dict(known)
-    level, width = 0, n_parts
+    level, width = 0, n_shards
     while width > 1:
         for at in range(0, width, 2):
             pair = (level, at), (level, at + 1)
@@ -54,33 +56,39 @@ def add_along_tree(known: Mapping[Node, Share], n_parts: int) -> dict[Node, Shar
                 left[level + 1, at // 2] = left.pop(pair[0])
             elif pair[0] in left and pair[1] in left:
                 first, second = left.pop(pair[0]), left.pop(pair[1])
-                left[level + 1, at // 2] = tuple(a + b for a, b in zip(first, second, strict=True))
+                left[level + 1, at // 2] = _added(first, second)
         level, width = level + 1, (width + 1) // 2
     return left
 
 
-class Parts(ABC):
-    """Where the parts are, and how they are asked.
+def _added(first: Sums | None, second: Sums | None) -> Sums | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return tuple(a + b for a, b in zip(first, second, strict=True))
+
+
+class Shards(ABC):
+    """Where the shards are, and how they are asked.
 
     Attributes
     ----------
-    n_parts, n_rows, n_features : int
+    n_shards, n_rows, n_features : int
     levels : array or None
-        The distinct labels of all parts, unless they are very many.
+        The distinct labels of all shards, unless they are very many.
     ramps : RampColumns or None
         The columns of curves.
     """
 
-    n_parts: int
+    n_shards: int
     n_rows: int
     n_features: int
     levels: FloatArray | None
     ramps: RampColumns | None = None
 
     def in_ramps(self, find: Callable[[Matrix, int], RampColumns]) -> Self:
-        """Return the same parts with curves for features.
+        """Return the same shards with curves for features.
 
-        Knots are those of the same documents in one place, for which each part sends its share of
+        Knots are those of the same documents in one place, for which each shard sends its share of
         the sample that ``RampColumns.at_quantiles`` takes.
 
         Parameters
@@ -102,94 +110,62 @@ class Parts(ABC):
     def map(
         self, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Return ``function(part, *arguments)`` of all parts, in order.
+        """Return ``function(shard, *arguments)`` of all shards, in order.
 
-        With ``each``, a part's own entry of it comes before the arguments.
+        With ``each``, a shard's own entry of it comes before the arguments.
         """
 
     @abstractmethod
-    def ask(self, request: Request) -> Share:
-        """Return the sum of all parts' answers."""
-
-    def total(self, setup: Setup) -> float:
-        """Return S of an objective."""
-        summands = enumerate(self.map(Part.total, setup))
-        ((total,),) = add_along_tree({(0, at): (s,) for at, s in summands}, self.n_parts).values()
-        return float(total)
+    def sums(self, *request: Any) -> Sums:
+        """Return the sum over all shards of what ``Shard.sums`` returns."""
 
 
-class LocalParts(Parts):
-    """Parts in this process, one after the other."""
-
-    def __init__(self, parts: Iterable[Part]) -> None:
-        self.parts = list(parts)
-        self.n_parts = len(self.parts)
-        self.n_rows = sum(len(part.data) for part in self.parts)
-        self.n_features = self.parts[0].data.n_features
-        self.levels = np.unique(np.concatenate([part.data.levels for part in self.parts]))
-
-    def ask(self, request: Request) -> Share:
-        """Return the sum of all parts' answers."""
-        answers = {(0, at): part.answer(request) for at, part in enumerate(self.parts)}
-        (share,) = add_along_tree(answers, self.n_parts).values()
-        return share
-
-    def map(
-        self, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
-    ) -> list[Any]:
-        """Apply a function to all parts."""
-        own = [()] * self.n_parts if each is None else [(value,) for value in each]
-        return [
-            function(part, *before, *arguments)
-            for part, before in zip(self.parts, own, strict=True)
-        ]
+def _n_rows(shard: Shard) -> int:
+    return len(shard.data)
 
 
-def _n_rows(part: Part) -> int:
-    return len(part.data)
+def _sample(shard: Shard, first: int, step: int) -> Matrix:
+    return shard.data.X[np.arange(first, len(shard.data), step)]
 
 
-def _sample(part: Part, first: int, step: int) -> Matrix:
-    return part.data.X[np.arange(first, len(part.data), step)]
-
-
-def gaps(part: Part) -> BoolArray:
+def gaps(shard: Shard) -> BoolArray:
     """Return which features are missing in some document."""
-    X = part.data.X
+    X = shard.data.X
     if isinstance(X, np.ndarray):
         return np.any([np.isnan(X[a:b]).any(axis=0) for a, b in row_blocks(len(X))], axis=0)
     return np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1]) > 0
 
 
-class PartedProblem(Problem):
+class ShardedProblem(Problem):
     """Minimise over w a loss whose documents are in several places.
 
     Parameters
     ----------
-    parts : Parts
+    shards : Shards
     loss : Loss
     normalize, relabel
         As in ``Setup``.
     largest_gram : int
-        Features of a working set up to which its Hessian is formed; beyond, a step asks the parts
+        Features of a working set up to which its Hessian is formed; beyond, a step asks the shards
         for one product after the other.
     """
 
     def __init__(
         self,
-        parts: Parts,
+        shards: Shards,
         loss: Loss[Any],
         normalize: str = "query",
         relabel: Callable[[Labels], Labels] | None = None,
         largest_gram: int = LARGEST_GRAM,
     ) -> None:
-        self.parts = parts
+        self.shards = shards
         self.loss = loss
-        self.n_rows, self.n_features = parts.n_rows, parts.n_features
+        self.n_rows, self.n_features = shards.n_rows, shards.n_features
         self.largest_gram = largest_gram
-        key, levels, ramps = uuid4().hex, parts.levels, parts.ramps
+        key, levels, ramps = uuid4().hex, shards.levels, shards.ramps
         setup = Setup(key, loss, normalize, relabel, levels, ramps=ramps)
-        total = parts.total(setup)
+        summands = {(0, at): (each,) for at, each in enumerate(shards.map(Shard.total, setup))}
+        ((total,),) = add_along_tree(summands, shards.n_shards).values()  # type: ignore[misc]
         if not total > 0.0:
             raise NoLevelsError
         self.setup = replace(setup, total=1.0 if normalize == "none" else total)
@@ -198,9 +174,9 @@ class PartedProblem(Problem):
         self._tried: tuple[FloatArray, FloatArray, float, FloatArray] | None = None
         self._move_to(self._w, None, None)
 
-    def _ask(self, what: str, *arguments: Any, w: FloatArray | None = None) -> Share:
+    def _ask(self, want: str, *more: Any, w: FloatArray | None = None) -> Sums:
         at = self._w if w is None else w
-        return self.parts.ask(Request(self.setup, at, self._features, what, arguments))
+        return self.shards.sums(self.setup, want, at, self._features, *more)
 
     def _move_to(self, w: FloatArray, value: float | None, focused: FloatArray | None) -> None:
         """Set the point, and forget what was known of the last one."""
@@ -264,7 +240,7 @@ class PartedProblem(Problem):
     # the working set
 
     def focus(self, features: IntArray) -> None:
-        """Choose the features of the working set; the parts learn it with the next request."""
+        """Choose the features of the working set; the shards learn it with the next request."""
         self._features = features
         self._focused = None
 

@@ -31,7 +31,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import ClusterError, DataWarning, InputError
 from leanrank.metrics import evaluate
-from leanrank.rankers.cluster import data_on_cluster
+from leanrank.rankers.dask import data_on_cluster
 from leanrank.rankers.sampling.streaming import fit_stream
 from leanrank.selection import cross_validate_path
 

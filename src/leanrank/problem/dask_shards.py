@@ -1,9 +1,9 @@
-"""Parts on the workers of a Dask cluster.
+"""Shards on the workers of a Dask cluster.
 
-A part is the value of a future, and what it knows of a problem lives in that value: it goes with
+A shard is the value of a future, and what it knows of a problem lives in that value: it goes with
 the data when the future is released. A request goes through the scheduler to each worker, which
-asks the parts that it holds in its own threads and sends their sum. That is one trip of two
-milliseconds; a task of a graph takes five times as long. If a worker dies, Dask reads its parts
+asks the shards that it holds in its own threads and sends their sum. That is one trip of two
+milliseconds; a task of a graph takes five times as long. If a worker dies, Dask reads its shards
 again elsewhere, and these are sent the request again.
 """
 
@@ -20,8 +20,8 @@ from leanrank.data.dask.partitions import Partitions
 from leanrank.data.dask.worker_rows import Rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
-from leanrank.problem.part import Part, Request, Share
-from leanrank.problem.parts import Node, Parts, add_along_tree
+from leanrank.problem.shard import Shard, Sums
+from leanrank.problem.sharded import Node, Shards, add_along_tree
 
 MAX_WORKER_FAILURES = 3
 """Workers that may die one after the other at one request, as at one task of Dask."""
@@ -30,8 +30,8 @@ WATCH = 0.5
 """Seconds after which the scheduler is asked whether a worker that has not answered is there."""
 
 
-class ClusterParts(Parts):
-    """Parts on the workers of a Dask cluster.
+class DaskShards(Shards):
+    """Shards on the workers of a Dask cluster.
 
     Parameters
     ----------
@@ -48,33 +48,34 @@ class ClusterParts(Parts):
     def __init__(self, partitions: Partitions, patience: float = LONGEST_WITHOUT_WORKERS) -> None:
         self.client = partitions.client
         self.patience = patience
-        self.n_parts = len(partitions.rows)
+        self.n_shards = len(partitions.rows)
         self.n_rows = sum(facts.n_rows for facts in partitions.facts)
         self.n_features = partitions.facts[0].n_features
         self.levels = partitions.levels
         self.trips = 0
         self.name = _new_name()
         self.futures = [
-            self.client.submit(_make_part, rows, key=_key(self.name, at))
+            self.client.submit(_make_shard, rows, key=_key(self.name, at))
             for at, rows in enumerate(partitions.rows)
         ]
         self._places: dict[str, list[int]] = {}
 
-    def ask(self, request: Request) -> Share:
-        """Return the sum of all parts' answers."""
-        nodes = self._all(_answers, (request, self.n_parts))
-        (share,) = add_along_tree(nodes, self.n_parts).values()
-        return share
+    def sums(self, *request: Any) -> Sums:
+        """Return the sum of all shards' answers."""
+        nodes = self._all(_answers, (request, self.n_shards))
+        (sums,) = add_along_tree(nodes, self.n_shards).values()
+        assert sums is not None  # or there would be nothing to learn from
+        return sums
 
     def map(
         self, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Apply a function to all parts, where they are."""
+        """Apply a function to all shards, where they are."""
         found = self._all(_applied, (function, arguments, each))
-        return [found[0, at] for at in range(self.n_parts)]
+        return [found[0, at] for at in range(self.n_shards)]
 
-    def transformed(self, function: Callable[..., RankingData]) -> ClusterParts:
-        """Return other parts, of data that a function makes of these where they are."""
+    def transformed(self, function: Callable[..., RankingData]) -> DaskShards:
+        """Return other shards, of data that a function makes of these where they are."""
         made = copy(self)
         made.name, made._places = _new_name(), {}
         made.futures = [
@@ -84,26 +85,26 @@ class ClusterParts(Parts):
         return made
 
     def _all(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[Node, Any]:
-        """Call a function for all parts where they are, until each has answered."""
+        """Call a function for all shards where they are, until each has answered."""
         found: dict[Node, Any] = {}
-        missing, deaths = list(range(self.n_parts)), 0
+        missing, deaths = list(range(self.n_shards)), 0
         while missing:
             places = self._placed()
             chosen = {
                 worker: numbers
-                for worker, parts in places.items()
-                if (numbers := [at for at in parts if at in set(missing)])
+                for worker, held in places.items()
+                if (numbers := [at for at in held if at in set(missing)])
             }
             self.trips += 1
             answers, error = self.client.sync(self._trip, function, chosen, arguments)
             for nodes in answers:
                 found |= nodes
-            missing = _missing(found, self.n_parts)
+            missing = _missing(found, self.n_shards)
             deaths = 0 if error is None else deaths + 1
             if deaths > MAX_WORKER_FAILURES:
                 raise ClusterError(_too_many_deaths(error)) from error
             if missing:
-                self._places = {}  # parts have moved
+                self._places = {}  # shards have moved
         return found
 
     async def _trip(
@@ -142,7 +143,7 @@ class ClusterParts(Parts):
         return answers, error
 
     def _placed(self) -> dict[str, list[int]]:
-        """Return for each worker the parts to ask there, once all are somewhere."""
+        """Return for each worker the shards to ask there, once all are somewhere."""
         places = self._places
         while not places:
             self._wait()
@@ -156,7 +157,7 @@ class ClusterParts(Parts):
         return places
 
     def _wait(self) -> None:
-        """Wait for the parts."""
+        """Wait for the shards."""
         wait_for(self.client, self.futures, self.patience)
         for at, future in enumerate(self.futures):
             if future.status == "error":
@@ -164,25 +165,25 @@ class ClusterParts(Parts):
 
 
 def _new_name() -> str:
-    return f"leanrank-part-{uuid4().hex}"
+    return f"leanrank-shard-{uuid4().hex}"
 
 
 def _key(name: str, at: int) -> str:
     return f"{name}-{at}"
 
 
-def _missing(found: Iterable[Node], n_parts: int) -> list[int]:
-    """Return the parts that no node covers.
+def _missing(found: Iterable[Node], n_shards: int) -> list[int]:
+    """Return the shards that no node covers.
 
     >>> _missing([(1, 0), (0, 3)], 5)
     [2, 4]
     """
     covered = {at for level, i in found for at in range(i << level, (i + 1) << level)}
-    return [at for at in range(n_parts) if at not in covered]
+    return [at for at in range(n_shards) if at not in covered]
 
 
 def _refuse(at: int, error: BaseException) -> None:
-    """Say why a part could not be made."""
+    """Say why a shard could not be made."""
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
@@ -204,12 +205,12 @@ def _too_many_deaths(why: Any) -> str:
 # on a worker
 
 
-def _make_part(rows: Rows) -> Part:
-    return Part(*rows)
+def _make_shard(rows: Rows) -> Shard:
+    return Shard(*rows)
 
 
-def _transform(part: Part, function: Callable[..., RankingData]) -> Part:
-    return Part(function(part.data), part.gain_weight)
+def _transform(shard: Shard, function: Callable[..., RankingData]) -> Shard:
+    return Shard(function(shard.data), shard.gain_weight)
 
 
 async def _applied(
@@ -221,24 +222,24 @@ async def _applied(
     *,
     dask_worker: Any,
 ) -> dict[Node, Any]:
-    """Apply a function to the parts that are here, in the worker's threads."""
+    """Apply a function to the shards that are here, in the worker's threads."""
     data = dask_worker.data
-    parts = {at: data[key] for at in numbers if (key := _key(name, at)) in data}
+    here = {at: data[key] for at in numbers if (key := _key(name, at)) in data}
     loop = asyncio.get_running_loop()
     try:
         calls = []
-        for at, part in parts.items():
+        for at, shard in here.items():
             own = arguments if each is None else (each[at], *arguments)
-            calls.append(loop.run_in_executor(dask_worker.executor, function, part, *own))
+            calls.append(loop.run_in_executor(dask_worker.executor, function, shard, *own))
     except RuntimeError:  # it is about to end
         return {}
     found = await asyncio.gather(*calls)
-    return {(0, at): value for at, value in zip(parts, found, strict=True)}
+    return {(0, at): value for at, value in zip(here, found, strict=True)}
 
 
 async def _answers(
-    name: str, numbers: list[int], request: Request, n_parts: int, *, dask_worker: Any
-) -> dict[Node, Share]:
-    """Return the sums of answers of the parts that are here."""
-    shares = await _applied(name, numbers, Part.answer, (request,), dask_worker=dask_worker)
-    return add_along_tree(shares, n_parts)
+    name: str, numbers: list[int], request: tuple[Any, ...], n_shards: int, *, dask_worker: Any
+) -> dict[Node, Sums | None]:
+    """Return the sums of answers of the shards that are here."""
+    found = await _applied(name, numbers, Shard.sums, request, dask_worker=dask_worker)
+    return add_along_tree(found, n_shards)

@@ -1,4 +1,4 @@
-"""The problem in parts: the same optimum as in memory, and nothing depends on a part's memory."""
+"""The problem in shards: the same optimum as in memory, and nothing depends on a shard's memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
-from leanrank.problem.parts import LocalParts, Part, PartedProblem, add_along_tree
+from leanrank.problem.shard import Shard
+from leanrank.problem.sharded import ShardedProblem, Shards, add_along_tree
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
@@ -31,10 +32,31 @@ def data_of(seed: int = 0, **options: int) -> RankingData:
     return make_ranking(random_state=seed, **sizes)
 
 
-def in_parts(data: RankingData, cuts: list[int]) -> LocalParts:
+class LocalShards(Shards):
+    """Shards in this process, one after the other."""
+
+    def __init__(self, shards) -> None:
+        self.shards = list(shards)
+        self.n_shards = len(self.shards)
+        self.n_rows = sum(len(shard.data) for shard in self.shards)
+        self.n_features = self.shards[0].data.n_features
+        self.levels = np.unique(np.concatenate([shard.data.levels for shard in self.shards]))
+
+    def sums(self, *request):
+        found = {(0, at): shard.sums(*request) for at, shard in enumerate(self.shards)}
+        (sums,) = add_along_tree(found, self.n_shards).values()
+        return sums
+
+    def map(self, function, *arguments, each=None):
+        own = [()] * self.n_shards if each is None else [(value,) for value in each]
+        both = zip(self.shards, own, strict=True)
+        return [function(shard, *before, *arguments) for shard, before in both]
+
+
+def in_parts(data: RankingData, cuts: list[int]) -> LocalShards:
     edges = [0, *cuts, data.n_queries]
     pieces = [data.queries[a:b] for a, b in itertools.pairwise(edges)]
-    return LocalParts(Part(piece) for piece in pieces)
+    return LocalShards(Shard(piece) for piece in pieces)
 
 
 def in_memory(data: RankingData, loss, normalize: str) -> MemoryProblem:
@@ -62,7 +84,7 @@ def test_every_answer_is_that_of_all_documents_together(name, normalize):
     loss = get_loss(name)
     whole, parted = (
         in_memory(data, loss, normalize),
-        PartedProblem(in_parts(data, [3, 4, 19]), loss, normalize),
+        ShardedProblem(in_parts(data, [3, 4, 19]), loss, normalize),
     )
     w, features = rng.normal(size=12), np.array([1, 4, 7])
     step = rng.normal(size=3)
@@ -94,7 +116,7 @@ def test_every_answer_is_that_of_all_documents_together(name, normalize):
 @pytest.mark.parametrize("largest_gram", [2_048, 0])
 def test_the_same_optimum_as_in_memory(name, largest_gram):
     data, loss = data_of(2), get_loss(name)
-    parted = PartedProblem(in_parts(data, [5, 12]), loss, largest_gram=largest_gram)
+    parted = ShardedProblem(in_parts(data, [5, 12]), loss, largest_gram=largest_gram)
     penalty = ElasticNet.build(alpha=0.02, l1_ratio=0.8, n_features=12)
     ours = Newton(tol=1e-8).solve(parted, penalty)
     theirs = Newton(tol=1e-8).solve(in_memory(data, loss, "query"), penalty)
@@ -107,34 +129,34 @@ def test_the_same_optimum_as_in_memory(name, largest_gram):
 def test_groups_of_features_enter_together():
     data, loss = data_of(3), get_loss("domination")
     penalty = GroupPenalty.build(0.03, 1.0, 12, np.arange(12) // 3, group_ratio=0.5)
-    ours = Newton().solve(PartedProblem(in_parts(data, [9]), loss), penalty)
+    ours = Newton().solve(ShardedProblem(in_parts(data, [9]), loss), penalty)
     theirs = Newton().solve(in_memory(data, loss, "query"), penalty)
     assert ours.objective == pytest.approx(theirs.objective, rel=2e-6)
 
 
-class Forgetful(LocalParts):
-    """Parts that lose what they know, one or all, before some requests."""
+class Forgetful(LocalShards):
+    """Shards that lose what they know, one or all, before some requests."""
 
-    def __init__(self, parts: LocalParts, losses: dict[int, int | None]) -> None:
-        super().__init__(parts.parts)
+    def __init__(self, parts: LocalShards, losses: dict[int, int | None]) -> None:
+        super().__init__(parts.shards)
         self.losses, self.asked = losses, 0
 
-    def ask(self, request):
+    def sums(self, *request):
         lost = self.losses.get(self.asked, -1)
         self.asked += 1
-        for at in range(self.n_parts):
+        for at in range(self.n_shards):
             if lost is None or lost == at:
-                self.parts[at] = pickle.loads(pickle.dumps(self.parts[at]))
-        return super().ask(pickle.loads(pickle.dumps(request)))
+                self.shards[at] = pickle.loads(pickle.dumps(self.shards[at]))
+        return super().sums(*pickle.loads(pickle.dumps(request)))
 
 
-def fitted(parts: LocalParts, seed_data: RankingData) -> Solution:
+def fitted(parts: LocalShards, seed_data: RankingData) -> Solution:
     penalty = ElasticNet.build(alpha=0.005, l1_ratio=1.0, n_features=seed_data.n_features)
-    return Newton().solve(PartedProblem(parts, DominationLoss()), penalty)
+    return Newton().solve(ShardedProblem(parts, DominationLoss()), penalty)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_part_that_lost_its_memory_returns_the_same_bits(sparse):
+def test_a_shard_that_lost_its_memory_returns_the_same_bits(sparse):
     data = data_of(4, n_queries=40)
     if sparse:
         data = data.replace(X=csr_array(np.where(data.X > 0.3, data.X, 0.0)))
@@ -166,26 +188,26 @@ def test_whoever_adds_neighbours_first_finds_the_same_sum():
             assert other_array.tobytes() == array.tobytes()
 
 
-def test_a_holder_of_a_run_of_parts_sends_few_sums():
+def test_a_holder_of_a_run_of_shards_sends_few_sums():
     shares = {(0, at): (1.0,) for at in range(16, 32)}
     assert list(add_along_tree(shares, 64)) == [(4, 1)]
 
 
-def test_parts_without_information_add_nothing():
+def test_shards_without_information_add_nothing():
     data = data_of(6)
     silent = RankingData(np.ones((3, 12)), [1.0, 1.0, 0.0], qid=["x", "x", "y"])
-    parts = LocalParts([Part(silent), *in_parts(data, [9]).parts, Part(silent)])
-    problem = PartedProblem(parts, get_loss("squared-hinge"))
-    plain = PartedProblem(in_parts(data, [9]), get_loss("squared-hinge"))
+    parts = LocalShards([Shard(silent), *in_parts(data, [9]).shards, Shard(silent)])
+    problem = ShardedProblem(parts, get_loss("squared-hinge"))
+    plain = ShardedProblem(in_parts(data, [9]), get_loss("squared-hinge"))
     assert problem.at(np.ones(12)) == plain.at(np.ones(12))
     for each in (problem, plain):
         each.focus(np.array([2, 3]))
     np.testing.assert_array_equal(problem.focused_hessian(), plain.focused_hessian())
     with pytest.raises(NoLevelsError):
-        PartedProblem(LocalParts([Part(silent)]), get_loss("squared-hinge"))
+        ShardedProblem(LocalShards([Shard(silent)]), get_loss("squared-hinge"))
 
 
-def test_tables_by_level_refer_to_the_levels_of_all_parts():
+def test_tables_by_level_refer_to_the_levels_of_all_shards():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(40, 3))
     y = np.concatenate([rng.integers(0, 2, 20), rng.integers(1, 4, 20)]).astype(float)
@@ -193,7 +215,7 @@ def test_tables_by_level_refer_to_the_levels_of_all_parts():
     table = rng.uniform(size=(4, 4))
     for loss in (DominationLoss(table), SquaredHingeLoss(importance=table)):
         whole = in_memory(data, loss, "query")
-        assert PartedProblem(in_parts(data, [4]), loss).at(np.ones(3)) == pytest.approx(
+        assert ShardedProblem(in_parts(data, [4]), loss).at(np.ones(3)) == pytest.approx(
             whole.at(np.ones(3))
         )
 
@@ -205,17 +227,16 @@ def test_shares_of_queries_rebuild_the_scale_of_a_plan():
     np.testing.assert_allclose(shares / total, loss.prepare(labels).scale, rtol=1e-14)
 
 
-def test_a_part_remembers_a_few_problems():
-    parts = in_parts(data_of(10), [3])
-    problems = [PartedProblem(parts, DominationLoss()) for _ in range(Part.most_problems + 2)]
-    for problem in problems:
-        problem.at(np.zeros(12))
-    assert all(len(part._known) == Part.most_problems for part in parts.parts)
-    problems[0].focus(np.array([1]))
-    assert problems[0].try_step(np.array([0.0]), 1.0) == problems[1].at(np.zeros(12))
+def test_a_shard_serves_one_problem_after_the_other():
+    shards = in_parts(data_of(10), [3])
+    one, other = (ShardedProblem(shards, DominationLoss()) for _ in range(2))
+    first = one.at(np.zeros(12))
+    assert other.at(np.zeros(12)) == first
+    one.focus(np.array([1]))
+    assert one.try_step(np.array([0.0]), 1.0) == first
 
 
 def test_coordinate_descent_is_refused_in_a_sentence():
-    problem = PartedProblem(in_parts(data_of(11), [3]), DominationLoss())
+    problem = ShardedProblem(in_parts(data_of(11), [3]), DominationLoss())
     with pytest.raises(InputError, match="needs all documents in memory"):
         problem.curvature_bounds()

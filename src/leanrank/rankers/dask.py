@@ -21,8 +21,8 @@ from leanrank.losses.base import Labels
 from leanrank.metrics.cluster import refer_to
 from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.measures import Measure, parse_measures
-from leanrank.problem.cluster import ClusterParts
-from leanrank.problem.part import Part
+from leanrank.problem.dask_shards import DaskShards
+from leanrank.problem.shard import Shard
 from leanrank.rankers.inputs import check_finite, take_names, warn_of_units
 from leanrank.rankers.parameters import check_parameters
 
@@ -33,7 +33,7 @@ class ClusterData:
 
     Attributes
     ----------
-    X : ClusterParts
+    X : DaskShards
     feature_names : tuple of str or None
     n_queries : int
     informative : array of int
@@ -42,7 +42,7 @@ class ClusterData:
         What was done about queries across partitions.
     """
 
-    X: ClusterParts
+    X: DaskShards
     feature_names: tuple[str, ...] | None
     n_queries: int
     informative: IntArray
@@ -60,7 +60,7 @@ class ClusterData:
         return (
             f"ClusterData: {counted(self.n_queries, 'query', 'queries')}, "
             f"{counted(len(self), 'document')}, {counted(self.n_features, 'feature')} in "
-            f"{counted(self.X.n_parts, 'partition')}"
+            f"{counted(self.X.n_shards, 'partition')}"
         )
 
     def spread(self) -> Spread | None:
@@ -101,12 +101,12 @@ class ClusterData:
         return dict(zip([measure.name for measure in parsed], joined, strict=True))
 
 
-def _of_features(part: Part, function: Callable[..., Any], *more: Any) -> Any:
+def _of_features(part: Shard, function: Callable[..., Any], *more: Any) -> Any:
     return function(part.data.X, *more) if len(part.data) else None
 
 
 def _part_values(
-    part: Part,
+    part: Shard,
     score: Callable[[Matrix], FloatArray],
     measures: tuple[Measure, ...],
     convention: Any,
@@ -176,7 +176,7 @@ def cluster_data(
         check=partial(_check, name, ranker.takes_nan),
     )
     data = ClusterData(
-        ClusterParts(partitions),
+        DaskShards(partitions),
         partitions.facts[0].names,
         sum(facts.n_queries for facts in partitions.facts),
         np.array([facts.n_informative for facts in partitions.facts]),
