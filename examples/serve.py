@@ -1,4 +1,4 @@
-"""Serve a ranking over HTTP: run it with `uvicorn examples.serve:app` after `pip install fastapi uvicorn`.
+"""Serve a ranking over HTTP: `uvicorn examples.serve:app`, after `pip install fastapi uvicorn`.
 
 Only NumPy is needed to score: no Numba, SciPy or scikit-learn is loaded.
 """
@@ -37,10 +37,7 @@ def rank(request: Request) -> list[dict]:
 
 
 if __name__ == "__main__":
-    from fastapi.testclient import TestClient
-
     shown = {"a": {"bm25": 2.0, "age_days": 1.0}, "b": {"bm25": 3.0, "age_days": 1.0}}
-    answer = TestClient(app).post("/rank", json={"documents": shown})
-    print(answer.json())
+    print(rank(Request(documents=shown)))
     heavy = {"numba", "scipy", "sklearn"} & set(sys.modules)
     print("loaded beside NumPy:", ", ".join(sorted(heavy)) or "none of Numba, SciPy, scikit-learn")

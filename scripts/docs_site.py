@@ -440,7 +440,7 @@ def root_pages() -> dict[str, str]:
     """Take the pages that live beside the README."""
     return {
         f"{name.lower()}.md": (ROOT / f"{name}.md").read_text("utf-8")
-        for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG")
+        for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG", "CODE_OF_CONDUCT")
     }
 
 
@@ -468,7 +468,7 @@ def fence_examples(lines: Sequence[str]) -> list[str]:
     """Put a fence around lines of a Python session that have none.
 
     >>> fence_examples(["Words.", "", ">>> 1 + 1", "2", ""])
-    ['Words.', '', '```python', '>>> 1 + 1', '2', '```', '']
+    ['Words.', '', '```pycon', '>>> 1 + 1', '2', '```', '']
     """
     out: list[str] = []
     fenced = opened = False
@@ -479,7 +479,7 @@ def fence_examples(lines: Sequence[str]) -> list[str]:
         elif line.lstrip().startswith("```") and not opened:
             fenced = not fenced
         elif line.startswith(">>> ") and not fenced and not opened:
-            out.append("```python")
+            out.append("```pycon")
             opened = True
         out.append(line)
     return [*out, "```"] if opened else out
@@ -501,10 +501,18 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Fill the markers of a page, and point links out of ``docs`` to where those pages are."""
-    text = re.sub(
-        r"\((?:\.\./)+(CONTRIBUTING|SECURITY|CHANGELOG)\.md", _to_root_page(page), markdown
-    )
-    return fill(text)
+    roots = r"\((?:\.\./)+(CONTRIBUTING|SECURITY|CHANGELOG|CODE_OF_CONDUCT)\.md"
+    text = re.sub(roots, _to_root_page(page), markdown)
+    # A session has prompts and outputs of its own kinds, which the copy button leaves out.
+    text = re.sub(r"^```python\n(?=>>> )", "```pycon\n", fill(text), flags=re.MULTILINE)
+    return re.sub(r"^\$\$\n(.+?)\n\$\$$", _formula, text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _formula(found: re.Match[str]) -> str:
+    """Write a formula as MathML, which browsers set without a script."""
+    from latex2mathml.converter import convert
+
+    return f'<div class="formula">{convert(found.group(1), display="block")}</div>'
 
 
 def _to_root_page(page: Any) -> Any:

@@ -163,7 +163,7 @@ def test_what_a_site_loads_from_elsewhere_is_found(tmp_path):
 def test_sessions_of_docstrings_are_shown_as_code():
     fenced = SITE["fence_examples"]
     session = [">>> 1 + 1", "2"]
-    assert fenced(["Words.", "", *session]) == ["Words.", "", "```python", *session, "```"]
+    assert fenced(["Words.", "", *session]) == ["Words.", "", "```pycon", *session, "```"]
     once = ["```python", *session, "", *session, "```"]
     assert fenced(once) == once
-    assert fenced([*session, "", "More."]) == ["```python", *session, "```", "", "More."]
+    assert fenced([*session, "", "More."]) == ["```pycon", *session, "```", "", "More."]

@@ -14,6 +14,7 @@ SHOWN = {
     "frame_to_card": "A ranking function of",
     "hybrid_weights": "The learned weights beat reciprocal rank fusion",
     "own_loss": "duality gap",
+    "serve": "loaded beside NumPy: none of Numba, SciPy, scikit-learn",
     "tune_to_sql": "orders changed: 0",
 }
 
@@ -26,7 +27,7 @@ def test_every_example_is_listed():
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_an_example_runs(name):
+def test_an_example_runs(name, tmp_path):
     file = EXAMPLES / f"{name}.py"
     assert len(file.read_text(encoding="utf-8").splitlines()) <= 60
     done = subprocess.run(
@@ -36,6 +37,7 @@ def test_an_example_runs(name):
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         timeout=600,
         check=False,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     assert SHOWN[name] in done.stdout

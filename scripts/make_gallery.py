@@ -1,0 +1,30 @@
+"""Run the examples of docs/gallery.md and write the picture that each section ends with."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def main() -> None:
+    """Draw all pictures."""
+    names: dict[str, Any] = {}
+    for section in (DOCS / "gallery.md").read_text("utf-8").split("\n## "):
+        before = names.get("chart")
+        for example in doctest.DocTestParser().get_examples(section):
+            exec(compile(example.source, "gallery.md", "single"), names)
+        target = re.search(r"\]\((images/gallery/\S+\.(?:svg|png))\)", section)
+        if target is None:
+            continue
+        if names["chart"] is before:
+            raise SystemExit(f"no chart is drawn for {target[1]}")
+        names["chart"].save(str(DOCS / target[1]))
+        print(target[1])
+
+
+if __name__ == "__main__":
+    main()
