@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
-from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.dask.collections import is_dask, refuse_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.scaling.spread import spread_of
@@ -174,42 +174,35 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
             "preferences must be a tuple (i, j) or (i, j, weight) of arrays: document i should "
             "rank above document j"
         )
-    winner, loser = (
-        _row_numbers(preferences[k], name, len(data)) for k, name in enumerate(("i", "j"))
-    )
-    if len(winner) != len(loser):
-        raise InputError(
-            f"preferences has {len(winner)} documents i but {len(loser)} documents j: give one of "
-            "each a preference"
-        )
-    if len(winner) == 0:
-        raise InputError("preferences is empty: give at least one pair of documents")
+    winner, loser = (np.asarray(rows) for rows in preferences[:2])
+    for rows, name in ((winner, "i"), (loser, "j")):
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) != len(winner):
+            raise InputError(
+                f"{name} in preferences must be a list of row numbers, not {rows.ndim}-dimensional "
+                f"{rows.dtype}, and as long as the other"
+            )
     weight = np.ones(len(winner))
     if len(preferences) == 3 and preferences[2] is not None:
         weight = _weights("weight in preferences", preferences[2], len(winner), "pair")
-    if grouped or data.order is None:
-        rows = winner, loser
-    else:
-        place = np.empty(len(data), dtype=np.int64)
-        place[data.order] = np.arange(len(data))
-        rows = place[winner], place[loser]
-    query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
-    same, apart = winner == loser, query_of[rows[0]] != query_of[rows[1]]
-    if same.any():
-        at = int(np.flatnonzero(same)[0])
-        raise InputError(
-            f"preference {at} says that document {winner[at]} should rank above itself: leave it "
-            "out"
-        )
-    if apart.any():
-        at = int(np.flatnonzero(apart)[0])
-        raise InputError(
-            f"preference {at} compares the documents {winner[at]} and {loser[at]} of two queries: "
-            "documents are ranked within one query"
-        )
     if not weight.any():
-        raise InputError("every weight in preferences is zero: at least one pair must count")
-    return Edges(*rows, weight)
+        raise InputError("preferences is empty: at least one pair must count")
+    outside = (np.minimum(winner, loser) < 0) | (np.maximum(winner, loser) >= len(data))
+    _reject_pairs(outside, winner, loser, f"documents are numbered from 0 to {len(data) - 1}")
+    _reject_pairs(winner == loser, winner, loser, "no document ranks above itself")
+    place = np.arange(len(data))
+    if not grouped and data.order is not None:
+        place[data.order] = np.arange(len(data))
+    i, j = place[winner], place[loser]
+    query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
+    apart = query_of[i] != query_of[j]
+    _reject_pairs(apart, winner, loser, "documents are ranked within one query")
+    return Edges(i, j, weight)
+
+
+def _reject_pairs(wrong: BoolArray, winner: IntArray, loser: IntArray, why: str) -> None:
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"preference {at} puts document {winner[at]} above {loser[at]}: {why}")
 
 
 def count_informative(data: RankingData, labels: Labels) -> int:
@@ -219,24 +212,6 @@ def count_informative(data: RankingData, labels: Labels) -> int:
         return int(data.informative.sum())
     counted = edges.winner[edges.weight > 0]
     return len(np.unique(np.searchsorted(labels.query_ptr, counted, side="right")))
-
-
-def _row_numbers(values: Any, name: str, n_rows: int) -> IntArray:
-    rows = np.asarray(values)
-    if rows.ndim != 1 or (rows.dtype.kind not in "iu" and len(rows)):
-        raise InputError(
-            f"{name} in preferences must be a list of row numbers, not {rows.ndim}-dimensional "
-            f"{rows.dtype}"
-        )
-    rows = rows.astype(np.int64)
-    wrong = (rows < 0) | (rows >= n_rows)
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise InputError(
-            f"preference {at} names document {rows[at]} as {name}, but documents are numbered from "
-            f"0 to {n_rows - 1}"
-        )
-    return rows
 
 
 def as_data(given: Any, name: str = "validation") -> RankingData | None:

@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 
-from leanrank import LCRA, SPD, RankingData, make_ranking
+from leanrank import LCRA, SPD, make_ranking
 from leanrank.errors import DataWarning, InputError
 
 
@@ -52,28 +51,6 @@ def test_prediction_is_the_mean_of_the_views(data, hidden):
         assert np.array_equal(np.flatnonzero(row), features)
 
 
-def test_a_second_set_is_the_same_as_missing_labels(data, hidden):
-    ranker = LCRA(n_steps=1000)
-    nan = fit(ranker, data, hidden).coef_.copy()
-    labelled = data.X[~hidden], data.y[~hidden], data.qid[~hidden]
-    beside = LCRA(n_steps=1000).fit(*labelled, unlabeled=(data.X[hidden], data.qid[hidden]))
-    assert np.array_equal(beside.coef_, nan)
-    held = LCRA(n_steps=1000).fit(
-        RankingData(*labelled), unlabeled=RankingData(data.X[hidden], qid=data.qid[hidden])
-    )
-    assert np.array_equal(held.coef_, nan)
-    sparse = LCRA(n_steps=1000).fit(
-        csr_array(labelled[0]), *labelled[1:], unlabeled=(data.X[hidden], data.qid[hidden])
-    )
-    assert np.allclose(sparse.coef_, nan, rtol=1e-9)
-    weighted = LCRA(n_steps=1000).fit(
-        *labelled,
-        unlabeled=(data.X[hidden], data.qid[hidden]),
-        sample_weight=np.ones(len(labelled[0])),
-    )
-    assert np.allclose(weighted.coef_, nan, rtol=1e-9)
-
-
 def test_named_views(data, hidden):
     names = [f"f{j}" for j in range(12)]
     views = [names[:5], names[5:]]
@@ -82,11 +59,7 @@ def test_named_views(data, hidden):
     named = LCRA(views=views, n_steps=1000).fit(frame, y, data.qid)
     numbered = LCRA(views=[range(5), range(5, 12)], n_steps=1000).fit(data.X, y, data.qid)
     assert np.array_equal(named.coef_, numbered.coef_)
-    beside = LCRA(views=views, n_steps=1000).fit(
-        frame[~hidden], y[~hidden], data.qid[~hidden], unlabeled=(frame[hidden], data.qid[hidden])
-    )
-    assert np.array_equal(beside.coef_, named.coef_)
-    assert list(beside.feature_names_in_) == names
+    assert list(named.feature_names_in_) == names
 
 
 def test_the_order_of_rows_does_not_matter(data, hidden):
@@ -129,13 +102,3 @@ def test_what_is_refused(data, hidden):
         LCRA().fit(X, np.full(len(y), np.nan), qid)
     with pytest.raises(InputError, match="nothing to learn"):
         LCRA().fit(X, np.where(hidden, np.nan, 1.0), qid)
-    with pytest.raises(InputError, match="tuple"):
-        LCRA().fit(X, y, qid, unlabeled=X)
-    with pytest.raises(InputError, match="11 features"):
-        LCRA().fit(X, y, qid, unlabeled=(X[:, :11], qid))
-    with pytest.raises(InputError, match="query identifiers"):
-        LCRA().fit(X, y, qid, unlabeled=(X, qid[:3]))
-    with pytest.raises(InputError, match="offset"):
-        LCRA().fit(X, y, qid, unlabeled=(X, qid), offset=y)
-    with pytest.raises(InputError, match="need y and qid"):
-        LCRA().fit(X, y, unlabeled=(X, qid))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
-from leanrank._numbers import check_number, is_number
+from leanrank._numbers import check_number
 from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.data.matrices import stacked
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError, warn
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
 from leanrank.rankers.parameters import (
@@ -42,9 +40,6 @@ from leanrank.solvers.sampling.coregularised import (
 )
 from leanrank.solvers.sampling.pair_descent import PairRule, largest_pair, schedule_code
 
-if TYPE_CHECKING:
-    from typing import Self
-
 
 @dataclass(eq=False, repr=False)
 class LCRA(SampledPairRanker):
@@ -55,7 +50,7 @@ class LCRA(SampledPairRanker):
     documents of a query, on which the views' scores are pulled together. Prediction is the mean
     over the views, and so one linear function. With ``mu=0`` it is SPD-MV, with one view SPD.
 
-    Unlabelled documents have the label NaN, or are given to ``fit`` as ``unlabeled``.
+    Unlabelled documents have the label NaN.
 
     Parameters
     ----------
@@ -128,28 +123,6 @@ class LCRA(SampledPairRanker):
     }
     used_with: ClassVar[Uses] = RATES
 
-    def fit(
-        self, X: Any, y: Any = None, qid: Any = None, *, unlabeled: Any = None, **options: Any
-    ) -> Self:
-        """Learn the weights.
-
-        Parameters
-        ----------
-        X, y, qid
-            As for every ranker; documents labelled NaN are unlabelled.
-        unlabeled : RankingData or (X, qid), optional
-            More documents without labels. Those of a query with the same name join it.
-        **options
-            What else ``SPD.fit`` takes: ``validation``, ``sample_weight``, …
-
-        Returns
-        -------
-        self
-        """
-        if unlabeled is not None:
-            (X, options), y, qid = _join_unlabeled(X, y, qid, unlabeled, options), None, None
-        return super().fit(X, y, qid, **options)
-
     @property
     def view_coefs_(self) -> FloatArray:
         """The weights of each view after the last step, one view per row."""
@@ -164,12 +137,10 @@ class LCRA(SampledPairRanker):
         data, labels = super()._data_and_labels(X, y, qid, **options)
         if missing is None:
             for name in changed(self, ["mu", "n_unlabeled"]):
-                if is_number(value := getattr(self, name)) and value > 0:
-                    warnings.warn(
+                if getattr(self, name) > 0:
+                    warn(
                         f"LCRA: {name} has no effect, since every document has a label: give "
-                        "unlabelled ones too, or use SPD",
-                        DataWarning,
-                        stacklevel=4,
+                        "unlabelled ones too, or use SPD"
                     )
             return data, labels
         grouped = (
@@ -263,61 +234,3 @@ def _take_missing_labels(X: Any, y: Any) -> tuple[Any, Any, BoolArray | None]:
         return X, y, None
     filled = np.where(missing, 0.0, labels)
     return (held.replace(y=filled), None, missing) if held is not None else (X, filled, missing)
-
-
-def _join_unlabeled(
-    X: Any, y: Any, qid: Any, unlabeled: Any, options: dict[str, Any]
-) -> tuple[RankingData, dict[str, Any]]:
-    """Append documents without labels, as documents labelled NaN.
-
-    Uses ``sample_weight`` of ``options`` and returns the others; what else is given per document
-    or per query is rejected.
-    """
-    for name in ("group", "query_weight", "gain_weight", "offset"):
-        if options.get(name) is not None:
-            raise InputError(
-                f"{name} cannot be given beside unlabeled: put the documents without labels into "
-                "X, with the label NaN"
-            )
-    more, more_qid = _documents(unlabeled)
-    weight, names = options.get("sample_weight"), getattr(X, "columns", None)
-    if isinstance(X, RankingData):
-        if y is not None or qid is not None or weight is not None:
-            raise InputError("a RankingData brings its own y, qid and weights: leave them out")
-        weight, names = X.sample_weight, X.feature_names
-        X, y, qid = X.X, X.y, X.qid
-    if qid is None or y is None:
-        raise InputError("documents beside unlabeled need y and qid: give both")
-    n_rows, n_more = _shape(X)[0], _shape(more)[0]
-    if _shape(X)[1] != _shape(more)[1]:
-        raise InputError(
-            f"unlabeled has {_shape(more)[1]} features but X has {_shape(X)[1]}: they must match"
-        )
-    if len(more_qid) != n_more:
-        raise InputError(
-            f"unlabeled has {n_more} documents but {len(more_qid)} query identifiers: give one each"
-        )
-    if weight is not None:
-        weight = np.concatenate((weight, np.ones(n_more)))
-    labels = np.concatenate((np.asarray(y, dtype=np.float64), np.full(n_more, np.nan)))
-    if len(labels) != n_rows + n_more:
-        raise InputError(f"y has {len(labels) - n_more} labels but X has {n_rows} documents")
-    queries = np.concatenate((np.asarray(qid), np.asarray(more_qid)))
-    X = stacked([X, more])
-    joined = RankingData(X, labels, queries, feature_names=names, sample_weight=weight)
-    return joined, {k: v for k, v in options.items() if k != "sample_weight"}
-
-
-def _documents(unlabeled: Any) -> tuple[Any, Any]:
-    if isinstance(unlabeled, RankingData):
-        return unlabeled.X, unlabeled.qid
-    if isinstance(unlabeled, tuple) and len(unlabeled) == 2:
-        return unlabeled
-    raise InputError("unlabeled must be a RankingData or a tuple (X, qid)")
-
-
-def _shape(X: Any) -> tuple[int, int]:
-    shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    if len(shape) != 2:
-        raise InputError("documents must be a table: one row per document, one column per feature")
-    return int(shape[0]), int(shape[1])

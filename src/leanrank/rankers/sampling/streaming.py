@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,6 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import Position, RankingStream, open_stream, resized
 from leanrank.errors import InputError, warn
 from leanrank.rankers.sampling.checkpoint import Checkpoint, fitted_attributes
-
-Progress = Callback
 
 EVERY = 10_000
 """Default number of queries between two checkpoints."""
@@ -32,7 +31,7 @@ def fit_stream(
     validation: Any = None,
     epochs: int = 1,
     features: str = "grow",
-    progress: Progress | None = None,
+    progress: Callback | None = None,
 ) -> Any:
     """Learn from more data than fits in memory, each query in the order of the stream.
 
@@ -93,7 +92,7 @@ class _Run:
         epochs: int,
         every: int | None,
         validation: Any,
-        progress: Progress | None,
+        progress: Callback | None,
     ) -> None:
         from leanrank.rankers.inputs import as_data
         from leanrank.rankers.progress import check_measure
@@ -131,17 +130,14 @@ class _Run:
         self.start = time.perf_counter()
         self.learned = 0  # documents of all passes since the start
 
-    def run(self, checkpoint: str | os.PathLike[str] | None) -> None:
-        if checkpoint is None:
-            self._run(None)
-            return
-        if not self.stream.resumes:
+    def run(self, path: str | os.PathLike[str] | None) -> None:
+        if path is not None and not self.stream.resumes:
             raise InputError(
                 "a run over standard input or a pipe cannot be resumed: leave the checkpoint out, "
                 "or give files"
             )
-        with HeldFile(checkpoint) as held:
-            self._run(held)
+        with nullcontext() if path is None else HeldFile(path) as checkpoint:
+            self._run(checkpoint)
 
     def _run(self, checkpoint: HeldFile | None) -> None:
         ranker = self.ranker
