@@ -19,7 +19,6 @@ import pytest
 from numba.core import event
 
 from leanrank._jit import private_folder
-from leanrank.data.scaling import arithmetic
 
 MODULE = """
 from leanrank._jit import kernel
@@ -269,24 +268,6 @@ def test_predicting_from_tables_compiles_nothing(tmp_path: Path) -> None:
     for line in ran.stdout.splitlines():
         assert [float(word) for word in ast.literal_eval(line)] == expected
     assert not list((tmp_path / "empty").rglob("*.nbc"))
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("how", ["minmax", "standard", "rank"])
-def test_numpy_and_the_kernels_scale_to_the_same_bits(how: str, dtype: type) -> None:
-    rng = np.random.default_rng(3)
-    for n_features in (1, 4):
-        sizes = np.array([1, 2, 7, 90, 1, 130, 3])
-        ptr = np.concatenate([[0], np.cumsum(sizes)])
-        X = rng.normal(size=(ptr[-1], n_features)) * 10.0 ** rng.integers(-20, 20, (ptr[-1], 1))
-        X[rng.random(X.shape) < 0.4] = rng.integers(-2, 3)
-        X[3:10, 0] = 5.0
-        X[100:103, 0] = np.finfo(dtype).max * np.array([-1, 1, 0.5])
-        X = X.astype(dtype)
-        plain = arithmetic.by_query(how, X, ptr, None)
-        compiled = arithmetic.by_query(how, X, ptr, 2, most_in_numpy=0)
-        assert plain.dtype == dtype
-        np.testing.assert_array_equal(plain, compiled)
 
 
 def test_too_little_address_space_is_one_sentence(tmp_path: Path) -> None:

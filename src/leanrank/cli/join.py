@@ -65,7 +65,7 @@ def join(
     }
     with screen.progress() as say:
         from leanrank.data import dump, read_judgments
-        from leanrank.data.logs.join import match_judgments
+        from leanrank.data.logs.judgments import match_judgments
 
         say(f"Reading {judgments}")
         rated = read_judgments(judgments, format=kind)

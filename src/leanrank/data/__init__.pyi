@@ -12,7 +12,7 @@ from .letor.files import dump_letor as dump_letor
 from .letor.files import load_letor as load_letor
 from .logs.clicks import read_engine_clicks as read_engine_clicks
 from .logs.features import feature_log as feature_log
-from .logs.join import join_judgments as join_judgments
+from .logs.judgments import join_judgments as join_judgments
 from .logs.judgments import read_judgments as read_judgments
 from .ranking_data import RankingData as RankingData
 from .scaling.normalizers import GlobalMinMaxScaler as GlobalMinMaxScaler

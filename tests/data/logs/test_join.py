@@ -7,7 +7,7 @@ import pytest
 
 from leanrank.data import RankingData, dump, make_ranking
 from leanrank.data.logs.features import LoggedDocument
-from leanrank.data.logs.join import join_judgments, match_judgments
+from leanrank.data.logs.judgments import join_judgments, match_judgments
 from leanrank.data.trec import Qrels
 from leanrank.errors import DataWarning, InputError
 from tests.data.logs.conftest import ltr_hit, ltr_response

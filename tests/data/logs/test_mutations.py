@@ -13,8 +13,7 @@ import pytest
 
 from leanrank.data.logs.clicks import EngineClicks
 from leanrank.data.logs.features import feature_log
-from leanrank.data.logs.join import match_judgments
-from leanrank.data.logs.judgments import read_judgments
+from leanrank.data.logs.judgments import match_judgments, read_judgments
 from leanrank.data.trec import Qrels
 from leanrank.errors import LeanrankError
 from tests.data.logs.conftest import ltr_hit, ltr_response

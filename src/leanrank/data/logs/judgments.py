@@ -1,21 +1,276 @@
-"""Judgments: Quepid CSV, the search relevance workbench of OpenSearch, TREC qrels."""
+"""Judgments of Quepid, OpenSearch's workbench and TREC, and joining them with logged features."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
-from typing import NamedTuple
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from leanrank._typing import AnyArray, FloatArray
+from leanrank.data.formats import FORMATS, load
+from leanrank.data.logs.features import LoggedDocument, feature_log
 from leanrank.data.logs.records import SUFFIXES, Place, identifier, json_records, number, sources
-from leanrank.data.ranking_data import counted
+from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.data.sources import shown_name, text_lines
 from leanrank.data.trec import Qrels, load_qrels
 from leanrank.errors import InputError, ParseError, check_choice, warn
 
-FORMATS = ("quepid", "workbench", "qrels")
+_EXAMPLES = 3
+
+
+def join_judgments(features: Any, judgments: Any, **options: Any) -> RankingData:
+    """Join features with judgments into training data.
+
+    Parameters
+    ----------
+    features, judgments, **options
+        As for ``match_judgments``.
+
+    Returns
+    -------
+    RankingData
+        The documents that have both, with ``doc_ids`` and ``feature_names``.
+
+    Warns
+    -----
+    DataWarning
+        One sentence, with a count and examples, for documents without a judgment, judgments without
+        features, repeated entries, and missing values.
+
+    Examples
+    --------
+    >>> from leanrank.data.trec import Qrels
+    >>> features = RankingData([[0.5], [2.0]], qid=["jazz"] * 2, doc_ids=["d1", "d2"])
+    >>> join_judgments(features, Qrels(["jazz", "jazz"], ["d2", "d1"], [3, 0])).y.tolist()
+    [0.0, 3.0]
+    """
+    joined = match_judgments(features, judgments, **options)
+    for sentence in joined.sentences():
+        warn(sentence)
+    return joined.data
+
+
+def match_judgments(
+    features: Any, judgments: Any, *, fill: float = 0.0, label: float | None = None, **fields: Any
+) -> Join:
+    """Join features with judgments and return the account beside the data.
+
+    Parameters
+    ----------
+    features : path, RankingData with doc_ids, or iterable of LoggedDocument
+        A path is a feature log of an engine (see ``leanrank.data.logs.features.feature_log``),
+        or a data set in one of leanrank's own formats with document ids. A log is read entry by
+        entry, and only documents that are kept take memory: about eight bytes per value.
+    judgments : path or Qrels
+        As ``leanrank.data.logs.judgments.read_judgments`` reads them.
+    fill : float, default=0
+        What a missing value becomes; 0 is what the engines compute with. NaN keeps the gap.
+    label : float, optional
+        The label of logged documents without a judgment; by default they are left out.
+    **fields
+        ``query_field``, ``document_field`` and ``feature_field``, as for ``feature_log``.
+
+    Returns
+    -------
+    Join
+    """
+    qrels = judgments if isinstance(judgments, Qrels) else read_judgments(judgments)
+    joined = Join(qrels, fill, label)
+    is_path = isinstance(features, (str, os.PathLike))
+    where = os.fspath(features) if is_path else "the features"
+    suffixes = tuple(suffix for known in FORMATS.values() for suffix in known)
+    if is_path and where.lower().endswith(suffixes):
+        features = load(features)
+    if isinstance(features, RankingData):
+        if fields:
+            raise InputError(f"{min(fields)} is for feature logs: a data set has its own queries")
+        X, names = _match_table(features, joined)
+    else:
+        X, names = _match_log(feature_log(features, **fields) if is_path else features, joined)
+    joined.finish(X, names, where)
+    return joined
+
+
+@dataclass
+class Unmatched:
+    """How many (query, document) pairs had no partner, and the first of them."""
+
+    count: int = 0
+    examples: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, query: str, document: str) -> None:
+        """Count a pair."""
+        self.count += 1
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append((query, document))
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{d[:24]!r} of query {q[:24]!r}" for q, d in self.examples)
+        return f"{shown}{', ...' if self.count > len(self.examples) else ''}"
+
+
+class Join:
+    """Joined data, and an account of everything that is not in it.
+
+    Attributes
+    ----------
+    data : RankingData
+        The documents with both features and a label.
+    n_logged, n_judged, n_repeated : int
+        Entries of the feature log, judgments, and entries of the log that an entry further down, of
+        the same query and document, replaced.
+    unjudged, unlogged : Unmatched
+        Entries of the log without a judgment, and judged documents without features.
+    filled : dict of str to int
+        How many joined documents had no value, by feature; ``fill`` stands in for these.
+    """
+
+    data: RankingData
+
+    def __init__(self, qrels: Qrels, fill: float, label: float | None) -> None:
+        self.fill, self.label = fill, label
+        self.n_judged = len(qrels.qid)
+        self.n_logged = self.n_matched = self.n_repeated = 0
+        self.unjudged, self.unlogged = Unmatched(), Unmatched()
+        self.filled: dict[str, int] = {}
+        self._judged: dict[str, dict[str, float]] = {}
+        rated = zip(qrels.qid.tolist(), qrels.doc_id.tolist(), qrels.label.tolist(), strict=True)
+        for query, document, value in rated:
+            self._judged.setdefault(query, {})[document] = value
+        self._rows: dict[tuple[str, str], int] = {}
+        self._labels: list[float] = []
+        self._queries: set[str] = set()
+        self._strays: dict[str, str] = {}  # a logged document that was not judged, by query
+
+    def row(self, query: str, document: str) -> int:
+        """Return the row of a logged document, −1 if it is left out."""
+        self.n_logged += 1
+        self._queries.add(query)
+        if (query, document) in self._rows:
+            self.n_repeated += 1
+            return self._rows[query, document]
+        value = self._judged.get(query, {}).get(document)
+        self.n_matched += value is not None
+        if value is None:
+            self.unjudged.add(query, document)
+            if query in self._judged:
+                self._strays.setdefault(query, document)
+            if self.label is None:
+                return -1
+            value = self.label
+        self._labels.append(value)
+        return self._rows.setdefault((query, document), len(self._rows))
+
+    def finish(self, X: Any, names: Any, where: str) -> None:
+        """Make the data of the matched rows; reject a join without a single match."""
+        if not self._queries:
+            raise InputError(f"{where}: there are no logged documents")
+        if not self.n_matched and self._strays:
+            query, logged = next(iter(self._strays.items()))
+            raise InputError(
+                f"{where}: no document of the judgments is in the log; query {query[:40]!r} has "
+                f"{logged[:40]!r} in the log and {next(iter(self._judged[query]))[:40]!r} among "
+                "the judgments: name the field of the right id (--document-field)"
+            )
+        if not self.n_matched:
+            logged, rated = (
+                ", ".join(f"{name[:30]!r}" for name in sorted(found)[:2])
+                for found in (self._queries, self._judged)
+            )
+            raise InputError(
+                f"{where}: no query of the judgments is in the log, which has {logged} where the "
+                f"judgments have {rated}: name the field of the right query (--query-field)"
+            )
+        for query, documents in self._judged.items():
+            for document in documents:
+                if (query, document) not in self._rows:
+                    self.unlogged.add(query, document)
+        if isinstance(X, np.ndarray):
+            missing = np.isnan(X)
+            X = np.where(missing, self.fill, X)
+            counts = zip(names, missing.sum(axis=0).tolist(), strict=True)
+            self.filled = {name: count for name, count in counts if count}
+        queries, documents = (_objects(each) for each in zip(*self._rows, strict=True))
+        self.data = RankingData(X, self._labels, queries, doc_ids=documents, feature_names=names)
+
+    def sentences(self) -> list[str]:
+        """Return one sentence per kind of thing that did not match, was repeated or was filled."""
+        found = []
+        if self.unjudged.count:
+            fate = "left out" if self.label is None else f"labelled {self.label:g}"
+            queries = counted(len(self._queries - self._judged.keys()), "query", "queries")
+            found.append(
+                f"of {counted(self.n_logged, 'logged entry', 'logged entries')}, "
+                f"{self.unjudged.count:,} without a judgment {fate} ({queries} without any): "
+                f"{self.unjudged}"
+            )
+        if self.unlogged.count:
+            queries = counted(len(self._judged.keys() - self._queries), "query", "queries")
+            found.append(
+                f"of {counted(self.n_judged, 'judgment')}, {self.unlogged.count:,} without "
+                f"features left out ({queries} not in the log): {self.unlogged}"
+            )
+        if self.n_repeated:
+            found.append(
+                f"{counted(self.n_repeated, 'logged entry', 'logged entries')} replaced by a later "
+                "one of the same query and document"
+            )
+        if self.filled:
+            most = sorted(self.filled.items(), key=lambda item: (-item[1], item[0]))[:_EXAMPLES]
+            named = ", ".join(f"{name[:40]} {count:,}" for name, count in most)
+            found.append(
+                f"{counted(sum(self.filled.values()), 'missing value')} became {self.fill:g} "
+                f"({named}{', ...' if len(self.filled) > len(most) else ''})"
+            )
+        return found
+
+
+def _objects(values: Iterable[Any]) -> AnyArray:
+    listed = list(values)
+    out: AnyArray = np.empty(len(listed), dtype=object)
+    out[:] = listed
+    return out
+
+
+def _match_table(features: RankingData, joined: Join) -> tuple[Any, Any]:
+    if features.doc_ids is None:
+        raise InputError(
+            "the features have no document ids: a judgment could not find its document"
+        )
+    kept: dict[int, int] = {}
+    pairs = zip(features.qid.tolist(), features.doc_ids.tolist(), strict=True)
+    for at, (query, document) in enumerate(pairs):
+        kept[joined.row(str(query), str(document))] = at
+    kept.pop(-1, None)
+    names = features.feature_names or tuple(map(feature_name, range(features.n_features)))
+    return features.X[list(kept.values())], names
+
+
+def _match_log(log: Iterable[LoggedDocument], joined: Join) -> tuple[FloatArray, list[str]]:
+    columns: dict[str, int] = {}
+    rows: dict[int, array[float]] = {}
+    for query, document, features in log:
+        row = joined.row(query, document)
+        if row < 0:
+            continue
+        for name in features:
+            columns.setdefault(name, len(columns))
+        found = map(features.get, columns)
+        rows[row] = array("d", (np.nan if value is None else value for value in found))
+    X = np.full((len(rows), len(columns)), np.nan)
+    for at, values in rows.items():
+        X[at, : len(values)] = values
+    if not columns and len(X):
+        raise InputError("the feature log has no feature: each document has an empty list")
+    return X, list(columns)
+
+
+JUDGMENT_FORMATS = ("quepid", "workbench", "qrels")
 _COLUMNS = {
     "query": ("query", "querytext", "queryid", "qid"),
     "document": ("docid", "documentid", "document", "doc"),
@@ -62,12 +317,11 @@ def read_judgments(path: str | os.PathLike[str], *, format: str | None = None) -
     ...     read_judgments(file)
     Qrels: 1 query, 2 documents
     """
-    name = os.fspath(path).lower()
     if format is None:
-        packed = name.removesuffix(".gz")
-        format = "quepid" if packed.endswith(".csv") else "qrels"
-        format = "workbench" if name.endswith(SUFFIXES) else format
-    check_choice("format", format, FORMATS)
+        name = os.fspath(path).lower().removesuffix(".gz")
+        found = {".csv": "quepid"} | dict.fromkeys(SUFFIXES, "workbench")
+        format = next((kind for end, kind in found.items() if name.endswith(end)), "qrels")
+    check_choice("format", format, JUDGMENT_FORMATS)
     if format == "qrels":
         qrels = load_qrels(path)
     else:
@@ -94,21 +348,14 @@ def _collect(rated: Iterator[_Rated]) -> Qrels:
             )
         if first is not place:
             again.append(place)
-    for places, what in (
-        (blank, "without a rating left out"),
-        (again, "of a document rated before left out"),
-    ):
+    fates = {"without a rating left out": blank, "of a document rated before left out": again}
+    for fate, places in fates.items():
         if places:
-            place = places[0]
             count = counted(len(places), "entry", "entries")
-            text = f"{place.path}: {count} {what} (the first: {place.where})"
-            warn(text)
-    pairs = list(found)
-    return Qrels(
-        np.array([query for query, _ in pairs], dtype=object),
-        np.array([document for _, document in pairs], dtype=object),
-        np.array([value for value, _ in found.values()]),
-    )
+            warn(f"{places[0].path}: {count} {fate} (the first: {places[0].where})")
+    queries, documents = ([pair[at] for pair in found] for at in (0, 1))
+    values = np.array([value for value, _ in found.values()])
+    return Qrels(_objects(queries), _objects(documents), values)
 
 
 def _quepid(path: str | os.PathLike[str]) -> Iterator[_Rated]:

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 from leanrank.data.sources import decimal, shown_name, text_lines
@@ -38,35 +37,24 @@ def json_records(path: str | os.PathLike[str]) -> Iterator[tuple[Place, dict[str
     """Yield the objects of a file.
 
     A file with one object per line is read line by line. A document that spans several lines is
-    read whole; the elements of a list, and documents that follow each other, are
-    records of their own.
+    read whole; the elements of a list, and documents that follow each other, are records of their
+    own.
     """
     name = shown_name(path)
     lines = ((line, text) for line, text in text_lines(path) if text.strip())
-    first = next(lines, None)
-    if first is None:
-        return
-    try:
-        value = _parse(first[1])
-    except json.JSONDecodeError as error:
-        if error.pos < len(first[1].rstrip()):
-            raise _bad_json(error, name, first[0] - 1) from None
-        yield from _document(name, chain((first,), lines))
-        return
-    except (ValueError, RecursionError) as error:
-        raise _bad_json(error, name, first[0] - 1) from None
-    if isinstance(value, list):
-        yield from _objects(value, name)
-        if (extra := next(lines, None)) is not None:
-            raise ParseError("there is more after the list", path=name, line=extra[0])
-        return
-    yield _checked(value, Place(name, first[0]))
     for line, text in lines:
         try:
-            value = _parse(text)
+            value = json.loads(text, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
-            raise _bad_json(error, name, line - 1) from None
-        yield _checked(value, Place(name, line))
+            cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(text.rstrip())
+            if not cut or line > 1:
+                raise _bad_json(error, name, line) from None
+            yield from _document(name, [text, *(text for _, text in lines)])
+            return
+        if isinstance(value, list) and line == 1:
+            yield from _objects(value, name)
+        else:
+            yield _checked(value, Place(name, line))
 
 
 def sources(records: Iterator[tuple[Place, dict[str, Any]]]) -> Iterator[tuple[Place, Any]]:
@@ -137,33 +125,19 @@ def timestamp(value: Any, place: Place) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _parse(text: str) -> Any:
-    return json.loads(text, parse_constant=_refuse_constant)
-
-
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
 
 
-def _document(
-    name: str, lines: Iterator[tuple[int, str]]
-) -> Iterator[tuple[Place, dict[str, Any]]]:
-    numbers, texts = zip(*lines, strict=True)
-    text = "\n".join(texts)
+def _document(name: str, lines: list[str]) -> Iterator[tuple[Place, dict[str, Any]]]:
+    text = "\n".join(lines)
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     start, found = 0, []
     while start < len(text):
         try:
             value, start = decoder.raw_decode(text, start)
-        except json.JSONDecodeError as error:
-            raise ParseError(
-                f"this is not JSON ({error.msg})",
-                path=name,
-                line=numbers[text.count("\n", 0, error.pos)],
-                column=error.colno,
-            ) from None
         except (ValueError, RecursionError) as error:
-            raise _bad_json(error, name, None) from None
+            raise _bad_json(error, name, 1) from None
         found.extend(value if isinstance(value, list) else [value])
         while start < len(text) and text[start].isspace():
             start += 1
@@ -181,15 +155,13 @@ def _checked(value: Any, place: Place) -> tuple[Place, dict[str, Any]]:
     return place, value
 
 
-def _bad_json(error: Exception, name: str, before: int | None) -> ParseError:
+def _bad_json(error: Exception, name: str, line: int) -> ParseError:
+    """Return an error about a text that begins in a line."""
     if isinstance(error, json.JSONDecodeError):
-        line = (before or 0) + error.lineno
-        return ParseError(
-            f"this is not JSON ({error.msg})", path=name, line=line, column=error.colno
-        )
+        line, column = line + error.lineno - 1, error.colno
+        return ParseError(f"this is not JSON ({error.msg})", path=name, line=line, column=column)
     why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-    line_or_none = None if before is None else before + 1
-    return ParseError(f"this JSON cannot be used ({why})", path=name, line=line_or_none)
+    return ParseError(f"this JSON cannot be used ({why})", path=name, line=line)
 
 
 def brief(value: Any) -> str:

@@ -3,42 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from leanrank._mapped import empty_beside, is_mapped
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
-from leanrank.execution import add_up, make_executor, query_ranges, row_blocks
+from leanrank.execution import make_executor, query_ranges, row_blocks
 
 Apply: TypeAlias = Callable[..., list[Any]]
 """Called as ``apply(function, *more)``, returns ``function(X, *more)`` of each part of X."""
 
 
-def by_query(
-    how: str, X: AnyArray, query_ptr: IntArray, n_jobs: int | None, *, most_in_numpy: int = 100_000
-) -> AnyArray:
-    """Scale each query by itself: "minmax", "standard" or "rank".
-
-    Up to ``most_in_numpy`` rows no kernel is used, so that scoring with a saved model compiles
-    nothing. The bits are the same either way.
-    """
+def by_query(how: str, X: AnyArray, query_ptr: IntArray, n_jobs: int | None) -> AnyArray:
+    """Scale each query by itself: "minmax", "standard" or "rank"."""
     X = np.ascontiguousarray(X)
     out = empty_beside(X)
-    if len(X) <= most_in_numpy:
-        for start, stop in pairwise(query_ptr.tolist()):
-            if start < stop:
-                out[start:stop] = _IN_NUMPY[how](X[start:stop].astype(np.float64))
-        return out
-    from leanrank._jit import kernel_view
-    from leanrank.data.scaling.kernels import KERNELS
+    ptr = np.unique(query_ptr)  # without empty queries
 
-    X, ptr, rows = kernel_view(X), kernel_view(query_ptr), KERNELS[how]
-    make_executor(n_jobs).map(lambda r: rows(X, ptr, r[0], r[1], out), query_ranges(ptr))
+    def scale(queries: tuple[int, int]) -> None:
+        own = ptr[queries[0] : queries[1] + 1]
+        rows = slice(own[0], own[-1])
+        out[rows] = _BY_QUERY[how](X[rows].astype(np.float64), own[:-1] - own[0], np.diff(own))
+
+    make_executor(n_jobs).map(scale, query_ranges(ptr))
     return out
+
+
+def _minmax(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
+    low, high = (f.reduceat(X, starts, axis=0) for f in (np.minimum, np.maximum))
+    with np.errstate(over="ignore"):
+        span = high - low
+    if np.isinf(span).any():  # the difference of the largest numbers is not a number
+        return _minmax(X / 2, starts, sizes)
+    span[span == 0] = np.inf
+    X -= np.repeat(low, sizes, axis=0)
+    X /= np.repeat(span, sizes, axis=0)
+    return X
+
+
+def _standard(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
+    low, high = (f.reduceat(X, starts, axis=0) for f in (np.minimum, np.maximum))
+    mean = np.add.reduceat(X, starts, axis=0) / sizes[:, None]
+    X -= np.repeat(mean, sizes, axis=0)
+    deviation = np.sqrt(np.add.reduceat(X**2, starts, axis=0) / sizes[:, None])
+    deviation[(deviation == 0) | (low == high)] = np.inf
+    X /= np.repeat(deviation, sizes, axis=0)
+    return X
+
+
+def _rank(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
+    for start, stop in pairwise([*starts.tolist(), len(X)]):
+        rows = X[start:stop]
+        n_rows = stop - start
+        order = np.argsort(rows, axis=0)
+        ordered = np.take_along_axis(rows, order, axis=0)
+        place = np.broadcast_to(np.arange(n_rows)[:, None], rows.shape)
+        begins = np.ones(rows.shape, dtype=bool)  # of a run of equal values
+        begins[1:] = ordered[1:] != ordered[:-1]
+        first = np.maximum.accumulate(np.where(begins, place, 0), axis=0)
+        ends = np.concatenate((begins[1:], np.ones((1, rows.shape[1]), bool)))
+        last = np.minimum.accumulate(np.where(ends, place, n_rows)[::-1], axis=0)[::-1]
+        mean = (first + last) / 2 / (n_rows - 1) if n_rows > 1 else np.full(rows.shape, 0.5)
+        np.put_along_axis(rows, order, mean, axis=0)
+    return X
+
+
+_BY_QUERY = {"minmax": _minmax, "standard": _standard, "rank": _rank}
 
 
 def minmax_sparse(X: Matrix, query_ptr: IntArray) -> Matrix:
@@ -76,7 +109,7 @@ def minmax_sparse(X: Matrix, query_ptr: IntArray) -> Matrix:
 def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
     """Return the least and the greatest value of each column in float64; NaN does not count."""
     if isinstance(X, np.ndarray):
-        low, high = _over_rows(np.fmin, X), _over_rows(np.fmax, X)
+        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
     else:
         low, high = np.full((2, X.shape[1]), np.nan, dtype=X.dtype)
         for a, b in row_blocks(X.shape[0], 4_096):  # SciPy copies what it reads by column
@@ -85,98 +118,47 @@ def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
     return low.astype(np.float64), high.astype(np.float64)
 
 
-def _over_rows(function: np.ufunc, X: AnyArray, values_at_once: int = 4_096) -> AnyArray:
-    """Reduce over rows, several of them side by side: NumPy is slow on short rows."""
-    width = max(1, values_at_once // max(1, X.shape[1]))
-    whole = len(X) - len(X) % width
-    if whole:
-        first = function.reduce(X[:whole].reshape(-1, width * X.shape[1]), axis=0)
-        X = np.concatenate([first.reshape(width, X.shape[1]), X[whole:]])
-    return np.asarray(function.reduce(X, axis=0))
-
-
 def ranges_of_parts(apply: Apply) -> tuple[FloatArray, FloatArray]:
     """Return the least and the greatest value of each column of a matrix in parts."""
-    found = apply(column_ranges)
-    low, high = ([each[end] for each in found] for end in (0, 1))
+    low, high = zip(*apply(column_ranges), strict=True)
     return np.fmin.reduce(low), np.fmax.reduce(high)
 
 
-def mean_and_deviation(apply: Apply) -> tuple[FloatArray, FloatArray]:
-    """Return mean and deviation of each column in float64; a constant column has deviation 1.
+class Moments(NamedTuple):
+    """Numbers of values, means and variances of columns, and whether X is sparse."""
 
-    Missing values (NaN) do not count.
-    The mean of a sparse X is returned as 0: centring would fill it, and rankers compare documents
-    of one query, between which a shift of a column makes no difference.
-
-    ``apply(function, *more)`` returns ``function(X, *more)`` of each part of X; the sums are added
-    in the order of the parts.
-    """
-    low, high = ranges_of_parts(apply)
-    mean, deviation, sparse = moments(apply, low, high)
-    deviation[(low == high) | (deviation == 0)] = 1.0
-    return np.zeros(len(mean)) if sparse else mean, deviation
+    count: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    sparse: bool
 
 
-def moments(apply: Apply, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
-    """Return mean and deviation of columns of these ranges, and whether X is sparse."""
-    scale = _powers_of_two(low, high)
-    if (scale != 1).any():
-        scaled = moments(partial(apply, _of_scaled, scale), low / scale, high / scale)
-        return scaled[0] * scale, scaled[1] * scale, scaled[2]
-    found = apply(_sums)
-    n_values = np.maximum(add_up([counts for _, counts, _ in found]), 1)
-    mean = add_up([sums for sums, _, _ in found]) / n_values
-    sparse = found[0][2]
-    if not sparse:
-        mean[low == high] = low[low == high]
-    return mean, np.sqrt(add_up(apply(_squares, mean)) / n_values), sparse
+def moments_of_parts(apply: Apply) -> Moments:
+    """Return the moments of the columns of a matrix in parts; NaN does not count."""
+    with np.errstate(all="ignore"):  # columns without a value, and beyond the range of squares
+        return _merged(apply(_moments))
 
 
-def _powers_of_two(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the scale of columns whose squares may leave the range of doubles, 1 for others."""
-    exponents = np.frexp(np.fmax(np.abs(low), np.abs(high)))[1]
-    # 2^1000 because 2^1074, for the least number there is, is none
-    return np.ldexp(1.0, np.where(np.abs(exponents) > 400, np.clip(exponents, -1000, 1000), 0))
+def _moments(X: Matrix) -> Moments:
+    from sklearn.preprocessing import StandardScaler
+
+    found = []
+    sparse = not isinstance(X, np.ndarray)
+    for a, b in row_blocks(X.shape[0]):
+        block = X[a:b].astype(np.float64) if sparse else X[a:b]
+        with np.errstate(all="ignore"):
+            part = StandardScaler(with_mean=not sparse).fit(block)
+        count = np.broadcast_to(np.float64(part.n_samples_seen_), X.shape[1])
+        found.append(Moments(count, part.mean_, part.var_, sparse))
+    return _merged(found)
 
 
-def _of_scaled(
-    X: Matrix, scale: FloatArray, function: Callable[..., Any], *more: FloatArray
-) -> Any:
-    """Return a function of X with its columns divided by a scale."""
-    dense = isinstance(X, np.ndarray)
-    scaled = shift_and_divide(X, np.zeros(1), scale) if dense else divide_entries(X, scale)
-    return function(scaled, *more)
-
-
-def _sums(X: Matrix) -> tuple[FloatArray, IntArray, bool]:
-    """Return the sum and the number of the values of each column, and whether X is sparse."""
-    if isinstance(X, np.ndarray):
-        sums = X.sum(axis=0, dtype=np.float64)
-        if not np.isnan(sums).any():
-            return sums, np.full(X.shape[1], X.shape[0]), False
-        there = np.count_nonzero(~np.isnan(X), axis=0)
-        return np.nansum(X, axis=0, dtype=np.float64), there, False
-    stored, width = ~np.isnan(X.data), X.shape[1]
-    at, values = X.indices[stored], X.data[stored].astype(np.float64)
-    missing = np.bincount(X.indices[~stored], minlength=width)
-    sums = np.bincount(at, values, width).astype(np.float64, copy=False)
-    return sums, X.shape[0] - missing, True
-
-
-def _squares(X: Matrix, mean: FloatArray) -> FloatArray:
-    """Return the sum of the squared differences from a mean in each column."""
-    if isinstance(X, np.ndarray):
-        squares = np.zeros(X.shape[1])
-        for a, b in row_blocks(X.shape[0]):
-            block = np.square(X[a:b] - mean)
-            total = block.sum(axis=0)
-            squares += np.nansum(block, axis=0) if np.isnan(total).any() else total
-        return squares
-    there, width = ~np.isnan(X.data), X.shape[1]
-    at, values = X.indices[there], X.data[there].astype(np.float64)
-    unstored = X.shape[0] - np.bincount(X.indices, minlength=width)
-    return np.bincount(at, np.square(values - mean[at]), width) + unstored * np.square(mean)
+def _merged(parts: list[Moments]) -> Moments:
+    counts, means, variances = (np.nan_to_num([part[at] for part in parts]) for at in range(3))
+    total = np.maximum(counts.sum(axis=0), 1)
+    mean = (counts * means).sum(axis=0) / total
+    variance = (counts * (variances + (means - mean) ** 2)).sum(axis=0) / total
+    return Moments(total, mean, variance, parts[0].sparse)
 
 
 def shift_and_divide(X: AnyArray, shift: FloatArray, scale: FloatArray) -> AnyArray:
@@ -199,41 +181,3 @@ def divide_entries(X: Matrix, scale: FloatArray) -> Matrix:
     scaled = X.copy()
     scaled.data = values
     return scaled
-
-
-def _minmax(X: FloatArray) -> FloatArray:
-    low, high = X.min(axis=0), X.max(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        span = high - low
-        # the difference of the largest numbers is not a number: halve them first
-        scaled = np.where(span < np.inf, (X - low) / span, (X / 2 - low / 2) / (high / 2 - low / 2))
-    return np.where(span == 0, 0.0, scaled)
-
-
-def _standard(X: FloatArray) -> FloatArray:
-    n_rows = len(X)
-    mean = np.add.accumulate(X / n_rows, axis=0)[-1]  # row after row, as the kernel adds
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.add.accumulate((X - mean) ** 2, axis=0)[-1]
-        scaled = (X - mean) / np.sqrt(squares / n_rows)
-    return np.where((X.min(axis=0) == X.max(axis=0)) | (squares == 0), 0.0, scaled)
-
-
-def _rank(X: FloatArray, most_compared: int = 64) -> FloatArray:
-    n_rows = len(X)
-    if n_rows == 1:
-        return np.full(X.shape, 0.5)
-    if n_rows <= most_compared:  # all pairs are quicker than a sort per column
-        below = (X[None] < X[:, None]).sum(axis=1)
-        same = (X[None] == X[:, None]).sum(axis=1)
-        return np.asarray((below + below + same - 1) / 2 / (n_rows - 1))
-    ranks = np.empty(X.shape)
-    for j, column in enumerate(X.T):
-        ordered = np.sort(column)
-        first = np.searchsorted(ordered, column, side="left")
-        last = np.searchsorted(ordered, column, side="right") - 1
-        ranks[:, j] = (first + last) / 2 / (n_rows - 1)
-    return ranks
-
-
-_IN_NUMPY = {"minmax": _minmax, "standard": _standard, "rank": _rank}

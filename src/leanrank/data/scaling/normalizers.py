@@ -6,18 +6,194 @@ small dictionary: ``normalizer_from_dict`` gives back what ``to_dict`` wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data.grouping import group_rows
+from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling import arithmetic
 from leanrank.data.scaling.arithmetic import Apply
-from leanrank.data.scaling.base import Normalizer
 from leanrank.errors import InputError
+
+
+class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """What all normalisers have in common.
+
+    X may be an array, a sparse matrix, a data frame or a RankingData; the answer is an array or a
+    sparse matrix in the order of X's rows, or a RankingData. float32 stays float32.
+    """
+
+    kind: ClassVar[str]
+    per_query: ClassVar[bool] = False  # whether a document is scaled by those of its query
+    _learned: ClassVar[tuple[str, ...]] = ()  # the fitted attributes, without the underscore
+    _takes_sparse: ClassVar[bool] = False
+    _takes_missing: ClassVar[bool] = True  # NaN stays NaN
+
+    # scikit-learn passes qid on from a pipeline once metadata routing is enabled.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def fit(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+        """Learn what is needed of the training data.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or RankingData
+            Documents with their features.
+        y : None
+            Not used.
+        qid : array-like, optional
+            The query of each document; None: all are one query.
+        """
+        matrix = self._checked(X, reset=True)
+        if qid is not None:
+            group_rows(qid, matrix.shape[0])
+        self._learn(lambda function, *more: [function(matrix, *more)])
+        return self
+
+    def fit_parts(self, apply: Apply, n_features: int, names: Sequence[str] | None = None) -> Any:
+        """Learn from a matrix in several parts, which have been checked.
+
+        Parameters
+        ----------
+        apply : callable
+            ``apply(function, *more)`` returns ``function(X, *more)`` of each part's X.
+        n_features : int
+        names : sequence of str, optional
+            Of the features.
+        """
+        self._take_names(n_features, names)
+        self._learn(apply)
+        return self
+
+    def transform(self, X: Any, qid: Any = None) -> Any:
+        """Scale the documents.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or RankingData
+            Documents with their features.
+        qid : array-like, optional
+            The query of each document, in any order; None: all are one query. A RankingData brings
+            its own.
+        """
+        self._check_fitted()
+        matrix = self._checked(X, reset=False)
+        if isinstance(X, RankingData):
+            if qid is not None:
+                raise InputError("qid was given beside a RankingData, which has its own queries")
+            return X.with_fields(X=self._scaled(matrix, X.query_ptr))
+        grouping = group_rows(qid, matrix.shape[0])
+        scaled = self._scaled(grouping.take(matrix), grouping.query_ptr)
+        if grouping.order is None:
+            return scaled
+        if isinstance(scaled, np.ndarray):
+            return grouping.restore(scaled)
+        return scaled[np.argsort(grouping.order)]
+
+    def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+        """Fit and transform; see ``fit`` and ``transform``."""
+        return self.fit(X, y, qid=qid).transform(X, qid=qid)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the normaliser as data, from which ``normalizer_from_dict`` rebuilds it."""
+        self._check_fitted()
+        learned = {name: getattr(self, f"{name}_").tolist() for name in self._learned}
+        return {"kind": self.kind, **learned}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Any:
+        """Rebuild a normaliser from what ``to_dict`` gave beside its kind."""
+        self = cls()
+        try:
+            if set(fields) != set(cls._learned):
+                raise KeyError
+            for name in cls._learned:
+                values = fields[name]
+                if not isinstance(values, list) or any(type(v) not in (int, float) for v in values):
+                    raise TypeError
+                setattr(self, f"{name}_", np.array(values, dtype=np.float64))
+            learned = [getattr(self, f"{name}_") for name in cls._learned]
+            sound = len({len(values) for values in learned}) <= 1 and all(map(len, learned))
+            sound = sound and np.isfinite(learned).all() and self._is_sound()
+        except (KeyError, TypeError, OverflowError):
+            sound = False
+        if not sound:
+            raise InputError(
+                f"the {cls.kind!r} normaliser needs {' and '.join(cls._learned) or 'no entry'} as "
+                "lists of finite numbers that data could give: write the model again"
+            )
+        for values in learned:
+            self.n_features_in_ = len(values)
+        return self
+
+    def _is_sound(self) -> bool:
+        """Return whether data could give the fitted attributes."""
+        return True
+
+    def _learn(self, apply: Apply) -> None:
+        """Set the fitted attributes."""
+
+    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
+        raise NotImplementedError
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
+    def _checked(self, X: Any, *, reset: bool) -> Matrix:
+        if not self._takes_sparse and hasattr(X.X if isinstance(X, RankingData) else X, "tocsr"):
+            raise InputError(
+                f"the {self.kind!r} normaliser would fill a sparse X with values: make it dense "
+                "with X.toarray() first, or use 'query-minmax'"
+            )
+        settings = {
+            "accept_sparse": "csr",
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+            "ensure_all_finite": "allow-nan" if self._takes_missing else True,
+        }
+        try:
+            return self._validated(X, reset, settings)
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            raise InputError(
+                f"X contains NaN, and {self.kind!r} cannot scale missing values: fill them in, or "
+                "scale with 'standard' or 'minmax', which keep them (curves need neither)"
+            ) from error
+
+    def _validated(self, X: Any, reset: bool, settings: dict[str, Any]) -> Matrix:
+        if not isinstance(X, RankingData) and (reset or hasattr(self, "n_features_in_")):
+            return validate_data(self, X, reset=reset, **settings)
+        matrix = check_array(X.X if isinstance(X, RankingData) else X, estimator=self, **settings)
+        if reset:
+            self._take_names(X.n_features, X.feature_names)
+        elif matrix.shape[1] != getattr(self, "n_features_in_", matrix.shape[1]):
+            raise InputError(
+                f"the data have {matrix.shape[1]} features but {type(self).__name__} was fitted on "
+                f"{self.n_features_in_}"
+            )
+        return matrix
+
+    def _take_names(self, n_features: int, names: Sequence[str] | None) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        tags.input_tags.allow_nan = self._takes_missing
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 class _QueryNormalizer(Normalizer):
@@ -139,12 +315,19 @@ class GlobalStandardScaler(Normalizer):
     mean_: FloatArray
     scale_: FloatArray
 
-    def _check_learned(self) -> None:
-        if not (self.scale_ > 0).all():
-            raise InputError("the 'standard' normaliser has a scale that is not positive")
+    def _is_sound(self) -> bool:
+        return bool((self.scale_ > 0).all())
 
     def _learn(self, apply: Apply) -> None:
-        self.mean_, self.scale_ = arithmetic.mean_and_deviation(apply)
+        count, mean, variance, sparse = arithmetic.moments_of_parts(apply)
+        # as scikit-learn tells what is constant but for rounding
+        error = count * np.finfo(float).eps
+        constant = variance <= error * variance + (error * mean) ** 2
+        self.mean_ = np.zeros(len(mean)) if sparse else mean
+        self.scale_ = np.sqrt(np.where(constant, 1.0, variance))
+        if not np.isfinite(self.scale_).all():
+            feature = int(np.flatnonzero(~np.isfinite(self.scale_))[0]) + 1
+            raise InputError(f"the values of feature f{feature} are too large to be standardised")
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         if isinstance(X, np.ndarray):
@@ -179,9 +362,8 @@ class GlobalMinMaxScaler(Normalizer):
     min_: FloatArray
     max_: FloatArray
 
-    def _check_learned(self) -> None:
-        if not (self.min_ <= self.max_).all():
-            raise InputError("the 'minmax' normaliser has a min that is above its max")
+    def _is_sound(self) -> bool:
+        return bool((self.min_ <= self.max_).all())
 
     def _learn(self, apply: Apply) -> None:
         self.min_, self.max_ = (np.nan_to_num(ends) for ends in arithmetic.ranges_of_parts(apply))
@@ -202,19 +384,24 @@ class GlobalMinMaxScaler(Normalizer):
 def as_normalizer(step: Any) -> Any:
     """Return a normaliser that does what a fitted scaler of scikit-learn does, or None.
 
-    ``StandardScaler`` and ``MaxAbsScaler`` are known; a normaliser is returned as it is.
+    ``StandardScaler``, ``MaxAbsScaler`` and ``MinMaxScaler`` to [0, 1] are known; a normaliser is
+    returned as it is.
     """
     if isinstance(step, Normalizer):
         return step
-    if not isinstance(step, (StandardScaler, MaxAbsScaler)):
+    unit = isinstance(step, MinMaxScaler) and not step.clip and tuple(step.feature_range) == (0, 1)
+    if not isinstance(step, (StandardScaler, MaxAbsScaler)) and not unit:
         return None
     check_is_fitted(step)
+    scaler = GlobalMinMaxScaler() if unit else GlobalStandardScaler()
+    scaler.n_features_in_ = n_features = step.n_features_in_
+    if isinstance(scaler, GlobalMinMaxScaler):
+        scaler.min_, scaler.max_ = step.data_min_, step.data_max_
+        return scaler
     centred = isinstance(step, StandardScaler) and step.with_mean
     scaled = isinstance(step, MaxAbsScaler) or step.with_std
-    scaler = GlobalStandardScaler()
-    scaler.mean_ = np.array(step.mean_ if centred else np.zeros(step.n_features_in_), dtype=float)
-    scaler.scale_ = np.array(step.scale_ if scaled else np.ones(step.n_features_in_), dtype=float)
-    scaler.n_features_in_ = step.n_features_in_
+    scaler.mean_ = np.array(step.mean_ if centred else np.zeros(n_features), dtype=float)
+    scaler.scale_ = np.array(step.scale_ if scaled else np.ones(n_features), dtype=float)
     return scaler
 
 

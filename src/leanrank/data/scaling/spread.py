@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import feature_name
-from leanrank.data.scaling.arithmetic import Apply, moments, ranges_of_parts
+from leanrank.data.scaling.arithmetic import Apply, moments_of_parts, ranges_of_parts
 from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
@@ -142,7 +142,7 @@ def wide_spread_of_parts(
     spreads = ranges[counted]
     if _ratio(spreads) <= factor:
         return None
-    deviations = moments(apply, low, high)[1][counted]
+    deviations = np.sqrt(moments_of_parts(apply).variance[counted])
     if deviations.all():  # none is below the least number there is
         spreads = deviations
     if _ratio(spreads) <= factor:
