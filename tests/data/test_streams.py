@@ -237,7 +237,7 @@ def test_wrong_features_and_infinity_in_parquet(tmp_path):
         list(open_stream(tmp_path / "a.parquet", chunk_bytes=1))
     nameless = table.set_column(1, "qid", pa.array([1, 2, None]))
     pq.write_table(nameless, tmp_path / "b.parquet")
-    with pytest.raises(InputError, match=r"column 'qid' of .*b\.parquet has no value in row 2"):
+    with pytest.raises(InputError, match=r"column 'qid' of .*b\.parquet has no value in row"):
         list(open_stream(tmp_path / "b.parquet", chunk_bytes=1))
     (tmp_path / "d").mkdir()
     pq.write_table(table.drop_columns(["f"]), tmp_path / "d" / "0.parquet")

@@ -31,7 +31,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.tables import pa
 from leanrank.data.tables.arrow import identifiers, run_starts
 from leanrank.data.tables.files import reading
-from leanrank.data.tables.layout import INDICES, Place, column_roles, find_layout, list_columns
+from leanrank.data.tables.layout import INDICES, column_roles, find_layout, list_columns
 from leanrank.errors import FileError, InputError
 from leanrank.execution import row_blocks
 
@@ -142,7 +142,7 @@ def _view(array: Any, content: AnyArray) -> AnyArray:
 def _mapped(batch: Any, content: AnyArray, where: str) -> RankingData:
     if list_columns(batch.schema) is None:
         raise _OtherLayoutError
-    layout = find_layout(batch.schema, column_roles({}), None, Place(where), ("label", "qid"))
+    layout = find_layout(batch.schema, column_roles({}), None, where, ("label", "qid"))
     n_rows, columns = batch.num_rows, layout.columns
     known = {"label", "qid"} <= set(columns) and (layout.packed or layout.sparse)
     if n_rows == 0 or not known:
@@ -227,4 +227,4 @@ def _queries(column: Any, content: AnyArray) -> tuple[AnyArray, IntArray]:
         return heads, starts
     column.validate(full=True)
     names = pa.chunked_array([column.dictionary.take(pa.array(heads))])
-    return identifiers(names, "qid", Place("the file")), starts
+    return identifiers(names, "qid", "the file"), starts

@@ -215,13 +215,11 @@ def _from_table(
     table: Any, query: str, document: str, where: str = "the feature table"
 ) -> RankingData:
     from leanrank.data.tables.frames import from_table
-    from leanrank.data.tables.layout import Place
 
     read_columns(table, {"query": query, "document": document}, where)
-    header = True if where.lower().endswith(FORMATS["csv"]) else None
     kept = [n for n in table.column_names if n in (query, document) or n not in ROLES]
     roles = {"label": None, "qid": query, "doc_id": document}
-    return from_table(table.select(kept), Place(where, csv_header=header, named=False), roles)
+    return from_table(table.select(kept), where, roles, named=False)
 
 
 def _from_mapping(features: Mapping[str, Any], query: str, document: str) -> RankingData:

@@ -195,8 +195,8 @@ class Join:
             X = np.where(missing, self.fill, X)
             counts = zip(names, missing.sum(axis=0).tolist(), strict=True)
             self.filled = {name: count for name, count in counts if count}
-        queries, documents = (_objects(each) for each in zip(*self._rows, strict=True))
-        self.data = RankingData(X, self._labels, queries, doc_ids=documents, feature_names=names)
+        qid, ids = (_objects(each) for each in zip(*self._rows, strict=True))
+        self.data = RankingData(X, self._labels, qid, doc_ids=ids, feature_names=names)
 
     def sentences(self) -> list[str]:
         """Return one sentence per kind of thing that did not match, was repeated or was filled."""

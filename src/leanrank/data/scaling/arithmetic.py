@@ -127,7 +127,7 @@ def ranges_of_parts(apply: Apply) -> tuple[FloatArray, FloatArray]:
 class Moments(NamedTuple):
     """Numbers of values, means and variances of columns, and whether X is sparse."""
 
-    count: FloatArray
+    n_values: FloatArray
     mean: FloatArray
     variance: FloatArray
     sparse: bool

@@ -121,7 +121,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 setattr(self, f"{name}_", np.array(values, dtype=np.float64))
             learned = [getattr(self, f"{name}_") for name in cls._learned]
             sound = len({len(values) for values in learned}) <= 1 and all(map(len, learned))
-            sound = sound and np.isfinite(learned).all() and self._is_sound()
+            sound = sound and bool(np.isfinite(learned).all()) and self._is_sound()
         except (KeyError, TypeError, OverflowError):
             sound = False
         if not sound:

@@ -15,10 +15,8 @@ from leanrank.data.tables import pa, pc
 from leanrank.data.tables.layout import (
     FEATURES,
     INDICES,
-    THE_TABLE,
     VALUES,
     Layout,
-    Place,
     weights_per_row,
 )
 from leanrank.errors import InputError
@@ -32,13 +30,15 @@ def build(
     sizes: Sequence[int],
     read: Callable[[int], pa.Table],
     executor: Executor,
-    where: Place = THE_TABLE,
+    where: str = "the table",
     *,
+    row0: int = 0,
     runs: bool = False,
 ) -> RankingData:
     """Build a set from pieces, each read in any thread.
 
     With ``runs``, rows stay in their order: a query that comes back is another one of that name.
+    ``row0`` is the number of the first row in messages.
     """
     ptr = np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64))))
     n_rows = int(ptr[-1])
@@ -50,22 +50,22 @@ def build(
     side = list(dict.fromkeys(layout.columns.values()))
 
     def piece(at: int) -> tuple[pa.Table, Any]:
-        table, row0 = read(at), int(ptr[at])
+        table, begin = read(at), int(ptr[at])
         if table.num_rows != sizes[at]:
             raise InputError(
                 f"{where} declares {sizes[at]} rows but holds {table.num_rows}: it is damaged"
             )
         table.validate(full=True)
         if layout.sparse:
-            return table.select(side), _entries(table, layout, row0, where)
-        rows = X[row0 : int(ptr[at + 1])]
+            return table.select(side), _entries(table, layout, row0 + begin, where)
+        rows = X[begin : int(ptr[at + 1])]
         if layout.packed:
             column = table.column(FEATURES)
-            _refuse_nulls(column, FEATURES, row0, where)
+            _refuse_nulls(column, FEATURES, row0 + begin, where)
             rows.reshape(-1)[:] = _joined(_numbers(_flattened(column)))
         else:
             fill_rows(rows, [_numbers(table.column(name)) for name in layout.features])
-        _refuse_infinity(rows, names, row0, where)
+        _refuse_infinity(rows, names, row0 + begin, where)
         return table.select(side), None
 
     pieces = executor.map(piece, range(len(sizes)))
@@ -160,29 +160,33 @@ def _joined(chunks: Sequence[AnyArray]) -> AnyArray:
     return np.concatenate(chunks) if chunks else np.empty(0)
 
 
-def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: Place) -> None:
+def _row(row: int) -> str:
+    return f"row {row} (counted from 0)"
+
+
+def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: str) -> None:
     # A finite sum proves that all is finite, at a third of the cost of looking at each value.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(rows.sum()) or not np.isinf(rows).any():
             return
     row, column = (int(at) for at in np.argwhere(np.isinf(rows))[0])
     raise InputError(
-        f"column {names[column]!r} of {where} is {rows[row, column]} in {where.row(row0 + row)}: "
+        f"column {names[column]!r} of {where} is {rows[row, column]} in {_row(row0 + row)}: "
         "a feature is a finite number, or empty where it is missing"
     )
 
 
-def _refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: Place) -> None:
+def _refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: str) -> None:
     if column.null_count:
         row = row0 + int(pc.index(column.is_null(), True).as_py())
         raise InputError(
-            f"column {name!r} of {where} has no value in {where.row(row)}: fill or drop missing "
+            f"column {name!r} of {where} has no value in {_row(row)}: fill or drop missing "
             "values first"
         )
 
 
 def _side_numbers(
-    column: pa.ChunkedArray | None, role: str, where: Place, nulls_are_nan: bool = False
+    column: pa.ChunkedArray | None, role: str, where: str, nulls_are_nan: bool = False
 ) -> AnyArray | None:
     if column is None:
         return None
@@ -191,7 +195,7 @@ def _side_numbers(
     return _joined(_numbers(column)).astype(np.float64)
 
 
-def identifiers(column: pa.ChunkedArray, name: str, where: Place) -> AnyArray:
+def identifiers(column: pa.ChunkedArray, name: str, where: str) -> AnyArray:
     """Return query identifiers: whole numbers stay numbers, anything else is looked up once."""
     _refuse_nulls(column, name, 0, where)
     if pa.types.is_integer(column.type) and column.num_chunks:
@@ -210,12 +214,12 @@ def identifiers(column: pa.ChunkedArray, name: str, where: Place) -> AnyArray:
     return np.asarray(values[np.concatenate(codes)])
 
 
-def _entries(table: pa.Table, layout: Layout, row0: int, where: Place) -> tuple[AnyArray, ...]:
+def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[AnyArray, ...]:
     for name in (INDICES, VALUES):
         _refuse_nulls(table.column(name), name, row0, where)
     lengths, other = (_lengths(table.column(name)) for name in (INDICES, VALUES))
     if not np.array_equal(lengths, other):
-        row = where.row(row0 + int(np.flatnonzero(lengths != other)[0]))
+        row = _row(row0 + int(np.flatnonzero(lengths != other)[0]))
         raise InputError(f"{INDICES} and {VALUES} of {where} differ in length in {row}")
     try:
         indices = _joined(_numbers(_flattened(table.column(INDICES)).cast(pa.int32())))
@@ -231,12 +235,12 @@ def _lengths(column: pa.ChunkedArray) -> IntArray:
     return _joined(lengths).astype(np.int64)
 
 
-def _outside(where: Place, n_features: int | None) -> InputError:
+def _outside(where: str, n_features: int | None) -> InputError:
     top = (MOST_FEATURES if n_features is None else n_features) - 1
     return InputError(f"{INDICES} of {where} holds a feature outside 0..{top}")
 
 
-def _stack(parts: list[Any], layout: Layout, where: Place) -> Any:
+def _stack(parts: list[Any], layout: Layout, where: str) -> Any:
     indices, values, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
     n_features = layout.n_features
     if n_features is None:

@@ -1,20 +1,17 @@
-"""CSV files as Arrow reads them, and the lines of cells that it cannot read."""
+"""CSV files as Arrow reads them."""
 
 from __future__ import annotations
 
 import contextlib
-import csv as python_csv
-import io
 import os
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pyarrow import csv
 
-from leanrank.data.sources import is_regular, open_bytes, quoted
+from leanrank.data.sources import is_regular, open_bytes
 from leanrank.data.tables import pa, pc
-from leanrank.errors import InputError, LeanrankError, ParseError
+from leanrank.errors import InputError
 
 
 def read_csv(path: str | os.PathLike[str], header: bool, identifiers: Collection[str] = ()) -> Any:
@@ -26,19 +23,17 @@ def read_csv(path: str | os.PathLike[str], header: bool, identifiers: Collection
     texts = identifiers if header else [f"f{int(n) - 1}" for n in identifiers if n.isdecimal()]
     convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
     with _source(path) as source:
-        try:
-            options = csv.ReadOptions(autogenerate_column_names=not header)
-            table = csv.read_csv(source, options, convert_options=convert)
-        except pa.ArrowInvalid as error:
-            raise _located(path, header, error) from error
+        options = csv.ReadOptions(autogenerate_column_names=not header)
+        table = csv.read_csv(source, options, convert_options=convert)
     table = table.rename_columns(_names(table.schema, header, path))
     return with_identifiers(table, identifiers)
 
 
 def csv_schema(path: str | os.PathLike[str], header: bool) -> Any:
     """Return names and types of columns, found from the first block of a file."""
-    with _open(path, header) as reader:
-        schema = reader.schema
+    with _source(path) as source:
+        options = csv.ReadOptions(autogenerate_column_names=not header, use_threads=False)
+        schema = csv.open_csv(source, options).schema
     fields = zip(_names(schema, header, path), schema, strict=True)
     return pa.schema([field.with_name(name) for name, field in fields])
 
@@ -54,8 +49,11 @@ def csv_tables(
         for name in columns
         if name in identifiers or not pa.types.is_boolean(schema.field(name).type)
     }
-    with _open(path, header, types, [own[name] for name in columns]) as reader:
-        for batch in reader:
+    options = csv.ReadOptions(autogenerate_column_names=not header, use_threads=False)
+    included = [own[name] for name in columns]
+    convert = csv.ConvertOptions(column_types=types, include_columns=included)
+    with _source(path) as source:
+        for batch in csv.open_csv(source, options, convert_options=convert):
             yield pa.Table.from_batches([batch]).rename_columns(list(columns))
 
 
@@ -81,45 +79,12 @@ def with_identifiers(table: Any, names: Collection[str]) -> Any:
     return table
 
 
-def csv_line(path: str, record: int) -> int | None:
-    """Return the line where a record begins, counted from 0 with the header; None if not found."""
-    found = (line for at, (line, _) in enumerate(_records(path)) if at == record)
-    return next(found, None)
-
-
-def first_text(path: str, column: int, header: bool) -> tuple[int, str] | None:
-    """Return the line and the content of the first cell of a column that is not a number."""
-    missing = set(csv.ConvertOptions().null_values)
-    for at, (line, cells) in enumerate(_records(path)):
-        if at >= header and column < len(cells):
-            text = cells[column]
-            if text not in missing and not _is_numeral(text):
-                return line, text
-    return None
-
-
 def _source(path: str | os.PathLike[str]) -> Any:
     """Open a file for Arrow, whose threads must not hold Python's own; unpacked text in memory."""
     with open_bytes(path) as stream:
         if is_regular(stream) and os.fspath(path) != "-":
             return pa.OSFile(os.fspath(path))
         return pa.BufferReader(stream.read())
-
-
-@contextlib.contextmanager
-def _open(
-    path: str | os.PathLike[str],
-    header: bool,
-    types: Mapping[str, Any] | None = None,
-    columns: Sequence[str] = (),
-) -> Iterator[Any]:
-    options = csv.ReadOptions(autogenerate_column_names=not header, use_threads=False)
-    convert = csv.ConvertOptions(column_types=types or {}, include_columns=list(columns))
-    with _source(path) as source:
-        try:
-            yield csv.open_csv(source, options, convert_options=convert)
-        except pa.ArrowInvalid as error:
-            raise _located(path, header, error) from error
 
 
 def _names(schema: Any, header: bool, path: str | os.PathLike[str]) -> list[str]:
@@ -132,60 +97,9 @@ def _names(schema: Any, header: bool, path: str | os.PathLike[str]) -> list[str]
             f"{os.fspath(path)}: the first line is separated by {other!r}: write the file with "
             "commas between cells"
         )
-    if names and all(map(_is_numeral, names)):
+    if names and all(name.strip().lstrip("+-").replace(".", "", 1).isdigit() for name in names):
         raise InputError(
             f"{os.fspath(path)}: the first line holds numbers, not names of columns: read the file "
             "with `header=False`, and name columns by their number"
         )
     return names
-
-
-def _is_numeral(text: str) -> bool:
-    """Return whether a text is a number as Arrow reads it.
-
-    >>> [_is_numeral(text) for text in ("1e3", "-inf", " 7 ", "1_000", "x")]
-    [True, True, True, False, False]
-    """
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text and text.isascii()
-
-
-def _located(path: str | os.PathLike[str], header: bool, error: Exception) -> Exception:
-    """Return an error of Arrow as one sentence with the line, if the line can be found."""
-    name, column = os.fspath(path), re.search(r"In CSV column #(\d+)", str(error))
-    if column is not None:
-        at = int(column[1])
-        cell = first_text(name, at, header)
-        first = next(_records(name), (1, []))[1]
-        if cell is None or at >= len(first):
-            return error
-        shown = first[at] if header else str(at + 1)
-        return InputError(
-            f"column {shown!r} of {name} holds {quoted(cell[1].encode())} in line {cell[0]}, not a "
-            "number: correct it"
-        )
-    width = 0
-    for line, cells in _records(name):
-        width = width or len(cells)
-        if any("\0" in cell or "\\x" in cell for cell in cells):  # binary
-            return error
-        if len(cells) != width:
-            problem = f"{len(cells)} cell{'s' * (len(cells) != 1)} where {width} are expected"
-            return ParseError(f"{problem}: correct the line", path=name, line=line)
-    return error
-
-
-def _records(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line where each record begins, and its cells; empty lines are no records."""
-    if path == "-":  # standard input has been read
-        return
-    with contextlib.suppress(LeanrankError, python_csv.Error), open_bytes(path) as stream:
-        text = io.TextIOWrapper(stream, "utf-8-sig", errors="backslashreplace", newline="")
-        reader, end = python_csv.reader(text), 0
-        for cells in reader:
-            if cells:
-                yield end + 1, cells
-            end = reader.line_num

@@ -19,7 +19,7 @@ from leanrank.data.tables import pa, pq
 from leanrank.data.tables.arrow import build, table_rows
 from leanrank.data.tables.csv_files import read_csv
 from leanrank.data.tables.frames import from_table, without_views
-from leanrank.data.tables.layout import Layout, Place, column_roles, find_layout, table_schema
+from leanrank.data.tables.layout import Layout, column_roles, find_layout, table_schema
 from leanrank.errors import FileError, InputError, LeanrankError, check_choice
 from leanrank.execution import make_executor, row_blocks
 
@@ -32,16 +32,10 @@ def reading(file: str | os.PathLike[str], kind: str = "parquet") -> Iterator[Non
         yield
     except LeanrankError:
         raise
-    except OSError as error:
-        if error.errno is not None:
-            raise FileError(f"{file}: cannot read this file ({error.strerror})") from error
-        raise _damaged(file, shown, error) from error
-    except (pa.ArrowException, MemoryError, ValueError, OverflowError, SystemError) as error:
-        raise _damaged(file, shown, error) from error
-
-
-def _damaged(file: str | os.PathLike[str], kind: str, error: Exception) -> InputError:
-    return InputError(f"{os.fspath(file)}: this is no {kind} file that can be read ({error})")
+    except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise FileError(f"{file}: cannot read this file ({error})") from error
+        raise InputError(f"{file}: this is no {shown} file that can be read ({error})") from error
 
 
 def read_table(
@@ -93,10 +87,9 @@ def load_table(
 ) -> RankingData:
     """Load an Arrow or a CSV file; see ``leanrank.data.load``."""
     roles = column_roles(columns, ("features", "header", "n_jobs", "optional"))
-    place = Place(os.fspath(path), csv_header=header if kind == "csv" else None)
     with reading(path, kind):
         table = read_table(path, kind, header=header, identifiers=identifier_columns(roles))
-        data = from_table(table, place, roles, features, optional, n_jobs, among)
+        data = from_table(table, os.fspath(path), roles, features, optional, n_jobs, among)
     return data if header else data.with_fields(feature_names=None)
 
 
@@ -153,7 +146,7 @@ def load_parquet(
         for file in files:
             metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
-            layouts.append(find_layout(schema, roles, features, Place(str(file)), optional, among))
+            layouts.append(find_layout(schema, roles, features, str(file), optional, among))
             groups += [(file, metadata, group) for group in range(metadata.num_row_groups)]
         layout = agree(layouts, files)
         needed = layout.needed
@@ -167,7 +160,7 @@ def load_parquet(
         sizes = [metadata.row_group(group).num_rows for _, metadata, group in groups]
         if not groups:
             sizes, read = [0], lambda at: pq.read_table(files[0], columns=needed)
-        return build(layout, sizes, read, make_executor(n_jobs), Place(str(path)))
+        return build(layout, sizes, read, make_executor(n_jobs), str(path))
 
 
 def dump_parquet(

@@ -13,7 +13,7 @@ from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.tables import pa
 from leanrank.data.tables.arrow import build, table_rows
-from leanrank.data.tables.layout import THE_TABLE, Place, column_roles, find_layout, table_schema
+from leanrank.data.tables.layout import column_roles, find_layout, table_schema
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.execution import make_executor, row_blocks
 
@@ -73,25 +73,28 @@ def from_frame(
     """
     roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
     roles |= {"query_weight": query_weight, "offset": offset}
-    return from_table(as_table(frame), THE_TABLE, roles, features, optional, n_jobs)
+    return from_table(as_table(frame), "the table", roles, features, optional, n_jobs)
 
 
 def frame_data(frame: Any) -> RankingData:
     """Return a data frame with columns label and qid, for functions that take no other names."""
-    return from_table(as_table(frame), Place("the data frame", named=False), column_roles({}))
+    return from_table(as_table(frame), "the data frame", column_roles({}), named=False)
 
 
 def from_table(
     table: Any,
-    where: Place,
+    where: str,
     roles: Mapping[str, str | None],
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
     n_jobs: int | None = None,
     among: Collection[str] | None = None,
+    named: bool = True,
 ) -> RankingData:
     """Make a ranking data set from an Arrow table that messages call ``where``."""
-    layout = find_layout(table.schema, roles, features, where, check_optional(optional), among)
+    layout = find_layout(
+        table.schema, roles, features, where, check_optional(optional), among, named
+    )
     needed = table.select(layout.needed)
     blocks = row_blocks(needed.num_rows) or [(0, 0)]
     return build(

@@ -1,4 +1,4 @@
-"""Which column of a table is what, what leanrank notes beside its own, and where a cell is."""
+"""Which column of a table is what, and what leanrank notes beside its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from leanrank._typing import AnyArray
 from leanrank.data.formats import ROLES
 from leanrank.data.matrices import MOST_FEATURES
 from leanrank.data.ranking_data import RankingData, feature_name
-from leanrank.data.sources import quoted
 from leanrank.data.tables import pa
-from leanrank.data.tables.csv_files import csv_line, first_text
 from leanrank.errors import InputError, first_repeated, suggest
 
 INDICES, VALUES = "indices", "values"
@@ -28,39 +26,6 @@ VERSION = 1
 _KEY = b"leanrank"
 
 
-@dataclass(frozen=True)
-class Place:
-    """A table in messages.
-
-    Parameters
-    ----------
-    name : str
-        Its name; ``str`` returns it.
-    first_row : int
-        The number of its first row in the file it comes from.
-    csv_header : bool, optional
-        Whether the CSV file of that name begins with the names of its columns; None if it is not a
-        CSV file.
-    named : bool
-        Whether the caller takes the names of columns, as ``leanrank.data.from_frame`` does.
-    """
-
-    name: str
-    first_row: int = 0
-    csv_header: bool | None = None
-    named: bool = True
-
-    def __str__(self) -> str:
-        return self.name
-
-    def row(self, row: int) -> str:
-        """Return what a row is called: the line of a CSV file, which is read again for it."""
-        at = self.first_row + row
-        line = None if self.csv_header is None else csv_line(self.name, at + self.csv_header)
-        return f"row {at} (counted from 0)" if line is None else f"line {line}"
-
-
-THE_TABLE = Place("the table")
 _UNNAMED = "name the columns with leanrank.data.from_frame, and give what it returns"
 
 
@@ -97,13 +62,15 @@ def find_layout(
     schema: pa.Schema,
     roles: Mapping[str, str | None],
     features: Sequence[str] | None = None,
-    where: Place = THE_TABLE,
+    where: str = "the table",
     optional: Collection[str] = (),
     among: Collection[str] | None = None,
+    named: bool = True,
 ) -> Layout:
     """Decide which column is what, from the caller's names and what leanrank wrote beside them.
 
-    If any column is named as one of ``among``, no others are features.
+    If any column is named as one of ``among``, no others are features. ``named`` tells whether the
+    caller takes the names of columns.
     """
     notes = _notes(schema, where)
     present = schema.names
@@ -122,7 +89,7 @@ def find_layout(
             given.setdefault(role, role)
     for role, name in given.items():
         absent = f", or `{role}=None` if there is none" if role in ("label", "qid") else ""
-        remedy = f"name the right one with `{role}=…`{absent}" if where.named else _UNNAMED
+        remedy = f"name the right one with `{role}=…`{absent}" if named else _UNNAMED
         if name not in present:
             listed = _listed(present)
             raise InputError(
@@ -145,9 +112,9 @@ def find_layout(
         apart = {*given.values(), *reserved, *(name for name in index if isinstance(name, str))}
         unused = [name for name in present if name not in apart]
         features = [name for name in unused if name in (among or ())] or unused
-        named = notes.get("named", True)
+        own_names = notes.get("named", True)
     else:
-        named = True
+        own_names = True
         if (twice := first_repeated(features)) is not None:
             raise InputError(f"`features=…` names the column {twice!r} twice: name it once")
         if given.get("label") in features:
@@ -160,10 +127,10 @@ def find_layout(
                 f"{where} has no feature column {name!r} (columns: {_listed(present)})"
             )
         what = f"say what the column is, as in `doc_id={name!r}`, or list the columns to use"
-        remedy = f"{what} with `features=…`" if where.named else "or leave the column out"
+        remedy = f"{what} with `features=…`" if named else "or leave the column out"
         _check_numbers(schema, name, where, remedy)
     dtype = _common_dtype([schema.field(name).type for name in chosen])
-    return Layout(given, chosen, chosen if named else None, None, dtype)
+    return Layout(given, chosen, chosen if own_names else None, None, dtype)
 
 
 def table_schema(data: RankingData) -> pa.Schema:
@@ -206,40 +173,35 @@ def weights_per_row(data: Any) -> dict[str, AnyArray]:
     return {role: values for role, values in each.items() if values is not None}
 
 
-def _check_numbers(schema: pa.Schema, name: str, where: Place, remedy: str) -> None:
-    """Reject a column that does not hold numbers, citing the first such cell of a CSV file."""
+def _check_numbers(schema: pa.Schema, name: str, where: str, remedy: str) -> None:
+    """Reject a column that does not hold numbers."""
     kind = schema.field(name).type
-    if is_number(kind):
-        return
-    found = f"{kind}, not numbers"
-    if where.csv_header is not None:
-        cell = first_text(where.name, schema.names.index(name), where.csv_header)
-        if cell is not None:
-            found = f"{quoted(cell[1].encode())} in line {cell[0]}, not a number"
-    raise InputError(f"column {name!r} of {where} holds {found}: correct it, {remedy}")
+    if not is_number(kind):
+        raise InputError(
+            f"column {name!r} of {where} holds {kind}, not numbers: correct it, {remedy}"
+        )
 
 
-def _notes(schema: pa.Schema, where: Place) -> dict[str, Any]:
+def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
     raw = (schema.metadata or {}).get(_KEY)
     if raw is None:
         return {}
     try:
         notes = dict(json.loads(raw))
         n_features, names = notes.get("n_features"), notes.get("names")
-        # Columns may have been dropped or renamed since: a note is only as good as what it names.
-        columns = [role for role in notes.get("columns", []) if role in (*ROLES, *schema.names)]
-        sound = notes["version"] == VERSION and (
+        columns = [role for role in notes.get("columns", []) if role in ROLES]
+        sound = notes["version"] == VERSION and (names is None or len(names) == n_features)
+        sound = sound and (
             n_features is None or (type(n_features) is int and 0 <= n_features <= MOST_FEATURES)
         )
-        sound = sound and (names is None or len(names) == n_features)
     except (KeyError, ValueError, TypeError):
         sound = False
     if not sound:
         raise _damaged_notes(where)
-    return {**notes, "columns": [role for role in columns if role in ROLES]}
+    return {**notes, "columns": columns}
 
 
-def _damaged_notes(where: Place) -> InputError:
+def _damaged_notes(where: str) -> InputError:
     return InputError(
         f"{where} has notes under 'leanrank' that are damaged or of another version: write it again"
     )

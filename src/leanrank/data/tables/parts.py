@@ -16,7 +16,7 @@ from leanrank.data.tables.arrow import build, identifiers, run_starts
 from leanrank.data.tables.csv_files import csv_schema, csv_tables, with_identifiers
 from leanrank.data.tables.files import agree, identifier_columns, part_files, reading
 from leanrank.data.tables.frames import without_views
-from leanrank.data.tables.layout import Place, column_roles, find_layout
+from leanrank.data.tables.layout import column_roles, find_layout
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
 
@@ -58,9 +58,8 @@ class TablePart:
             )
         self.file, self.kind, self._header, self._returns = file, kind, header, returns
         with reading(file, kind):
-            place = self._place(0)
             schema, row_bytes = self._schema()
-            self.layout = find_layout(schema, roles, features, place, check_optional(optional))
+            self.layout = find_layout(schema, roles, features, str(file), check_optional(optional))
         self._n_rows = max(1, int(chunk_bytes / max(1.0, row_bytes)))
 
     def identity(self) -> dict[str, Any]:
@@ -76,14 +75,11 @@ class TablePart:
         ended = False
         while not ended:
             with reading(self.file, self.kind):
-                table, rest, ended = self._next_table(tables, rest, offset)
+                table, rest, ended = self._next_table(tables, rest)
                 data = self._as_data(table, offset) if table.num_rows else None
             if data is not None:
                 offset += table.num_rows
                 yield data, offset, 0
-
-    def _place(self, row: int) -> Place:
-        return Place(str(self.file), row, self._header if self.kind == "csv" else None)
 
     def _schema(self) -> tuple[Any, float]:
         """Return the columns of the file, and about how many bytes a row has in memory."""
@@ -102,15 +98,12 @@ class TablePart:
 
     def _tables(self, skip: int) -> Iterator[Any]:
         """Read the rows from one on, some at a time."""
-        for table in self._all_tables(skip):
-            if isinstance(table, int):  # rows that were not even read
-                skip -= table
-                continue
+        for table in self._all_tables():
             dropped = min(skip, table.num_rows)
             skip -= dropped
             yield without_views(table.slice(dropped))
 
-    def _all_tables(self, skip: int) -> Iterator[Any]:
+    def _all_tables(self) -> Iterator[Any]:
         needed = self.layout.needed
         if self.kind == "csv":
             texts = identifier_columns(self.layout.columns)
@@ -121,18 +114,13 @@ class TablePart:
                     yield pa.Table.from_batches([reader.get_batch(at)]).select(needed)
         else:
             with pq.ParquetFile(self.file, buffer_size=2**20) as parquet:
-                groups = list(range(parquet.num_row_groups))
-                while groups and parquet.metadata.row_group(groups[0]).num_rows <= skip:
-                    passed = parquet.metadata.row_group(groups.pop(0)).num_rows
-                    skip -= passed
-                    yield passed
-                if groups:  # older releases of Arrow fail on none
+                if parquet.num_row_groups:  # older releases of Arrow fail on none
                     for batch in parquet.iter_batches(
-                        self._n_rows, groups, needed, use_threads=False
+                        self._n_rows, columns=needed, use_threads=False
                     ):
                         yield pa.Table.from_batches([batch])
 
-    def _next_table(self, tables: Iterator[Any], rest: Any, row: int) -> tuple[Any, Any, bool]:
+    def _next_table(self, tables: Iterator[Any], rest: Any) -> tuple[Any, Any, bool]:
         """Take a chunk's worth of rows and cut them before the query that may not be complete."""
         wanted = self._n_rows
         name = self.layout.columns.get("qid")
@@ -149,7 +137,7 @@ class TablePart:
             if have < wanted:
                 return part, None, True
             if name is not None:
-                starts = run_starts(identifiers(part.column(name), name, self._place(row)))
+                starts = run_starts(identifiers(part.column(name), name, str(self.file)))
                 if len(starts) > 1:
                     cut = int(starts[-1])
                     return part.slice(0, cut), joined.slice(cut), False
@@ -159,8 +147,9 @@ class TablePart:
     def _as_data(self, table: Any, row: int) -> RankingData:
         if self.kind == "csv":  # now: blocks of one column may hold numbers and text
             table = with_identifiers(table, identifier_columns(self.layout.columns))
-        sizes, place = [table.num_rows], self._place(row)
-        data = build(self.layout, sizes, lambda at: table, SerialExecutor(), place, runs=True)
+        sizes, where = [table.num_rows], str(self.file)
+        read = lambda at: table  # noqa: E731
+        data = build(self.layout, sizes, read, SerialExecutor(), where, row0=row, runs=True)
         self._returns.check(data.query_ids.tolist(), f"{self.file}, after row {row:,}")
         return data if self._header else data.with_fields(feature_names=None)
 
