@@ -59,8 +59,8 @@ def test_arguments_become_options(said, shown):
             "a.txt",
             "1 qid:1 1:1e300\n",
             ["--read", "dtype=float32"],
-            "a.txt, line 1, column 11: the value '1e300' is beyond the range of float32: use "
-            "`--read dtype=float64` or rescale",
+            "a.txt, line 1, column 11: '1e300' is beyond the range of float32: rescale it, or use "
+            "`--read dtype=float64`",
         ),
     ],
 )
