@@ -93,7 +93,7 @@ WEIGHT = {"feature": "bm25", "weight": 1.0}
         (
             with_change("weigths", value=[]),
             "the document has the unknown key 'weigths': the keys here are format, schema_version, "
-            "n_features, curves, feature_names, normalizer, surfaces, provenance",
+            "n_features, curves, feature_names, normalizer, fill, surfaces, provenance",
         ),
         (with_change("n_features", value=-1), "n_features is -1: a whole number from 0 to"),
         (with_change("n_features", value=10**40), "n_features is a very large number: a whole"),

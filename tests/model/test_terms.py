@@ -161,7 +161,7 @@ def test_a_surface_of_the_score_of_a_query_in_a_script():
     for target in ("painless", "lucene-expression"):
         text = export_model(pair, target)
         assert "doc['_score']" not in text
-        assert "(_score - -1.0) * 0.5" in text
+        assert "double x0 = _score;" in text
         assert "(doc['age'].value - 0.0) * 0.5" in text
 
 

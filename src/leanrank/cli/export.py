@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ from typer import Argument, Option
 
 from leanrank._files import atomic_write
 from leanrank.cli import options
-from leanrank.cli.datafiles import check_apart, check_folder, read_data
+from leanrank.cli.datafiles import check_apart, check_folder, read_data, read_table
 from leanrank.errors import InputError, ParseError
 
 
@@ -37,6 +38,13 @@ def export(
             "makes scores positive in the plugins.",
         ),
     ] = None,
+    expression_only: Annotated[
+        bool,
+        Option(
+            "--expression-only",
+            help="The SQL expression of one row only, as for a generated column or an index.",
+        ),
+    ] = False,
     list_targets: Annotated[
         bool, Option("--list", help="List the targets and what each can express.")
     ] = False,
@@ -55,6 +63,9 @@ def export(
         raise InputError(
             "give a model and a target, such as m.json --to sql:duckdb; --list shows the targets"
         )
+    folder = to.startswith("deploy:")
+    if folder and (output == "-" or Path(output).exists()):
+        raise InputError(f"{to} writes a folder: name one that does not exist yet with -o FOLDER")
     check_folder(output)
     check_apart([output], [model])
     ranker = load_model(model)
@@ -68,17 +79,24 @@ def export(
         top=top,
         featureset=featureset,
         max_error=max_error,
-        data=None if data is None else read_data(data, None, None, model=ranker),
+        expression_only=expression_only,
+        data=None if data is None else read_typed(data, ranker, typed=to.startswith("sql:")),
         **read_names(names),
     )
+    if isinstance(content, dict):
+        for file, text in content.items():
+            path = Path(output, file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return
     with atomic_write(output, "wb" if isinstance(content, bytes) else "w") as stream:
         stream.write(content)
 
 
 def read_names(path: str | None) -> dict[str, Any]:
-    """Read what features are called in the target, and constants added to them there.
+    """Read what features are called in the target, constants added there, and types of columns.
 
-    A CSV file with a header: ``feature``, ``name`` and, if wanted, ``shift``.
+    A CSV file with a header: ``feature``, ``name`` and, if wanted, ``shift`` and ``type``.
     """
     if path is None:
         return {}
@@ -88,6 +106,7 @@ def read_names(path: str | None) -> dict[str, Any]:
 
     names: dict[str, str] = {}
     shifts: dict[str, float] = {}
+    types: dict[str, str] = {}
     reader = csv.DictReader((text for _, text in text_lines(path)), strict=True)
     try:
         if not {"feature", "name"} <= set(reader.fieldnames or ()):
@@ -102,9 +121,24 @@ def read_names(path: str | None) -> dict[str, Any]:
             shift = parse_number(row.get("shift") or "0", "shift", path, line)
             if shift != 0:
                 shifts[name] = shift
+            if row.get("type"):
+                types[name] = row["type"]
     except csv.Error as error:
         raise ParseError(f"this is no CSV text ({error})", path=path) from error
-    return {"names": names, "shifts": shifts}
+    return {"names": names, "shifts": shifts, "types": types}
+
+
+def read_typed(
+    path: str, model: Any, format: str | None = None, read: Any = None, typed: bool = True
+) -> Any:
+    """Read documents; a table with named columns keeps their types, if ``typed``."""
+    from leanrank.model.terms import Levels
+
+    named = model.feature_names is not None and format is None and not read
+    if not (typed and named and path.endswith((".parquet", ".csv"))):
+        return read_data(path, format, read, model=model, optional=["label"])
+    texts = {at for at, one in model.curves.items() if isinstance(one, Levels) and one.is_text}
+    return read_table(path, {model.feature_names[at] for at in texts})
 
 
 def _print_targets() -> None:

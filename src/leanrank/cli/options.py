@@ -6,6 +6,8 @@ from typing import Annotated
 
 from typer import Option
 
+from leanrank.errors import InputError
+
 Format = Annotated[
     str | None,
     Option(
@@ -45,6 +47,15 @@ Scale = Annotated[
         help="Normalise features: standard, minmax, query-minmax, query-standard, query-rank or "
         "none; auto is standard if spreads differ more than 100 times, else none (curves never "
         "need it). The model keeps the normaliser.",
+    ),
+]
+Fill = Annotated[
+    list[str] | None,
+    Option(
+        "--fill",
+        metavar="VALUE",
+        help="Replace missing features by median or a number, also NAME=VALUE for one feature; may "
+        "be repeated. The model keeps the values.",
     ),
 ]
 Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")]
@@ -107,3 +118,17 @@ def check_report() -> None:
     from leanrank.report.page import chart_library
 
     chart_library()
+
+
+def parse_fill(given: list[str] | None) -> str | dict[str, str] | None:
+    """Return one value for all features, or values by name."""
+    if not given:
+        return None
+    named = dict(word.rpartition("=")[::2] for word in given)
+    if "" not in named:
+        return named
+    if len(given) > 1:
+        raise InputError(
+            "--fill gives a value for all features and another: give one, or NAME=VALUE"
+        )
+    return given[0]

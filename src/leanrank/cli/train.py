@@ -60,6 +60,7 @@ def train(
         ),
     ] = None,
     scale: options.Scale = "auto",
+    fill: options.Fill = None,
     format: options.Format = None,
     read: options.Read = None,
     measures: options.Measures = options.DEFAULT_MEASURES,
@@ -121,7 +122,7 @@ def train(
     request = Request(
         data, model, vali, algorithm, parameter or [], monotone, scale, format, read or [],
         measures, convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
-        on_disk,
+        on_disk, fill,
     )  # fmt: skip
     if report is not None:
         check_folder(report)
@@ -132,6 +133,10 @@ def train(
         options.check_report()
     if stream and monotone is not None:
         raise InputError("--monotone is for curves, which need all data at once: leave one out")
+    if fill and (stream or on_disk or cluster is not None):
+        raise InputError(
+            "--fill needs all data in memory: leave --stream, --on-disk, --cluster out"
+        )
     if stream and on_disk:
         raise InputError("--stream reads piece by piece, --on-disk all at once: give one of them")
     if stream:

@@ -8,7 +8,7 @@ import typer
 from typer import Argument, Option
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import read_data, read_table, stdin_once
+from leanrank.cli.datafiles import stdin_once
 from leanrank.errors import InputError
 
 
@@ -46,7 +46,7 @@ def verify(
 
     For example: leanrank verify m.json test.txt --target sql:duckdb
     """
-    from leanrank.cli.export import read_names
+    from leanrank.cli.export import read_names, read_typed
     from leanrank.model import load_model
     from leanrank.model.export import formula_of
     from leanrank.model.verify import read_logged, verify_export, verify_logged
@@ -60,12 +60,9 @@ def verify(
     with screen.progress() as say:
         ranker = load_model(model)
         say(f"Reading {data}")
-        categories = formula_of(ranker).categories
-        texts = {name for name, one in categories.items() if one.is_text}
-        if texts and logged is None and data.endswith((".parquet", ".csv")):
-            documents = read_table(data, texts)
-        else:
-            documents = read_data(data, format, read, model=ranker)
+        texts = any(one.is_text for one in formula_of(ranker).categories.values())
+        tables = texts or (target or "").startswith(("sql:", "polars"))
+        documents = read_typed(data, ranker, format, read, typed=logged is None and tables)
         if logged is not None:
             scores, unmatched = read_logged(logged, documents)
             found = verify_logged(

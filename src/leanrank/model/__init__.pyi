@@ -8,4 +8,5 @@ from .provenance import make_provenance as make_provenance
 from .reading import load_model as load_model
 from .terms import Levels as Levels
 from .terms import Surface as Surface
+from .writing import fill_values as fill_values
 from .writing import save_model as save_model

@@ -24,8 +24,8 @@ class Writer(Protocol[T]):
     def number(self, value: float) -> T:
         """Return a constant."""
 
-    def filled(self, x: T) -> T:
-        """Return a feature with 0 where it is missing."""
+    def filled(self, x: T, value: float) -> T:
+        """Return a feature with a number where it is missing."""
 
     def if_missing(self, x: T, then: T, otherwise: T) -> T:
         """Return one of two values, by whether a feature is missing."""
@@ -155,7 +155,7 @@ class Line(Curve):
 
     def written(self, writer: Writer[T], x: T) -> T:
         """Write the product."""
-        product = writer.times(writer.number(self.weight), writer.filled(x))
+        product = writer.times(writer.number(self.weight), writer.filled(x, 0.0))
         if self.missing is None:
             return product
         return writer.if_missing(x, writer.number(self.missing), product)

@@ -57,6 +57,9 @@ class Model:
         How the model was made; see ``leanrank.model.make_provenance``.
     surfaces : mapping, optional
         What two features add together, a ``leanrank.model.Surface`` by their ascending indices.
+    fill : mapping, optional
+        The number that replaces a missing feature, by its zero-based index, before the normaliser
+        and the terms; see ``leanrank.model.fill_values``.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Model:
     normalizer: Mapping[str, Any] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     surfaces: Mapping[tuple[int, int], Surface] = field(default_factory=dict)
+    fill: Mapping[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = self.feature_names
@@ -111,6 +115,7 @@ class Model:
         pairs = {(int(a), int(b)): self.surfaces[a, b] for a, b in sorted(self.surfaces)}
         set_field("surfaces", MappingProxyType(pairs))
         check_terms(self.terms, self.n_features)
+        set_field("fill", MappingProxyType(_used_fill(self)))
         made = Field(to_json_values(self.provenance), "Model", "provenance")
         set_field("provenance", read_provenance(made))
         if self.normalizer is not None:
@@ -306,6 +311,11 @@ class Model:
             "n_features": self.n_features,
             "feature_names": None if names is None else list(names),
             "normalizer": None if self.normalizer is None else _copied(self.normalizer),
+            "fill": [
+                {"feature": at if names is None else names[at], "value": value}
+                for at, value in self.fill.items()
+            ]
+            or None,
             "curves": [
                 {"feature": at if names is None else names[at], **curve.to_dict()}
                 for at, curve in self.curves.items()
@@ -362,7 +372,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         plain = (self.feature_names, self.normalizer, self.provenance, dict(self.surfaces))
-        return type(self), (self.n_features, dict(self.curves), *plain)
+        return type(self), (self.n_features, dict(self.curves), *plain, dict(self.fill))
 
     def __repr__(self) -> str:
         shown = [(printable(name), value) for name, value in list(self.weights.items())[:10]]
@@ -405,8 +415,9 @@ class Model:
             )
         table = Table.of(X)
         if self._normalizer is None:
-            return *table.take(self, self.indices), qid
-        matrix, columns = table.take(self, np.arange(self.n_features, dtype=np.int64))
+            return *self._filled(*table.take(self, self.indices), self.indices), qid
+        every = np.arange(self.n_features, dtype=np.int64)
+        matrix, columns = self._filled(*table.take(self, every), every)
         ordered = matrix if columns is None else matrix[:, columns]
         categories = [at for at, one in self.curves.items() if isinstance(one, Levels)]
         if not categories:
@@ -417,6 +428,16 @@ class Model:
         scaled = self._normalized(dense, qid)
         scaled[:, categories] = levels
         return scaled, self.indices, qid
+
+    def _filled(
+        self, matrix: Matrix, columns: IntArray | None, features: IntArray
+    ) -> tuple[Matrix, IntArray | None]:
+        """Replace missing values of features that have a number for them."""
+        if not self.fill:
+            return matrix, columns
+        taken = matrix if columns is None else matrix[:, columns]
+        places = {at: self.fill[f] for at, f in enumerate(features.tolist()) if f in self.fill}
+        return fill_gaps(taken, places), None
 
     def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
         scores = self._sum.scores(matrix, columns)
@@ -451,6 +472,31 @@ class Model:
         from leanrank.data.scaling.normalizers import normalizer_from_dict
 
         return normalizer_from_dict(self.normalizer)
+
+
+def fill_gaps(X: Matrix, fill: Mapping[int, float]) -> Matrix:
+    """Return a copy of a matrix with numbers instead of missing values, by column."""
+    known = np.full(X.shape[1], np.nan)
+    known[list(fill)] = list(fill.values())
+    if isinstance(X, np.ndarray):
+        return np.where(np.isnan(X), known, X)
+    filled = X.copy()
+    filled.data = np.where(np.isnan(filled.data), known[filled.indices], filled.data)
+    return filled
+
+
+def _used_fill(model: Model) -> dict[int, float]:
+    """Return the fill values of features that a score depends on, in their order."""
+    for at, value in model.fill.items():
+        name = feature_name(at, model.feature_names)
+        if not 0 <= at < model.n_features or not np.isfinite(value):
+            raise ModelError(f"the fill value {value} of feature {name!r} cannot be used")
+        if isinstance(model.curves.get(at), Levels):
+            raise ModelError(f"{name!r} is a category, whose `missing` says what a gap adds")
+    used = sorted({at for features in model.terms for at in features})
+    if model.normalizer is not None:  # a scaler per query needs every feature
+        used = list(range(model.n_features))
+    return {at: float(model.fill[at]) for at in used if at in model.fill}
 
 
 def _frozen(array: AnyArray) -> AnyArray:

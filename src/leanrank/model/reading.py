@@ -61,7 +61,7 @@ def read_document(root: Field) -> dict[str, Any]:
     _check_header(root)
     root.object(
         ("format", "schema_version", "n_features", "curves"),
-        ("feature_names", "normalizer", "surfaces", "provenance"),
+        ("feature_names", "normalizer", "fill", "surfaces", "provenance"),
     )
     n_features = root["n_features"].integer(0, MOST_FEATURES)
     names = _read_names(root, n_features)
@@ -75,6 +75,7 @@ def read_document(root: Field) -> dict[str, Any]:
         "normalizer": None if given is None else root["normalizer"].object().json(),
         "provenance": read_provenance(root["provenance"]) if "provenance" in root.value else {},
         "surfaces": _read_surfaces(root["surfaces"], read_feature) if has_surfaces else {},
+        "fill": _read_fill(root["fill"], read_feature) if root.value.get("fill") else {},
     }
 
 
@@ -164,6 +165,11 @@ def _read_surfaces(
         given = {"first": knots[0], "second": knots[1], "values": values}
         found[pair] = _made(item, Surface, given | {"missing": _numbers(item["missing"])})
     return found
+
+
+def _read_fill(listed: Field, read_feature: Callable[[Field], int]) -> dict[int, float]:
+    items = [item.object(("feature", "value"), ()) for item in listed.array()]
+    return {read_feature(item["feature"]): item["value"].number() for item in items}
 
 
 def _made(item: Field, kind: Any, given: dict[str, Any]) -> Any:

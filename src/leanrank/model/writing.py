@@ -7,7 +7,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from leanrank._files import atomic_write
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
 from leanrank.model.model import Model
 
@@ -18,8 +21,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
     Parameters
     ----------
     estimator : object
-        A ranker with ``to_model()``; a scikit-learn ``Pipeline`` that ends in one, with at most one
-        normaliser of ``leanrank.data.scaling.normalizers`` before it; or a model.
+        A ranker with ``to_model()``; a scikit-learn ``Pipeline`` that ends in one, before it a
+        ``SimpleImputer`` and a normaliser of ``leanrank.data`` if wanted; or a model.
     path : path
         The file; ``"-"`` is standard output.
 
@@ -48,6 +51,39 @@ def as_model(estimator: Any, normalizer: Any = None) -> Model:
         f"{type(estimator).__name__} cannot be saved as a model: it has no to_model(); give a "
         "fitted ranker, or a pipeline that ends in one"
     )
+
+
+def fill_values(data: RankingData, fill: Any) -> dict[int, float]:
+    """Return the number that replaces each feature where it is missing: ``fill`` of a model.
+
+    Parameters
+    ----------
+    data : RankingData
+        The training data, of which medians are taken.
+    fill : "median", float or mapping
+        For all features, or by their names (``f1`` is the first of data without names).
+
+    Examples
+    --------
+    >>> data = RankingData([[1.0, 7.0], [3.0, np.nan], [8.0, 9.0]], [0, 1, 2])
+    >>> fill_values(data, "median"), fill_values(data, {"f2": -1.0})
+    ({0: 3.0, 1: 8.0}, {1: -1.0})
+    """
+    names = [feature_name(at, data.feature_names) for at in range(data.n_features)]
+    wanted = dict(fill) if isinstance(fill, Mapping) else dict.fromkeys(names, fill)
+    places, found = {name: at for at, name in enumerate(names)}, {}
+    for name, value in wanted.items():
+        if name not in places:
+            raise InputError(f"`fill` names {name!r}, which is not a feature of the data")
+        if value == "median":
+            column = data.X[:, [places[name]]]
+            column = column if isinstance(column, np.ndarray) else column.toarray()
+            value = np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else 0.0
+        try:
+            found[places[name]] = float(value)
+        except ValueError as error:
+            raise InputError(f"`fill` of {name!r} is {value!r}: give median or a number") from error
+    return found
 
 
 def write_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -95,6 +131,14 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
 
     model: Model = active[-1][1].to_model()
     before = active[:-1]
+    if before and type(before[0][1]).__name__ == "SimpleImputer":
+        (_, imputer), *before = before
+        if imputer.add_indicator or np.isnan(imputer.statistics_).any():
+            raise InputError(
+                "the pipeline cannot be saved as a model: its SimpleImputer adds or drops features"
+            )
+        model = model.replace(fill=dict(enumerate(imputer.statistics_.tolist())))
+        model = model.replace(feature_names=model.feature_names or _names_seen_by(imputer))
     if not before:
         return model
     name, step = before[0]

@@ -3,14 +3,18 @@
 import contextlib
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from leanrank.errors import InputError, ModelError
-from leanrank.model import Line, Model, Ramps
-from leanrank.model.export import TARGETS, export_model
+from leanrank.model import Line, Model, Ramps, Surface
+from leanrank.model.export import TARGETS, export_model, formula_of
+from leanrank.model.export.painless import mapped_scores, score_unit
 from tests.model import boosted
 
 STANDARD = {"kind": "standard", "mean": [0.5, 2.0, 0.0], "scale": [2.0, 1.0, 4.0]}
@@ -145,9 +149,10 @@ def test_vespa_takes_rank_features_with_arguments_and_outputs(name):
 
 def test_scripts_choose_by_missing_and_by_steps():
     assert export_model(STEPS, "painless") == (
-        "return (doc['f1'].size() == 0 ? 0.0 : (doc['f1'].value > 0.75 ? 2.0 : "
-        "(doc['f1'].value > 0.5 ? 1.0 : 0.0))) + (doc['f2'].size() == 0 ? -0.25 : "
-        "(doc['f2'].value > 3.0 ? -0.25 : 0.0));\n"
+        "double x0 = doc['f1'].size() == 0 ? Double.NaN : doc['f1'].value;\n"
+        "double x1 = doc['f2'].size() == 0 ? Double.NaN : doc['f2'].value;\n"
+        "return (x0 != x0 ? 0.0 : (x0 > 0.75 ? 2.0 : (x0 > 0.5 ? 1.0 : 0.0))) + "
+        "(x1 != x1 ? -0.25 : (x1 > 3.0 ? -0.25 : 0.0));\n"
     )
     assert export_model(STEPS, "lucene-expression").startswith(
         "(doc['f1'].empty ? 0.0 : (doc['f1']"
@@ -161,10 +166,77 @@ def test_rescoring_never_asks_for_a_negative_score():
     query = made["rescore"]["query"]
     assert query["query_weight"] == 0
     source = query["rescore_query"]["script_score"]["script"]["source"]
-    assert source.endswith("return s < 0 ? 1 / (1 - s) : 1 + s;")
+    s = "(1.0 * (1.0 * doc['bm25'].value + -2.0 * doc['spam'].value))"
+    assert source == f"{s} < 0 ? 1 / (1 - {s}) : 1 + {s}"
     values = [1 / (1 - s) if s < 0 else 1 + s for s in (-1e6, -2.0, -1e-3, 0.0, 1e-3, 5.0)]
     assert values == sorted(values)
     assert min(values) > 0
+
+
+def test_tiny_scores_do_not_tie_in_float32():
+    """Weights of 1e-10 vanish beside 1 unless they are scaled first."""
+    tiny = Model.from_coef([1e-10, -2e-10])
+    X = np.random.default_rng(0).uniform(0, 1, (500, 2))
+    unit = score_unit(formula_of(tiny))
+    assert unit * 2e-10 >= 1
+    assert np.log2(unit).is_integer()
+    mapped = mapped_scores(tiny.predict(X), unit).astype(np.float32)
+    assert len(np.unique(mapped)) > 490
+    assert (np.diff(mapped[np.argsort(tiny.predict(X))]) >= 0).all()
+
+
+def test_the_score_of_the_query_is_refused_where_it_is_1():
+    for target in ("elasticsearch-rescore", "opensearch-ltr", "elasticsearch-ltr"):
+        with pytest.raises(InputError, match="score of the query"):
+            export_model(model(), target, names={"bm25": "_score"})
+
+
+def test_a_script_that_servers_refuse_is_not_written():
+    rng = np.random.default_rng(0)
+    curves = {at: Ramps(np.sort(rng.normal(size=40)), rng.normal(size=39), 0.1) for at in range(50)}
+    for target in ("painless", "lucene-expression", "elasticsearch-rescore"):
+        with pytest.raises(InputError, match=r"bytes, and servers take 65,535"):
+            export_model(Model(50, curves), target)
+
+
+NODE = """
+const rows = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const Double = { NaN: NaN };
+const field = (v) => {
+  const empty = v === null;
+  return { value: empty ? 0 : v, empty, size: () => (empty ? 0 : 1) };
+};
+const score = (doc, _score) => { SOURCE };
+const out = rows.map((row) => {
+  const doc = Object.fromEntries(Object.entries(row).map(([name, v]) => [name, field(v)]));
+  return score(doc, 0.75);
+});
+console.log(JSON.stringify(out));
+"""
+
+
+@pytest.mark.parametrize("target", ["painless", "lucene-expression", "elasticsearch-rescore"])
+def test_scripts_compute_the_score(target):
+    """In JavaScript, whose arithmetic and conditions are those of both languages."""
+    if shutil.which("node") is None:
+        pytest.skip("needs the program node")
+    curves = {0: Line(0.3), 1: Ramps((0.0, 0.4, 1.0), (0.7, -0.2), 0.1), 2: Line(-0.7)}
+    surface = Surface((0.0, 0.5, 1.0), (0.0, 1.0), ((0, 0.1), (0.3, 0), (-0.2, 0.4)), (1, 2, 3))
+    given = Model(4, curves, tuple("abcd"), surfaces={(1, 3): surface}, fill={0: 0.5, 2: 0.0})
+    X = np.random.default_rng(0).choice([0.0, 0.1, 0.4, 0.7, 1.0, 2.0, -1.0, np.nan], (200, 4))
+    text = export_model(given, target)
+    expected = formula_of(given).scores(X)
+    if target == "elasticsearch-rescore":
+        text = json.loads(text)["rescore"]["query"]["rescore_query"]["script_score"]["script"]
+        assert text["lang"] == "expression"
+        text, expected = text["source"], mapped_scores(expected, score_unit(formula_of(given)))
+    body = text if target == "painless" else f"return {text.strip()};"
+    rows = [{n: None if v != v else v for n, v in zip("abcd", x, strict=True)} for x in X.tolist()]
+    program = NODE.replace("SOURCE", body.replace("double ", "const "))
+    done = subprocess.run(
+        ["node", "-e", program], input=json.dumps(rows), capture_output=True, text=True
+    )
+    assert json.loads(done.stdout) == expected.tolist(), done.stderr
 
 
 def test_the_test_of_a_program_covers_missing_features():

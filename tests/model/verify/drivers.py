@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from leanrank.errors import InputError
+from leanrank.model.verify.databases import columns, select, view
 from leanrank.model.verify.engines import Engine
-from leanrank.model.verify.runners import _columns, _select, _view, run_program
+from leanrank.model.verify.runners import run_program
 
 
 def clickhouse(job):
@@ -67,8 +68,8 @@ def _in_process(job, script):
     with tempfile.TemporaryDirectory() as folder:
         pyarrow.parquet.write_table(_arrow(job), f"{folder}/in.parquet")
         table = quote + job.options.table + quote
-        view, select = _view(job).rstrip(";"), _select(job, quote)
-        said = run_python(script, folder, table, view, select, cwd=folder)
+        made, query = view(job).rstrip(";"), select(job, quote)
+        said = run_python(script, folder, table, made, query, cwd=folder)
         scores = pyarrow.parquet.read_table(f"{folder}/out.parquet").column(0).to_numpy()
     return said.strip().split("\n")[-1], scores
 
@@ -87,13 +88,13 @@ def run_python(script, *arguments, cwd):
 def _arrow(job):
     import pyarrow
 
-    columns = [pyarrow.array(np.arange(len(job.X))), pyarrow.array(job.query)]
+    cells = [pyarrow.array(np.arange(len(job.X))), pyarrow.array(job.query)]
     for at, (column, null) in enumerate(zip(job.X.T, job.is_null.T, strict=True)):
         if at in job.words:
-            columns.append(pyarrow.array(job.texts(at), pyarrow.string()))
+            cells.append(pyarrow.array(job.texts(at), pyarrow.string()))
         else:
-            columns.append(pyarrow.array(column, mask=null))
-    return pyarrow.table(columns, names=_columns(job))
+            cells.append(pyarrow.array(column, mask=null))
+    return pyarrow.table(cells, names=columns(job))
 
 
 def pmml(job):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank.cli import screen
 from leanrank.cli.datafiles import read_data
-from leanrank.cli.options import check_measures
+from leanrank.cli.options import check_measures, parse_fill
 from leanrank.cli.training.on_disk import store_beside
 from leanrank.cli.training.shared import (
     Request,
@@ -50,7 +50,7 @@ def train_in_memory(request: Request) -> None:
         judge = _stopping_data(ranker, sets.get("validation"))
         curves = getattr(ranker, "curves", None) is not None
         choice = scale_wanted(training, request.scale, curves=curves)
-        fitted = fit_model(ranker, training, choice.make(), judge)
+        fitted = fit_model(ranker, training, choice.make(), judge, parse_fill(request.fill))
         fitted, columns = finish(fitted, request, sets, say)
         if request.report is not None:
             say("Writing the report")

@@ -42,6 +42,7 @@ class Request:
     report: str | None
     allow_empty: bool
     on_disk: bool = False
+    fill: list[str] | None = None
 
 
 def check_able(name: str, what: str, needs: str) -> None:
@@ -85,19 +86,25 @@ def fit_model(
     training: RankingData,
     normalizer: Any = None,
     validation: RankingData | None = None,
+    fill: Any = None,
 ) -> Model:
     """Fit a ranker, on normalised features if asked, and return one model of both.
 
-    Validation data are for rankers that stop by them.
+    Validation data are for rankers that stop by them. ``fill`` is for missing features.
     """
-    from leanrank.model.writing import as_model
+    from leanrank.model.model import fill_gaps
+    from leanrank.model.writing import as_model, fill_values
 
-    scaled, judge = training, validation
+    values = {} if fill is None else fill_values(training, fill)
+    scaled, judge = (
+        None if part is None else part.with_fields(X=fill_gaps(part.X, values)) if values else part
+        for part in (training, validation)
+    )
     if normalizer is not None:
-        scaled = normalizer.fit_transform(training)
-        judge = None if validation is None else normalizer.transform(validation)
+        scaled = normalizer.fit_transform(scaled)
+        judge = None if judge is None else normalizer.transform(judge)
     ranker.fit(scaled, **({} if judge is None else {"validation": judge}))
-    return described(as_model(ranker, normalizer), training)
+    return described(as_model(ranker, normalizer).replace(fill=values), training)
 
 
 def finish(

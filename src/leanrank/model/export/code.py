@@ -48,9 +48,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     names, categories = formula.names, formula.categories
     texts = [name in categories and categories[name].is_text for name in names]
     features = [f"{'t' if text else 'x'}[{at}]" for at, text in enumerate(texts)]
-    parts = [term.curve.written(language.syntax, *x) for term, x in formula.with_features(features)]
-    if formula.constant != 0:
-        parts.append(language.syntax.number(formula.constant))
+    parts = formula.parts(language.syntax, features)
     x, score = sample_document(formula)
     missing = formula.scores(np.full((1, len(x)), np.nan))
     cells = [language.null] * len(names)
@@ -140,7 +138,9 @@ _JAVASCRIPT = """\
 // Score of @name@, a ranking function: within a query, higher is better.
 const @name@Features = [@features@];
 
+// undefined, null and NaN are missing features.
 function @name@Score(x@texts@) {
+  x = Array.from(x, (value) => (value == null ? NaN : value));
   let s = 0.0;
 @body@
   return s;
@@ -148,8 +148,11 @@ function @name@Score(x@texts@) {
 
 // Returns true if the function computes what it should.
 function @name@Test() {
-  const missing = new Array(@n@).fill(NaN);
-  return @name@Score([@vector@]@t@) === @expected@ && @name@Score(missing@none@) === @missing@;
+  const gaps = [NaN, null, undefined].map((gap) => new Array(@n@).fill(gap));
+  return (
+    @name@Score([@vector@]@t@) === @expected@ &&
+    gaps.every((missing) => @name@Score(missing@none@) === @missing@)
+  );
 }
 
 if (typeof module !== "undefined") {
@@ -164,7 +167,11 @@ FEATURES = [@features@]
 
 
 def score(x@texts@):
-    """Return the score of a document from its features, in the order of FEATURES."""
+    """Return the score of a document from its features, in the order of FEATURES.
+
+    None and NaN are missing features.
+    """
+    x = [float("nan") if value is None else value for value in x]
     s = 0.0
 @body@
     return s
@@ -172,8 +179,10 @@ def score(x@texts@):
 
 def test():
     """Return True if the function computes what it should."""
-    missing = [float("nan")] * @n@
-    return score([@vector@]@t@) == @expected@ and score(missing@none@) == @missing@
+    gaps = ([None] * @n@, [float("nan")] * @n@)
+    return score([@vector@]@t@) == @expected@ and all(
+        score(missing@none@) == @missing@ for missing in gaps
+    )
 '''
 
 _RUST = """\
@@ -243,7 +252,7 @@ LANGUAGES = {
     "c": Language(
         _C,
         Syntax(
-            zero_filled="(({x} != {x}) ? 0.0 : {x})",
+            fill="(({x} != {x}) ? {value} : {x})",
             text=_c_text,
             text_equal="{x} && strcmp({x}, {level}) == 0",
         ),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -65,6 +66,9 @@ class Formula:
         Its parameters, if it has any.
     provenance : mapping
         How the model was made.
+    fill : mapping
+        The number that replaces a missing feature before a scaler per query and before surfaces, by
+        name; of other terms it is their value for missing features.
     """
 
     terms: tuple[Term, ...]
@@ -72,6 +76,7 @@ class Formula:
     scaler: str | None = None
     scaler_options: tuple[tuple[str, Any], ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    fill: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -121,30 +126,35 @@ class Formula:
     def renamed(self, names: Mapping[str, str]) -> Formula:
         """Return a copy in which features have other names."""
         terms = (replace(t, names=tuple(names.get(n, n) for n in t.names)) for t in self.terms)
-        return replace(self, terms=tuple(terms))
+        fill = {names.get(name, name): value for name, value in self.fill.items()}
+        return replace(self, terms=tuple(terms), fill=fill)
 
-    def with_features(self, features: Sequence[T]) -> Iterator[tuple[Term, tuple[T, ...]]]:
-        """Return each term with its features, of which there is one per name."""
+    def part(self, term: Term, writer: Writer[T], features: Sequence[T]) -> T:
+        """Write one term for a target; ``features`` has one entry per name."""
         known = dict(zip(self.names, features, strict=True))
-        return ((term, tuple(known[name] for name in term.names)) for term in self.terms)
+        x = [known[name] for name in term.names]
+        fill = {} if self.scaler is not None else self.fill
+        if isinstance(term.curve, Line) and term.name in fill:
+            return writer.times(writer.number(term.weight), writer.filled(x[0], fill[term.name]))
+        if term.is_pair:
+            given = zip(term.names, x, strict=True)
+            x = [writer.filled(a, fill[name]) if name in fill else a for name, a in given]
+        return term.curve.written(writer, *x)
 
-    def written(self, writer: Writer[T], features: Sequence[T], constant: bool = True) -> T:
+    def parts(self, writer: Writer[T], features: Sequence[T]) -> list[T]:
+        """Write the terms for a target, and the constant unless it is 0."""
+        written = [self.part(term, writer, features) for term in self.terms]
+        return [*written, writer.number(self.constant)] if self.constant != 0 else written
+
+    def written(self, writer: Writer[T], features: Sequence[T]) -> T:
         """Write the sum for a target.
 
         >>> from leanrank.model.export.text import Syntax
         >>> from leanrank.model import Model
-        >>> formula_of(Model.from_coef([0.5, -2.0])).written(Syntax(zero_filled="{x}"), ["a", "b"])
+        >>> formula_of(Model.from_coef([0.5, -2.0])).written(Syntax(fill="{x}"), ["a", "b"])
         '0.5 * a + -2.0 * b'
         """
-        total: T | None = None
-        for term, x in self.with_features(features):
-            part = term.curve.written(writer, *x)
-            total = part if total is None else writer.plus(total, part)
-        if total is None:
-            return writer.number(self.constant)
-        if constant and self.constant != 0:
-            return writer.plus(total, writer.number(self.constant))
-        return total
+        return reduce(writer.plus, self.parts(writer, features))
 
     def scaled(self, X: AnyArray, qid: Any = None) -> FloatArray:
         """Return the features of the terms in float64, scaled per query if the function does so."""
@@ -154,7 +164,8 @@ class Formula:
         from leanrank.data.scaling.normalizers import normalizer_from_dict
 
         normalizer = normalizer_from_dict({"kind": self.scaler, **dict(self.scaler_options)})
-        scaled: FloatArray = normalizer.transform(np.nan_to_num(used, nan=0.0), qid=qid)
+        fill = np.array([self.fill.get(name, 0.0) for name in self.names])
+        scaled: FloatArray = normalizer.transform(np.where(np.isnan(used), fill, used), qid=qid)
         raw = [at for at, name in enumerate(self.names) if name in self.categories]
         scaled[:, raw] = used[:, raw]
         return scaled
@@ -172,11 +183,15 @@ class Formula:
         qid : array-like, optional
             The query of each document, for a function that scales per query.
         """
-        total = np.zeros(len(X))
-        for term, columns in self.with_features(list(self.scaled(X, qid).T)):
-            if term.curve.missing is None:
-                columns = tuple(np.nan_to_num(column, nan=0.0) for column in columns)
-            total = total + term.curve(*columns)
+        total, x = np.zeros(len(X)), dict(zip(self.names, self.scaled(X, qid).T, strict=True))
+        for term in self.terms:
+            fill = [self.fill.get(name, np.nan) for name in term.names]
+            if not term.is_pair:
+                fill = [0.0 if term.curve.missing is None else np.nan]
+            given = (
+                np.nan_to_num(x[name], nan=f) for name, f in zip(term.names, fill, strict=True)
+            )
+            total = total + term.curve(*given)
         return total + self.constant
 
 
@@ -213,10 +228,21 @@ def formula_of(model: Model, *, fold: bool = True) -> Formula:
                     f"({error}): train again with features of a sensible range"
                 ) from error
             constant, scale = constant + added, None
+        gap = model.fill.get(features[0])
+        filled = gap is not None and kind[0] is None and fold
+        # exports take a missing line for 0 anyway
+        if filled and isinstance(curve, Curve) and (gap != 0 or not isinstance(curve, Line)):
+            curve = replace(curve, missing=float(curve(np.array([gap]))[0]))  # type: ignore[type-var]
         terms.append(Term(features, names, curve, scale))
     if not np.isfinite(constant):
         raise ModelError("the scaler's shifts add up to a constant that is not finite")
-    return Formula(tuple(terms), constant, *kind, model.provenance)
+    fill = {feature_name(at, model.feature_names): value for at, value in model.fill.items()}
+    if not fold and any(fill.values()):
+        raise ModelError(
+            "an engine's normalisers come after its own 0 for missing features: leave "
+            "`normalizers` out, and fill values are folded in"
+        )
+    return Formula(tuple(terms), constant, *kind, model.provenance, fill)
 
 
 def in_units_of_data(model: Model) -> Model:

@@ -25,6 +25,11 @@ _CONSTANT = "leanrank_constant"
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the requests: store, feature set unless there is one, model and search."""
     for name in formula.names:
+        if name == "_score":
+            raise InputError(
+                f"{target.name} has no score of the query inside a feature: log it as a feature of "
+                "a set and export with --featureset, or export to painless"
+            )
         if "{{" in name:
             raise InputError(
                 f"the feature name {name!r} would be read as a template by {target.name}: give it "

@@ -80,8 +80,8 @@ class _Graph:
             self.values[name] = value
         return self.known[value]
 
-    def filled(self, x: str) -> str:
-        return self.add("Where", [self.add("IsNaN", [x]), self.number(0.0), x])
+    def filled(self, x: str, value: float) -> str:
+        return self.if_missing(x, self.number(value), x)
 
     def if_missing(self, x: str, then: str, otherwise: str) -> str:
         return self.add("Where", [self.add("IsNaN", [x]), then, otherwise])

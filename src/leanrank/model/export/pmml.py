@@ -41,8 +41,8 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         else:
             name = unused(f"curve_{at}", formula.names)
             field = SubElement(transformations, "DerivedField", {"name": name, **_NUMBER})
-            features = (Element("FieldRef", field=one) for one in term.names)
-            field.append(term.curve.written(_Tree(), *features))
+            features = [Element("FieldRef", field=one) for one in formula.names]
+            field.append(formula.part(term, _Tree(), features))
         SubElement(table, "NumericPredictor", name=name, coefficient=repr(weight))
     indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
@@ -56,8 +56,8 @@ class _Tree:
         constant.text = repr(value)
         return constant
 
-    def filled(self, x: Element) -> Element:
-        return self.if_missing(x, self.number(0.0), x)
+    def filled(self, x: Element, value: float) -> Element:
+        return self.if_missing(x, self.number(value), x)
 
     def if_missing(self, x: Element, then: Element, otherwise: Element) -> Element:
         return _apply("if", _apply("isMissing", x), then, otherwise)

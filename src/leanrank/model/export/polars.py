@@ -7,14 +7,14 @@ from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax
 
-_FILLED = "{x}.fill_null(0.0).fill_nan(0.0)"
+_FILLED = "{x}.fill_null({value}).fill_nan({value})"
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the function."""
     scaled = formula.scaler is not None
     syntax = Syntax(
-        zero_filled="{x}" if scaled else _FILLED,
+        fill="{x}" if scaled else _FILLED,
         is_missing="pl.lit(False)" if scaled else "{x}.fill_nan(None).is_null()",
         choice="pl.when({test}).then({then}).otherwise({otherwise})",
         above="({x} > {threshold})",
@@ -39,7 +39,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 _HELPER = '''\
 def _scaled(x: pl.Expr) -> pl.Expr:
     """Scale a feature within each query."""
-    x, q = x.fill_null(0.0).fill_nan(0.0), {qid}
+    q = {qid}
 {body}
 
 '''
@@ -70,4 +70,6 @@ def _feature(name: str, formula: Formula, target: Target) -> str:
     category = formula.categories.get(name)
     kind = "Float64" if category is None or not category.is_text else "String"
     column = f"pl.col({name!r}).cast(pl.{kind})"
-    return column if formula.scaler is None or category is not None else f"_scaled({column})"
+    if formula.scaler is None or category is not None:
+        return column
+    return f"_scaled({_FILLED.format(x=column, value=formula.fill.get(name, 0.0))})"

@@ -6,7 +6,8 @@ and DuckDB rename the second, and the others reject the view.
 
 Products are added in the order of features in double precision. Numbers have an exponent, which
 makes them doubles where ``0.3`` would be a decimal. Per-query scalers are window functions.
-NULL and NaN are both missing: NaN is turned into NULL first.
+NULL and NaN are both missing: NaN is turned into NULL first. Columns of any type are cast; only
+PostgreSQL has to be told which are boolean.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
@@ -35,6 +37,8 @@ class Dialect:
     cast: str = ""  # after a number that would be a decimal in spite of its exponent
     text_escapes: bool = False  # a backslash escapes in texts
     known: str = "NULLIF({x}, CAST('NaN' AS DOUBLE))"  # a double, NULL instead of NaN
+    boolean: str = "{x}"  # what can be cast to a double
+    text: str = "{x}"  # what is compared with texts byte by byte
 
 
 DIALECTS = {
@@ -52,7 +56,19 @@ DIALECTS = {
         most_bytes=63,
         create="CREATE OR REPLACE VIEW",
         cast="::float8",
-        known="NULLIF({x}, 'NaN')",
+        # a product that underflows is an error there
+        known="CASE WHEN ABS({x}) < 1e-270 THEN 0 WHEN {x} <> 'NaN' THEN {x} END",
+        boolean="CAST({x} AS INTEGER)",
+    ),
+    "mysql": Dialect(
+        "DOUBLE",
+        "`",
+        most_bytes=64,
+        create="CREATE OR REPLACE VIEW",
+        text_escapes=True,
+        known="{x}",  # cannot be NaN
+        # most collations take upper and lower case for the same, and spaces at the end for none
+        text="CAST(CONVERT({x} USING utf8mb4) AS BINARY)",
     ),
     "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW", text_escapes=True),
     "clickhouse": Dialect(
@@ -68,11 +84,18 @@ DIALECTS = {
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
-    """Write the view and the top-k query."""
+    """Write the view and the top-k query, or the expression of the score alone."""
     dialect = DIALECTS[target.dialect]
     _check_names([*formula.names, options.qid], dialect, target)
-    check_plain([options.table, options.qid], target.name)
-    view, table = (_quoted(name, dialect) for name in (options.name, options.table))
+    check_plain([*options.table.split("."), options.qid], target.name)
+    if options.expression_only:
+        if formula.scaler is not None:
+            raise InputError(
+                f"{formula.scaler} needs the other documents of a query, which the expression of "
+                "one row has not: leave --expression-only out"
+            )
+        return expression(formula, options, target, "") + "\n"
+    view, table = _quoted(options.name, dialect), qualified(options.table, dialect)
     qid = _quoted(options.qid, dialect)
     score = expression(formula, options, target)
     named, place = (added_column(word, formula.names, options) for word in ("score", "place"))
@@ -95,16 +118,42 @@ def added_column(word: str, names: list[str], options: Options) -> str:
     return unused(f"{options.name}_{word}", [*names, options.qid])
 
 
-def expression(formula: Formula, options: Options, target: Target) -> str:
-    """Write the score of one row, one term per line."""
+def qualified(table: str, dialect: Dialect) -> str:
+    """Return the quoted name of a table, after its schema if there is a point in it."""
+    return ".".join(_quoted(part, dialect) for part in table.split("."))
+
+
+def column_types(data: Any) -> dict[str, str]:
+    """Return what the columns of a data frame or Arrow table hold.
+
+    boolean, integer, decimal, text or number; nothing for data without types.
+    """
+    if isinstance(data, RankingData) or not hasattr(data, "columns"):
+        return {}
+    names = getattr(data, "column_names", None) or list(data.columns)
+    kinds = {"bool": "boolean", "int": "integer", "uint": "integer", "dec": "decimal"}
+    kinds |= {"str": "text", "object": "text", "large_str": "text", "cat": "text", "dict": "text"}
+    found = {}
+    for name in names:
+        column = data[name]
+        kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+        if kind == "object":  # pandas with gaps
+            kind = type(
+                next((one for one in column if one == one and one is not None), 0.0)
+            ).__name__
+        known = (of for start, of in kinds.items() if kind.lower().startswith(start))
+        found[str(name)] = next(known, "number")
+    return found
+
+
+def expression(formula: Formula, options: Options, target: Target, of: str = "d.") -> str:
+    """Write the score of one row, one term per line; ``of`` comes before the columns."""
     dialect = DIALECTS[target.dialect]
-    qid = f"d.{_quoted(options.qid, dialect)}"
-    cast = "CAST({x} AS " + dialect.double + ")"
-    known = dialect.known.format(x=cast)
+    qid = f"{of}{_quoted(options.qid, dialect)}"
+    cast, known = "CAST({x} AS " + dialect.double + ")", dialect.known
     syntax = Syntax(
         literal=lambda value: literal(value) + dialect.cast,
-        value=cast if formula.scaler is None else "{x}",
-        zero_filled=f"COALESCE({known}, 0e0)" if formula.scaler is None else "{x}",
+        fill=f"COALESCE({known}, {{value}})" if formula.scaler is None else "{x}",
         is_missing=f"{known} IS NULL" if formula.scaler is None else "1 = 0",
         choice="CASE WHEN {test} THEN {then} ELSE {otherwise} END",
         sum="{a}\n  + {b}",
@@ -114,11 +163,15 @@ def expression(formula: Formula, options: Options, target: Target) -> str:
     )
     features, categories = [], formula.categories
     for name in formula.names:
-        column = f"d.{_quoted(name, dialect)}"
-        if formula.scaler is not None and name in categories:
-            column = column if categories[name].is_text else cast.format(x=column)
-        elif formula.scaler is not None:
-            filled = f"COALESCE({known.format(x=column)}, 0e0)"
+        column = f"{of}{_quoted(name, dialect)}"
+        if name in categories and categories[name].is_text:
+            features.append(dialect.text.format(x=column))
+            continue
+        inner = dialect.boolean if options.types.get(name) == "boolean" else "{x}"
+        column = cast.format(x=inner.format(x=column))
+        if formula.scaler is not None and name not in categories:
+            fill = literal(formula.fill.get(name, 0.0)) + dialect.cast
+            filled = f"COALESCE({known.format(x=column)}, {fill})"
             column = _SCALED[formula.scaler](filled, qid, dialect)
         features.append(column)
     return formula.written(syntax, features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
@@ -35,6 +35,9 @@ class Options:
     max_error: float | None = None
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     offset: float = 0.0
+    types: Mapping[str, str] = field(default_factory=dict)
+    expression_only: bool = False
+    documents: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
             ("sqlite", "for SQLite", {"scalers": ("query-minmax", "query-rank")}),
             ("duckdb", "for DuckDB", {}),
             ("postgres", "for PostgreSQL", {}),
+            ("mysql", "for MySQL and MariaDB", {}),
             ("spark", "for Spark SQL", {}),
             ("clickhouse", "for ClickHouse", {}),
             ("ansi", "in standard SQL", {}),
@@ -158,6 +162,10 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "hybrid",
         _HYBRID | {"negative": True, "scalers": (_RANKS,)},
     ),
+    *(
+        (f"deploy:{engine}", "folder of requests with a script that proves them", "deploy", _LTR)
+        for engine in ("opensearch", "elasticsearch", "solr")
+    ),
     ("markdown", "model card", "markdown", {"scalers": (*QUERY_SCALERS, _RANKS)}),
 ]
 
@@ -180,8 +188,10 @@ def export_model(
     top: int = 10,
     featureset: str | None = None,
     max_error: float | None = None,
+    types: Mapping[str, str] | None = None,
+    expression_only: bool = False,
     data: Any = None,
-) -> str | bytes:
+) -> str | bytes | dict[str, str]:
     """Write a model for the system that computes rankings with it.
 
     Parameters
@@ -201,7 +211,8 @@ def export_model(
     normalizers : bool
         Write the engine's normalisers instead of folding a global scaler into the weights.
     table, qid : str
-        The table of documents and its column of queries, for SQL and Polars.
+        The table of documents, such as ``shop.documents``, and its column of queries, for SQL and
+        Polars.
     top : int
         How many documents a request or a top-k query asks for.
     featureset : str, optional
@@ -209,14 +220,20 @@ def export_model(
         Without it, a learning-to-rank module gets one of stored fields.
     max_error : float, optional
         Where ramps and surfaces have to be steps, the largest difference to a score.
-    data : RankingData or data frame, optional
-        Typical documents. Trees keep straight lines between their values, and the
-        learning-to-rank plugins add a constant such that their scores are positive.
+    types : mapping, optional
+        What columns of a table hold, by their names in the target: ``"boolean"`` or anything else.
+        PostgreSQL needs it, and reads it from ``data`` where that is a table.
+    expression_only : bool
+        Write the SQL expression of one row only, as for a generated column or an index.
+    data : RankingData, data frame or Arrow table, optional
+        Typical documents. Trees keep straight lines between their values, the learning-to-rank
+        plugins add a constant such that their scores are positive, and SQL reads types of columns.
 
     Returns
     -------
-    str or bytes
-        The text of the export; bytes for ``onnx``.
+    str, bytes or dict
+        The text of the export; bytes for ``onnx``, and the files of a folder by name for
+        ``deploy:…``.
 
     Raises
     ------
@@ -232,12 +249,28 @@ def export_model(
     """
     made, to = as_model(model), find_target(target)
     options = Options(
-        name, names or {}, shifts or {}, normalizers, table, qid, top, featureset, max_error
-    )
+        name, names or {}, shifts or {}, normalizers, table, qid, top, featureset, max_error,
+        types=types or {}, expression_only=expression_only,
+    )  # fmt: skip
     if data is not None:
-        lowest = float(np.min(made.predict(data), initial=0.0))
-        options = replace(options, bounds=ranges(made, data, options.names), offset=-1.01 * lowest)
+        options = learned_from(made, data, options)
     return written(prepared(made, to, options), to, options)
+
+
+def learned_from(model: Model, data: Any, options: Options) -> Options:
+    """Return the options with what typical documents tell."""
+    from leanrank.model.export.deploy import examples
+    from leanrank.model.export.sql import column_types
+
+    lowest = 0.0 if model.needs_qid else float(np.min(model.predict(data), initial=0.0))
+    known = {options.names.get(name, name): kind for name, kind in column_types(data).items()}
+    return replace(
+        options,
+        bounds=ranges(model, data, options.names),
+        offset=-1.01 * lowest,
+        types=known | dict(options.types),
+        documents=examples(model, data, options.names),
+    )
 
 
 def ranges(model: Model, data: Any, names: Mapping[str, str]) -> dict[str, tuple[float, float]]:
@@ -313,10 +346,10 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
     return formula
 
 
-def written(formula: Formula, target: Target, options: Options) -> str | bytes:
+def written(formula: Formula, target: Target, options: Options) -> Any:
     """Write a formula that the target can express."""
     module = import_module(f"leanrank.model.export.{target.module}")
-    write: Callable[[Formula, Options, Target], str | bytes] = module.write
+    write: Callable[[Formula, Options, Target], Any] = module.write
     return write(formula, options, target)
 
 
@@ -334,7 +367,7 @@ def able_targets(formula: Formula) -> list[str]:
         and formula.n_numbers <= target.most_numbers
         and not (target.module == "ensembles" and formula.has_lines)
         and not (not target.missing and formula.has_lines and not formula.is_weighted)
-        and target.name != "markdown"
+        and target.module not in ("markdown", "deploy")
     ]
 
 

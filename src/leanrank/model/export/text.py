@@ -24,7 +24,7 @@ class Syntax:
 
     literal: Callable[[float], str] = repr
     value: str = "{x}"
-    zero_filled: str = ""  # where it differs from a choice by whether the feature is missing
+    fill: str = ""  # where it differs from a choice by whether the feature is missing
     is_missing: str = "{x} != {x}"
     choice: str = "({test} ? {then} : {otherwise})"
     above: str = "{x} > {threshold}"
@@ -45,11 +45,11 @@ class Syntax:
         """Write a number so that reading it gives the same bits."""
         return self.literal(value)
 
-    def filled(self, x: str) -> str:
-        """Write a feature with 0 where it is missing."""
-        if self.zero_filled:
-            return self.zero_filled.format(x=x)
-        return self.if_missing(x, "0.0", self.value.format(x=x))
+    def filled(self, x: str, value: float) -> str:
+        """Write a feature with a number where it is missing."""
+        if self.fill:
+            return self.fill.format(x=x, value=self.number(value))
+        return self.if_missing(x, self.number(value), self.value.format(x=x))
 
     def if_missing(self, x: str, then: str, otherwise: str) -> str:
         """Write a choice by whether a feature is missing."""

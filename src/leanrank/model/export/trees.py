@@ -141,7 +141,8 @@ def fills(formula: Formula, options: Options) -> dict[str, float]:
         return {}
     if formula.is_weighted:
         lines = ((t.name, t.curve) for t in formula.terms if isinstance(t.curve, Line))
-        return {name: one.missing / one.weight for name, one in lines if one.missing is not None}
+        found = {name: one.missing / one.weight for name, one in lines if one.missing is not None}
+        return found | {name: value for name, value in formula.fill.items() if name in found}
     bent = (term for term in formula.terms if term.curve.missing is not None)
     return {name: ABSENT for term in bent for name in term.names}
 
@@ -201,7 +202,8 @@ def forest(
     for term, line, error in zip(formula.terms, lines, errors, strict=True):
         x = [places[name] for name in term.names]
         if isinstance(term.curve, Surface):
-            trees.append(_surface(term.curve, x[0], x[1], error))
+            fill = [formula.fill.get(name) for name in term.names]
+            trees.append(_surface(term.curve, x, fill, error))
         else:
             curve = _stepped(line, error) if line else term.curve
             trees.append(curve.written(writer, x[0]))
@@ -315,8 +317,22 @@ class _Writer:
         return Steps(tuple(cuts), tuple(values), otherwise).written(self, x)  # type: ignore[arg-type]
 
 
-def _surface(surface: Surface, x: int, y: int, error: float) -> Node:
-    """Return a tree that halves a box until its values are within an error of one number."""
+def _given(node: Node, feature: int, value: float) -> Node:
+    """Return a tree in which a feature is a number."""
+    if not isinstance(node, Split):
+        return node
+    left, right = (_given(side, feature, value) for side in (node.left, node.right))
+    if node.feature != feature:
+        return node._replace(left=left, right=right)
+    return left if node.threshold is not None and value <= node.threshold else right
+
+
+def _surface(surface: Surface, at: list[int], fill: list[float | None], error: float) -> Node:
+    """Return a tree that halves a box until its values are within an error of one number.
+
+    A missing feature is a number if there is one for it.
+    """
+    x, y = at
     knots = (np.array(surface.first), np.array(surface.second))
 
     def box(ends: tuple[tuple[float, float], ...]) -> Node:
@@ -341,5 +357,8 @@ def _surface(surface: Surface, x: int, y: int, error: float) -> Node:
 
     ends = tuple((float(side[0]), float(side[-1])) for side in knots)
     no_x, no_y, neither = surface.missing
-    value = Split(y, None, no_y, box(ends))
-    return Split(x, None, Split(y, None, neither, no_x), value)
+    core = box(ends)
+    value = Split(y, None, no_y if fill[1] is None else _given(core, y, fill[1]), core)
+    if fill[0] is not None:
+        return Split(x, None, _given(value, x, fill[0]), value)
+    return Split(x, None, Split(y, None, neither, no_x) if fill[1] is None else no_x, value)

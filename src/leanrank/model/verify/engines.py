@@ -6,6 +6,7 @@ import importlib.util
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from glob import glob
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +18,7 @@ from leanrank.data.grouping import group_rows
 from leanrank.errors import InputError
 from leanrank.model.alignment import Table
 from leanrank.model.export.formula import Formula
+from leanrank.model.export.painless import mapped_scores, score_unit
 from leanrank.model.export.solr import written_threshold
 from leanrank.model.export.targets import (
     QUERY_SCALERS,
@@ -24,8 +26,8 @@ from leanrank.model.export.targets import (
     Options,
     Target,
     find_target,
+    learned_from,
     prepared,
-    ranges,
     written,
 )
 from leanrank.model.export.text import unused
@@ -56,6 +58,8 @@ class Job:
         What the export was written with.
     n_null : int
         In so many documents, from the first, a missing feature is NULL; in the others it is NaN.
+    kinds : mapping
+        Of a feature in a table with types, what its column holds; others are doubles.
     """
 
     content: str | bytes
@@ -65,6 +69,7 @@ class Job:
     options: Options
     n_null: int = 0
     words: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Mapping[int, str] = field(default_factory=dict)
 
     def texts(self, at: int) -> list[str | None]:
         """Return a feature that is a category of texts; None is missing."""
@@ -135,12 +140,14 @@ class Engine:
         return version, [scores[:n], scores[n:]]
 
 
-_HERE = "leanrank.model.verify.runners"
+_HERE, _SQL = "leanrank.model.verify.runners", "leanrank.model.verify.databases"
+_PGSERVER = () if glob("/usr/lib/postgresql/*/bin/initdb") else ("pgserver",)
 ENGINES: dict[str, Engine] = {
-    "sql:sqlite": Engine(_HERE, "sqlite"),
-    "sql:duckdb": Engine(_HERE, "duckdb", ("duckdb",), nulls=True),
-    "sql:ansi": Engine(_HERE, "duckdb", ("duckdb",), nulls=True),
-    "sql:postgres": Engine(_HERE, "postgres", ("pgserver",), nulls=True),
+    "sql:sqlite": Engine(_SQL, "sqlite"),
+    "sql:duckdb": Engine(_SQL, "duckdb", ("duckdb",), nulls=True),
+    "sql:ansi": Engine(_SQL, "duckdb", ("duckdb",), nulls=True),
+    "sql:postgres": Engine(_SQL, "postgres", _PGSERVER, nulls=True),
+    "sql:mysql": Engine(_SQL, "mysql", (), ("mariadb-install-db",)),
     "polars": Engine(_HERE, "polars", ("polars",), nulls=True),
     "lightgbm": Engine(_HERE, "lightgbm", ("lightgbm",)),
     "xgboost": Engine(_HERE, "xgboost", ("xgboost",)),
@@ -188,7 +195,7 @@ def verify_export(
     """
     to, given = find_target(target), Options(**options)
     ranker = as_model(model)
-    given = replace(given, bounds=ranges(ranker, data, given.names))
+    given = replace(learned_from(ranker, data, given), offset=given.offset)
     formula = prepared(ranker, to, given)
     X, query, own = _documents(ranker, data, given)
     content = written(formula, to, given)
@@ -243,25 +250,40 @@ def verify_logged(
     ranker, given = as_model(model), Options(**options)
     to = TARGETS["python"] if target is None else find_target(target)
     if target is None:
-        to = replace(to, scalers=QUERY_SCALERS)
+        to = replace(to, scalers=QUERY_SCALERS, normalizers=True)
+    else:  # bounds of lines are those of the documents, as in an export with `data`
+        given = replace(learned_from(ranker, data, given), offset=given.offset)
     formula = prepared(ranker, to, given)
     X, query, own = _documents(ranker, data, given)
     expected, added, error = _expected(formula, to, X, query, given)
+    own = own + added
     if to.name in EMULATED:
         expected = emulated_scores(formula, X, given, to)
-        scores = np.asarray(scores, dtype=np.float64).astype(np.float32).astype(np.float64)
+    elif to.name == "elasticsearch-rescore":
+        unit = score_unit(formula)
+        expected, own = (mapped_scores(each, unit) for each in (expected, own))
+    if to.name in (*EMULATED, "elasticsearch-rescore"):
+        expected, scores = (_single(each) for each in (expected, scores))
     logged = ~np.isnan(scores)
     if not logged.any():
         raise InputError("none of the logged scores belongs to a document of the data")
+    if target is None and formula.constant:  # engines may leave the constant out
+        known = scores[logged] - own[logged]
+        if abs(np.median(known) + formula.constant) < abs(np.median(known)):
+            expected, own = expected - formula.constant, own - formula.constant
     sizes = np.bincount(query[logged], minlength=data.n_queries)
     return compare_scores(
         scores[logged],
         expected[logged],
-        (own + added)[logged],
+        own[logged],
         np.concatenate(([0], np.cumsum(sizes[sizes > 0]))),
         tolerance=tolerance + 2 * error,
         engine="logged scores",
     )
+
+
+def _single(scores: FloatArray) -> FloatArray:
+    return np.asarray(scores).astype(np.float32).astype(np.float64)
 
 
 def job_of(
@@ -276,7 +298,9 @@ def job_of(
             words[at] = (*levels, unused("other", levels))
             known = np.isin(X[:, at], np.arange(len(levels)))
             X[:, at] = np.where(known | np.isnan(X[:, at]), X[:, at], len(levels))
-    return Job(content, formula.names, X, query, options, words=words)
+    kinds = {at: options.types.get(name, "number") for at, name in enumerate(formula.names)}
+    kinds = {at: kind for at, kind in kinds.items() if kind != "number" and at not in words}
+    return Job(content, formula.names, X, query, options, words=words, kinds=kinds)
 
 
 def _furthest(found: list[FloatArray], expected: FloatArray) -> FloatArray:

@@ -12,13 +12,15 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data import RankingData
-from leanrank.data.logs.records import Place, json_records
+from leanrank.data.logs.features import QUERY_FIELDS
+from leanrank.data.logs.records import Place, at, json_records
 from leanrank.data.sources import text_lines
 from leanrank.errors import InputError, ParseError
 
 _QUERY = ("qid", "query_id", "query")
 _DOCUMENT = ("doc_id", "docid", "_id", "id")
-_SCORE = ("score", "_score")
+_SCORE = ("score", "_score", "relevance")
+_RESPONSES = ("hits.hits", "response.docs", "docs", "root.children", "response.hits.hits")
 
 
 class Logged(NamedTuple):
@@ -29,7 +31,7 @@ class Logged(NamedTuple):
 
 
 def read_logged(path: str | os.PathLike[str], data: RankingData) -> Logged:
-    """Read logged scores: CSV with a header, or one JSON object per line.
+    """Read logged scores: CSV with a header, one JSON object per line, or search responses.
 
     Each record has a ``score`` (or ``_score``). With ``qid`` (``query_id``, ``query``) and
     ``doc_id`` (``docid``, ``_id``, ``id``), and data that have document identifiers, scores are
@@ -42,7 +44,7 @@ def read_logged(path: str | os.PathLike[str], data: RankingData) -> Logged:
         One score per row of ``data.X``; NaN is a document without a record.
     """
     name = os.fspath(path)
-    rows = _csv(name) if name.endswith(".csv") else json_records(name)
+    rows = _csv(name) if name.endswith(".csv") else _hits(name)
     records = [_record(record, place) for place, record in rows]
     if not records:
         raise InputError(f"{name} holds no scores")
@@ -67,16 +69,29 @@ def _matched(
     scores = np.full(len(data), np.nan)
     unmatched = 0
     for query, document, score in records:
-        at = rows.get((str(query), str(document)))
-        if at is None:
+        row = rows.get((str(query), str(document)))
+        if row is None:
             unmatched += 1
-        elif not math.isnan(scores[at]) and scores[at] != score:
+        elif not math.isnan(scores[row]) and scores[row] != score:
             raise InputError(
                 f"{name} has two scores for document {document!r} of query {query!r}: keep one"
             )
         else:
-            scores[at] = score
+            scores[row] = score
     return Logged(scores, unmatched)
+
+
+def _hits(name: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield records, and those of search responses with the query that is beside them."""
+    for place, record in json_records(name):
+        hits = next((at(record, f) for f in _RESPONSES if at(record, f) is not None), [record])
+        query = next((at(record, f) for f in QUERY_FIELDS if at(record, f) is not None), None)
+        for hit in hits if isinstance(hits, list) else [record]:
+            if not isinstance(hit, dict):
+                raise place.fault("a hit of the response is not an object")
+            document = hit.get("fields", {}) if "relevance" in hit else {}  # of Vespa
+            named = {} if _first(hit, _QUERY) is not None or query is None else {"qid": query}
+            yield place, {**document, **hit, **named}
 
 
 def _csv(name: str) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -99,7 +114,10 @@ def _record(record: dict[str, Any], place: Place) -> tuple[str | None, str | Non
         number = math.nan
     if not math.isfinite(number):
         raise place.fault(f"the score is {score!r}: a finite number is expected")
-    return _first(record, _QUERY), _first(record, _DOCUMENT), number
+    document = _first(record, _DOCUMENT)
+    if isinstance(document, str) and document.startswith("id:"):  # of Vespa
+        document = document.partition("::")[2] or document
+    return _first(record, _QUERY), document, number
 
 
 def _first(record: dict[str, Any], keys: tuple[str, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""Running exports: SQL in SQLite, DuckDB and PostgreSQL, Polars, ONNX graphs and plain code.
+"""Running exports: Polars, ONNX graphs, trees and plain code.
 
 A driver of plain code reads float64 numbers and writes scores. The number of a text is its place
 in a list of all texts.
@@ -6,12 +6,10 @@ in a list of all texts.
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import tempfile
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,60 +19,14 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.model.export.code import LANGUAGES
-from leanrank.model.export.sql import added_column
-from leanrank.model.export.text import unused
 from leanrank.model.verify.engines import Job
-
-
-def sqlite(job: Job) -> tuple[str, FloatArray]:
-    """Run the view in a database in memory."""
-    import sqlite3
-
-    names, rows = _columns(job), _rows(job)
-    listed = ", ".join(map(_quoted, names))
-    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(f"CREATE TABLE {_quoted(job.options.table)} ({listed})")
-        marks = ", ".join("?" * len(names))
-        connection.executemany(f"INSERT INTO {_quoted(job.options.table)} VALUES ({marks})", rows)
-        connection.execute(_view(job))
-        found = connection.execute(_select(job)).fetchall()
-    return f"SQLite {sqlite3.sqlite_version}", np.array([row[0] for row in found], dtype=np.float64)
-
-
-def duckdb(job: Job) -> tuple[str, FloatArray]:
-    """Run the view in a database in memory."""
-    import duckdb as engine
-
-    given: dict[str, Any] = {"row": np.arange(len(job.X)), "query": job.query}
-    row, query, *names = map(_quoted, _columns(job))
-    cells = [f"row AS {row}", f"query AS {query}"]
-    for at, name in enumerate(names):
-        null = job.is_null[:, at]
-        if at in job.words:
-            given[f"x{at}"] = np.array([*job.texts(at), None], dtype=object)[:-1]
-            cells.append(f"CAST(x{at} AS VARCHAR) AS {name}")
-            continue
-        # DuckDB takes NaN of an array for NULL
-        given[f"x{at}"] = np.nan_to_num(job.X[:, at], nan=0.0, posinf=np.inf, neginf=-np.inf)
-        given[f"k{at}"] = np.where(null, 1, np.where(np.isnan(job.X[:, at]), 2, 0))
-        known = f"WHEN 1 THEN NULL WHEN 2 THEN 'nan'::DOUBLE ELSE x{at}"
-        cells.append(f"CASE k{at} {known} END AS {name}")
-    with contextlib.closing(engine.connect(":memory:")) as connection:
-        connection.register("leanrank_given", given)
-        connection.execute(
-            f"CREATE TABLE {_quoted(job.options.table)} AS "
-            f"SELECT {', '.join(cells)} FROM leanrank_given"
-        )
-        connection.execute(_view(job))
-        found = connection.execute(_select(job)).fetchall()
-    return f"DuckDB {engine.__version__}", np.array([row[0] for row in found], dtype=np.float64)
 
 
 def polars(job: Job) -> tuple[str, FloatArray]:
     """Run the expression on a frame."""
     import polars as engine
 
-    names = _columns(job)[1:]
+    names = [job.options.qid, *job.names]
     columns = [engine.Series(job.query)]
     for at, (column, null) in enumerate(zip(job.X.T, job.is_null.T, strict=True)):
         if at in job.words:
@@ -86,41 +38,6 @@ def polars(job: Job) -> tuple[str, FloatArray]:
     exec(compile(job.content, "<export>", "exec"), module)  # what was just written
     score = frame.select(score=module[f"{job.options.name}_score"]())
     return f"Polars {engine.__version__}", score["score"].to_numpy()
-
-
-def postgres(job: Job) -> tuple[str, FloatArray]:
-    """Run the view in a server that is started for it and listens on a local socket only."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pgserver
-
-    names = _columns(job)
-    table = _quoted(job.options.table)
-    kinds = ["bigint"] * 2 + ["double precision"] * len(job.names)
-    for at in job.words:
-        kinds[at + 2] = "text"
-    types = ", ".join(f"{_quoted(name)} {kind}" for name, kind in zip(names, kinds, strict=True))
-    text = "".join(",".join(map(_cell, row)) + "\n" for row in _rows(job))
-    with tempfile.TemporaryDirectory() as folder:
-        server = pgserver.get_server(folder, cleanup_mode="delete")
-        try:
-            script = (
-                f"CREATE TEMPORARY TABLE {table} ({types});\n"
-                f"COPY {table} FROM STDIN (FORMAT csv);\n{text}\\.\n"
-                f"{_view(job).replace('CREATE OR REPLACE VIEW', 'CREATE TEMPORARY VIEW', 1)}\n"
-                "COPY (SELECT current_setting('server_version')) TO STDOUT;\n"
-                f"COPY ({_select(job).rstrip(';')}) TO STDOUT;\n"
-            )
-            # not its psql(), which leaves errors to the terminal and goes on after them
-            psql = str(Path(pgserver.__file__).parent / "pginstall" / "bin" / "psql")
-            words = [psql, "-q", "-v", "ON_ERROR_STOP=1", server.get_uri()]
-            done = subprocess.run(words, input=script.encode(), capture_output=True)
-        finally:
-            server.cleanup()
-    if done.returncode != 0:
-        raise InputError(done.stderr.decode("utf-8", "replace").strip().split("\n")[0])
-    version, *scores = done.stdout.decode().strip().split("\n")
-    return f"PostgreSQL {version}", np.array(list(map(float, scores)))
 
 
 def onnx(job: Job) -> tuple[str, FloatArray]:
@@ -152,40 +69,6 @@ def xgboost(job: Job) -> tuple[str, FloatArray]:
     documents = engine.DMatrix(job.X.astype(np.float32))
     scores = booster.predict(documents, output_margin=True, validate_features=False)
     return f"XGBoost {engine.__version__}", scores
-
-
-def _view(job: Job) -> str:
-    """Return the first statement of the export, the view."""
-    assert isinstance(job.content, str)
-    return job.content[: job.content.index("\n\n--")]
-
-
-def _select(job: Job, quote: str = '"') -> str:
-    row, score = _columns(job)[0], added_column("score", job.names, job.options)
-    return f"SELECT {score} FROM {quote}{job.options.name}{quote} ORDER BY {row}"
-
-
-def _columns(job: Job) -> list[str]:
-    row = unused("leanrank_row", [*job.names, job.options.qid])
-    return [row, job.options.qid, *job.names]
-
-
-def _rows(job: Job) -> Iterator[list[Any]]:
-    cells = job.X.astype(object)
-    cells[job.is_null] = None
-    for at in job.words:
-        cells[:, at] = job.texts(at)
-    for at, (query, x) in enumerate(zip(job.query.tolist(), cells.tolist(), strict=True)):
-        yield [at, query, *x]
-
-
-def _cell(value: Any) -> str:
-    """Write a cell of CSV: NULL is empty, and an empty text is not."""
-    return "" if value is None else _quoted(value) if isinstance(value, str) else repr(value)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def run_program(
