@@ -285,7 +285,7 @@ class Model:
         # by name: charts know models, not the other way round
         return import_module("leanrank.plots").plot(self, data, **options)
 
-    def export(self, target: str, **options: Any) -> str | bytes:
+    def export(self, target: str, **options: Any) -> str | bytes | dict[str, str]:
         """Return the model in the words of a target: ``leanrank.model.export.export_model``.
 
         >>> print(Model.from_coef([0.5, 0.0], feature_names=["bm25", "age"]).export("sql:duckdb"))
