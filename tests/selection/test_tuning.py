@@ -700,3 +700,15 @@ def test_validation_and_pooled_figures_have_names_of_their_own(parts):
             assert f"ndcg@10 ({name})" in text
     alone = tune(parts[0], systems=["domination"], trials=1).chosen
     assert f"ndcg@10 {alone.score('ndcg@10'):.4f}" in repr(alone)
+
+
+def test_choosing_and_reporting_are_two_measures(parts, tmp_path):
+    how = {"systems": SOME, "trials": 4, "journal": tmp_path / "j"}
+    study = tune(*parts, **how, choose_by="loss")
+    usable = [one for one in study.candidates if one.n_features]
+    assert study.chosen.score("loss") == min(one.score("loss") for one in usable)
+    assert (study.measure, study.choose_by) == ("ndcg@10", "loss")
+    assert {"loss", "ndcg@10", "map"} <= set(study.chosen.values)
+    assert study.front[-1].score("loss") == study.chosen.score("loss")
+    with pytest.raises(InputError, match="choose_by"):
+        tune(*parts, **how)

@@ -62,7 +62,11 @@ def tune(
     systems: Annotated[
         str | None, Option(metavar="LIST", help="Systems to try, in this order.")
     ] = None,
-    measure: Annotated[str, Option(metavar="NAME", help="Measure to optimise.")] = "ndcg@10",
+    choose_by: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Measure to choose by, or loss. [default: --measure]"),
+    ] = None,
+    measure: Annotated[str, Option(metavar="NAME", help="Measure to report.")] = "ndcg@10",
     convention: options.Convention = "standard",
     journal: Annotated[
         str | None,
@@ -105,7 +109,7 @@ def tune(
     wanted = _wanted(min_ndcg, min_measure or [])
     seconds = _seconds(budget, trials)
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
-    options.check_measures(",".join(measures), convention)
+    options.check_measures(",".join([*measures, choose_by or measure]), convention)
     check_scale(scale)
     names = _systems(systems)
     if test is not None:  # it is read when the search is over
@@ -124,6 +128,7 @@ def tune(
             raw["training"],
             raw.get("validation"),
             scale=scale,
+            choose_by=choose_by,
             measure=measure,
             convention=convention,
             measures=measures,

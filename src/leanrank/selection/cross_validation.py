@@ -40,6 +40,7 @@ def cross_validate_path(
     alphas: Iterable[float] | None = None,
     n_alphas: int = 50,
     alpha_min_ratio: float = 1e-3,
+    choose_by: str | None = None,
     measures: str | Sequence[str] = ("ndcg@10",),
     convention: str = "standard",
     n_jobs: int | None = None,
@@ -61,8 +62,11 @@ def cross_validate_path(
         times it. Where no alpha empties the model, from 100 down to 1e-6.
     n_alphas : int, default=50
     alpha_min_ratio : float, default=1e-3
+    choose_by : str, optional
+        The measure that models are chosen by, such as "loss", which is smooth in the scores; by
+        default the first of ``measures``.
     measures : str or sequence of str
-        A choice goes by the first.
+        What is measured and reported.
     convention : str, default="standard"
     n_jobs : int, optional
         Threads that share the folds; the result does not depend on it.
@@ -99,7 +103,8 @@ def cross_validate_path(
     else:
         raise InputError(_no_path(ranker))
     folds = whole_query_folds(data, cv, rows_of=X)
-    return _cross_validated(ranker, data, folds, [{}], sweep, along, measures, convention, n_jobs)
+    names = _names(choose_by, measures)
+    return _cross_validated(ranker, data, folds, [{}], sweep, along, names, convention, n_jobs)
 
 
 def cross_validate_ranker(
@@ -110,6 +115,7 @@ def cross_validate_ranker(
     *,
     grid: Mapping[str, Iterable[Any]] | None = None,
     cv: Any = 5,
+    choose_by: str | None = None,
     measures: str | Sequence[str] = ("ndcg@10",),
     convention: str = "standard",
     n_jobs: int | None = None,
@@ -124,7 +130,7 @@ def cross_validate_ranker(
         the held-out queries does not see them.
     grid : mapping of str to values, optional
         Parameters to vary; all combinations are tried. None: the ranker as it is.
-    X, y, qid, cv, measures, convention, n_jobs, **options
+    X, y, qid, cv, choose_by, measures, convention, n_jobs, **options
         As for ``cross_validate_path``.
 
     Returns
@@ -147,9 +153,16 @@ def cross_validate_ranker(
         raise InputError(f"{type(ranker).__name__} has no parameter {unknown[0]!r}")
     data = ranking_data(ranker, X, y, qid, **options)
     folds = whole_query_folds(data, cv, rows_of=X)
+    names = _names(choose_by, measures)
     return _cross_validated(
-        ranker, data, folds, settings, Fits(False), None, measures, convention, n_jobs
+        ranker, data, folds, settings, Fits(False), None, names, convention, n_jobs
     )
+
+
+def _names(choose_by: str | None, measures: str | Sequence[str]) -> tuple[str, ...]:
+    """Return all that is measured, what a choice goes by first."""
+    first = () if choose_by is None else parse_measures(choose_by)
+    return tuple(measure.name for measure in parse_measures((*first, *parse_measures(measures))))
 
 
 def _no_path(ranker: Any) -> str:
@@ -185,12 +198,10 @@ def _cross_validated(
     settings: Sequence[Mapping[str, Any]],
     sweep: Fits | AlphaPath | Sizes,
     along: str | None,
-    measures: str | Sequence[str],
+    names: tuple[str, ...],
     convention: str,
     n_jobs: int | None,
 ) -> CrossValidation:
-    names = tuple(measure.name for measure in parse_measures(measures))
-
     def run(task: tuple[Fold, Mapping[str, Any]]) -> list[Candidate]:
         """Fit one setting without one fold, and measure its models on that fold."""
         (inside, outside), setting = task
@@ -296,7 +307,7 @@ class CrossValidation:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What was measured; a choice goes by the first by default."""
+        """What was measured; a choice goes by the first."""
         return tuple(self.fold_means)
 
     @cached_property

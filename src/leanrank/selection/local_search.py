@@ -150,7 +150,7 @@ class Sieve:
             return []
         errors = np.array([self._error(np.searchsorted(self._sorted, s)) for s in supports])
         sizes = np.array([len(s) for s in supports])
-        sign = better_sign(self.task.measure)
+        sign = better_sign(self.task.choose_by)
         few: list[list[int]] = []
         for size in np.unique(sizes):  # an error falls with the size, so each size for itself
             mine = np.flatnonzero(sizes == size)
@@ -231,8 +231,8 @@ def _corrected(
 
 def _is_better(task: Task, one: Candidate, same: Candidate) -> bool:
     """Ask for a gain on either part of the queries; a smaller model need only be no worse."""
-    sign = better_sign(task.measure)
-    gain = sign * (one.judged(task.measure) - same.judged(task.measure))
+    sign = better_sign(task.choose_by)
+    gain = sign * (one.judged(task.choose_by) - same.judged(task.choose_by))
     if task.validation is not None:
         n_training = task.training.n_queries
         parts = [gain[:n_training], gain[n_training:]]

@@ -137,7 +137,7 @@ class Search:
                 found = run_trial(self.task, space, setting)
             else:
                 entry["support"] = what.model.indices.tolist()
-                pool = find_pool(self.candidates, self.task.measure)
+                pool = find_pool(self.candidates, self.task.choose_by)
                 found = improve(
                     self.task, what, pool, max_features=self.max_features, max_cost=self.max_cost
                 )
@@ -194,9 +194,9 @@ class Search:
 
     def _next_parent(self) -> Candidate | None:
         """Return the best model of the front whose neighbours have not been tried."""
-        sign = better_sign(self.task.measure)
-        front = pareto_front(filter(self._allows, self.candidates), measure=self.task.measure)
-        for one in sorted(front, key=lambda one: -sign * one.score(self.task.measure)):
+        sign = better_sign(self.task.choose_by)
+        front = pareto_front(filter(self._allows, self.candidates), measure=self.task.choose_by)
+        for one in sorted(front, key=lambda one: -sign * one.score(self.task.choose_by)):
             known = tuple(one.model.indices.tolist()) in self.expanded
             if not known and refitting(one) is not None:
                 return one
@@ -207,7 +207,7 @@ class Search:
 
     def _best(self) -> Candidate | None:
         limits = self.max_features, self.max_cost
-        return best_within(self.candidates, self.task.measure, *limits)
+        return best_within(self.candidates, self.task.choose_by, *limits)
 
     def _seconds(self) -> float:
         return _fitting_clock() - self.started

@@ -51,7 +51,7 @@ class Study:
     Attributes
     ----------
     measure, convention : str
-        What was optimised. Documents of equal scores count as in all their orders on average,
+        What is reported. Documents of equal scores count as in all their orders on average,
         whatever the convention does with them: a choice must not follow the order of a file.
     candidates : list of Candidate
         In the order in which they were found.
@@ -61,7 +61,7 @@ class Study:
         Without a validation part it is the training data, every query judged by a model that was
         fitted without it.
     measures : tuple of str
-        All that were measured, the optimised one first.
+        All that were measured, the reported one first.
     feature_names : tuple of str or None
     costs : Costs or None
         What features cost; None: 1 each.
@@ -88,6 +88,8 @@ class Study:
         Whether a search was ended by Ctrl-C.
     default : Candidate or None
         The best within your limits that LeanRanker gave in a search.
+    choose_by : str
+        The measure that models were chosen by; by default ``measure``.
     """
 
     measure: str
@@ -111,6 +113,10 @@ class Study:
     problems: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
     default: Candidate | None = None
+    choose_by: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choose_by", self.choose_by or self.measure)
 
     @property
     def model(self) -> Model:
@@ -132,7 +138,7 @@ class Study:
     @cached_property
     def front(self) -> list[Candidate]:
         """The candidates that no other beats, fewest features first."""
-        return pareto_front(self.candidates, measure=self.measure)
+        return pareto_front(self.candidates, measure=self.choose_by)
 
     @property
     def leanness(self) -> Difference | None:
@@ -170,7 +176,7 @@ class Study:
 
     def __repr__(self) -> str:
         return (
-            f"Study: {len(self.candidates)} candidates by {self.measure} ({self.convention}), "
+            f"Study: {len(self.candidates)} candidates by {self.choose_by} ({self.convention}), "
             f"{len(self.front)} on the front, chosen: {self.chosen.name}"
         )
 
@@ -181,5 +187,5 @@ class Study:
             figures = one.figures()
             shown = [f"{figures[name]:.4f}" if name in figures else "" for name in heads]
             rows.append(["→ " * (one is self.chosen) + one.name, f"{one.n_features}", *shown])
-        note = f"{len(self.candidates)} candidates, the front by {self.measure}, → the chosen one"
+        note = f"{len(self.candidates)} candidates, the front by {self.choose_by}, → the chosen one"
         return html_table("Study", note, ["model", "features", *heads], rows)

@@ -51,7 +51,7 @@ class Task:
     validation : RankingData or None
         None: models are judged on the training queries only, each by a model fitted without it.
     measure : str
-        What is optimised.
+        The measure that is reported, and by which rankers stop early.
     measures : tuple of str
         All that are measured.
     kept : tuple of str
@@ -70,6 +70,8 @@ class Task:
     beat : callable
         Called repeatedly while fitting, with whether the fit must end with a model; may raise
         OutOfTimeError.
+    choose_by : str
+        The measure that models are chosen by; by default ``measure``.
     """
 
     training: RankingData
@@ -84,6 +86,10 @@ class Task:
     gain_weight: FloatArray | None = None
     n_folds: int | None = None
     beat: Callable[[bool], None] = field(default=lambda needed: None)
+    choose_by: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choose_by", self.choose_by or self.measure)
 
     @cached_property
     def folds(self) -> IntArray:
@@ -205,11 +211,12 @@ class Task:
         scores = np.empty(len(self.training))
         for group, part in enumerate(self.parts):
             scores[self.rows(group)] = _without_gaps(part.scaled[1].X[:, support]) @ weights[group]
-        values = self.judge.per_query(self.training, scores)[self.measure]
+        wanted = (self.choose_by,)
+        values = self.judge.per_query(self.training, scores, wanted)[self.choose_by]
         if self.validation is None:
             return values
         on_validation = _without_gaps(self.whole.scaled[1].X[:, support]) @ weights[-1]
-        more = self.judge.per_query(self.validation, on_validation)[self.measure]
+        more = self.judge.per_query(self.validation, on_validation, wanted)[self.choose_by]
         return np.concatenate([values, more])
 
 

@@ -32,6 +32,7 @@ def tune(
     validation: Any = None,
     *,
     scale: str | None = "auto",
+    choose_by: str | None = None,
     measure: str = "ndcg@10",
     convention: str = "standard",
     measures: Sequence[str] = ("ndcg@10", "map"),
@@ -65,8 +66,11 @@ def tune(
         A normaliser of features, as ``leanrank train --scale`` takes it; "auto" standardises
         features whose spreads differ widely, "none" does not scale. It is fitted without the
         queries that judge.
+    choose_by : str, optional
+        The measure that models are chosen by; by default ``measure``. "loss" is smooth in the
+        scores, and so less a matter of luck than a measure of ranks.
     measure, convention : str
-        What to optimise.
+        What is reported first, and shown in tables and charts.
     measures : sequence of str
         What else to measure.
     max_features, max_cost, min_measure, rule : optional
@@ -126,10 +130,12 @@ def tune(
     names = [name for name in names if name not in skipped]
     choice = scale_wanted(data, scale, curves=all(map(_takes_gaps, names)))
     limits: dict[str, Any] = {"max_features": max_features, "max_cost": max_cost}
-    kept = tuple(dict.fromkeys([measure, *(min_measure or {})]))
+    choose_by = measure if choose_by is None else choose_by
+    kept = tuple(dict.fromkeys([measure, choose_by, *(min_measure or {})]))
     task = Task(
         training=data,
         validation=held_out,
+        choose_by=choose_by,
         measure=measure,
         measures=tuple(dict.fromkeys([*kept, *measures])),
         kept=kept,
@@ -144,12 +150,13 @@ def tune(
         search = Search(task, names, kept_trials, budget=budget, trials=trials, **limits)
         search.run(progress)
     chosen = choose(
-        search.candidates, measure=measure, min_measure=min_measure, rule=rule, **limits
+        search.candidates, measure=choose_by, min_measure=min_measure, rule=rule, **limits
     )
     if refit == "both" and held_out is not None:
         chosen = replace(chosen, model=fit_support(task, chosen))
     return Study(
         measure=measure,
+        choose_by=choose_by,
         convention=convention,
         candidates=search.candidates,
         chosen=chosen,
@@ -166,7 +173,7 @@ def tune(
         problems=search.problems,
         interrupted=search.interrupted,
         default=best_within(
-            [one for one in search.candidates if chooses_itself(one.algorithm)], measure, **limits
+            [one for one in search.candidates if chooses_itself(one.algorithm)], choose_by, **limits
         ),
     )
 
@@ -205,6 +212,7 @@ def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> 
         "gain_weight": None if task.gain_weight is None else task.gain_weight.tolist(),
         "validation data": None if task.validation is None else fingerprint(task.validation),
         "measure": task.measure,
+        "choose_by": task.choose_by,
         "convention": task.convention,
         "measures": list(task.measures),
         "systems": list(systems),
