@@ -13,7 +13,7 @@ from .data import load_letor as load_letor
 from .data import make_ranking as make_ranking
 from .metrics.evaluation import evaluate as evaluate
 from .model import load_model as load_model
-from .plots.dispatch import plot as plot
+from .plots.charts import plot as plot
 from .rankers import LCRA as LCRA
 from .rankers import PAMIR as PAMIR
 from .rankers import SPD as SPD

@@ -186,14 +186,6 @@ def test_a_model_of_some_columns_keeps_its_terms_among_all():
     assert model.weights == {"c × e": 3.0, "b": 0.75}
 
 
-def test_a_report_is_refused_rather_than_wrong():
-    from leanrank.report.queries import _scoring
-
-    for model in (Model(1, {0: LANG}), Model(2, {}, surfaces={(0, 1): PAIR})):
-        with pytest.raises(InputError, match="categories or pairs"):
-            _scoring(model, model.indices, [4, 4])
-
-
 @pytest.mark.parametrize(
     "make",
     [

@@ -405,8 +405,9 @@ def test_a_pair_is_a_heat_map_over_the_documents_with_the_curves_beside_it():
     for j, (low, high) in zip((0, 2), part["ranges"], strict=True):
         there &= (X[:, j] >= low) & (X[:, j] <= high)
     assert cells["share"].sum() == pytest.approx(there.mean(), abs=1e-2)
-    names = [each["data"]["name"] for each in checked(model.plot(data))["vconcat"][1:]]
-    assert names == ["cells_pair_0"]
+    panels = checked(model.plot(data))["vconcat"][-1]["hconcat"]
+    names = [each["data"]["name"] for each in panels]
+    assert names == ["pair_cells_pair_0", "curves_cells_pair_0"]
     alone = surface_parts(model)[0]
     assert alone["ranges"][1] == pytest.approx([0.0, 2.0], abs=0.03)
     assert not any(cell["share"] for cell in alone["cells"])

@@ -11,14 +11,14 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import FileError, InputError, MissingDependencyError
 from leanrank.metrics import evaluate
-from leanrank.model import Model, Ramps, Steps
+from leanrank.model import Levels, Model, Ramps, Steps, Surface
 from leanrank.model.writing import as_model
 from leanrank.plots.rows import front_models
 from leanrank.report import page as page_module
 from leanrank.report import study_of_model, with_path, with_stability, write_report
 from leanrank.report.contents import report_contents
 from leanrank.report.page import embed_json, make_page
-from leanrank.report.paths import find_paths, path_of
+from leanrank.report.studies import find_paths, path_of
 from leanrank.selection import Study, tune
 from leanrank.selection.candidate import bootstrap_interval
 from tests.report.conftest import make_parts
@@ -45,11 +45,11 @@ def test_headlines_are_the_measures(contents, study):
             assert mean == pytest.approx(expected, abs=1e-4)
             assert low <= mean <= high
     assert {each["name"] for each in contents["baselines"]} == {
-        "best feature",
+        "best feature, f3",
         "RankRLS, all features",
     }
     assert all(each["test"] for each in contents["baselines"])
-    assert contents["n_queries"] == {"headline": 15, "test": 15, "judged": 15}
+    assert contents["n_queries"] == {"headline": [15, 0], "judged": [15, 0], "test": [15, 0]}
 
 
 def test_differences_are_paired(study):
@@ -59,7 +59,8 @@ def test_differences_are_paired(study):
         assert entry["score"] == float(f"{model.score('ndcg@10'):.4f}")
         for name, values in one.baselines.items():
             paired = model.values["ndcg@10"] - values["ndcg@10"]
-            mean, low, high = entry["against"][name]
+            shown = next(key for key in entry["against"] if key.startswith(name))
+            mean, low, high = entry["against"][shown]
             assert mean == float(f"{np.nanmean(paired):.4f}")
             assert low <= mean <= high
             assert (low, high) == pytest.approx(bootstrap_interval(paired), abs=6e-4)
@@ -82,7 +83,7 @@ def test_features_and_orders_are_those_of_the_models(which, request):
             scores = candidate.model.predict(data)[start:stop]
             best = np.argsort(-scores, kind="stable")[:10]
             assert [detail["names"][at] for at in order] == [ids[at] for at in best]
-            used = {part["at"] for part in scoring["parts"]}
+            used = {at for part in scoring["parts"] for at in part["at"]}
             assert len(used) == candidate.n_features  # tests in a browser add up what they give
 
 
@@ -258,3 +259,37 @@ def test_documents_stand_on_curves_far_from_zero(curve):
         )
         shown = np.array(detail["values"][0])[:, 0]
         assert np.allclose(written(shown), moved(x[rows]), atol=1e-6)
+
+
+def test_categories_and_pairs_are_written_as_they_score():
+    train, vali, _ = make_parts()
+    codes = np.arange(len(vali)) % 3
+    X = vali.X.copy()
+    X[:, 0], X[::7, 1] = codes, np.nan
+    table = Levels((0.0, 2.0), (0.5, -1.0), missing=0.25)
+    pair = Surface((-1.0, 0.0, 1.0), (-0.5, 0.5), ((0.0, 1.0), (2.0, -1.0), (0.5, 0.0)))
+    model = Model(8, {0: table, 2: Ramps((0.0, 1.0), (2.0,))}, surfaces={(1, 3): pair})
+    contents = report_contents(study_of_model(model, train, vali.replace(X=X)))
+    category, curve, surface = contents["scoring"][0]["parts"]
+    assert contents["scoring"][0]["names"] == ["f1", "f3", "f2 × f4"]
+    written = {
+        (category["at"][0],): Levels(category["levels"], category["values"], category["missing"]),
+        (curve["at"][0],): Ramps(curve["cuts"], np.diff(curve["heights"])),
+        tuple(surface["at"]): Surface(*surface["knots"], surface["values"], surface["missing"]),
+    }
+    assert list(written.values()) == [table, model.curves[2], pair]
+    shown = [chart["title"] for chart in contents["models"][0]["curves"]["others"]]
+    assert shown[:2] == ["f1", "f2 × f4"]
+    for detail in contents["details"]:
+        values = np.array(detail["values"][0], dtype=float)
+        total = sum(term(*values[:, at].T) for at, term in written.items())
+        order = detail["orders"][0]
+        assert (np.diff(total[order]) <= 1e-9).all()
+
+
+def test_the_foot_says_how_the_page_was_made(study, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    contents = report_contents(study[0], command="leanrank tune a.txt", files={"training": "a.txt"})
+    assert contents["made"]["date"] == "1970-01-02"
+    assert contents["made"]["command"] == "leanrank tune a.txt"
+    assert [part["file"] for part in contents["data"]] == ["a.txt", None]

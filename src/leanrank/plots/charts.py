@@ -11,8 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leanrank.errors import InputError
-from leanrank.plots.colours import LINES
-from leanrank.plots.parts import ROW_HEIGHT, altair_for, bar_axis, finished, inline, middle, tips
+from leanrank.plots.curve_charts import curves
+from leanrank.plots.parts import (
+    LINES,
+    ROW_HEIGHT,
+    altair_for,
+    bar_axis,
+    finished,
+    inline,
+    middle,
+    tips,
+)
 from leanrank.plots.rows import (
     feature_rows,
     front_rows,
@@ -30,6 +39,50 @@ if TYPE_CHECKING:
     from leanrank.selection.candidate import Candidate
     from leanrank.selection.costs import Costs
     from leanrank.selection.study import Study
+
+
+def plot(thing: Any, data: Any = None, **options: Any) -> Any:
+    """Draw a result: an Altair chart, for a notebook or ``chart.save("figure.html")``.
+
+    Parameters
+    ----------
+    thing : Study, Path, Model, fitted ranker or list of dict
+        A study shows its front, a path its coefficients, a linear model or ranker its features,
+        one with curves each of them, a ranker's ``history_`` its learning curve.
+    data : RankingData, optional
+        The documents to draw a model's features or curves on.
+    **options
+        For the chart; see ``leanrank.plots``.
+
+    Examples
+    --------
+    >>> import leanrank
+    >>> data = leanrank.make_ranking(n_queries=20, n_features=5, random_state=0)
+    >>> path = leanrank.DominationRanker().path(data.X, data.y, qid=data.qid, n_alphas=5)
+    >>> type(leanrank.plot(path)).__name__
+    'LayerChart'
+    """
+    from leanrank.model.model import Model
+    from leanrank.rankers.path import Path
+    from leanrank.selection.study import Study
+
+    if isinstance(thing, Study):
+        return front(thing, **options)
+    if isinstance(thing, Path):
+        return coefficient_path(thing, **options)
+    model = thing.to_model() if hasattr(thing, "to_model") else thing
+    if isinstance(model, Model):
+        if not model.is_linear:
+            return curves(model, data, **options)
+        if data is None:
+            raise InputError("a model is drawn on documents: give a RankingData as data=")
+        return features(model, data, **options)
+    if isinstance(thing, Sequence) and thing and isinstance(thing[0], dict):
+        return learning_curve(thing, **options)
+    raise InputError(
+        f"a {type(thing).__name__} cannot be drawn: give a study, a path, a model, a fitted "
+        "ranker or its history_"
+    )
 
 
 def front(
@@ -223,11 +276,14 @@ def learning_curve(
     """
     alt = altair_for("a learning curve")
     across, rows = history_rows(history, measures)
+    steps = sorted({row["at"] for row in rows})
+    few = {"values": steps} if len(steps) <= 12 else {"tickMinStep": 1}
+    axis = alt.Axis(grid=False, format=",d", labelOverlap=True, **few)
     chart = (
         alt.Chart(inline("history", rows))
         .mark_line(style="accent", strokeWidth=1.8, point=len(rows) <= 60)
         .encode(
-            x=alt.X("at:Q", title=across, axis=alt.Axis(grid=False, tickMinStep=1)),
+            x=alt.X("at:Q", title=across, axis=axis, scale=alt.Scale(nice=False, zero=False)),
             y=alt.Y("value:Q", title=head(rows[0]["measure"]), scale=alt.Scale(zero=False)),
             strokeDash=alt.StrokeDash(
                 "measure:N", legend=None if len({r["measure"] for r in rows}) == 1 else alt.Legend()

@@ -17,11 +17,16 @@ from leanrank.errors import InputError
 from leanrank.model.curves import Curve, Line, Steps
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.terms import Levels
-from leanrank.plots.colours import theme
-from leanrank.plots.numbers import brief, digits_along
-from leanrank.plots.parts import altair_for, inline, tips, value_axis
-from leanrank.plots.rows import columns_seen, shown_range
-from leanrank.plots.term_charts import level_parts, one_surface, one_table, surface_parts
+from leanrank.plots.parts import altair_for, inline, names_of, theme, tips, value_axis
+from leanrank.plots.rows import (
+    brief,
+    columns_seen,
+    digits_along,
+    numeric_rows,
+    shown_range,
+    some_documents,
+)
+from leanrank.plots.term_charts import level_parts, one_table, surface_panels, surface_parts
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
@@ -34,7 +39,7 @@ ROOM = 46
 """Pixels at the right of a curve for what is missing."""
 
 CONFIDENCE = 0.9
-LAYERS = ("name", "density", "band", "straight", "curve", "missing", "documents")
+LAYERS = ("density", "band", "straight", "curve", "missing", "documents")
 Rows = list[dict[str, Any]]
 
 
@@ -80,15 +85,25 @@ def curves(
         raise InputError("the model uses no feature: there is no curve to draw")
     charts = [
         one_curve(
-            part["rows"], part["range"], heights(parts), width, height,
-            width - ROOM if part["rows"]["missing"] else width, part["digits"],
-            title=None if part["scaled"] is None else f"scaled ({part['scaled']})", suffix=f"_{at}",
+            part["rows"],
+            part["range"],
+            heights(parts),
+            width,
+            height,
+            width - ROOM if part["rows"]["missing"] else width,
+            part["digits"],
+            name=part["feature"],
+            title=None if part["scaled"] is None else f"scaled ({part['scaled']})",
+            suffix=f"_{at}",
         )
         for at, part in enumerate(parts)
-    ]  # fmt: skip
+    ]
     charts += [one_table(part, width, f"_levels_{at}") for at, part in enumerate(tables)]
     rows = [alt.concat(*charts, columns=columns)] if charts else []
-    rows += [one_surface(part, width, f"_pair_{at}") for at, part in enumerate(pairs)]
+    rows += [
+        alt.hconcat(*surface_panels(part, width, f"_pair_{at}").values())
+        for at, part in enumerate(pairs)
+    ]
     chart = alt.vconcat(*rows).resolve_scale(color="independent", size="independent")
     return chart.configure(**theme())
 
@@ -107,7 +122,7 @@ def curve_parts(
     """
     drawn = in_units_of_data(model)
     bands = [_by_name(each, model) for each in draws]
-    seen = {} if data is None else columns_seen(drawn, data)
+    seen = {} if data is None else columns_seen(drawn, some_documents(data))
     parts = []
     for index, curve in drawn.curves.items():
         if isinstance(curve, Levels):  # has no axis of numbers
@@ -131,33 +146,32 @@ def _part(
     there, missing = values[np.isfinite(values)], np.isnan(values)
     low, high = shown_range(there, curve.cuts)
     digits = digits_along(max(abs(low), abs(high)), high - low, 7)
+    along = {"x": digits, "x2": digits}
     mean = 0.0 if column is None else _mean(curve, values)
     x = _places(curve, low, high)
     rows: dict[str, Rows] = {layer: [] for layer in LAYERS}
-    rows["name"] = [{"feature": name}]
-    rows["curve"] = _points(x, curve(x) - mean, digits)
+    rows["curve"] = numeric_rows(along, x=x, y=curve(x) - mean, order=range(len(x)))
     if column is not None:
-        rows["density"] = _density(there, low, high, digits)
-        rows["straight"] = _straight(curve, there, mean, low, high, digits)
+        counts, edges = np.histogram(there, N_BARS, (low, high))
+        shares = counts / max(1, counts.max(initial=0)), counts / max(1, len(there))
+        bars = numeric_rows(along, x=edges[:-1], x2=edges[1:], share=shares[0], documents=shares[1])
+        rows["density"] = [bar for bar in bars if bar["documents"]]
+        ends = np.array([low, high])
+        line = _straight(curve, there, mean, ends)
+        rows["straight"] = [] if line is None else numeric_rows(along, x=ends, y=line)
     if drawn:
-        band = _band(drawn, values, np.linspace(low, high, 49))
-        rows["band"] = [
-            {"x": brief(at, digits), "low": brief(a), "high": brief(b)}
-            for at, a, b in zip(*band, strict=True)
-        ]
+        x = np.linspace(low, high, 49)
+        lower, upper = _band(drawn, values, x)
+        rows["band"] = numeric_rows(along, x=x, low=lower, high=upper)
     if curve.missing is not None and (column is None or missing.any()):
         share = 0.0 if column is None else missing.mean()
         rows["missing"] = [{"y": brief(curve.missing - mean), "share": brief(share, 3)}]
     drawable = {
         layer: [row for row in each if None not in row.values()] for layer, each in rows.items()
     }
-    ends = [brief(low, digits), brief(high, digits)]
-    return {
-        "feature": name,
-        "range": ends,
-        "digits": digits,
-        "mean": brief(mean, 7),
-        "rows": drawable,
+    reach = [brief(low, digits), brief(high, digits)]
+    return {"feature": name, "range": reach, "digits": digits, "mean": brief(mean, 7)} | {
+        "rows": drawable
     }
 
 
@@ -185,6 +199,7 @@ def one_curve(
     end: Any,
     digits: Any = 7,
     *,
+    name: str = "",
     title: str | None = None,
     suffix: str = "",
 ) -> Any:
@@ -220,12 +235,10 @@ def one_curve(
     known = documents.transform_filter("isValid(datum.x)")
     unknown = documents.transform_filter("!isValid(datum.x)").encode(**right)
     over = [
-        layer("name")
-        .mark_text(style="chosen", align="left", baseline="bottom", fontWeight="bold", dy=-5)
-        .encode(text="feature:N", x=alt.value(0), y=alt.value(0)),
-        layer("band").mark_area(style="accent", opacity=0.3, clip=True).encode(
-            x=x, y=alt.Y("low:Q", title=None), y2="high:Q"
-        ),
+        *names_of({"feature": name} if name else {}, f"name{suffix}"),
+        layer("band")
+        .mark_area(style="accent", opacity=0.3, clip=True)
+        .encode(x=x, y=alt.Y("low:Q", title=None), y2="high:Q"),
         layer("straight")
         .mark_line(style="baseline", strokeWidth=1.2, strokeDash=[4, 3], clip=True)
         .encode(x=x, y=y),
@@ -235,9 +248,9 @@ def one_curve(
         layer("missing")
         .mark_point(style="against", shape="diamond", size=70, filled=True, opacity=1, xOffset=-20)
         .encode(y=y, tooltip=tips("y:Q +.4~g missing adds", "share:Q .1% documents"), **right),
-        layer("missing").mark_text(style="against", align="right", dy=-12, text="missing").encode(
-            y=y, **right
-        ),
+        layer("missing")
+        .mark_text(style="against", align="right", dy=-12, text="missing")
+        .encode(y=y, **right),
         *(
             some.transform_filter(f"datum.second == {second}").mark_point(
                 style="chosen", size=75, filled=not second, strokeWidth=2, opacity=1, xOffset=offset
@@ -245,7 +258,7 @@ def one_curve(
             for some, offset in ((known, 0), (unknown, -20))
             for second in (0, 1)
         ),
-    ]  # fmt: skip
+    ]
     layered = alt.layer(bars, alt.layer(*over)).resolve_scale(y="independent")
     return layered.properties(width=width, height=height)
 
@@ -269,37 +282,15 @@ def _places(curve: Curve, low: float, high: float) -> FloatArray:
     return np.concatenate(([low], cuts, [high]))
 
 
-def _points(x: FloatArray, y: FloatArray, digits: int) -> Rows:
-    return [
-        {"x": brief(a, digits), "y": brief(b), "order": at}
-        for at, (a, b) in enumerate(zip(x.tolist(), y.tolist(), strict=True))
-    ]
-
-
-def _density(there: FloatArray, low: float, high: float, digits: int) -> Rows:
-    """Return bars whose highest is 1, and the share of the documents in each."""
-    counts, edges = np.histogram(there, N_BARS, (low, high))
-    top = max(1, counts.max(initial=0))
-    return [
-        {"x": brief(a, digits), "x2": brief(b, digits), "share": brief(n / top, 3),
-         "documents": brief(n / max(1, len(there)), 3)}
-        for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
-        if n
-    ]  # fmt: skip
-
-
-def _straight(
-    curve: Curve, there: FloatArray, mean: float, low: float, high: float, digits: int
-) -> Rows:
-    """Return the ends of the straight line nearest to a curve on the documents."""
+def _straight(curve: Curve, there: FloatArray, mean: float, ends: FloatArray) -> FloatArray | None:
+    """Return the straight line nearest to a curve on the documents, at the ends of its chart."""
     spread = there - there.mean() if len(there) else there
     square = float(spread @ spread)
     if isinstance(curve, Line) or not 0 < square < np.inf:
-        return []
+        return None
     added = _added(curve, there) - mean
-    slope = float(spread @ added) / square
-    x = np.array([low, high])
-    return _points(x, added.mean() + slope * (x - there.mean()), digits)
+    line: FloatArray = added.mean() + float(spread @ added) / square * (ends - there.mean())
+    return line
 
 
 def _by_name(draw: Model, model: Model) -> dict[str, Curve]:
@@ -309,13 +300,11 @@ def _by_name(draw: Model, model: Model) -> dict[str, Curve]:
     return {feature_name(index, names): curve for index, curve in drawn.curves.items()}
 
 
-def _band(
-    draws: Sequence[Curve | None], values: FloatArray, x: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return places, and between which values most of the drawn curves are there."""
+def _band(draws: Sequence[Curve | None], values: FloatArray, x: FloatArray) -> FloatArray:
+    """Return between which values most of the drawn curves are at some places."""
     drawn = np.zeros((len(draws), len(x)))
     for row, curve in zip(drawn, draws, strict=True):
         if curve is not None:
             row[:] = curve(x) - _mean(curve, values)
-    low, high = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
-    return x, low, high
+    ends: FloatArray = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
+    return ends

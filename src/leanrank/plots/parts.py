@@ -1,4 +1,4 @@
-"""What all charts are made with."""
+"""What all charts are made with: colours, data, axes, tooltips."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from leanrank.errors import MissingDependencyError
-from leanrank.plots.colours import theme
 
 ROW_HEIGHT = 20
 """Height of a bar with its name, in pixels."""
@@ -79,11 +78,12 @@ def names_of(names: dict[str, str], data: str) -> list[Any]:
         "y": ({"align": "right", "angle": 270, "dy": -34}, 0, 0),
     }
     return [
-        rows.mark_text(style="chosen" if key == "feature" else "baseline", baseline="bottom", **how)
-        .encode(text=f"{key}:N", x=altair.value(x), y=altair.value(y))
+        rows.mark_text(
+            style="chosen" if key == "feature" else "baseline", baseline="bottom", **how
+        ).encode(text=f"{key}:N", x=altair.value(x), y=altair.value(y))
         for key, (how, x, y) in where.items()
         if key in names
-    ]  # fmt: skip
+    ]
 
 
 def value_axis(
@@ -105,3 +105,68 @@ def middle(name: str, most: str) -> str:
     """Return an expression that leaves out the middle of a long name: ends often differ."""
     ends = f"slice({name}, 0, {most} / 2 - 1) + '…' + slice({name}, 1 - {most} / 2)"
     return f"length({name}) > {most} ? {ends} : {name}"
+
+
+LINES = {
+    "#1f5fa6": "#6db3f8",
+    "#c2561a": "#f2a06c",
+    "#1b8a5a": "#5fd3a0",
+    "#8a4fbf": "#c79bf0",
+    "#8f7200": "#d9bd45",
+    "#b83a78": "#f089b8",
+    "#5b6570": "#9aa4b0",
+    "#007f93": "#52cadb",
+}
+"""Colours of lines that have no order, on a light page and on a dark one."""
+
+
+def theme(*, dark: bool = False) -> dict[str, Any]:
+    """Return the colours and fonts of all charts, as a Vega-Lite configuration.
+
+    One accent colour, a second one for its opposite, grey for context.
+    """
+    text, muted, faint = (
+        ("#dfe3e8", "#9aa4b0", "#323a45")
+        if dark
+        else (
+            "#1c2024",
+            "#5b6570",
+            "#e3e6ea",
+        )
+    )
+    accent, against, context = (
+        ("#6db3f8", "#f2a06c", "#566170")
+        if dark
+        else (
+            "#1f5fa6",
+            "#b5501b",
+            "#b4bcc6",
+        )
+    )
+    font = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+    return {
+        "background": "transparent",
+        "font": font,
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": muted,
+            "titleColor": muted,
+            "gridColor": faint,
+            "domainColor": faint,
+            "tickColor": faint,
+            "labelFontSize": 11,
+            "titleFontSize": 11.5,
+            "titleFontWeight": "normal",
+            "titlePadding": 8,
+            "labelPadding": 4,
+        },
+        "range": {"diverging": [against, faint, accent]},
+        "legend": {"labelColor": muted, "titleColor": muted},
+        "style": {
+            "accent": {"color": accent},
+            "against": {"color": against},
+            "context": {"color": context},
+            "baseline": {"color": muted},
+            "chosen": {"color": text},
+        },
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData, column_values, feature_name
 from leanrank.errors import InputError
 from leanrank.metrics.judge import better_sign, mean_of
-from leanrank.plots.numbers import brief, figures
 from leanrank.selection.candidate import Candidate, bootstrap_interval, pareto_front
 from leanrank.selection.study import Study
 from leanrank.selection.tables import head
@@ -29,6 +29,7 @@ MOST_OTHERS = 400
 OUTSIDE = 0.005
 """Share of the documents beyond either end of a chart: outliers would leave no room."""
 
+_ALL_DIGITS = 17  # of a float64
 _DOCUMENTS = 20_000  # enough to know the variance of a score
 
 
@@ -72,12 +73,20 @@ def front_rows(
         ends = bootstrap_interval(one.judged(name)) if place >= 0 else (math.nan, math.nan)
         value, low, high = figures(one.score(name), ends)
         rows.append(
-            {"model": place, "name": one.name, "features": one.n_features, "value": value,
-             "low": low, "high": high, "cost": None if costs is None else costs.show(one.cost)}
-        )  # fmt: skip
+            {
+                "model": place,
+                "name": one.name,
+                "features": one.n_features,
+                "value": value,
+                "low": low,
+                "high": high,
+                "cost": None if costs is None else costs.show(one.cost),
+            }
+        )
     baselines = []
+    pooled = any(name in one.training_values for one in models)
     # a mean over other queries than those of the points would be no line to compare with
-    if isinstance(study, Study) and not any(name in one.training_values for one in models):
+    if isinstance(study, Study) and not pooled:
         baselines = [
             {"name": title, "value": brief(mean), "place": mean}
             for title, values in study.baselines.items()
@@ -85,7 +94,7 @@ def front_rows(
         ]
     best = better_sign(name) * np.array([one.score(name) for one in models])
     chosen = models.index(study.chosen) if isinstance(study, Study) else int(np.argmax(best))
-    return rows, baselines, chosen, head(name)
+    return rows, baselines, chosen, head(name) + " (validation and training)" * pooled
 
 
 def path_rows(
@@ -106,14 +115,23 @@ def path_rows(
         first = max(0, int(np.flatnonzero(column)[0]) - 1)
         for alpha, weight in zip(alphas[first:].tolist(), column[first:].tolist(), strict=True):
             rows.append(
-                {"line": feature, "feature": name, "alpha": brief(alpha),
-                 "weight": brief(weight), "sign": sign}
-            )  # fmt: skip
+                {
+                    "line": feature,
+                    "feature": name,
+                    "alpha": brief(alpha),
+                    "weight": brief(weight),
+                    "sign": sign,
+                }
+            )
         if sign:
             labels.append(
-                {"feature": name, "alpha": brief(alphas[-1]), "sign": sign,
-                 "place": float(column[-1])}
-            )  # fmt: skip
+                {
+                    "feature": name,
+                    "alpha": brief(alphas[-1]),
+                    "sign": sign,
+                    "place": float(column[-1]),
+                }
+            )
     spread(labels, float(np.ptp(coefs)) / 18 if len(lines) else 0.0)
     return rows, labels
 
@@ -122,7 +140,7 @@ def feature_rows(
     model: Model, data: RankingData, *, stability: Any = None, costs: Costs | None = None
 ) -> list[dict[str, Any]]:
     """Describe each term of a model, the largest share of the variance first."""
-    explained = model.explain(first_documents(data))
+    explained = model.explain(some_documents(data))
     shares = explained.variance_shares
     terms = list(model.terms.items())
     rows = []
@@ -142,8 +160,7 @@ def feature_rows(
 
 def columns_seen(model: Model, data: Any) -> dict[int, FloatArray]:
     """Return the features of some documents as the terms of a model see them, by index."""
-    some = first_documents(data) if isinstance(data, RankingData) else data
-    matrix, columns, _ = model.prepared(some)
+    matrix, columns, _ = model.prepared(data)
     places = range(len(model.indices)) if columns is None else columns.tolist()
     return {
         index: np.asarray(column_values(matrix, at), dtype=np.float64)
@@ -161,8 +178,10 @@ def shown_range(values: FloatArray, cuts: Sequence[float]) -> tuple[float, float
     return (low, high) if low < high else (low - room, high + room)
 
 
-def first_documents(data: RankingData) -> RankingData:
+def some_documents(data: Any) -> Any:
     """Return the first queries, as many as are enough to know a variance or a density."""
+    if not isinstance(data, RankingData):
+        return data
     n_queries = int(np.searchsorted(data.query_ptr, _DOCUMENTS, side="right"))
     return data.queries[: max(1, n_queries)] if data.n_queries else data
 
@@ -178,12 +197,15 @@ def history_rows(
     counts = [k for k in entries[0] if k not in drawn and _counts_up([e.get(k) for e in entries])]
     across = counts[0] if counts else "round"
     rows = [
-        {"at": entry[across] if counts else number, "measure": measure,
-         "value": brief(entry[measure])}
+        {
+            "at": entry[across] if counts else number,
+            "measure": measure,
+            "value": brief(entry[measure]),
+        }
         for measure in drawn
         for number, entry in enumerate(entries, 1)
         if isinstance(entry.get(measure), (int, float)) and math.isfinite(entry[measure])
-    ]  # fmt: skip
+    ]
     if not rows:
         raise InputError(
             f"the history has no numbers to draw among {', '.join(map(str, entries[0]))}: give "
@@ -206,11 +228,17 @@ def query_rows(
     gains = better_sign(measure) * (first - second)
     order = np.argsort(-gains, kind="stable")
     return [
-        {"place": place, "position": at, "query": str(ids[at]), "gain": brief(gains[at]),
-         "difference": brief(first[at] - second[at]), "value": brief(first[at]),
-         "other": brief(second[at])}
+        {
+            "place": place,
+            "position": at,
+            "query": str(ids[at]),
+            "gain": brief(gains[at]),
+            "difference": brief(first[at] - second[at]),
+            "value": brief(first[at]),
+            "other": brief(second[at]),
+        }
         for place, at in enumerate(order[~np.isnan(gains[order])].tolist())
-    ]  # fmt: skip
+    ]
 
 
 def _measured(entries: list[dict[str, Any]]) -> list[str]:
@@ -237,3 +265,55 @@ def spread(labels: list[dict[str, Any]], gap: float) -> None:
     labels.sort(key=lambda label: label["place"])
     for before, label in pairwise(labels):
         label["place"] = max(label["place"], before["place"] + gap)
+
+
+def brief(value: Any, digits: int = 5) -> float | None:
+    """Round to some digits; what is not finite is None, since JSON knows no NaN.
+
+    >>> brief(0.123456789), brief(float("nan")), brief(3)
+    (0.12346, None, 3.0)
+    """
+    number = float(value)
+    return float(f"{number:.{digits}g}") if math.isfinite(number) else None
+
+
+def digits_along(magnitude: float, width: float, digits: int) -> int:
+    """Return how many digits tell numbers apart that lie within a width, far from zero.
+
+    ``digits`` of them are left when an offset that all numbers share is taken away.
+
+    >>> digits_along(2.0, 4.0, 7), digits_along(1.7e9, 100.0, 7), digits_along(1.0, 0.0, 7)
+    (7, 15, 17)
+    """
+    if not width > 0:
+        return _ALL_DIGITS
+    shared = math.ceil(math.log10(max(magnitude, sys.float_info.min)) - math.log10(width))
+    return min(_ALL_DIGITS, digits + max(0, shared))
+
+
+def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:
+    """Round all of them."""
+    return [brief(value, digits) for value in values]
+
+
+def figures(mean: float, interval: Iterable[float]) -> list[float | None]:
+    """Round a mean and its interval to the decimals that are shown: four, and three.
+
+    A page, a chart and the command line then show the same digits: rounding twice could change the
+    last one.
+
+    >>> figures(0.0312499, (0.01, float("nan")))
+    [0.0312, 0.01, None]
+    """
+    rounded = [float(f"{mean:.4f}"), *(float(f"{end:.3f}") for end in interval)]
+    return [value if math.isfinite(value) else None for value in rounded]
+
+
+def numeric_rows(digits: Mapping[str, int] | None = None, **columns: Any) -> list[dict[str, Any]]:
+    """Return rows from columns of numbers, rounded; ``digits`` by column, 5 for the others.
+
+    >>> numeric_rows({"x": 2}, x=[1.234, 2.0], y=[0.5, float("nan")])
+    [{'x': 1.2, 'y': 0.5}, {'x': 2.0, 'y': None}]
+    """
+    rounded = [numbers(each, (digits or {}).get(name, 5)) for name, each in columns.items()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*rounded, strict=True)]

@@ -12,7 +12,6 @@ from leanrank.data.ranking_data import feature_name
 from leanrank.model.curves import Line
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.terms import Levels, term_name
-from leanrank.plots.numbers import brief, digits_along
 from leanrank.plots.parts import (
     ROW_HEIGHT,
     altair_for,
@@ -22,7 +21,15 @@ from leanrank.plots.parts import (
     tips,
     value_axis,
 )
-from leanrank.plots.rows import columns_seen, shown_range
+from leanrank.plots.rows import (
+    brief,
+    columns_seen,
+    digits_along,
+    numbers,
+    numeric_rows,
+    shown_range,
+    some_documents,
+)
 
 if TYPE_CHECKING:
     from leanrank.model.model import Model
@@ -44,7 +51,7 @@ def level_parts(model: Model, data: Any = None, *, most: int = 12) -> list[dict[
         documents.
     """
     tables = {at: one for at, one in model.curves.items() if isinstance(one, Levels)}
-    seen = {} if data is None or not tables else columns_seen(model, data)
+    seen = {} if data is None or not tables else columns_seen(model, some_documents(data))
     parts = []
     for index in sorted(tables, key=lambda at: -tables[at].size)[:most]:
         table = tables[index]
@@ -66,7 +73,7 @@ def level_parts(model: Model, data: Any = None, *, most: int = 12) -> list[dict[
     return parts
 
 
-def one_table(part: Mapping[str, Any], width: int = 190, suffix: str = "") -> Any:
+def one_table(part: Mapping[str, Any], width: int | str = 190, suffix: str = "") -> Any:
     """Draw a look-up table: a bar per level."""
     alt = altair_for("a chart of a category")
     x = alt.X("adds:Q", title=None, axis=alt.Axis(tickCount=4))
@@ -96,7 +103,7 @@ def surface_parts(model: Model, data: Any = None, *, most: int = 12) -> list[dic
         its mean over the documents, and the ``share`` of the documents.
     """
     drawn = in_units_of_data(model)
-    seen = {} if data is None or not drawn.surfaces else columns_seen(drawn, data)
+    seen = {} if data is None or not drawn.surfaces else columns_seen(drawn, some_documents(data))
     largest = sorted(drawn.surfaces, key=lambda pair: -drawn.surfaces[pair].size)[:most]
     with np.errstate(over="ignore", invalid="ignore"):
         return [_pair_part(drawn, pair, [seen.get(at) for at in pair]) for pair in largest]
@@ -119,61 +126,67 @@ def _pair_part(
         return np.asarray(np.nan_to_num(parts).sum(axis=0))
 
     counts = np.histogram2d(values[0], values[1], N_CELLS, ranges)[0].ravel()
-    share = counts / max(1, len(values[0]))
-    cells = {"x": (x, digits[0]), "y": (y, digits[1]), "share": (share, 3)}
+    cells = {"x": x, "y": y, "share": counts / max(1, len(values[0]))}
     for name, term in (("pair", surface), ("curves", additive)):
         added = [np.nan_to_num(term(*at)) for at in ((x + steps[0] / 2, y + steps[1] / 2), values)]
-        cells[name] = added[0] - (added[1].mean() if len(added[1]) else 0.0), 4
-    columns_of = [[brief(one, d) for one in each.tolist()] for each, d in cells.values()]
+        cells[name] = added[0] - (added[1].mean() if len(added[1]) else 0.0)
     names = [feature_name(at, model.feature_names) for at in pair]
     return {
-        "index": list(pair), "features": names, "feature": term_name(names), "digits": digits,
-        "ranges": [[brief(e, d) for e in ends] for ends, d in zip(ranges, digits, strict=True)],
+        "index": list(pair),
+        "features": names,
+        "feature": term_name(names),
+        "digits": digits,
+        "ranges": [numbers(ends, d) for ends, d in zip(ranges, digits, strict=True)],
         "scaled": None if model.normalizer is None else model.normalizer["kind"],
-        "missing": [brief(value) for value in surface.missing],
-        "cells": [dict(zip(cells, row, strict=True)) for row in zip(*columns_of, strict=True)],
-    }  # fmt: skip
+        "missing": numbers(surface.missing),
+        "cells": numeric_rows({"x": digits[0], "y": digits[1], "share": 3}, **cells),
+    }
 
 
-def one_surface(part: Mapping[str, Any], width: int = 190, suffix: str = "") -> Any:
-    """Draw a surface as a heat map, with what the curves of its features add beside it.
+def surface_panels(
+    part: Mapping[str, Any], width: int | str = 190, suffix: str = ""
+) -> dict[str, Any]:
+    """Draw a surface as a heat map, and what the curves of its features add as another, by title.
 
     Dots are documents: the larger, the more of them.
     """
     alt = altair_for("a chart of a pair")
     cells = part["cells"]
     far = max(abs(cell[kind] or 0.0) for cell in cells for kind in ("pair", "curves")) or 1.0
-    steps = [(ends[1] - ends[0]) / N_CELLS for ends in part["ranges"]]
-    base = alt.Chart().transform_calculate(
-        # beyond the next cell's beginning: no seams
-        **{f"{at}2": f"datum.{at} + {1.05 * step!r}" for at, step in zip("xy", steps, strict=True)},
-        **{f"{at}_mid": f"datum.{at} + {step / 2!r}" for at, step in zip("xy", steps, strict=True)},
-    )
+    steps = dict(zip("xy", ((high - low) / N_CELLS for low, high in part["ranges"]), strict=True))
     x, y = map(value_axis, part["ranges"], part["digits"])
-    tooltip = tips(
-        "x_mid:Q .4~g x", "y_mid:Q .4~g y", "pair:Q +.3~g", "curves:Q +.3~g", "share:Q .2%"
-    )
     scaled = "" if part["scaled"] is None else f", scaled ({part['scaled']})"
+    axes = dict(zip("xy", (name + scaled for name in part["features"]), strict=True))
     colour = alt.Scale(domain=[-far, far], domainMid=0, interpolate="lab")
-    legend = alt.Legend(title=None, format="+.2~g", gradientLength=width // 2, tickCount=3)
-    dots = base.transform_filter("datum.share > 0").mark_circle(style="chosen", opacity=0.4)
-    dots = dots.encode(
-        x=alt.X("x_mid:Q", **x),
-        y=alt.Y("y_mid:Q", **y),
-        size=alt.Size("share:Q", legend=None, scale=alt.Scale(range=[1, 40])),
-    )
-    panels = []
+    legend = alt.Legend(title=None, format="+.2~g", gradientLength=95, tickCount=3)
+    tooltip = tips("x_mid:Q .4~g x", "y_mid:Q .4~g y", "adds:Q +.3~g", "share:Q .2%")
+    panels = {}
     for kind, title in (("pair", part["feature"]), ("curves", "their curves")):
-        if any(cell[kind] for cell in cells):
-            heat = base.mark_rect(clip=True).encode(
-                x=alt.X("x:Q", **x),
-                x2="x2:Q",
-                y=alt.Y("y:Q", **y),
-                y2="y2:Q",
-                color=alt.Color(f"{kind}:Q", scale=colour, legend=legend),
-                tooltip=tooltip,
-            )
-            named = dict(zip("xy", (name + scaled for name in part["features"]), strict=True))
-            texts = names_of({"feature": title, **named}, f"{kind}_names{suffix}")
-            panels.append(alt.layer(heat, dots, *texts).properties(width=width, height=width))
-    return alt.hconcat(*panels, data=inline(f"cells{suffix}", cells))
+        if not any(cell[kind] for cell in cells):
+            continue
+        rows = [
+            {key: cell[key] for key in ("x", "y", "share")} | {"adds": cell[kind]} for cell in cells
+        ]
+        base = alt.Chart().transform_calculate(
+            # beyond the next cell's beginning: no seams
+            **{f"{at}2": f"datum.{at} + {1.05 * step!r}" for at, step in steps.items()},
+            **{f"{at}_mid": f"datum.{at} + {step / 2!r}" for at, step in steps.items()},
+        )
+        heat = base.mark_rect(clip=True).encode(
+            x=alt.X("x:Q", **x),
+            x2="x2:Q",
+            y=alt.Y("y:Q", **y),
+            y2="y2:Q",
+            color=alt.Color("adds:Q", scale=colour, legend=legend),
+            tooltip=tooltip,
+        )
+        dots = base.transform_filter("datum.share > 0").mark_circle(style="chosen", opacity=0.4)
+        dots = dots.encode(
+            x=alt.X("x_mid:Q", **x),
+            y=alt.Y("y_mid:Q", **y),
+            size=alt.Size("share:Q", legend=None, scale=alt.Scale(range=[1, 40])),
+        )
+        texts = names_of({"feature": title, **axes}, f"{kind}_names{suffix}")
+        layered = alt.layer(heat, dots, *texts, data=inline(f"{kind}_cells{suffix}", rows))
+        panels[title] = layered.properties(width=width, height=190)
+    return panels

@@ -2,34 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray
+from leanrank._files import atomic_write
+from leanrank._typing import FloatArray, IntArray
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots import charts
-from leanrank.plots.colours import theme
 from leanrank.plots.curve_charts import LAYERS, ROOM, curve_parts, heights, one_curve
-from leanrank.plots.numbers import brief, figures, numbers
-from leanrank.plots.rows import feature_rows, front_models
-from leanrank.report.baselines import fit_baselines, measure_baselines
+from leanrank.plots.parts import finished, theme
+from leanrank.plots.rows import brief, feature_rows, figures, front_models, numbers
+from leanrank.plots.term_charts import level_parts, one_table, surface_panels, surface_parts
 from leanrank.report.data_checks import check_data
-from leanrank.report.paths import find_paths, path_of
+from leanrank.report.page import make_page
 from leanrank.report.queries import query_details
+from leanrank.report.studies import find_paths, fit_baselines, measure_baselines, path_of
 from leanrank.selection.candidate import Candidate, bootstrap_interval
-from leanrank.selection.engine import Split
 from leanrank.selection.study import Study
 from leanrank.selection.tables import head
 
 LISTED_FEATURES = 60
 MOST_GROUPS = 8
 MOST_CURVES = 12
+MOST_PAIRS = 4
 _FILL = "container"
+Values = Mapping[str, FloatArray]
+
+
+def write_report(
+    study: Study,
+    path: str | os.PathLike[str],
+    *,
+    test: RankingData | None = None,
+    title: str | None = None,
+    command: str | None = None,
+    files: Mapping[str, str] | None = None,
+) -> None:
+    """Write what a study found as one HTML file that opens from disk.
+
+    It shows the chosen model against baselines, the accuracy-sparsity front to choose another model
+    from, coefficient paths, features, single queries with what their scores are made of, and what
+    is odd about the data. It loads nothing from a network, and every name in it is only text.
+
+    Parameters
+    ----------
+    study : Study
+        From ``leanrank.tune``, or ``study_of_model`` for an existing model.
+    path : path
+        Where to write; ``"-"`` is standard output.
+    test : RankingData, optional
+        Held-out data, to be measured for the models of the front and the baselines.
+    title : str, optional
+    command : str, optional
+        The command that made the page, for its foot.
+    files : mapping of str to str, optional
+        The file of each part of the data: "training", "validation", "test".
+    """
+    contents = report_contents(study, test=test, title=title, command=command, files=files)
+    page = make_page(contents)
+    with atomic_write(path) as stream:
+        stream.write(page)
 
 
 def report_contents(
@@ -37,6 +76,8 @@ def report_contents(
     *,
     test: RankingData | None = None,
     title: str | None = None,
+    command: str | None = None,
+    files: Mapping[str, str] | None = None,
     max_models: int = 40,
     max_queries: int = 2000,
     max_cells: int = 90_000,
@@ -45,31 +86,49 @@ def report_contents(
 
     Parameters
     ----------
-    study : Study
-    test : RankingData, optional
-        Measured for the models of the front and for the baselines, and for nothing else.
-    title : str, optional
+    study, test, title, command, files
+        As for ``write_report``.
     max_models, max_queries : int
         The front and the queries are thinned out evenly beyond these.
     max_cells : int
         Feature values on the page; the default is about half a megabyte.
     """
     models = _shown_models(study, max_models)
-    split = study.split
-    measures = study.measures or (study.measure,)
+    split, measure = study.split, study.measure
+    measures = study.measures or (measure,)
+    fitted = fit_baselines(split)
+    called = {name: _baseline_name(name, one, study) for name, one in fitted.items()}
     baselines = study.baselines or measure_baselines(split, measures)
-    on_test = {}
+    baselines = {called.get(name, name): values for name, values in baselines.items()}
+    on_test: dict[str, Values] = {}
     if test is not None:
-        for name, one in fit_baselines(split).items():
-            on_test[name] = split.judge.per_query(test, one.predict(test), measures)
+        for name, one in fitted.items():
+            on_test[called[name]] = split.judge.per_query(test, one.predict(test), measures)
     against = on_test or baselines
     paths = find_paths(study)
-    queries = _spread_queries(study.validation, max_queries)
+    queries = _spread(study.validation.n_queries, max_queries)
     details = query_details(study, [one.model for one in models], queries, baselines, max_cells)
+    entries = []
+    for one in models:
+        values, tested = one.values, None
+        if test is not None:
+            values = split.judge.per_query(test, one.model.predict(test), measures)
+            tested = _headline(values)
+        entry = _model_entry(one, study, queries) | {"test": tested, "path": path_of(one, paths)}
+        entry["alpha"] = None if entry["path"] is None else one.parameters.get("alpha")
+        entry["against"] = {
+            name: _difference(values[measure], theirs[measure])
+            for name, theirs in against.items()
+            if measure in theirs
+        }
+        entries.append(entry)
+    judging = {"headline": study.chosen.values[measure], "judged": study.chosen.judged(measure)}
+    if test is not None:
+        judging["test"] = values[measure]
     return {
         "title": title or "Ranking report",
-        "version": __version__,
-        "measure": study.measure,
+        "made": {"version": __version__, "date": _today(), "command": command},
+        "measure": measure,
         "measures": [name for name in measures if name in study.chosen.values],
         "titles": {name: head(name) for name in measures},
         "higher": {name: better_sign(name) > 0 for name in measures},
@@ -79,33 +138,30 @@ def report_contents(
         "part": "cross-validation" if study.validation is study.training else "validation",
         "chosen": next(at for at, one in enumerate(models) if one is study.chosen),
         "n_candidates": len(study.candidates),
-        "models": [
-            _model_entry(one, study, split, test, measures, queries, path_of(one, paths), against)
-            for one in models
-        ],
+        "models": entries,
         "baselines": [
             {
                 "name": name,
-                "headline": _headline(values),
+                "headline": _headline(each),
                 "test": _headline(on_test[name]) if name in on_test else None,
-                "values": numbers(values[study.measure][queries], 4),
+                "values": numbers(each[measure][queries], 4),
             }
-            for name, values in baselines.items()
-            if study.measure in values
+            for name, each in baselines.items()
+            if measure in each
         ],
+        # those that count, and those whose documents all have one label
         "n_queries": {
-            "headline": study.validation.n_queries,
-            "test": None if test is None else test.n_queries,
-            "judged": len(study.chosen.judged(study.measure)),
+            key: [int(np.sum(~np.isnan(each))), int(np.sum(np.isnan(each)))]
+            for key, each in judging.items()
         },
         "queries": [
             {"id": str(study.validation.query_ids[at]), "position": at} for at in queries.tolist()
         ],
         **details,
-        "data": _data_summary(study, test),
+        "data": _data_summary(study, test, files or {}),
         "findings": [
-            {"kind": one.kind, "grave": one.grave, "title": one.title, "text": one.text}
-            for one in check_data(study.training, study.validation, measure=study.measure)
+            asdict(one) | {"features": list(one.features)}
+            for one in check_data(study.training, study.validation, measure=measure)
         ],
         "stability": _stability(study),
         "densities": _densities(study, models),
@@ -118,33 +174,20 @@ def report_contents(
 def _shown_models(study: Study, most: int) -> list[Candidate]:
     """Return the front, thinned out if it is long, with the chosen model among it."""
     models = front_models(study)
-    if len(models) <= most:
-        return models
     at = next(at for at, one in enumerate(models) if one is study.chosen)
-    kept = {*np.linspace(0, len(models) - 1, most - 1).astype(int).tolist(), at}
-    return [models[k] for k in sorted(kept)]
+    few = len(models) <= most
+    return models if few else [models[k] for k in {*_spread(len(models), most - 1).tolist(), at}]
 
 
-def _model_entry(
-    one: Candidate,
-    study: Study,
-    split: Split,
-    test: RankingData | None,
-    measures: tuple[str, ...],
-    queries: Any,
-    path: str | None,
-    baselines: Mapping[str, Mapping[str, FloatArray]],
-) -> dict[str, Any]:
-    rows = feature_rows(
-        one.model, study.validation, stability=study.stability, costs=study.costs
-    )  # fmt: skip
-    score, *interval = figures(
-        one.score(study.measure), bootstrap_interval(one.judged(study.measure))
-    )
-    values, on_test = one.values, None
-    if test is not None:
-        values = split.judge.per_query(test, one.model.predict(test), measures)
-        on_test = _headline(values)
+def _spread(n: int, most: int) -> IntArray:
+    """Return all positions, or some evenly from many."""
+    return np.arange(n) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
+
+
+def _model_entry(one: Candidate, study: Study, queries: IntArray) -> dict[str, Any]:
+    rows = feature_rows(one.model, study.validation, stability=study.stability, costs=study.costs)
+    judged = one.judged(study.measure)
+    score, *interval = figures(one.score(study.measure), bootstrap_interval(judged))
     return {
         "name": one.name,
         "algorithm": one.algorithm,
@@ -152,46 +195,60 @@ def _model_entry(
         "of": one.model.n_features,
         "cost": None if study.costs is None else study.costs.show(one.cost),
         "kind": "linear" if one.model.is_linear else "curves",
-        "curves": _curves(one, study),
+        "curves": _terms(one, study),
         "score": score,
         "interval": interval,
         "headline": _headline(one.values),
-        "test": on_test,
-        "against": {
-            name: _difference(values[study.measure], theirs[study.measure])
-            for name, theirs in baselines.items()
-            if study.measure in theirs
-        },
         "values": numbers(one.values[study.measure][queries], 4),
         "rows": rows[:LISTED_FEATURES],
-        "path": path,
-        "alpha": one.parameters.get("alpha") if path is not None else None,
     }
 
 
-def _curves(one: Candidate, study: Study) -> dict[str, Any] | None:
-    """Return the charts of the curves of a model, the densities apart: models share those."""
+def _terms(one: Candidate, study: Study) -> dict[str, Any] | None:
+    """Return the charts of the terms of a model, the densities apart: models share those."""
     if one.model.is_linear:
         return None
     draws = study.draws if one is study.chosen else ()
     parts = curve_parts(one.model, study.training, draws, most=MOST_CURVES)
     ends = [brief(end) for end in heights(parts)]
     for part in parts:
-        del part["rows"]["density"], part["rows"]["name"], part["rows"]["documents"]
-    return {"heights": ends, "parts": parts, "room": ROOM}
+        del part["rows"]["density"], part["rows"]["documents"]
+    charts = {
+        part["feature"]: one_table(part, _FILL)
+        for part in level_parts(one.model, study.training, most=MOST_CURVES)
+    }
+    for part in surface_parts(one.model, study.training, most=MOST_PAIRS):
+        panels = surface_panels(part, _FILL)
+        charts |= {
+            name if name == part["feature"] else f"{part['feature']}: {name}": panel
+            for name, panel in panels.items()
+        }
+    others = [
+        {"title": name, "spec": _spec(finished(chart, _FILL, chart.height))}
+        for name, chart in charts.items()
+    ]
+    drawn = len(parts) + len({chart["title"].partition(": ")[0] for chart in others})
+    hidden = len(one.model.terms) - drawn
+    return {"heights": ends, "parts": parts, "room": ROOM, "others": others, "hidden": hidden}
 
 
 def _densities(study: Study, models: list[Candidate]) -> dict[str, Any]:
     """Return the bars of every feature of which some model has a curve."""
-    found: dict[str, Any] = {}
-    for one in models:
-        if not one.model.is_linear:
-            for part in curve_parts(one.model, study.training, most=MOST_CURVES):
-                found[str(part["index"])] = part["rows"]["density"]
-    return found
+    return {
+        str(part["index"]): part["rows"]["density"]
+        for one in models
+        if not one.model.is_linear
+        for part in curve_parts(one.model, study.training, most=MOST_CURVES)
+    }
 
 
-def _headline(values: Mapping[str, FloatArray]) -> dict[str, list[float | None]]:
+def _baseline_name(name: str, baseline: Any, study: Study) -> str:
+    """Name the feature of a baseline that is one."""
+    at = getattr(baseline, "feature", None)
+    return name if at is None else f"{name}, {feature_name(at, study.feature_names)}"
+
+
+def _headline(values: Values) -> dict[str, list[float | None]]:
     """Return the mean of each measure and its interval."""
     return {
         name: figures(mean_of(each), bootstrap_interval(each))
@@ -206,9 +263,25 @@ def _difference(ours: FloatArray, theirs: FloatArray) -> list[float | None]:
     return figures(mean_of(paired), bootstrap_interval(paired))
 
 
+def _today() -> str:
+    """Return the date, or that of ``SOURCE_DATE_EPOCH`` where pages are to be the same bytes."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return time.strftime("%Y-%m-%d", time.gmtime(int(given) if given.isdigit() else None))
+
+
 def _judged(study: Study) -> str:
     """Describe the queries on which the front is judged, and other models beside the chosen one."""
-    said = [_judged_by(study)]
+    n_validation = counted(study.validation.n_queries, "query", "queries")
+    if study.measure in study.chosen.training_values:
+        n_training = counted(study.training.n_queries, "training query", "training queries")
+        said = [
+            f"Judged on {n_validation} of the validation part and on {n_training}, each of these "
+            "by a model that was fitted without it."
+        ]
+    elif study.validation is study.training:
+        said = [f"Judged on {n_validation}, each by a model that was fitted without it."]
+    else:
+        said = [f"Judged on {n_validation} of the validation part."]
     if study.leanness is not None:
         said.append(f"The best of any size, {study.leanness}.")
     if study.beside_default is not None:
@@ -216,53 +289,29 @@ def _judged(study: Study) -> str:
     return " ".join(said).replace(study.measure, head(study.measure))
 
 
-def _judged_by(study: Study) -> str:
-    n_validation = counted(study.validation.n_queries, "query", "queries")
-    if study.measure in study.chosen.training_values:
-        n_training = counted(study.training.n_queries, "training query", "training queries")
-        return (
-            f"Judged on {n_validation} of the validation part and on {n_training}, each of these "
-            "by a model that was fitted without it."
-        )
-    if study.validation is study.training:
-        return f"Judged on {n_validation}, each by a model that was fitted without it."
-    return f"Judged on {n_validation} of the validation part."
-
-
-def _spread_queries(data: RankingData, most: int) -> Any:
-    """Take all queries, or some evenly from many."""
-    if data.n_queries <= most:
-        return np.arange(data.n_queries)
-    return np.unique(np.linspace(0, data.n_queries - 1, most).astype(int))
-
-
-def _data_summary(study: Study, test: RankingData | None) -> list[dict[str, Any]]:
-    parts = {"training": study.training}
-    if study.validation is not study.training:
-        parts["validation"] = study.validation
-    if test is not None:
-        parts["test"] = test
+def _data_summary(
+    study: Study, test: RankingData | None, files: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    own = None if study.validation is study.training else study.validation
     summary = []
-    for name, data in parts.items():
-        sizes = np.diff(data.query_ptr)
+    for name, data in (("training", study.training), ("validation", own), ("test", test)):
+        if data is None:
+            continue
+        sizes = np.diff(data.query_ptr) if data.n_queries else np.zeros(1, dtype=int)
         levels, counts = np.unique(data.y[~np.isnan(data.y)], return_counts=True)
-        many = len(levels) > 8
+        shares = zip(levels.tolist(), (counts / max(1, counts.sum())).tolist(), strict=True)
         summary.append(
             {
                 "part": name,
+                "file": files.get(name),
                 "queries": data.n_queries,
                 "documents": len(data),
                 "features": data.n_features,
-                "sizes": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())]
-                if len(sizes)
-                else [0, 0, 0],
+                "sizes": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
                 "informative": int(data.informative.sum()),
-                "levels": []
-                if many
-                else [
-                    [f"{level:g}", brief(count / max(1, counts.sum()))]
-                    for level, count in zip(levels.tolist(), counts.tolist(), strict=True)
-                ],
+                "levels": [[f"{level:g}", brief(share)] for level, share in shares]
+                if len(levels) <= 8
+                else [],
                 "n_levels": len(levels),
             }
         )
@@ -293,42 +342,36 @@ def _stability(study: Study) -> dict[str, Any] | None:
 
 def _charts(
     study: Study,
-    models: list[Candidate],
-    baselines: Mapping[str, Mapping[str, FloatArray]],
-    queries: Any,
+    models: Sequence[Candidate],
+    baselines: Mapping[str, Values],
+    queries: IntArray,
     paths: Mapping[str, Any],
 ) -> dict[str, Any]:
-    some = next((each[study.measure] for each in baselines.values() if study.measure in each), None)
-    chosen = study.chosen.values[study.measure]
-    return {
-        "front": _spec(
-            charts.front(replace(study, baselines=baselines), models=models, width=_FILL)
-        ),
-        "features": _spec(
-            charts.features(
-                study.chosen.model,
-                study.validation,
-                stability=study.stability,
-                costs=study.costs,
-                width=_FILL,
-            )
-        ),
-        "queries": None
-        if some is None
-        else _spec(
-            charts.wins_and_losses(
-                chosen[queries], some[queries], measure=study.measure, width=_FILL
-            )
-        ),
-        "paths": {
-            name: _spec(charts.coefficient_path(path, study.feature_names, width=_FILL))
-            for name, path in paths.items()
-        },
-        "one_curve": None if all(one.model.is_linear for one in models) else _spec(_empty_curve()),
-        "curve": _spec(charts.learning_curve(study.history, width=_FILL))
-        if study.history and len(study.history) > 1
-        else None,
+    one, measure, names = study.chosen, study.measure, study.feature_names
+    about = {"stability": study.stability, "costs": study.costs}
+    beside = next((each[measure] for each in baselines.values() if measure in each), None)
+    shown: dict[str, Any] = {
+        "front": charts.front(replace(study, baselines=baselines), models=models, width=_FILL),
+        "features": charts.features(one.model, study.validation, **about, width=_FILL),
+        "queries": None,
+        "curve": None,
+        "one_curve": None,
     }
+    if beside is not None:
+        values = one.values[measure][queries]
+        shown["queries"] = charts.wins_and_losses(
+            values, beside[queries], measure=measure, width=_FILL
+        )
+    if study.history and len(study.history) > 1:
+        shown["curve"] = charts.learning_curve(study.history, width=_FILL)
+    if not all(each.model.is_linear for each in models):
+        shown["one_curve"] = _empty_curve()
+    specs = {name: None if chart is None else _spec(chart) for name, chart in shown.items()}
+    drawn = {
+        name: _spec(charts.coefficient_path(path, names, width=_FILL))
+        for name, path in paths.items()
+    }
+    return {**specs, "paths": drawn}
 
 
 def _empty_curve() -> Any:
@@ -339,10 +382,9 @@ def _empty_curve() -> Any:
     *ends, width = [altair.expr(name) for name in (*names[:4], "width - room")]
     rows: dict[str, Any] = {name: [] for name in LAYERS}
     chart = one_curve(rows, ends[:2], ends[2:], _FILL, 120, width, "digits")
-    size = altair.AutoSizeParams(type="fit-x", contains="padding")
     params = [altair.param(name=name, value=at % 2) for at, name in enumerate(names)]
     params.append(altair.param(name="digits", value=7))
-    return chart.properties(autosize=size).add_params(*params)
+    return finished(chart, _FILL, 120).add_params(*params)
 
 
 def _spec(chart: Any) -> dict[str, Any]:

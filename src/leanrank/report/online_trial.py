@@ -12,7 +12,7 @@ from leanrank._files import atomic_write
 from leanrank._typing import FloatArray, IntArray
 from leanrank.metrics.evaluation import evaluate
 from leanrank.online.trial import Learned, Preference, Trial
-from leanrank.report.static import drawn_lines, figures_table, static_page
+from leanrank.report.page import drawn_lines, figures_table, static_page
 
 _STYLE = """
 .chart { margin: .8rem 0 1.6rem; }
@@ -134,9 +134,13 @@ def _chart(title: str, curves: dict[str, FloatArray], one: Learned) -> str:
         low, high = np.clip((means[name] - half, means[name] + half), 0.0, 1.0).tolist()
         bands[name] = list(zip(low, high, strict=True))
     both = drawn_lines(
-        one.at[begin:].tolist(), means, x_label="lists shown", y_label="NDCG@10", bands=bands,
+        one.at[begin:].tolist(),
+        means,
+        x_label="lists shown",
+        y_label="NDCG@10",
+        bands=bands,
         log_x=True,
-    )  # fmt: skip
+    )
     return f'<div class="chart"><h3>{escape(title)}</h3>{both}</div>\n'
 
 

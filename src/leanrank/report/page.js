@@ -164,9 +164,9 @@
   const sure = ([mean, low, high]) => (low > 0 || high < 0 ? (better * mean > 0 ? "up" : "down") : null);
   function queriesOf(key) {
     const own = report.part === "validation" ? "validation " : "held-out ";
-    const pooled = report.n_queries.judged > report.n_queries.headline;
+    const pooled = report.n_queries.judged[0] > report.n_queries.headline[0];
     const part = { test: "test ", headline: own, judged: pooled ? "validation and training " : own }[key];
-    return count(report.n_queries[key], part + "query", part + "queries");
+    return count(report.n_queries[key][0], part + "query", part + "queries");
   }
   function showHeadline() {
     const tested = !missing(model().test);
@@ -188,11 +188,14 @@
     fill(byId("verdict"),
       make("strong", {}, model().features.toLocaleString("en") + " of " + count(model().of, "feature")), " reach ",
       make("strong", {}, measureName(report.measure) + " " + fixed(ours[0], 4)),
-      " on " + queriesOf(key) + " (" + span(ours, fixed) + ").",
-      gaps.map(([name, gap], at) => [at ? "; against " : " Against ", name + ": ", make("span", { class: sure(gap) }, signed(gap[0], 4)), " (" + span(gap, signed) + ")"]).flat(),
-      gaps.length ? "." : "");
+      " on " + queriesOf(key) + " (" + span(ours, fixed) + "). ",
+      gaps.map(([name, gap], at) => [
+        make("span", { class: sure(gap) }, sure(gap) === "up" ? "Better than " : sure(gap) === "down" ? "Worse than " : (better * gap[0] > 0 ? "Not clearly better than " : "Not better than ")),
+        make("strong", {}, name), ": " + signed(gap[0], 4) + " (" + span(gap, signed) + "). "]).flat());
     const notes = ["95% bootstrap intervals over queries; convention " + report.convention + "."];
-    if (gaps.length) notes.push("Differences are paired over the same queries, and in colour if their interval excludes zero.");
+    if (gaps.length) notes.push("Differences are paired over the same queries; better or worse if their interval excludes zero.");
+    const idle = parts.map(([, each]) => [each, report.n_queries[each][1]]).filter(([, n]) => n);
+    if (idle.length) notes.push("Left out, since all their documents have the same label: " + idle.map(([each, n]) => count(n, (each === "test" ? "test" : report.part === "validation" ? "validation" : "held-out") + " query", (each === "test" ? "test" : report.part === "validation" ? "validation" : "held-out") + " queries")).join(", ") + ".");
     if (!tested && report.n_candidates > 1) notes.push("The model was chosen on these queries among " + count(report.n_candidates, "candidate") + ", which flatters it; held-out test data would not.");
     if (tested && state.model !== report.chosen) notes.push("You picked this model after seeing test figures: they flatter it.");
     byId("measures-note").textContent = notes.join(" ");
@@ -203,16 +206,16 @@
   function showModels() {
     const priced = report.models.some((each) => !missing(each.cost));
     const head = make("thead", {}, make("tr", {},
-      make("th", { scope: "col", class: "text" }, "model"), make("th", { scope: "col" }, "features"), make("th", { scope: "col" }, measureName(report.measure)),
-      make("th", { scope: "col" }, "interval"), priced ? make("th", { scope: "col" }, "cost") : null));
+      make("th", { scope: "col", class: "text" }, "features"), make("th", { scope: "col" }, measureName(report.measure)),
+      make("th", { scope: "col" }, "interval"), priced ? make("th", { scope: "col" }, "cost") : null, make("th", { scope: "col", class: "text" }, "found as")));
     const rows = report.models.map((each, at) => {
       const radio = make("input", { type: "radio", name: "model", value: at, id: "model-" + at });
       radio.checked = at === state.model;
       radio.addEventListener("change", () => choose(at));
       const row = make("tr", { class: at === state.model ? "on" : null },
-        make("td", { class: "text name" }, radio, " ", make("label", { for: "model-" + at }, each.name + (at === report.chosen ? " (chosen by the search)" : ""))),
-        make("td", {}, each.features), make("td", {}, fixed(each.score, 4)),
-        make("td", {}, fixed(each.interval[0], 3) + " to " + fixed(each.interval[1], 3)), priced ? make("td", {}, each.cost) : null);
+        make("td", { class: "text" }, radio, " ", make("label", { for: "model-" + at }, make("strong", {}, count(each.features, "feature")), at === report.chosen && report.models.length > 1 ? " (chosen)" : "")),
+        make("td", {}, fixed(each.score, 4)), make("td", {}, fixed(each.interval[0], 3) + " to " + fixed(each.interval[1], 3)),
+        priced ? make("td", {}, each.cost) : null, make("td", { class: "text name found" }, each.name));
       return row;
     });
     fill(byId("models"), make("caption", {}, measureName(report.measure) + " on " + queriesOf("judged")), head, make("tbody", {}, rows));
@@ -227,8 +230,9 @@
     const each = model();
     const back = make("button", { type: "button" }, "back to the chosen one");
     back.addEventListener("click", () => choose(report.chosen));
-    fill(byId("current"), make("strong", {}, each.name), make("span", {}, count(each.features, "feature")),
-      make("span", { class: "wide" }, measureName(report.measure) + " " + fixed(each.score, 4) + " on " + queriesOf("judged")),
+    fill(byId("current"), make("strong", {}, count(each.features, "feature")),
+      make("span", {}, measureName(report.measure) + " " + fixed(each.score, 4) + " on " + queriesOf("judged")),
+      make("span", { class: "wide found" }, each.name),
       state.model === report.chosen ? make("span", { class: "wide" }, report.models.length > 1 ? "the chosen model" : "") : back);
   }
 
@@ -271,6 +275,7 @@
   // ---- curves: one chart per feature, all on the same vertical axis
 
   let curveViews = [];
+  let otherViews = [];
   let curveTurn = 0;
   async function drawCurves() {
     const turn = ++curveTurn;
@@ -280,9 +285,14 @@
     byId("curves").hidden = !curves;
     if (!curves) return;
     const boxes = curves.parts.map(() => make("div", { class: "chart" }));
-    fill(byId("curve-charts"), boxes.map((box, at) => make("figure", {}, make("figcaption", { class: "name" }, curves.parts[at].feature), box)));
+    const others = curves.others.map(() => make("div", { class: "chart" }));
+    fill(byId("curve-charts"), boxes.map((box, at) => make("figure", {}, make("figcaption", { class: "name" }, curves.parts[at].feature), box)),
+      others.map((box) => make("figure", {}, box)));
     const drawn = await Promise.all(boxes.map((box) => window.vegaEmbed(box, report.charts.one_curve, settings())));
-    if (turn !== curveTurn) { drawn.forEach((each) => each.finalize()); return; }
+    const more = await Promise.all(others.map((box, at) => window.vegaEmbed(box, curves.others[at].spec, settings())));
+    if (turn !== curveTurn) { [...drawn, ...more].forEach((each) => each.finalize()); return; }
+    otherViews.forEach((view) => view.finalize());
+    otherViews = more.map((each) => each.view);
     curveViews = drawn.map((each, at) => [each.view, curves.parts[at]]);
     for (const [view, part] of curveViews) {
       view.signal("low_x", part.range[0]).signal("high_x", part.range[1]);
@@ -300,21 +310,22 @@
     if (!curves) return null;
     const detail = detailOf[state.query];
     const has = (layer) => curves.parts.some((part) => part.rows[layer].length);
-    const notes = ["What a feature adds to a score, less its mean, over the density of its values. Dashed: the straight line nearest to the curve on the documents."];
+    const notes = ["What a feature adds to a score − its mean, over the density of its values. Dashed: the straight line nearest to the curve on the documents."];
     if (has("band")) notes.push("The band holds 90% of the curves that queries drawn again give.");
     if (has("missing")) notes.push("A diamond is what a missing value adds.");
+    if (curves.others.length) notes.push("A category has a bar per level, a pair of features a map of what it adds beside their curves; dots are documents.");
     if (report.scaled) notes.push("Values are those after scaling (" + report.scaled + ").");
-    if (model().features > curves.parts.length) notes.push(count(model().features - curves.parts.length, "more feature") + " with smaller curves are not drawn.");
+    if (curves.hidden > 0) notes.push(count(curves.hidden, "more term") + " with smaller effects are not drawn.");
     byId("curves-note").textContent = notes.join(" ");
     const names = marked.map((row) => row.name);
     fill(byId("curves-text"), names.map((name, at) => [at ? " and " : "Marked: ", make("strong", {}, (at ? "○ " : "● ") + name)]),
       names.length ? ", of the query below. " : "", make("a", { href: "#documents" }, "Choose other documents"), ".");
     return Promise.all(curveViews.map(([view, part]) => {
       const scoring = report.scoring[state.model];
-      const own = scoring.parts.find((each) => report.columns[each.at] === part.feature);
+      const own = scoring.parts.find((each) => each.at.length === 1 && report.columns[each.at[0]] === part.feature);
       const rows = marked.map((row, second) => {
-        const x = detail.values[scoring.matrix][row.at][own.at];
-        const adds = missing(x) ? own.missing || 0 : valueAt(own, x);
+        const x = detail.values[scoring.matrix][row.at][own.at[0]];
+        const adds = termAt(own, [x]);
         return { x: missing(x) ? null : Math.max(part.range[0], Math.min(part.range[1], x)), y: adds - part.mean, name: row.name, second: second };
       });
       return view.data("documents", rows).runAsync();
@@ -362,10 +373,12 @@
     const losses = rows.filter((row) => row.gain < 0).length;
     const other = report.baselines[state.baseline];
     if (other) {
-      const all = report.queries.length < report.n_queries.headline ? report.queries.length.toLocaleString("en") + " of the " : "the ";
+      const all = rows.length < report.n_queries.headline[0] ? rows.length.toLocaleString("en") + " of the " : "the ";
+      const idle = report.n_queries.headline[1];
       fill(byId("queries-text"), "By " + measureName(report.measure) + " on " + all + queriesOf("headline") + ", the model is better than " + other.name + " on ",
         make("strong", { class: "up" }, wins.toLocaleString("en")), ", worse on ", make("strong", { class: "down" }, losses.toLocaleString("en")),
-        " and equal on " + (rows.length - wins - losses).toLocaleString("en") + ". Choose a bar to look into a query.");
+        " and equal on " + (rows.length - wins - losses).toLocaleString("en") + "." +
+        (idle ? " " + count(idle, "more query has", "more queries have") + " one label only and cannot tell rankings apart." : "") + " Choose a bar to inspect a query.");
     }
     const select = byId("query");
     const shown = rows.filter((row) => detailOf[row.position]);
@@ -384,10 +397,28 @@
   function contributions(detail, document_) {
     const scoring = report.scoring[state.model];
     const values = detail.values[scoring.matrix][document_];
-    return scoring.parts.map((part) => {
-      const value = values[part.at];
-      return missing(value) ? part.missing || 0 : valueAt(part, value);
+    return scoring.parts.map((part) => termAt(part, part.at.map((at) => values[at])));
+  }
+  function termAt(part, at) {
+    if (part.knots) return surfaceAt(part, at);
+    if (missing(at[0])) return part.missing || 0;
+    if (part.levels) {
+      const found = part.levels.indexOf(at[0]);
+      return found < 0 ? part.missing : part.values[found];
+    }
+    return valueAt(part, at[0]);
+  }
+  // Bilinear between the knots of a grid, constant outside.
+  function surfaceAt(part, [x, y]) {
+    if (missing(x) || missing(y)) return part.missing[missing(x) && missing(y) ? 2 : missing(x) ? 0 : 1];
+    const [[i, s], [j, t]] = [x, y].map((value, side) => {
+      const knots = part.knots[side];
+      const inside = Math.max(knots[0], Math.min(knots[knots.length - 1], value));
+      const low = Math.max(0, Math.min(knots.length - 2, knots.filter((knot) => knot <= inside).length - 1));
+      return [low, (inside - knots[low]) / (knots[low + 1] - knots[low])];
     });
+    const v = part.values;
+    return (1 - s) * ((1 - t) * v[i][j] + t * v[i][j + 1]) + s * ((1 - t) * v[i + 1][j] + t * v[i + 1][j + 1]);
   }
   // The value of a curve: the height that is reached above some of the cuts; ramps lead there.
   function valueAt(curve, x) {
@@ -410,7 +441,7 @@
       byId("query-text").textContent = known ? "The documents of query " + known.id + " are not in this report; it has those of " + count(report.details.length, "query", "queries") + "." : "No query can be compared.";
       return;
     }
-    const columns = report.scoring[state.model].parts.map((part) => report.columns[part.at]);
+    const columns = report.scoring[state.model].names;
     listed = detail.orders[state.model].map((at) => {
       const parts = contributions(detail, at);
       return { at: at, name: detail.names[at], label: detail.labels[at], parts: parts, score: parts.reduce((sum, part) => sum + part, 0) };
@@ -434,7 +465,7 @@
       shown.map((j) => make("th", { scope: "col", class: "cell", title: columns[j] }, middle(columns[j]))), rest.length ? make("th", { scope: "col" }, "others") : null));
     const body = listed.map((row, at) => {
       const button = make("button", { type: "button", "aria-label": "Explain rank " + (at + 1) }, at + 1);
-      button.addEventListener("click", () => explain(at, at + 1 < listed.length ? at + 1 : at - 1));
+      button.addEventListener("click", () => (at + 1 < listed.length ? explain(at, at + 1) : explain(at - 1, at)));
       const others = rest.reduce((sum, j) => sum + row.parts[j], 0);
       return make("tr", {}, make("td", {}, button), make("td", {}, make("span", { class: "label" }, missing(row.label) ? "?" : row.label)),
         make("th", { scope: "row", class: "text name" }, row.name), make("td", {}, fixed(row.score, digits)),
@@ -442,29 +473,32 @@
         rest.length ? make("td", {}, fixed(others, digits)) : null);
     });
     fill(table, head, make("tbody", {}, body));
-    for (const id of ["above", "below"]) {
-      fill(byId(id), listed.map((row, at) => make("option", { value: at }, at + 1 + ". " + row.name)));
-    }
-    explain(0, Math.min(1, listed.length - 1));
+    fill(byId("above"), options().slice(0, -1));
+    document.querySelector(".why").hidden = listed.length < 2;
+    if (listed.length > 1) explain(0, 1);
+    else { marked = listed.slice(); markDocuments(); fill(byId("why")); }
   }
+  const options = () => listed.map((row, at) => make("option", { value: at }, at + 1 + ". " + row.name));
   function explain(above, below) {
-    if (!listed.length) return;
+    if (above < 0 || listed.length < 2) return;
+    below = Math.max(above + 1, below);  // only a document that stands below can be asked about
     byId("above").value = above;
-    byId("below").value = Math.max(0, below);
+    fill(byId("below"), options().slice(above + 1));
+    byId("below").value = below;
     byId("documents").querySelectorAll("tbody tr").forEach((row, at) => { row.className = at === above ? "on" : ""; });
     const a = listed[above];
-    const b = listed[Math.max(0, below)];
-    const columns = report.scoring[state.model].parts.map((part) => report.columns[part.at]);
+    const b = listed[below];
+    const columns = report.scoring[state.model].names;
     const changes = columns.map((name, j) => [name, a.parts[j] - b.parts[j]]).filter(([, change]) => change !== 0);
     changes.sort((x, y) => Math.abs(y[1]) - Math.abs(x[1]));
     const gap = a.score - b.score;
-    marked = above === below ? [a] : [a, b];
+    marked = [a, b];
     markDocuments();
     const most = changes.slice(0, 8);
     const left = changes.slice(8).reduce((sum, [, change]) => sum + change, 0);
     if (changes.length > 8) most.push([count(changes.length - 8, "other feature"), left]);
     const top = Math.max(1e-300, ...most.map(([, change]) => Math.abs(change)));
-    const verdict = above === below ? "This is the same document." : gap === 0 ? "Both have the same score." :
+    const verdict = gap === 0 ? "Both have the same score: they stay in the order of the file." :
       a.name + " has " + weight(Math.abs(gap)).replace("+", "") + (gap > 0 ? " more" : " less") + " than " + b.name + ":";
     fill(byId("why"), make("p", { class: "note" }, verdict), make("div", { class: "differences" }, most.map(([name, change]) => {
       const bar = make("span", { class: change < 0 ? "bar minus" : "bar" });
@@ -480,9 +514,9 @@
   function showData() {
     fill(byId("findings"), report.findings.length ? report.findings.map((each) =>
       make("div", { class: each.grave ? "notice grave" : "notice", "data-kind": each.kind }, make("strong", {}, each.title), make("p", {}, each.text)))
-      : make("p", {}, "Nothing odd was found: no feature that gives the labels away or cannot rank, no skewed labels, few queries without information."));
-    const head = make("thead", {}, make("tr", {}, ["part", "queries", "with information", "documents", "per query", "features", "labels"].map((name) => make("th", { scope: "col" }, name))));
-    fill(byId("parts"), head, make("tbody", {}, report.data.map((part) => make("tr", {}, make("th", { scope: "row" }, part.part),
+      : make("p", {}, "Nothing odd was found: no feature that gives the labels away or cannot rank, no skewed labels, few queries with a single label."));
+    const head = make("thead", {}, make("tr", {}, ["part", "queries", "with two labels or more", "documents", "per query", "features", "labels"].map((name) => make("th", { scope: "col" }, name))));
+    fill(byId("parts"), head, make("tbody", {}, report.data.map((part) => make("tr", {}, make("th", { scope: "row" }, part.part, part.file ? make("small", { class: "file" }, part.file) : null),
       make("td", {}, part.queries.toLocaleString("en")), make("td", {}, part.informative.toLocaleString("en")), make("td", {}, part.documents.toLocaleString("en")),
       make("td", {}, part.sizes[0] + "–" + part.sizes[2] + ", median " + part.sizes[1]), make("td", {}, part.features.toLocaleString("en")),
       make("td", { class: "levels" }, part.levels.length ? part.levels.map(([level, share]) => make("span", {}, level + ": " + percent(share))) : count(part.n_levels, "level"))))));
@@ -490,8 +524,9 @@
   function showFrame() {
     const train = report.data[0];
     byId("lead").textContent = count(report.n_candidates, "model") + " on " + count(train.queries, "training query", "training queries") + " with " + count(train.documents, "document") + " and " + count(train.features, "feature");
-    byId("front-note").textContent = report.judged + " Bars are 95% bootstrap intervals over queries. Grey: models that others beat.";
-    byId("made").textContent = "Made by leanrank " + report.version + ". This page is one file; it loads nothing and sends nothing.";
+    byId("front-note").textContent = report.judged + " Bars are 95% bootstrap intervals over queries. Grey: models off the front.";
+    fill(byId("made"), "Made by leanrank " + report.made.version + " on " + report.made.date + ". This page is one file; it loads nothing and sends nothing.",
+      report.made.command ? make("code", {}, report.made.command) : null);
     byId("curve").hidden = !report.charts.curve;
     const links = [["headline", "Measures"], ["front", "Models"], ["features", "Features"], ["path", "Path"], ["queries", "Queries"], ["curve", "Search"], ["data", "Data"]];
     fill(byId("contents"), links.filter(([id]) => !byId(id).hidden).map(([id, name]) => make("a", { href: "#" + id }, name)));

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData, column_values, feature_name
-from leanrank.errors import InputError
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.model.curves import Line, Ramps, Steps
+from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.model import Model
-from leanrank.model.terms import Levels
-from leanrank.plots.numbers import brief, digits_along, numbers
-from leanrank.report.studies import as_seen_by
+from leanrank.model.terms import Levels, Surface
+from leanrank.plots.rows import brief, columns_seen, digits_along, numbers
 from leanrank.selection.study import Study
 
 TOP = 10
@@ -45,6 +44,7 @@ def query_details(
         ``scoring``: one entry per model.
     """
     data = study.validation
+    models = [in_units_of_data(model) for model in models]  # as the charts show them
     union = np.unique(np.concatenate([model.indices for model in models]))
     looked_into = _most_telling(study, queries, baselines)
     specs = list(dict.fromkeys(_key(model) for model in models))
@@ -53,7 +53,7 @@ def query_details(
     part = data.queries[looked_into]
     orders = [_orders(model.predict(part), part.query_ptr) for model in models]
     features = [
-        _feature_values(next(m for m in models if _key(m) == key), part, union) for key in specs
+        _feature_values([one for one in models if _key(one) == key], part, union) for key in specs
     ]
     digits = [_digits(models, at) for at in union.tolist()]
     details = []
@@ -66,8 +66,10 @@ def query_details(
             {
                 "position": position,
                 "documents": stop - start,
-                "names": [f"document {row + 1}" if ids is None else str(ids[row])
-                          for row in shown.tolist()],
+                "names": [
+                    f"document {row + 1}" if ids is None else str(ids[row])
+                    for row in shown.tolist()
+                ],
                 "labels": numbers(part.y[start:stop][shown], 4),
                 "values": [
                     [list(map(brief, row, digits)) for row in each[start:stop][shown].tolist()]
@@ -75,13 +77,17 @@ def query_details(
                 ],
                 "orders": [[place[row] for row in order[number].tolist()] for order in orders],
             }
-        )  # fmt: skip
+        )
     names = study.feature_names
     return {
         "details": details,
         "columns": [feature_name(at, names) for at in union.tolist()],
         "scoring": [
-            {"matrix": specs.index(_key(model)), "parts": _scoring(model, union, digits)}
+            {
+                "matrix": specs.index(_key(model)),
+                "names": model.term_names,
+                "parts": _scoring(model, union, digits),
+            }
             for model in models
         ],
     }
@@ -112,49 +118,61 @@ def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
     ]
 
 
-def _feature_values(model: Model, data: RankingData, columns: IntArray) -> FloatArray:
-    """Return features as a model sees them, after its normaliser; NaN where one is missing."""
-    X = as_seen_by(model, data).X
-    return np.column_stack([column_values(X, at) for at in columns.tolist()]).astype(np.float64)
+def _feature_values(models: Sequence[Model], data: RankingData, columns: IntArray) -> FloatArray:
+    """Return features as models of one normaliser see them; NaN where one is missing."""
+    curves = {at: curve for model in models for at, curve in model.curves.items()}
+    every = {at: curves.get(at, Line(1.0)) for at in columns.tolist()}
+    seen = columns_seen(models[0].replace(curves=every, surfaces={}), data)
+    return np.column_stack([seen[at] for at in columns.tolist()])
 
 
 def _digits(models: Sequence[Model], feature: int) -> int:
-    """Return to how many digits values of a feature are written, and the cuts of its curves.
+    """Return to how many digits values of a feature are written, and the cuts of its terms.
 
     A value must fall on the right side of every threshold, and stand between two knots where it
     does.
     """
     digits = 4 if all(model.is_linear for model in models) else 9
     for model in models:
-        curve = model.curves.get(feature)
-        if isinstance(curve, (Ramps, Steps)):
-            gaps = np.diff(curve.cuts) if isinstance(curve, Ramps) else np.zeros(1)
-            largest = max(map(abs, curve.cuts), default=0.0)
-            digits = max(digits, digits_along(largest, float(gaps.min()), 9))
+        for features, term in model.terms.items():
+            if feature not in features:
+                continue
+            sides = (term.first, term.second) if isinstance(term, Surface) else (term.cuts,)
+            side = sides[features.index(feature)]
+            if side:
+                gap = 0.0 if isinstance(term, Steps) else float(np.diff(side).min())
+                digits = max(digits, digits_along(max(map(abs, side)), gap, 9))
     return digits
 
 
 def _scoring(model: Model, union: IntArray, digits: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the curve of each feature, with its place among the columns."""
-    if model.surfaces or any(isinstance(curve, Levels) for curve in model.curves.values()):
-        raise InputError(
-            "the page of a report computes curves only, and a model has categories or pairs of "
-            "features: leave that out of the study"
-        )
+    """Return each term as the page computes it, with the places of its features."""
     parts = []
-    for feature, curve in model.curves.items():
-        at = int(np.searchsorted(union, feature))
+    for features, term in model.terms.items():
+        at = np.searchsorted(union, features).tolist()
         values: dict[str, Any] = {"at": at}
-        if isinstance(curve, Line):
-            values["weight"] = brief(curve.weight, 7)
-        elif isinstance(curve, (Ramps, Steps)):
-            values["ramps"] = isinstance(curve, Ramps)
+        if isinstance(term, Surface):
+            values["knots"] = [
+                numbers(side, digits[k])
+                for side, k in zip((term.first, term.second), at, strict=True)
+            ]
+            values |= {"values": [numbers(row, 7) for row in term.values]}
+            values |= {"missing": numbers(term.missing, 7)}
+            parts.append(values)
+            continue
+        if isinstance(term, Line):
+            values["weight"] = brief(term.weight, 7)
+        elif isinstance(term, Levels):
+            codes = range(len(term.levels)) if term.is_text else term.levels
+            values |= {"levels": numbers(codes, 17), "values": numbers(term.values, 7)}
+        elif isinstance(term, (Ramps, Steps)):
+            values["ramps"] = isinstance(term, Ramps)
             values |= {
-                "cuts": numbers(curve.cuts, digits[at]),
-                "heights": numbers(curve.heights, 7),
+                "cuts": numbers(term.cuts, digits[at[0]]),
+                "heights": numbers(term.heights, 7),
             }
-        if curve.missing is not None:
-            values["missing"] = brief(curve.missing, 7)
+        if term.missing is not None:
+            values["missing"] = brief(term.missing, 7)
         parts.append(values)
     return parts
 

@@ -1,4 +1,4 @@
-"""A study of an existing model, for a report."""
+"""Studies for a report: of an existing model, with baselines, paths, stability and bands."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from leanrank._typing import IntArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import normalizer_from_dict
 from leanrank.errors import InputError
 from leanrank.model.model import Model
 from leanrank.rankers.path import Path
 from leanrank.registry import SYSTEMS, classes
-from leanrank.report.baselines import measure_baselines
-from leanrank.selection.candidate import Candidate
+from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
 from leanrank.selection.engine import Split
 from leanrank.selection.study import Study
+from leanrank.selection.systems import fit_system
+
+BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
+LEAST_POINTS = 5
+MOST_PATHS = 6
 
 
 def study_of_model(
@@ -105,22 +109,32 @@ def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None =
 def with_bands(study: Study, *, n_draws: int = 20, n_jobs: int | None = None) -> Study:
     """Add models of queries drawn again, for bands around the curves of the chosen model.
 
-    The study is returned unchanged if the model has no curves but lines, or if its ranker and
+    The features are those of the model: a band is about the curves, not about their choice. The
+    study is returned unchanged if the model has no curves but lines, or if its ranker and
     parameters do not give it again.
     """
     from leanrank.selection.subsampling import bootstrap_models
 
     if study.chosen.model.is_linear:
         return study
-    draws = _refitted(study, partial(bootstrap_models, n_draws=n_draws, n_jobs=n_jobs))
+    model = study.chosen.model
+    factors = np.full(model.n_features, np.inf)
+    factors[model.indices] = 1.0
+    refit = partial(bootstrap_models, n_draws=n_draws, n_jobs=n_jobs)
+    draws = _refitted(study, refit, penalty_factors=factors)
     return study if draws is None else replace(study, draws=list(map(study.split.joined, draws)))
 
 
-def _refitted(study: Study, refit: Callable[[Any, RankingData], Any]) -> Any:
-    """Fit the chosen model's ranker to other queries; None if it does not give the model again."""
+def _refitted(study: Study, refit: Callable[[Any, RankingData], Any], **given: Any) -> Any:
+    """Fit the chosen model's ranker to other queries; None if it does not give the model again.
+
+    ``given`` are parameters for it, where it has them and they were not set.
+    """
     ranker = _ranker_of(study.chosen)
     if ranker is None:
         return None
+    known = ranker.get_params()
+    ranker.set_params(**{key: v for key, v in given.items() if known.get(key, 0) is None})
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -162,14 +176,6 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
         candidates=[*study.candidates, *found],
         paths={**study.paths, study.chosen.algorithm: path},
     )
-
-
-def as_seen_by(model: Model, data: RankingData) -> RankingData:
-    """Return data after a model's normaliser, if it has one."""
-    if model.normalizer is None:
-        return data
-    seen: RankingData = normalizer_from_dict(model.normalizer).transform(data)
-    return seen
 
 
 def _candidate(
@@ -225,3 +231,100 @@ def _telling(algorithm: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in parameters.items()
         if key in strengths or (key in usual and value != usual[key])
     }
+
+
+def measure_baselines(
+    split: Split, measures: Sequence[str], n_folds: int = 5
+) -> dict[str, dict[str, FloatArray]]:
+    """Measure what every model should beat, on the validation part.
+
+    Where that is the training part itself, every query is judged by baselines that were fitted
+    without it, as the models are.
+    """
+    data = split.validation
+    if data is not split.train:
+        return {
+            name: split.judge.per_query(data, baseline.predict(data), measures)
+            for name, baseline in fit_baselines(split).items()
+        }
+    groups = np.random.default_rng(0).permutation(data.n_queries) % n_folds
+    scores: dict[str, FloatArray] = {}
+    for group in range(n_folds):
+        kept, held = data.queries[groups != group], data.queries[groups == group]
+        if not kept.informative.any() or not held.n_queries:
+            continue
+        rows = np.repeat(groups == group, np.diff(data.query_ptr))
+        for name, one in fit_baselines(replace(split, train=kept, validation=held)).items():
+            scores.setdefault(name, np.zeros(len(data)))[rows] = one.predict(held)
+    return {name: split.judge.per_query(data, each, measures) for name, each in scores.items()}
+
+
+def fit_baselines(split: Split) -> dict[str, Any]:
+    """Fit what every model should beat; one that cannot be fitted is left out."""
+    found = {}
+    for system, name in BASELINES.items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found[name] = fit_system(system, split).model
+        except InputError:  # such as labels that nothing ranks
+            continue
+    return found
+
+
+def find_paths(study: Study) -> dict[str, Path]:
+    """Return paths by their display name.
+
+    Where a study has none, linear candidates of one algorithm that differ in alpha only are put
+    together; the longest ones are kept.
+    """
+    if study.paths:
+        return dict(list(study.paths.items())[:MOST_PATHS])
+    groups: dict[str, dict[float, Candidate]] = {}
+    for one in study.candidates:
+        alpha = one.parameters.get("alpha")
+        point = _is_plain(one) and one.model.is_linear
+        if point and isinstance(alpha, float) and alpha > 0:
+            groups.setdefault(_name(one), {}).setdefault(alpha, one)
+    long_enough = {name: each for name, each in groups.items() if len(each) >= LEAST_POINTS}
+    longest = sorted(long_enough, key=lambda name: -len(long_enough[name]))[:MOST_PATHS]
+    return {name: _path(long_enough[name]) for name in longest}
+
+
+def path_of(one: Candidate, paths: Mapping[str, Path]) -> str | None:
+    """Return the name of the path that a candidate lies on."""
+    alpha = one.parameters.get("alpha") if _is_plain(one) else None
+    for name in (_name(one), one.algorithm):
+        path = paths.get(name)
+        if path is not None and alpha is not None and _spans(path, float(alpha)):
+            return name
+    return None
+
+
+def _is_plain(one: Candidate) -> bool:
+    """Return whether a candidate is determined by its parameters. Others, fitted to some of the
+    features only, have a name of their own.
+    """
+    return one.name == describe(one.algorithm, one.parameters)
+
+
+def _spans(path: Path, alpha: float) -> bool:
+    return float(path.alphas.min()) * 0.999 <= alpha <= float(path.alphas.max()) * 1.001
+
+
+def _name(one: Candidate) -> str:
+    return describe(one.algorithm, {k: v for k, v in one.parameters.items() if k != "alpha"})
+
+
+def _path(points: Mapping[float, Any]) -> Path:
+    alphas = np.array(sorted(points, reverse=True))
+    unknown = np.full(len(alphas), np.nan)
+    normalizer = points[alphas[0]].model.normalizer
+    return Path(
+        alphas=alphas,
+        coefs=np.array([points[alpha].model.coef for alpha in alphas.tolist()]),
+        dual_gaps=unknown,
+        objectives=unknown,
+        n_iters=np.zeros(len(alphas), dtype=np.int64),
+        normalizer=None if normalizer is None else normalizer_from_dict(normalizer),
+    )

@@ -12,7 +12,7 @@ from leanrank._typing import FloatArray
 from leanrank.model import Curve, Levels, Model
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.terms import Surface
-from leanrank.report.static import drawn_lines, figures_table, static_page
+from leanrank.report.page import drawn_lines, figures_table, static_page
 from leanrank.service.diff import Diff, QueryChange, largest_terms
 from leanrank.service.documents import read_values, sampled_queries
 
