@@ -9,6 +9,7 @@ table and ``<!-- end -->`` keeps it in the page, for readers of the file; after 
 from __future__ import annotations
 
 import base64
+import html
 import importlib
 import inspect
 import json
@@ -118,15 +119,89 @@ def load_figures(name: str) -> dict[str, Any]:
     return record
 
 
+FAMILIES = {
+    "leaderboard": "Beside trees, on public sets",
+    "flagship": "LeanRanker as it comes",
+    "pairs": "Pairs of features",
+    "curves": "Curves",
+    "compare": "All systems, five folds",
+    "domination": "Domination Rank",
+    "pairwise": "Pairwise rankers",
+    "greedy": "Greedy RankRLS",
+    "stochastic": "Learning by steps",
+    "tune": "Searching",
+    "selection": "Cross-validation",
+    "fuse": "Hybrid search",
+    "loading": "Reading files",
+    "metrics": "Measuring",
+    "engines": "Exports in real engines",
+    "service": "A ranker in service",
+    "online": "Live traffic",
+    "scale": "Larger than memory, and on a cluster",
+    "startup": "Starting",
+    "reproduce": "The papers, run again",
+}
+"""Benchmarks in the order of the page, and what each is about."""
+BARS = {
+    "leaderboard": ("system", "NDCG@10", 3),
+    "curves-speed": ("contestant", "processor", 1),
+    "curves-scoring": ("model", "time", 1),
+    "domination-dense": ("contestant", "time", 1),
+    "loading": ("reader", "time", 1),
+    "metrics": ("contestant", "evaluating", 1),
+    "scale-peers": ("contestant", "fit", 1),
+    "startup": ("start", "processor", 2),
+}
+"""What is drawn: by file the column of names, that of figures, and how many tables."""
+SCALES = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "×": 1.0}
+
+
 def all_figures(folder: str) -> str:
-    """Write all tables of all benchmarks, each with where it comes from."""
+    """Write all figures, a heading per benchmark, bars that can be drawn, tables to unfold."""
     parts = []
-    for file in sorted((ROOT / folder).glob("*.json")):
-        record = load_figures(file.stem)
-        parts += [f"## {file.stem}", record["about"], source(record)]
-        for each in record["tables"]:
-            parts += [f"### {each['title']}", _figures_table(each), each["note"]]
-    return "\n\n".join(part for part in parts if part)
+    files = sorted((ROOT / folder).glob("*.json"))
+    order = [*FAMILIES, *sorted({file.stem.partition("-")[0] for file in files} - set(FAMILIES))]
+    for family in order:
+        mine = [file.stem for file in files if file.stem.partition("-")[0] == family]
+        if mine:
+            parts.append(f"## {FAMILIES.get(family, family)}")
+        for name in mine:
+            record = load_figures(name)
+            column = BARS.get(name)
+            for each in record["tables"][: column[2]] if column else ():
+                parts += [f"**{each['title']}**", bars(each["rows"], *column[:2])]
+            tables = [source(record)]
+            for each in record["tables"]:
+                tables += [f"**{each['title']}**", _figures_table(each), each["note"]]
+            inside = "\n\n".join(part for part in tables if part).replace("\n", "\n    ")
+            title = record["tables"][0]["title"].replace('"', "'")
+            parts.append(f'??? note "{title}"\n\n    {inside}')
+    return "\n\n".join(parts)
+
+
+def bars(rows: Sequence[dict[str, Any]], names: str, figure: str) -> str:
+    """Draw figures as bars from zero; what is not a number has none."""
+    sizes = [_size(row.get(figure, "")) for row in rows]
+    most = max(sizes, default=0.0) or 1.0
+    lines = []
+    for row, size in zip(rows, sizes, strict=True):
+        name, shown = (html.escape(_figure(row.get(key, ""))) for key in (names, figure))
+        lines.append(
+            f'<div><span>{name}</span><i style="width:{30 * size / most:.2f}rem"></i>{shown}</div>'
+        )
+    return f'<div class="bars" role="img" aria-label="{figure}">{"".join(lines)}</div>'
+
+
+def _size(value: Any) -> float:
+    """Return the number that a cell begins with, times its unit.
+
+    >>> _size("1.5 ms ±3%"), _size("12 ×"), _size("–")
+    (0.0015, 12.0, 0.0)
+    """
+    found = re.match(r"([\d.,]+)\s*(\S*)", str(value))
+    if found is None:
+        return 0.0
+    return float(found[1].replace(",", "")) * SCALES.get(found[2], 1.0)
 
 
 def figures(which: str) -> str:
