@@ -90,7 +90,7 @@ class MemoryProblem(Problem):
         """Move to weights w; return the loss there."""
         self._block = None  # its memory may be needed
         self._near_is_close = True
-        return self.move_to(w)
+        return self._arrive(w, self.design.matvec(w))
 
     def move_to(self, w: FloatArray) -> float:
         """Move to weights w and keep the working set; return the loss there.
@@ -100,7 +100,15 @@ class MemoryProblem(Problem):
         inside = self._block is not None and np.count_nonzero(w) == np.count_nonzero(
             w[self._features]
         )
-        u = self.scores(w, self._block if inside else None)
+        block = self._block if inside else None
+        return self._arrive(
+            w, self.design.matvec(w) if block is None else block.matvec(w[self._features])
+        )
+
+    def _arrive(self, w: FloatArray, u: FloatArray) -> float:
+        """Evaluate the loss at weights w, of which u are the scores before the offset."""
+        if self._offset is not None:
+            u -= self._offset
         self._point = _Point(u, *self.evaluate(u))
         self._tried = self._step = None
         if not w.any():
@@ -210,11 +218,6 @@ class MemoryProblem(Problem):
         self._tried = _Point(u, *self.evaluate(u))
         return self._tried.value
 
-    def tried_gradient(self) -> FloatArray:
-        """Return the gradient in the working set where ``try_step`` looked last."""
-        assert self._tried is not None, "try_step() comes first"
-        return self._focused_gradient(self._tried.g)
-
     def slope(self) -> float:
         """Return the loss's slope along the step where ``try_step`` looked last."""
         assert self._tried is not None, "try_step() comes first"
@@ -251,9 +254,9 @@ class MemoryProblem(Problem):
 
     # the same of any scores, for methods that keep several points
 
-    def scores(self, w: FloatArray, block: Block | None = None) -> FloatArray:
-        """Compute u = Xw − offset, by the columns of a working set with all weights if given."""
-        u = self.design.matvec(w) if block is None else block.matvec(w[self._features])
+    def scores(self, w: FloatArray) -> FloatArray:
+        """Compute u = Xw − offset."""
+        u = self.design.matvec(w)
         if self._offset is not None:
             u -= self._offset
         return u

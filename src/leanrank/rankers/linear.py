@@ -45,11 +45,9 @@ _LAST_MODEL: WeakKeyDictionary[Any, tuple[Any, FloatArray, Model]] = WeakKeyDict
 class BaseLinearRanker(BaseRanker):
     """A ranker whose score is a weighted sum of the features, or of their ramps.
 
-    A subclass implements ``_fit(data, labels)``, which returns the weights and may set further
-    fitted attributes; or ``_learn``, if it uses validation data. One that also learns from one
-    block of whole queries after the other (``state_type``) defines how to prepare a block
-    (``_block``), the state before the first step (``_begin``) and a pass over queries in a given
-    order (``_pass``).
+    A subclass defines ``_learn``, which sets ``coef_``. One that also learns from one block of
+    whole queries after the other (``state_type``) defines how to prepare a block (``_block``), the
+    state before the first step (``_begin``) and a pass over queries in a given order (``_pass``).
 
     Attributes
     ----------
@@ -70,14 +68,6 @@ class BaseLinearRanker(BaseRanker):
     n_iter_: int
     dual_gap_: float
     objective_: float
-
-    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        del held_out
-        self.coef_ = self._fit(data, labels)
-
-    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
-        """Return the weights for validated data."""
-        raise AssertionError(f"{type(self).__name__} must define _fit")
 
     def _scores(self, X: Matrix) -> FloatArray:
         if self.ramps_ is not None:

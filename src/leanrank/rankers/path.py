@@ -19,6 +19,7 @@ from leanrank.errors import InputError
 from leanrank.model import Model
 from leanrank.rankers.dask import ClusterData
 from leanrank.rankers.knots import scores_of_models, weights_model
+from leanrank.solvers.base import Solution
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,31 @@ class Path:
 
         worth = np.where(self.n_selected > 0, Judge(name).worth(self.measures[name]), -np.inf)
         return best_of(worth, self.n_selected)
+
+
+def path_of(
+    template: Any,
+    grid: FloatArray,
+    solutions: Sequence[Solution],
+    held_out: RankingData | ClusterData | None,
+    measures: Sequence[str],
+    convention: str,
+) -> Path:
+    """Return the path of a ranker's solutions at descending strengths, measured on held-out data.
+
+    The template knows the features and the parameters, and has no weights.
+    """
+    coefs = np.array([solution.w for solution in solutions])
+    return Path(
+        alphas=grid,
+        coefs=coefs,
+        dual_gaps=np.array([solution.gap for solution in solutions]),
+        objectives=np.array([solution.objective for solution in solutions]),
+        n_iters=np.array([solution.n_iter for solution in solutions]),
+        measures=measure_models(coefs, held_out, measures, convention, template.ramps_),
+        ramps=template.ramps_,
+        template=template,
+    )
 
 
 def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:

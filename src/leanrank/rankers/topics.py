@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import column_values
-from leanrank.designs.base import Design, make_design
+from leanrank.designs.base import make_design
 from leanrank.errors import InputError, warn
-from leanrank.execution import (
-    Executor,
-    SerialExecutor,
-    cached_property,
-    make_executor,
-    single_threaded_blas,
-)
+from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.problem.base import Problem
 from leanrank.rankers.inputs import validated_matrix
@@ -113,14 +107,22 @@ class TopicRanker(BaseEstimator):
         check_parameters(self.ranker)
         self._reject_unused(validated=validation is not None)
         matrix = validated_matrix(self, X, reset=True)
-        labels = _check_topics(Y, matrix.shape[0])
+        labels = _label_columns(Y, matrix.shape[0])
+        for topic in range(labels.shape[1]):
+            y = _column(labels, topic)
+            if y.min() == y.max():
+                raise InputError(f"topic {topic} has all documents at one level: leave it out")
         held_out = None
         if validation is not None:
-            held_out = _check_held_out(self, validation, labels.shape[1])
-        fits = self._fit_all(matrix, labels, held_out)
-        self.coef_ = vstack([f.coef for f in fits], format="csr")
-        self.alphas_ = np.array([f.alpha for f in fits])
-        self.dual_gaps_ = np.array([f.gap for f in fits])
+            if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+                raise InputError("validation must be a pair (X, Y)")
+            other = validated_matrix(self, validation[0], reset=False)
+            held_out = other, _label_columns(validation[1], other.shape[0], labels.shape[1])
+        with single_threaded_blas():
+            fits = self._fit_all(matrix, labels, held_out)
+        self.coef_ = vstack([fit.coef for fit in fits], format="csr")
+        self.alphas_ = np.array([fit.alpha for fit in fits])
+        self.dual_gaps_ = np.array([fit.gap for fit in fits])
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -136,9 +138,7 @@ class TopicRanker(BaseEstimator):
         from leanrank.metrics import evaluate, percent_zero
 
         scores = self.predict(X)
-        labels = _label_columns(Y, scores.shape[0])
-        if labels.shape[1] != scores.shape[1]:
-            raise InputError(f"Y has {labels.shape[1]} topics, the model {scores.shape[1]}")
+        labels = _label_columns(Y, *scores.shape)
         per_topic: dict[str, list[float]] = {name: [] for name in measures}
         for t in range(scores.shape[1]):
             result = evaluate(
@@ -164,30 +164,62 @@ class TopicRanker(BaseEstimator):
         self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
     ) -> list[TopicFit]:
         """Fit all topics and choose an alpha for each."""
-        n_topics, ranker = Y.shape[1], self.ranker
-        outer = make_executor(self.n_jobs if n_topics > 1 else None)
-        inner = SerialExecutor() if n_topics > 1 else make_executor(self.n_jobs)
-        shared = Collection(X, Y, inner)
+        topics, ranker = range(Y.shape[1]), self.ranker
+        outer = make_executor(self.n_jobs if len(topics) > 1 else None)
+        inner = SerialExecutor() if len(topics) > 1 else make_executor(self.n_jobs)
+        if not isinstance(ranker, LinearRanker):
+            return outer.map(lambda topic: _fit_plain(ranker, X, Y, held_out, topic), topics)
+        design = make_design(X, inner)  # once for all topics
 
-        def each_topic(function: Callable[..., Any], *more: Any) -> list[Any]:
-            topics = range(n_topics)
-            return outer.map(lambda t: function(self, shared, held_out, *more, t), topics)
+        def problem(topic: int) -> Problem:
+            y = _column(Y, topic)
+            ends = np.array([0, len(y)], dtype=np.int64)
+            return ranker.make_problem(design, Labels(y, ends, normalize=ranker.normalize), inner)
 
-        with single_threaded_blas():
-            if not isinstance(ranker, LinearRanker):
-                return each_topic(_fit_plain)
-            _ = shared.design  # made once, before threads ask for it
-            grid = None
-            if held_out is None:
-                grid = np.array([ranker.alpha])
-            elif self.alphas is not None:
-                grid = descending(self.alphas)
-            elif not self.per_topic:
-                top = max(each_topic(_top_of_topic))
-                grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
-            paths = each_topic(_path_of_topic, grid)
+        def path(topic: int) -> list[TopicFit]:
+            return self._path(problem(topic), grid, held_out, topic)
+
+        grid = None
+        if held_out is None:
+            grid = np.array([ranker.alpha])
+        elif self.alphas is not None:
+            grid = descending(self.alphas)
+        elif not self.per_topic:
+            top = max(outer.map(lambda topic: ranker.first_entry(problem(topic))[0], topics))
+            grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
+        paths = outer.map(path, topics)
         _warn_if_short(paths, ranker.tol)
         return [path[0] for path in paths] if held_out is None else _chosen(self, paths)
+
+    def _path(
+        self,
+        problem: Problem,
+        grid: FloatArray | None,
+        held_out: tuple[Matrix, Matrix] | None,
+        topic: int,
+    ) -> list[TopicFit]:
+        """Fit one topic along a path of alphas, and measure each model."""
+        from leanrank.metrics import evaluate
+        from leanrank.metrics.judge import better_sign
+
+        ranker: Any = self.ranker
+        if grid is None:  # a topic that no feature tells apart has an empty model at any alpha
+            top = ranker.first_entry(problem)[0] or 1.0
+            grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
+        w: FloatArray | None = None
+        fits = []
+        for alpha in grid.tolist():
+            solution = ranker.solve(problem, alpha, None if w is None else w.copy())
+            w = solution.w
+            quality = -np.inf
+            if held_out is not None and w.any():  # an empty model is never chosen
+                support = np.flatnonzero(w)
+                scores = np.asarray(held_out[0][:, support] @ w[support])
+                y = _column(held_out[1], topic)
+                found = evaluate(y, scores, measures=[self.measure], n_jobs=1)
+                quality = better_sign(self.measure) * next(iter(found.means.values()))
+            fits.append(TopicFit(_as_row(w), alpha, solution.gap, quality, solution.converged))
+        return fits
 
 
 @dataclass(frozen=True)
@@ -235,76 +267,16 @@ def _chosen(topics: TopicRanker, paths: list[list[TopicFit]]) -> list[TopicFit]:
     return [path[int(at)] for path, at in zip(paths, best, strict=True)]
 
 
-class Collection:
-    """Documents that all topics share, with the labels of each topic."""
-
-    def __init__(self, X: Matrix, Y: Matrix, executor: Executor | None = None) -> None:
-        self.X = X
-        self.Y = Y
-        self.executor = executor or SerialExecutor()
-
-    @cached_property
-    def design(self) -> Design:
-        """X as products need it, shared by all topics."""
-        return make_design(self.X, self.executor)
-
-    def problem(self, ranker: LinearRanker, topic: int) -> Problem:
-        """Return the problem of a topic; made when needed, since each is large."""
-        y = _column(self.Y, topic)
-        ends = np.array([0, len(y)], dtype=np.int64)
-        labels = Labels(y=y, query_ptr=ends, normalize=ranker.normalize)
-        return ranker.make_problem(self.design, labels, self.executor)
-
-
 def _fit_plain(
-    topics: TopicRanker, shared: Collection, held_out: tuple[Matrix, Matrix] | None, topic: int
+    ranker: Any, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None, topic: int
 ) -> TopicFit:
     """Fit a ranker that has no path to one topic."""
-    ranker: Any = clone(topics.ranker)
+    ranker = clone(ranker)
     options = {}
     if held_out is not None and ranker.takes_validation:
         options["validation"] = (held_out[0], _column(held_out[1], topic), None)
-    ranker.fit(shared.X, _column(shared.Y, topic), **options)
+    ranker.fit(X, _column(Y, topic), **options)
     return TopicFit(_as_row(ranker.coef_), np.nan, np.nan, np.nan)
-
-
-def _top_of_topic(topics: TopicRanker, shared: Collection, held_out: Any, topic: int) -> float:
-    """Return the alpha_max of one topic."""
-    del held_out
-    ranker: Any = topics.ranker
-    return float(ranker.first_entry(shared.problem(ranker, topic))[0])
-
-
-def _path_of_topic(
-    topics: TopicRanker,
-    shared: Collection,
-    held_out: tuple[Matrix, Matrix] | None,
-    grid: FloatArray | None,
-    topic: int,
-) -> list[TopicFit]:
-    """Fit one topic along a path of alphas, and measure each model."""
-    from leanrank.metrics import evaluate
-    from leanrank.metrics.judge import better_sign
-
-    ranker: Any = topics.ranker
-    problem = shared.problem(ranker, topic)
-    if grid is None:  # a topic that no feature tells apart has an empty model at any alpha
-        top = ranker.first_entry(problem)[0] or 1.0
-        grid = alpha_grid(top, topics.n_alphas, topics.alpha_min_ratio)
-    w: FloatArray | None = None
-    fits = []
-    for alpha in grid:
-        solution = ranker.solve(problem, float(alpha), None if w is None else w.copy())
-        w = solution.w
-        quality = -np.inf
-        if held_out is not None and w.any():  # an empty model is never chosen
-            support = np.flatnonzero(w)
-            scores = np.asarray(held_out[0][:, support] @ w[support])
-            y = _column(held_out[1], topic)
-            found = evaluate(y, scores, measures=[topics.measure], n_jobs=1)
-            quality = better_sign(topics.measure) * next(iter(found.means.values()))
-        fits.append(TopicFit(_as_row(w), float(alpha), solution.gap, quality, solution.converged))
-    return fits
 
 
 @dataclass(frozen=True)
@@ -334,63 +306,27 @@ def _as_row(w: FloatArray) -> Any:
     return csr_array(w[None, :])
 
 
-def _check_held_out(topics: TopicRanker, validation: Any, n_topics: int) -> tuple[Matrix, Matrix]:
-    """Check validation data of topics."""
-    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-        raise InputError("validation must be a pair (X, Y)")
-    matrix = validated_matrix(topics, validation[0], reset=False)
-    labels = _label_columns(validation[1], matrix.shape[0])
-    if labels.shape[1] != n_topics:
-        raise InputError(f"validation has {labels.shape[1]} topics, training {n_topics}")
-    return matrix, labels
-
-
-def _check_topics(Y: Any, n_rows: int) -> Matrix:
-    """Check the labels of topics to learn from."""
-    labels = _label_columns(Y, n_rows)
-    for topic in range(labels.shape[1]):
-        y = _column(labels, topic)
-        if y.min() == y.max():
-            raise InputError(f"topic {topic} has all documents at one level: leave it out")
-    return labels
-
-
-def _label_columns(Y: Any, n_rows: int) -> Matrix:
+def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
     """Check a label matrix; sparse becomes CSC."""
     if hasattr(Y, "tocsc"):
         labels = Y.tocsc(copy=True)  # a copy, as it is made canonical
         labels.sum_duplicates()
     else:
         labels = np.asarray(Y)
-        if labels.ndim == 1:
-            labels = labels[:, None]
-    if labels.ndim != 2 or labels.shape[0] != n_rows:
+        labels = labels[:, None] if labels.ndim == 1 else labels
+    if (
+        labels.ndim != 2
+        or labels.shape[0] != n_rows
+        or labels.shape[1] != (n_topics or max(1, labels.shape[1]))
+    ):
         raise InputError(
-            f"Y has shape {labels.shape} but there are {n_rows} documents: give documents × topics"
+            f"Y has shape {labels.shape} but there are {n_rows} documents"
+            f"{f' and {n_topics} topics' if n_topics else ''}: give documents × topics"
         )
-    if labels.shape[1] == 0:
-        raise InputError("Y has no topic: give at least one column")
-    _check_labels(labels)
-    return labels
-
-
-def _check_labels(labels: Matrix) -> None:
     stored = labels if isinstance(labels, np.ndarray) else labels.data
-    if stored.dtype.kind not in "biuf":
-        raise InputError(f"Y holds {stored.dtype}, not numbers: give 0 and 1, or grades")
-    wrong = np.flatnonzero(~np.isfinite(stored).ravel())
-    if len(wrong) == 0:
-        return
-    at = int(wrong[0])
-    if isinstance(labels, np.ndarray):
-        document, topic = divmod(at, labels.shape[1])
-    else:
-        document = int(labels.indices[at])
-        topic = int(np.searchsorted(labels.indptr, at, side="right")) - 1
-    raise InputError(
-        f"Y is {stored.ravel()[at]} for document {document} and topic {topic}: give every document "
-        "a finite label"
-    )
+    if stored.dtype.kind not in "biuf" or not np.isfinite(stored).all():
+        raise InputError("Y holds something that is no finite number: give 0 and 1, or grades")
+    return labels
 
 
 def _column(labels: Matrix, topic: int) -> FloatArray:

@@ -16,9 +16,8 @@ from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.rankers.inputs import held_out_data, validated_matrix
+from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.least_squares.rankrls import (
-    RankRLS,
     choose_size,
     measure_scores,
     squared_by_query,
@@ -145,7 +144,8 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),
     }
 
-    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        del held_out
         alpha = float(self.alpha)
         if self.budget is not None and self.costs is None:
             raise InputError("budget needs costs: give the cost of each feature")
@@ -173,7 +173,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
             kept = len(subsets)
         self._keep_size(kept)
         _warn_of_constants(self.selected_, state.start_energy == 0.0)
-        return self.coef_
 
     def _keep_path(self, subsets: list[Subset], n_features: int) -> None:
         self.subsets_ = [subset.features for subset in subsets]
@@ -225,21 +224,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         check_is_fitted(self, "subsets_")
         data = held_out_data(self, X if isinstance(X, RankingData) else (X, y, qid))
         return measure_models(self.coef_path_, data, [measure], convention)[measure]
-
-    def leave_query_out(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> FloatArray:
-        """Score the training documents by the models of the other queries, for every size.
-
-        Takes what ``fit`` took; returns (sizes, documents). The features are those chosen with
-        all queries.
-        """
-        check_is_fitted(self, "subsets_")
-        ranker = RankRLS(self.alpha, normalize=self.normalize, n_jobs=self.n_jobs)
-        if isinstance(X, RankingData):
-            parts = [ranker.leave_query_out(_only(X, s), **options) for s in self.subsets_]
-        else:
-            X = validated_matrix(self, X, reset=False)
-            parts = [ranker.leave_query_out(X[:, s], y, qid, **options) for s in self.subsets_]
-        return np.vstack(parts)
 
     def _on_left_out(self, residual: FloatArray, centred: Centred, data: RankingData) -> FloatArray:
         """Measure a leave-query-out residual on each query; higher is better."""

@@ -23,7 +23,8 @@ from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.path import Path, descending, measure_models
+from leanrank.rankers.path import Path, descending, path_of
+from leanrank.solvers.base import Solution
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
 from leanrank.solvers.least_squares.ridge import (
@@ -122,14 +123,18 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
 
     fits_on_cluster = True
 
-    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        del held_out
         alpha, loss = float(self.alpha), SquaredLoss()
         if isinstance(data.X, Shards):
-            return solve_ridge(ShardedProblem(data.X, loss, self.normalize), alpha)
+            self.coef_ = solve_ridge(ShardedProblem(data.X, loss, self.normalize), alpha)
+            return
         plan = loss.prepare(labels)
         if len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION:
-            return solve_ridge_dual(Centred.from_plan(data.X, plan), alpha)
-        return solve_ridge(MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs)), alpha)
+            self.coef_ = solve_ridge_dual(Centred.from_plan(data.X, plan), alpha)
+        else:
+            problem = MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs))
+            self.coef_ = solve_ridge(problem, alpha)
 
     def path(
         self,
@@ -177,16 +182,13 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
                 spectrum = self._factorise(data, labels)
                 coefs = np.array([spectrum.weights(float(alpha)) for alpha in grid])
                 problem = MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs))
-            values = [problem.at(w) for w in coefs]
-        return Path(
-            alphas=grid,
-            coefs=coefs,
-            dual_gaps=np.zeros(len(grid)),
-            objectives=np.array(values) + 0.5 * grid * np.sum(coefs**2, axis=1),
-            n_iters=np.ones(len(grid), dtype=np.int64),
-            measures=measure_models(coefs, held_out, measures, convention),
-            template=twin,
-        )
+            solutions = [
+                Solution(
+                    w, problem.at(w) + 0.5 * alpha * float(np.sum(w**2)), 0.0, 0.0, 1, True, []
+                )
+                for alpha, w in zip(grid.tolist(), coefs, strict=True)
+            ]
+        return path_of(twin, grid, solutions, held_out, measures, convention)
 
     def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
         return factorise(Centred.from_plan(data.X, SquaredLoss().prepare(labels)))
@@ -241,7 +243,8 @@ class RankRLSCV(BaseLinearRanker):
     normalize: str = "query"
     n_jobs: int | None = None
 
-    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        del held_out
         grid = descending(self.alphas)[::-1]
         if grid[0] <= 0:
             raise InputError("alphas must be positive: alpha=0 has no unique left-out model")
@@ -257,7 +260,7 @@ class RankRLSCV(BaseLinearRanker):
         with np.errstate(invalid="ignore"):
             means = np.nanmean(values, axis=1)
         self.measures_ = -means if self.measure == "loss" else means
-        return spectrum.weights(self.alpha_)
+        self.coef_ = spectrum.weights(self.alpha_)
 
 
 def measure_scores(

@@ -237,7 +237,7 @@ class LinearRanker(BaseLinearRanker):
         )
 
     def make_solver(self) -> Solver:
-        """Return the solver; ``solve`` tells it when to stop."""
+        """Return the solver; ``tol`` and ``max_iter`` tell it when to stop."""
         return self.solver if isinstance(self.solver, Solver) else get_solver(str(self.solver))()
 
     def _per_feature(self, n_features: int) -> tuple[Any, Any]:
@@ -249,20 +249,23 @@ class LinearRanker(BaseLinearRanker):
 
     def solve(self, problem: Problem, alpha: float, w: FloatArray | None = None) -> Solution:
         """Solve a problem at a strength, from weights w or from zero."""
-        solver = replace(
-            self.make_solver(),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=partial(report, self),
-        )
-        return solver.solve(problem, self.make_penalty(alpha, problem.n_features), w)
+        penalty = self.make_penalty(alpha, problem.n_features)
+        return self._stopping_solver().solve(problem, penalty, w)
 
-    def _fit(self, data: RankingData, labels: Labels) -> FloatArray:
+    def _stopping_solver(self) -> Solver:
+        report_all = partial(report, self)
+        return replace(
+            self.make_solver(), tol=self.tol, max_iter=self.max_iter, callback=report_all
+        )
+
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        del held_out
         problem = self.make_problem(data.X, labels)
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is not None:
             start = start.copy() if len(start) == problem.n_features else None
-        solution = self.solve(problem, self.alpha, start)
+        penalty = self.make_penalty(self.alpha, problem.n_features)
+        solution = self._stopping_solver().solve(problem, penalty, start)
         if hasattr(self, "state_"):
             del self.state_  # of partial_fit, which begins again
         self.dual_gap_, self.objective_ = solution.gap, solution.objective
@@ -274,7 +277,7 @@ class LinearRanker(BaseLinearRanker):
             scores = weights_model(solution.w, self.ramps_).predict(data.X)
             shift = 0.0 if problem.plan.offset is None else problem.plan.offset
             self.objective_ += problem.evaluate(scores - shift)[0] - problem.at(solution.w)
-        return solution.w
+        self.coef_ = solution.w
 
     def _warn_of_gap(self, solution: Solution) -> None:
         where = f"a relative duality gap of {solution.gap:.2g}"
@@ -381,7 +384,7 @@ class LinearRanker(BaseLinearRanker):
         -------
         Path
         """
-        from leanrank.rankers.path import Path, alpha_grid, descending, measure_models
+        from leanrank.rankers.path import alpha_grid, descending, path_of
 
         twin = clone(self).set_params(callback=self.callback)  # not a copy of it
         data, labels = twin._data_and_labels(X, y, qid, **options)
@@ -405,14 +408,5 @@ class LinearRanker(BaseLinearRanker):
                 f"above a relative duality gap of tol={self.tol:g}: raise max_iter or tol",
                 ConvergenceWarning,
             )
-        coefs = np.array([s.w for s in solutions])
-        return Path(
-            alphas=grid,
-            coefs=coefs,
-            dual_gaps=np.array([s.gap for s in solutions]),
-            objectives=np.array([s.objective for s in solutions]),
-            n_iters=np.array([s.n_iter for s in solutions]),
-            measures=measure_models(coefs, held_out, measures, convention, twin.ramps_),
-            ramps=twin.ramps_,
-            template=twin.set_params(callback=None),
-        )
+        twin.set_params(callback=None)
+        return path_of(twin, grid, solutions, held_out, measures, convention)
