@@ -35,7 +35,6 @@ def both_ways(monkeypatch):
             patch.setattr(_plain, "LIMIT", 10**9)
             patch.setattr(_plain, "is_compiled", lambda _: False)
             patch.setattr("leanrank.metrics._kernels.measure_queries", None)
-            patch.setattr("leanrank.metrics._kernels.encode_labels", None)
             return compiled, run()
 
     return both

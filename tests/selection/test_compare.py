@@ -71,6 +71,7 @@ def test_figures_are_those_of_a_fit_by_hand(compared, splits):
     assert row.means["map"] == pytest.approx(np.mean(by_split))
 
 
+@pytest.mark.slow
 def test_only_times_depend_on_the_processes(compared, splits):
     other = compare_systems({"made up": ("letor4", splits)}, SYSTEMS, n_jobs=2)[0]
     for one, two in zip(compared.outcomes, other.outcomes, strict=True):

@@ -63,19 +63,6 @@ RARE = (MEAN_NDCG, ERR, AUC, DOMINATION_ERROR, *PAIRS)
 
 
 @kernel
-def encode_labels(y: FloatArray, codes: IntArray) -> int:
-    """Use small whole labels as their own codes; return the number of levels, or 0."""
-    highest = 0
-    for i in range(len(y)):
-        label = y[i]
-        if not (0.0 <= label < FEW_LEVELS) or label != math.floor(label):
-            return 0
-        codes[i] = int(label)
-        highest = max(highest, codes[i])
-    return highest + 1
-
-
-@kernel
 def measure_queries(
     first: int,
     last: int,

@@ -12,7 +12,6 @@ import numpy as np
 from leanrank._jit import is_compiled
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.metrics._kernels import (
-    FEW_LEVELS,
     measure_queries,
     n_hits,
     precision_sum,
@@ -37,14 +36,6 @@ def is_plain(kinds: Collection[int], ties: str, n_documents: int) -> bool:
         return False
     _counted[0] += n_documents
     return True
-
-
-def encode_plainly(y: FloatArray, codes: IntArray) -> int:
-    """Use small whole labels as their own codes; return the number of levels, or 0."""
-    if not (y.min() >= 0.0 and y.max() < FEW_LEVELS and np.array_equal(y, np.floor(y))):
-        return 0
-    codes[:] = y
-    return int(codes.max()) + 1
 
 
 def measure_plainly(

@@ -161,41 +161,15 @@ def _checked_gain(gain: Any) -> str | tuple[float, ...]:
     )
 
 
-CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
-    {
-        convention.name: convention
-        for convention in (
-            Convention("standard", source="textbooks"),
-            Convention(
-                "letor3",
-                discount="letor",
-                short_lists="zero",
-                no_relevant=0,
-                ties="input",
-                source="LETOR 3.0 tool",
-            ),
-            Convention(
-                "letor4",
-                discount="letor",
-                short_lists="ndcg_zero",
-                no_relevant=0,
-                ties="input",
-                source="LETOR 4.0 tool",
-            ),
-            Convention(
-                "mslr",
-                discount="letor",
-                rel=2.0,
-                short_lists="ndcg_zero",
-                no_relevant=0,
-                ties="input",
-                source="MSLR-WEB tool",
-            ),
-            Convention("trec", gain="linear", no_relevant=0, ties="docid", source="trec_eval"),
-            Convention(
-                "lightgbm", no_relevant=1, ties="input", ap_cut="reachable", source="LightGBM"
-            ),
-        )
-    }
+_TOOL: dict[str, Any] = {"discount": "letor", "no_relevant": 0, "ties": "input"}
+_NAMED = (
+    Convention("standard", source="textbooks"),
+    Convention("letor3", short_lists="zero", source="LETOR 3.0 tool", **_TOOL),
+    Convention("letor4", short_lists="ndcg_zero", source="LETOR 4.0 tool", **_TOOL),
+    Convention("mslr", short_lists="ndcg_zero", rel=2.0, source="MSLR-WEB tool", **_TOOL),
+    Convention("trec", gain="linear", no_relevant=0, ties="docid", source="trec_eval"),
+    Convention("lightgbm", no_relevant=1, ties="input", ap_cut="reachable", source="LightGBM"),
 )
+
+CONVENTIONS: Mapping[str, Convention] = MappingProxyType({each.name: each for each in _NAMED})
 """The named conventions; each is the default for all of its choices."""

@@ -15,7 +15,7 @@ from leanrank.data.dask.collections import is_dask
 from leanrank.data.grouping import LONGEST_LIST, one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError, warn
-from leanrank.execution import Executor, make_executor, query_ranges, row_blocks
+from leanrank.execution import make_executor, query_ranges
 from leanrank.metrics._inputs import check_finite, find_queries, numbers, whole_or_real
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.measures import (
@@ -226,9 +226,6 @@ def evaluate(
     )
 
 
-_LABELS_PER_BLOCK = 262_144  # looking at a label takes a nanosecond
-
-
 def measure_lists(
     measures: tuple[Measure, ...],
     convention: Convention,
@@ -257,7 +254,7 @@ def measure_lists(
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
     executor = make_executor(n_jobs)
     plain = is_plain({measure.kind for measure in measures}, convention.ties, len(everything))
-    codes, levels = _encode(everything, executor, plain)
+    codes, levels = _encode(everything)
     codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
     query_ptr = kernel_view(query_ptr)
     pool_ptr = query_ptr if pool_ptr is None else kernel_view(pool_ptr)
@@ -310,41 +307,30 @@ def measure_lists(
     return summarise(measures, values, query_ids, convention.name, settings)
 
 
-def _encode(labels: AnyArray, executor: Executor, plain: bool) -> tuple[IntArray, FloatArray]:
+def _encode(labels: AnyArray) -> tuple[IntArray, FloatArray]:
     """Number the label levels from low to high; small whole labels are their own numbers."""
     from leanrank._jit import kernel_view
-    from leanrank.metrics._kernels import FEW_LEVELS, encode_labels
-    from leanrank.metrics._plain import encode_plainly
+    from leanrank.metrics._kernels import FEW_LEVELS
 
     if len(labels) == 0:
         return np.empty(0, dtype=np.int64), np.empty(0)
-    codes: IntArray
-    if labels.dtype == np.int64:
-        if labels.min() >= 0 and labels.max() < FEW_LEVELS:
-            return kernel_view(labels), np.arange(labels.max() + 1, dtype=np.float64)
-    else:
-        labels = kernel_view(labels)
-        codes = np.empty(len(labels), dtype=np.int64)
-        encode = encode_plainly if plain else encode_labels
-        counts = executor.map(
-            lambda rows: encode(labels[slice(*rows)], codes[slice(*rows)]),
-            row_blocks(len(labels), _LABELS_PER_BLOCK),
-        )
-        if min(counts) > 0:
-            return codes, np.arange(max(counts), dtype=np.float64)
+    if labels.min() >= 0 and labels.max() < FEW_LEVELS:
+        codes: IntArray = labels.astype(np.int64, copy=False)
+        if labels.dtype == np.int64 or np.array_equal(codes, labels):
+            return kernel_view(codes), np.arange(int(codes.max()) + 1, dtype=np.float64)
     levels, codes = np.unique(labels, return_inverse=True)
     return codes.astype(np.int64, copy=False), levels.astype(np.float64)
 
 
 def _id_ranks(query_ptr: IntArray, scores: FloatArray, doc_ids: AnyArray) -> IntArray:
     """Number the document ids in order; only those of tied documents, as text sorts slowly."""
-    from leanrank.metrics._order import mark_ties
-
-    marked = np.zeros(len(scores), dtype=np.int64)
-    mark_ties(query_ptr, scores, marked)
-    tied = np.flatnonzero(marked)
-    marked[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
-    return marked
+    query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
+    order = np.lexsort((scores, query))
+    same = (np.diff(scores[order]) == 0) & (np.diff(query[order]) == 0)
+    tied = np.union1d(order[:-1][same], order[1:][same])
+    ranks = np.zeros(len(scores), dtype=np.int64)
+    ranks[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
+    return ranks
 
 
 def _tables(

@@ -82,26 +82,9 @@ class StabilityResult:
     @property
     def frequencies(self) -> FloatArray:
         """For each feature of the data, the share of the subsamples in which it was selected."""
-        return self._spread((self.weights != 0).mean(axis=0), 0.0)
-
-    @property
-    def sign_consistency(self) -> FloatArray:
-        """For each feature, the share of its selections with its more frequent sign; NaN if none.
-
-        1: always the same direction; 0.5: no preferred direction.
-        """
-        up, down = (self.weights > 0).sum(axis=0), (self.weights < 0).sum(axis=0)
-        return self._spread(np.maximum(up, down) / (up + down), np.nan)
-
-    @property
-    def mean_weight(self) -> FloatArray:
-        """For each feature, its mean weight over the subsamples that selected it; NaN if none."""
-        return self._spread(self._moments[0], np.nan)
-
-    @property
-    def std_weight(self) -> FloatArray:
-        """For each feature, how much its weight varies where it was selected; NaN if nowhere."""
-        return self._spread(self._moments[1], np.nan)
+        out = np.zeros(self.n_features)
+        out[self.features] = (self.weights != 0).mean(axis=0)
+        return out
 
     @property
     def sizes(self) -> IntArray:
@@ -155,18 +138,6 @@ class StabilityResult:
         if len(self.groups) > _SHOWN:
             lines.append(f"  and {len(self.groups) - _SHOWN} more")
         return printable_lines("\n".join(lines))
-
-    @cached_property
-    def _moments(self) -> tuple[FloatArray, FloatArray]:
-        times = np.count_nonzero(self.weights, axis=0)
-        mean = self.weights.sum(axis=0) / times
-        away = np.where(self.weights != 0, self.weights - mean, 0.0)
-        return mean, np.sqrt((away**2).sum(axis=0) / times)
-
-    def _spread(self, values: Any, empty: float) -> FloatArray:
-        out = np.full(self.n_features, empty)
-        out[self.features] = values
-        return out
 
 
 _SHOWN = 10

@@ -90,7 +90,7 @@ PATIENCE = 50
 def fit_lightgbm(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Candidate:
     """Fit LightGBM's lambdarank, its parameters chosen on validation data."""
 
-    def fit(setting: Mapping[str, Any]) -> _Trees:
+    def make(setting: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         from lightgbm import LGBMRanker, early_stopping
 
         trees = LGBMRanker(
@@ -99,32 +99,21 @@ def fit_lightgbm(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> C
             learning_rate=setting["learning_rate"],
             num_leaves=setting["leaves"],
             min_child_samples=setting["least"],
-            label_gain=None,
             random_state=0,
             deterministic=True,
             force_row_wise=True,
             n_jobs=1,
             verbose=-1,
         )
-        train, held_out = split.scaled
-        trees.fit(
-            train.X,
-            train.y,
-            group=np.diff(train.query_ptr),
-            eval_set=[(held_out.X, held_out.y)],
-            eval_group=[np.diff(held_out.query_ptr)],
-            eval_at=[10],
-            callbacks=[early_stopping(PATIENCE, verbose=False)],
-        )
-        return _Trees(trees, split.normalizer)
+        return trees, {"eval_at": [10], "callbacks": [early_stopping(PATIENCE, verbose=False)]}
 
-    return _fit_trees(fit, split, grid, "LightGBM")
+    return _fit_trees(make, split, grid, "LightGBM")
 
 
 def fit_xgboost(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Candidate:
     """Fit XGBoost's LambdaMART, its parameters chosen on validation data."""
 
-    def fit(setting: Mapping[str, Any]) -> _Trees:
+    def make(setting: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         from xgboost import XGBRanker
 
         trees = XGBRanker(
@@ -141,18 +130,9 @@ def fit_xgboost(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Ca
             random_state=0,
             n_jobs=1,
         )
-        train, held_out = split.scaled
-        trees.fit(
-            train.X,
-            train.y,
-            qid=_numbers(train),
-            eval_set=[(held_out.X, held_out.y)],
-            eval_qid=[_numbers(held_out)],
-            verbose=False,
-        )
-        return _Trees(trees, split.normalizer)
+        return trees, {"verbose": False}
 
-    return _fit_trees(fit, split, grid, "XGBoost")
+    return _fit_trees(make, split, grid, "XGBoost")
 
 
 def fit_single_feature(split: Split) -> Candidate:
@@ -202,14 +182,22 @@ class _Feature:
 
 
 def _fit_trees(
-    fit: Callable[[Mapping[str, Any]], _Trees],
+    make: Callable[[Mapping[str, Any]], tuple[Any, dict[str, Any]]],
     split: Split,
     grid: Mapping[str, tuple[Any, ...]],
     name: str,
 ) -> Candidate:
-    labels = np.concatenate([split.train.y, split.validation.y])
+    train, held_out = split.scaled
+    labels = np.concatenate([train.y, held_out.y])
     if not np.all((labels >= 0) & (labels == np.round(labels)) & (labels <= 30)):
         raise InputError(f"{name} takes whole labels from 0 to 30 only: leave it out")
+
+    def fit(setting: Mapping[str, Any]) -> _Trees:
+        trees, options = make(setting)
+        sizes = {"group": np.diff(train.query_ptr), "eval_group": [np.diff(held_out.query_ptr)]}
+        trees.fit(train.X, train.y, eval_set=[(held_out.X, held_out.y)], **sizes, **options)
+        return _Trees(trees, split.normalizer)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         started = time.perf_counter()
@@ -224,10 +212,6 @@ def _fit_trees(
         trees = fit(best.parameters)
         seconds = time.perf_counter() - started
     return replace(best, model=trees, seconds=seconds, n_trials=len(tried), search_seconds=searched)
-
-
-def _numbers(data: RankingData) -> Any:
-    return np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
 
 
 PEERS = {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.dask.collections import is_dask
@@ -290,11 +291,10 @@ def _check(
             "without validation data, cross-validation needs two training queries with documents "
             "at two levels: give validation data"
         )
-    if max_features is not None and max_features < 1:
-        raise InputError(f"max_features={max_features} leaves no model: give 1 or more")
-    if budget is not None and not budget > 0:
-        raise InputError(f"a budget of {budget} seconds is no time: give more than 0")
-    if trials is not None and trials < 1:
-        raise InputError(f"trials={trials} tries nothing: give 1 or more")
+    for name, limit in (("max_features", max_features), ("trials", trials)):
+        if limit is not None:
+            check_whole(name, limit)
+    if budget is not None:
+        check_number("budget", budget, open_low=True)
     if budget is not None and trials is not None:
         raise InputError("both a budget and a number of trials were given: give one")
