@@ -88,7 +88,7 @@ def _test_values(
 
 
 def fuse_without_learning(runs: dict[str, Run]) -> dict[str, Run]:
-    from leanrank.data.run_pool import RunPool
+    from leanrank.data.trec import RunPool
 
     pool = RunPool.build(runs)
     data = pool.data

@@ -81,7 +81,7 @@ class RankingFolds:
         self, number: int = 1, *, dtype: npt.DTypeLike = "float64", n_jobs: int | None = -1
     ) -> tuple[RankingData, RankingData, RankingData]:
         """Load the training, validation and test part of one split, counted from 1."""
-        from leanrank.data.letor.files import load_letor
+        from leanrank.data.letor import load_letor
 
         train, vali, test = (
             load_letor(file, n_features=self.known.n_features, dtype=dtype, n_jobs=n_jobs)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from leanrank._typing import FloatArray, Matrix
-from leanrank.data.sets.synthetic import make_ranking
+from leanrank.data.sets import make_ranking
 from leanrank.rankers.newton.systems import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from papers import published

@@ -65,7 +65,7 @@ def _add(table: Table, source: str, n_bytes: float, found: dict[str, float]) -> 
 
 def _text_bytes_per_query() -> float:
     from leanrank.data import stream_ranking
-    from leanrank.data.letor.files import lines_of
+    from leanrank.data.letor import lines_of
 
     data = next(iter(stream_ranking(20, **SHAPE, dtype=np.float32)))  # type: ignore[arg-type]
     out = io.BytesIO()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import make_ranking
-from leanrank.data.hashing import buckets, hash_features, unhash_weights
+from leanrank.data.matrices import buckets, hash_features, unhash_weights
 from leanrank.errors import InputError
 
 

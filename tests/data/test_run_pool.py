@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from leanrank.data.run_pool import SCALERS, RunPool
-from leanrank.data.trec import Qrels, Run
+from leanrank.data.trec import SCALERS, Qrels, Run, RunPool
 from leanrank.errors import InputError
 
 

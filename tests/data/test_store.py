@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import feather
 
 from leanrank._mapped import is_mapped, scratch
-from leanrank.data import RankingData, dump, load, make_ranking, store_writing, write_store
+from leanrank.data import RankingData, dump, load, make_ranking, store, write_store
 from leanrank.data.store import store_notes
 from leanrank.errors import DataWarning, FileError, InputError
 from tests.data.tables.test_frames import full, same
@@ -305,7 +305,7 @@ def test_memory_of_writing_and_opening(tmp_path):
 def test_more_values_than_32_bits_count(tmp_path):
     """Documents × features may exceed 2³¹; nulls take no room, so this does not either."""
     many = pa.nulls(2**31 + 5)
-    store_writing._write(pa.RecordBatch.from_arrays([many], ["x"]), tmp_path / "many.arrow")
+    store._write(pa.RecordBatch.from_arrays([many], ["x"]), tmp_path / "many.arrow")
     with pa.memory_map(str(tmp_path / "many.arrow")) as file:
         assert pa.ipc.open_file(file).get_batch(0).num_rows == len(many)
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from leanrank import fuse
-from leanrank.data.run_pool import RunPool
-from leanrank.data.trec import Qrels, Run, dump_qrels, dump_run
+from leanrank.data.trec import Qrels, Run, RunPool, dump_qrels, dump_run
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate_run
 from leanrank.selection.folds import QueryKFold

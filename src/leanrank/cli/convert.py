@@ -95,7 +95,7 @@ def is_click_log(source: str) -> bool:
     """Return whether a source is a click log of an engine."""
     from pathlib import Path
 
-    from leanrank.data.logs.records import SUFFIXES
+    from leanrank.data.logs import SUFFIXES
 
     folder = Path(source)
     if source != "-" and folder.is_dir():

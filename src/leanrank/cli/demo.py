@@ -32,7 +32,7 @@ def demo(
 
     path = str(make_folder(out) / "model.json")
     with progress() as say:
-        from leanrank.data.sets.sample import load_sample
+        from leanrank.data.sets import load_sample
         from leanrank.rankers import LeanRanker
 
         say("Reading the sample set")
@@ -102,7 +102,7 @@ def _print(
     parts: tuple[RankingData, RankingData],
     front: list[dict[str, Any]],
 ) -> None:
-    from leanrank.data.sets.sample import sample_weights
+    from leanrank.data.sets import sample_weights
 
     console = screen.screen()
     train, test = parts

@@ -91,7 +91,7 @@ def fuse(
                 raise InputError(f"{target} cannot compute {one}: choose from {', '.join(able)}")
         how["scalers"] = chosen
     with screen.progress() as say:
-        from leanrank.data.run_pool import as_qrels, as_run
+        from leanrank.data.trec import as_qrels, as_run
         from leanrank.selection.fuse import fuse
 
         options.check_measures(measure, convention)

@@ -68,7 +68,7 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
         options["optional"] = {*options.get("optional", ()), "qid"}
     data = None
     if kind == "letor":
-        from leanrank.data.letor.files import load_letor
+        from leanrank.data.letor import load_letor
 
         data = load_letor(path, **options)
     elif kind == "parquet":
@@ -105,7 +105,7 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
     """
     kind = format_name(path, format)
     if kind == "letor":
-        from leanrank.data.letor.files import dump_letor
+        from leanrank.data.letor import dump_letor
 
         dump_letor(data, path)
     elif kind == "parquet":
@@ -117,7 +117,7 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
 
         dump_csv(data, path)
     else:
-        from leanrank.data.store_writing import write_store
+        from leanrank.data.store import write_store
 
         write_store(data, path)
 

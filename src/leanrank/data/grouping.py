@@ -173,7 +173,7 @@ def _is_missing(value: Any) -> bool:
 
 def as_matrix(X: Any) -> Matrix:
     """Make X a C-contiguous array or a canonical CSR array, float32 or float64."""
-    from leanrank.data.dask.collections import refuse_dask
+    from leanrank.data.dask import refuse_dask
 
     refuse_dask(X, "RankingData")
     if hasattr(X, "tocsr"):

@@ -199,7 +199,7 @@ def file_parts(
         kind = format_name(name, format)
         check_exists(name)
         if kind == "letor":
-            from leanrank.data.letor.files import TextPart
+            from leanrank.data.letor import TextPart
 
             yield TextPart(name, returns, **options)
         else:

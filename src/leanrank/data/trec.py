@@ -1,16 +1,19 @@
-"""TREC run and qrels files."""
+"""TREC run and qrels files, and the runs of several retrievers side by side."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from leanrank._display import printable
 from leanrank._files import atomic_write
-from leanrank._typing import AnyArray, FloatArray
+from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData, counted
 from leanrank.data.sources import compressed, parse_number, shown_name, text_lines
 from leanrank.errors import InputError, ParseError
 
@@ -162,3 +165,247 @@ def _check_tokens(values: AnyArray, what: str) -> None:
             raise InputError(
                 f"the {what} {value!r} is empty or holds a blank or a control character"
             )
+
+
+SCALERS = ("query-minmax", "query-standard", "query-rank", "query-reciprocal-rank")
+"""What can be made of a run's scores, see ``RunPool.scaled``."""
+
+
+@dataclass(frozen=True)
+class RunPool:
+    """The documents that any of several runs retrieved, with the score and the rank in each.
+
+    Attributes
+    ----------
+    data : RankingData
+        A row per document and query. X holds the scores, one column per run, NaN where the run
+        lacks the document; y the labels, 0 for documents without a judgment.
+    rank : array of int64, shape (documents, runs)
+        The place in the run, counted from 1; 0 where the run lacks the document. Equal scores are
+        ordered by document id, the greatest first, as TREC's tools do.
+    judged_ptr, judged_labels : array
+        The labels of all documents of each query that were retrieved or judged.
+    notes : tuple of str
+        What was left out or assumed, a sentence each.
+    """
+
+    data: RankingData
+    rank: IntArray
+    judged_ptr: IntArray
+    judged_labels: FloatArray
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def build(cls, runs: Mapping[str, Run], qrels: Qrels | None = None) -> RunPool:
+        """Join runs, one column each.
+
+        Parameters
+        ----------
+        runs : mapping of str to Run
+        qrels : Qrels, optional
+            Judgments: queries without any are left out, as are judged queries that no run answers.
+
+        Examples
+        --------
+        >>> bm25, dense = Run(["q", "q"], ["a", "b"], [3.0, 1.0]), Run(["q"], ["c"], [0.9])
+        >>> pool = RunPool.build({"bm25": bm25, "dense": dense}, Qrels(["q"], ["c"], [1]))
+        >>> pool.data.doc_ids.tolist(), pool.rank.tolist(), pool.data.y.tolist()
+        (['a', 'b', 'c'], [[1, 0], [2, 0], [0, 1]], [0.0, 0.0, 1.0])
+        """
+        if len(runs) < 1:
+            raise InputError("there is no run: give at least one")
+        judged: dict[str, dict[str, float]] = {}
+        if qrels is not None:
+            rows = zip(qrels.qid.tolist(), qrels.doc_id.tolist(), qrels.label.tolist(), strict=True)
+            for query, document, label in rows:
+                judged.setdefault(query, {})[document] = label
+        index: dict[tuple[str, str], int] = {}
+        columns, unjudged_queries = [], set()
+        for name, run in runs.items():
+            at = np.full(len(run.qid), -1, dtype=np.int64)
+            pairs = zip(run.qid.tolist(), run.doc_id.tolist(), strict=True)
+            for row, pair in enumerate(pairs):
+                if qrels is not None and pair[0] not in judged:
+                    unjudged_queries.add(pair[0])
+                    continue
+                at[row] = index.setdefault(pair, len(index))
+            if len(np.unique(at[at >= 0])) < np.count_nonzero(at >= 0):
+                raise InputError(f"the run {name!r} lists a document twice for one query: keep one")
+            columns.append(at)
+        if not index:
+            raise InputError("no run answers a query that was judged: compare the ids of queries")
+        X = np.full((len(index), len(runs)), np.nan)
+        rank = np.zeros(X.shape, dtype=np.int64)
+        for j, (run, at) in enumerate(zip(runs.values(), columns, strict=True)):
+            kept = at >= 0
+            X[at[kept], j] = run.score[kept]
+            rank[at[kept], j] = _ranks(run.qid[kept], run.doc_id[kept], run.score[kept])
+        qid = np.array([query for query, _ in index], dtype=np.str_)
+        documents = np.array([document for _, document in index], dtype=np.str_)
+        labels = [judged.get(query, {}).get(document) for query, document in index]
+        y = np.array([0.0 if label is None else label for label in labels])
+        data = RankingData(X, y, qid, doc_ids=documents, feature_names=runs)
+        rank = rank if data.order is None else rank[data.order]
+        others = _not_retrieved(data.query_ids.tolist(), judged, index)
+        judged_ptr, judged_labels = _with_others(data, others)
+        notes = []
+        if qrels is not None:
+            lost = len(judged.keys() - set(data.query_ids.tolist()))
+            notes = _notes(labels, others, len(unjudged_queries), lost)
+            notes += _gaps(runs, rank, data)
+        return cls(data, rank, judged_ptr, judged_labels, tuple(notes))
+
+    def queries(self, chosen: AnyArray) -> RunPool:
+        """Return the pool of some queries, by a mask or ascending positions."""
+        numbers = np.arange(self.data.n_queries)[chosen]
+        rows = np.repeat(np.isin(np.arange(self.data.n_queries), numbers), self._sizes)
+        sizes = np.diff(self.judged_ptr)
+        labels = np.repeat(np.isin(np.arange(len(sizes)), numbers), sizes)
+        ptr = np.concatenate(([0], np.cumsum(sizes[numbers]))).astype(np.int64)
+        picked = self.data.queries[numbers]
+        return RunPool(picked, self.rank[rows], ptr, self.judged_labels[labels], self.notes)
+
+    def scaled(self, scaler: str, constant: int = 60) -> FloatArray:
+        """Return one comparable value per document and run; a document that a run lacks gets 0.
+
+        Parameters
+        ----------
+        scaler : str
+            Within each query and over the documents that the run has: ``"query-minmax"`` from the
+            lowest score, 0, to the highest, 1 (1 if all are equal); ``"query-standard"`` mean 0
+            and standard deviation 1, documents that the run lacks at its lowest; ``"query-rank"``
+            evenly from 1 at the top down to 0 for those it lacks; ``"query-reciprocal-rank"``
+            (constant + 1) / (constant + rank).
+        constant : int
+            Of reciprocal ranks.
+        """
+        has = self.rank > 0
+        X, starts = self.data.X, self.data.query_ptr[:-1]
+        sizes = self._sizes
+
+        def per_query(function: Any, values: FloatArray) -> FloatArray:
+            return np.repeat(function.reduceat(values, starts, axis=0), sizes, axis=0)
+
+        if scaler == "query-reciprocal-rank":
+            return np.where(has, (constant + 1.0) / (constant + self.rank), 0.0)
+        count = per_query(np.add, has.astype(np.float64))
+        if scaler == "query-rank":
+            return np.where(has, 1.0 - (self.rank - 1.0) / np.maximum(count, 1.0), 0.0)
+        low = per_query(np.minimum, np.where(has, X, np.inf))
+        high = per_query(np.maximum, np.where(has, X, -np.inf))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if scaler == "query-minmax":
+                share = np.where(high > low, (X / 2 - low / 2) / (high / 2 - low / 2), 1.0)
+                return np.where(has, share, 0.0)
+            if scaler == "query-standard":
+                middle = np.where(has, X, 0.0)
+                centred = np.where(has, X - per_query(np.add, middle) / np.maximum(count, 1.0), 0.0)
+                spread = np.sqrt(per_query(np.add, centred**2) / np.maximum(count, 1.0))
+                z = np.where(spread > 0, centred / spread, 0.0)
+                floor = per_query(np.minimum, np.where(has, z, np.inf))
+                return np.where(has, z, np.where(count > 0, floor, 0.0))
+        raise InputError(f"scaler={scaler!r} is not known: choose from {', '.join(SCALERS)}")
+
+    @property
+    def _sizes(self) -> IntArray:
+        return np.diff(self.data.query_ptr)
+
+
+def as_run(run: Any, name: str) -> Run:
+    """Make a run of a path or of a table with the columns qid, doc_id and score."""
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, (str, os.PathLike)):
+        return load_run(run)
+    qid, doc_id, score = _columns(run, ("qid", "doc_id", "score"), f"the run {name!r}")
+    return Run(qid, doc_id, score, name)
+
+
+def as_qrels(qrels: Any) -> Qrels:
+    """Make judgments of a path or of a table with the columns qid, doc_id and label."""
+    if isinstance(qrels, Qrels):
+        return qrels
+    if isinstance(qrels, (str, os.PathLike)):
+        from leanrank.data.logs.judgments import read_judgments
+
+        return read_judgments(qrels)
+    qid, doc_id, label = _columns(qrels, ("qid", "doc_id", "label"), "the judgments")
+    return Qrels(qid, doc_id, label)
+
+
+def _columns(table: Any, names: tuple[str, ...], where: str) -> list[AnyArray]:
+    try:
+        return [np.asarray(table[name]) for name in names]
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise InputError(
+            f"{where} is a {type(table).__name__} without the columns {', '.join(names)}: give "
+            "such a table, or the path of a file"
+        ) from error
+
+
+def _ranks(qid: AnyArray, doc_id: AnyArray, score: FloatArray) -> IntArray:
+    """Return the place of each document in its query's list, from 1."""
+    if len(qid) == 0:
+        return np.zeros(0, dtype=np.int64)
+    by_id = np.argsort(doc_id, kind="stable")[::-1]
+    _, query = np.unique(qid, return_inverse=True)
+    order = by_id[np.lexsort((-score[by_id], query[by_id]))]
+    sorted_query = query[order]
+    starts = np.flatnonzero(np.concatenate(([True], sorted_query[1:] != sorted_query[:-1])))
+    lengths = np.diff(np.append(starts, len(order)))
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order)) - np.repeat(starts, lengths) + 1
+    return ranks
+
+
+def _not_retrieved(
+    queries: list[str],
+    judged: Mapping[str, Mapping[str, float]],
+    index: Mapping[tuple[str, str], int],
+) -> list[list[float]]:
+    """List the labels of each query's judged documents that no run retrieved."""
+    return [
+        [label for document, label in judged.get(q, {}).items() if (q, document) not in index]
+        for q in queries
+    ]
+
+
+def _with_others(data: RankingData, others: list[list[float]]) -> tuple[IntArray, FloatArray]:
+    sizes = np.diff(data.query_ptr) + [len(labels) for labels in others]
+    parts: list[Any] = []
+    for q, labels in enumerate(others):
+        parts += [data.y[data.query_ptr[q] : data.query_ptr[q + 1]], labels]
+    ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return ptr, np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+
+
+def _notes(
+    labels: list[float | None], others: list[list[float]], n_unjudged: int, n_lost: int
+) -> list[str]:
+    notes = []
+    unjudged = sum(label is None for label in labels)
+    if n_unjudged:
+        notes.append(f"{counted(n_unjudged, 'query', 'queries')} without judgments left out")
+    if n_lost:
+        judged = counted(n_lost, "judged query", "judged queries")
+        notes.append(f"{judged} left out that no run answers")
+    if unjudged:
+        notes.append(
+            f"{unjudged:,} of {counted(len(labels), 'retrieved document')} without a judgment "
+            "count as label 0"
+        )
+    missed = sum(label > 0 for one in others for label in one)
+    if missed:
+        relevant = counted(missed, "relevant document")
+        notes.append(f"{relevant} not retrieved by any run: no weights can find them")
+    return notes
+
+
+def _gaps(runs: Mapping[str, Run], rank: IntArray, data: RankingData) -> list[str]:
+    """Return the runs that do not answer every query."""
+    answers = (np.add.reduceat(rank > 0, data.query_ptr[:-1], axis=0) > 0).sum(axis=0)
+    return [
+        f"the run {name!r} answers {n:,} of {counted(data.n_queries, 'query', 'queries')}"
+        for name, n in zip(runs, answers.tolist(), strict=True)
+        if n < data.n_queries
+    ]

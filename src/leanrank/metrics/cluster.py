@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.data.dask.partitions import read_partitions
-from leanrank.data.dask.worker_rows import Rows
+from leanrank.data.dask.partitions import Rows, read_partitions
 from leanrank.errors import InputError
 from leanrank.metrics.evaluation import Evaluation, evaluate, summarise
 from leanrank.metrics.measures import ERR, LOSS, Measure

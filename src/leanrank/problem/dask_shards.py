@@ -15,9 +15,8 @@ from copy import copy
 from typing import Any
 from uuid import uuid4
 
-from leanrank.data.dask.collections import LONGEST_WITHOUT_WORKERS, wait_for
-from leanrank.data.dask.partitions import Partitions
-from leanrank.data.dask.worker_rows import Rows
+from leanrank.data.dask import LONGEST_WITHOUT_WORKERS, wait_for
+from leanrank.data.dask.partitions import Partitions, Rows
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
 from leanrank.problem.shard import Shard, Sums

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.clicks.click_log import ClickLog
-from leanrank.data.dask.collections import is_dask
+from leanrank.data.dask import is_dask
 from leanrank.data.grouping import LONGEST_LIST, group_sizes_to_qid
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, ModelError, overflow, warn

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.dask.collections import is_lazy
+from leanrank.data.dask import is_lazy
 from leanrank.data.dask.partitions import read_partitions
 from leanrank.data.ranking_data import RankingData, counted
 from leanrank.data.scaling.spread import Spread, wide_spread_of_parts

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.dask.collections import is_dask, refuse_dask
+from leanrank.data.dask import is_dask, refuse_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.scaling.spread import spread_of
 from leanrank.errors import InputError, warn
@@ -223,7 +223,7 @@ def as_data(given: Any, name: str = "validation") -> RankingData | None:
     if given is None or isinstance(given, RankingData):
         return given
     if hasattr(given, "__arrow_c_stream__"):
-        from leanrank.data.tables.frames import frame_data
+        from leanrank.data.tables.files import frame_data
 
         return frame_data(given)
     return RankingData(*_parts(given, name))

@@ -12,8 +12,7 @@ import numpy as np
 from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.run_pool import SCALERS, RunPool, as_qrels, as_run
-from leanrank.data.trec import Qrels, Run
+from leanrank.data.trec import SCALERS, Qrels, Run, RunPool, as_qrels, as_run
 from leanrank.errors import InputError, suggest
 from leanrank.losses import LOSSES
 from leanrank.metrics import compare_values, evaluate_run, parse_measures
@@ -69,7 +68,7 @@ def fuse(
     nonnegative : bool, default=True
         Whether to forbid negative weights, which engines do not take.
     scalers : iterable of str
-        Those to choose from, see ``leanrank.data.run_pool.RunPool.scaled``.
+        Those to choose from, see ``leanrank.data.trec.RunPool.scaled``.
     constants : iterable of int
         Constants of reciprocal ranks to choose from.
     alphas : iterable of float

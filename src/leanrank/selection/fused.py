@@ -10,8 +10,7 @@ import numpy as np
 
 from leanrank._display import printable_lines
 from leanrank._typing import FloatArray
-from leanrank.data.run_pool import RunPool, as_run
-from leanrank.data.trec import Run
+from leanrank.data.trec import Run, RunPool, as_run
 from leanrank.errors import InputError
 from leanrank.metrics import Comparison
 from leanrank.metrics.judge import better_sign

@@ -9,7 +9,7 @@ from typing import Any
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray
 from leanrank.data.clicks.click_log import ClickLog
-from leanrank.data.dask.collections import is_dask
+from leanrank.data.dask import is_dask
 from leanrank.data.matrices import has_gaps
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.spread import scale_wanted

@@ -54,7 +54,7 @@ def test_the_estimate_is_that_of_mantel_and_haenszel(documents):
 
 def test_sparse_counts_equal_dense_ones(documents):
     clicks = make_clicks(documents, 200, swaps="shuffle")
-    from leanrank.data.clicks import propensities
+    from leanrank.data import clicks as propensities
 
     dense = propensities._counts(clicks, 10)
     far = propensities._counts(clicks, 10_000)  # so many cells that they are sorted instead

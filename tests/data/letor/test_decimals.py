@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leanrank.data.letor.files import load_letor
+from leanrank.data.letor import load_letor
 
 
 def read(tokens: list[str], dtype=np.float64) -> np.ndarray:

@@ -8,8 +8,8 @@ import pickle
 import numpy as np
 import pytest
 
+from leanrank.data.letor import load_letor
 from leanrank.data.letor import reader as source
-from leanrank.data.letor.files import load_letor
 from leanrank.errors import ParseError
 from tests.data.letor.test_files import load_as
 

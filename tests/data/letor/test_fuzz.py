@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leanrank.data.letor.files import load_letor
+from leanrank.data.letor import load_letor
 from leanrank.errors import ParseError
 from tests.data.letor.reference import Wrong, parse
 

@@ -14,8 +14,8 @@ import sys
 import numpy as np
 import pytest
 
+from leanrank.data.letor import load_letor
 from leanrank.data.letor import reader as source
-from leanrank.data.letor.files import load_letor
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
 from tests.data.letor.test_files import SMALL, load, random_file, same
 

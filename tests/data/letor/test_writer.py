@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import RankingData
-from leanrank.data.letor.files import dump_letor, load_letor
+from leanrank.data.letor import dump_letor, load_letor
 from leanrank.errors import FileError, InputError
 from tests.data.letor.test_files import load, random_file, same
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import load_letor, load_sample, sample_weights
-from leanrank.data.sets.sample import FOLDER
+from leanrank.data.sets import FOLDER
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "make_sample.py"
 

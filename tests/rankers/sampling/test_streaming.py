@@ -14,7 +14,7 @@ import pytest
 from leanrank import RankRLS, make_ranking
 from leanrank._files import HeldFile
 from leanrank.data import dump_letor, dump_parquet, stream_ranking
-from leanrank.data.hashing import hash_features, unhash_weights
+from leanrank.data.matrices import hash_features, unhash_weights
 from leanrank.data.streams import open_stream, resized
 from leanrank.errors import FileError, InputError
 from leanrank.rankers import SPD, MinBatSRank

@@ -2,7 +2,7 @@
 
 A click is a comparison, not a judgement: users prefer what they click to what they saw and passed
 over (``click_preferences``). They see the top of a list more often than the rest, which can be
-weighed out (``leanrank.data.clicks.propensities``).
+weighed out (``leanrank.data.clicks``).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class ClickLog:
         Without either, clicks are weighed by the propensities that the log itself shows.
         """
         if y is None and not explicit:
-            from leanrank.data.clicks.propensities import click_weights, estimate_propensities
+            from leanrank.data.clicks import click_weights, estimate_propensities
 
             y = click_weights(self, estimate_propensities(self))
         if isinstance(y, ClickWeights):

@@ -42,7 +42,7 @@ def read_columns(table: Any, names: Mapping[str, str], where: str) -> dict[str, 
         table, where = read_file(Path(table), names), os.fspath(table)
     present = list(table) if isinstance(table, Mapping) else None
     if present is None:
-        from leanrank.data.tables.frames import as_table
+        from leanrank.data.tables.files import as_table
 
         table = as_table(table)
         present = table.schema.names
@@ -72,7 +72,7 @@ def take_rows(table: Any, rows: IntArray, wanted: Callable[[str], bool]) -> Any:
     """
     if isinstance(table, Mapping):
         return {name: np.asarray(table[name])[rows] for name in table if wanted(name)}
-    from leanrank.data.tables.frames import as_table
+    from leanrank.data.tables.files import as_table
 
     table = as_table(table)
     return table.select([name for name in table.schema.names if wanted(name)]).take(rows)
@@ -200,7 +200,7 @@ def feature_data(features: Any, query: str, document: str) -> RankingData:
             table = read_file(Path(features), names, whole=True)
             data = _from_table(table, query, document, os.fspath(features))
     else:
-        from leanrank.data.tables.frames import as_table
+        from leanrank.data.tables.files import as_table
 
         data = _from_table(as_table(features), query, document)
     if data.doc_ids is None:
@@ -214,7 +214,7 @@ def feature_data(features: Any, query: str, document: str) -> RankingData:
 def _from_table(
     table: Any, query: str, document: str, where: str = "the feature table"
 ) -> RankingData:
-    from leanrank.data.tables.frames import from_table
+    from leanrank.data.tables.files import from_table
 
     read_columns(table, {"query": query, "document": document}, where)
     kept = [n for n in table.column_names if n in (query, document) or n not in ROLES]

@@ -1,1 +1,376 @@
-"""LETOR/SVMlight text: read in parallel, read in chunks, written."""
+"""LETOR/SVMlight text files: one document per line, as the public ranking sets are published.
+
+A line is ``LABEL qid:QUERY INDEX:VALUE INDEX:VALUE ... #COMMENT``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from leanrank._files import atomic_write, file_identity
+from leanrank._numbers import check_whole
+from leanrank._typing import AnyArray
+from leanrank.data.grouping import check_optional, group_rows
+from leanrank.data.ranking_data import RankingData, column_values
+from leanrank.data.sources import compressed, open_bytes, read_fully, shown_name
+from leanrank.data.streams import CHUNK_BYTES
+from leanrank.errors import InputError, ParseError, check_choice, warn
+from leanrank.execution import make_executor, row_blocks
+
+if TYPE_CHECKING:
+    from leanrank.data.letor.reader import LetorRequest
+    from leanrank.data.streams import SplitQueryDetector
+
+_DTYPES = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64), "float32", "float64")
+
+
+def load_letor(
+    path: str | os.PathLike[str] | IO[bytes],
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = False,
+    dtype: Any = np.float64,
+    storage: str = "auto",
+    optional: Collection[str] = (),
+    n_jobs: int | None = -1,
+) -> RankingData:
+    r"""Read a LETOR (SVMlight with queries) text file.
+
+    Parameters
+    ----------
+    path : str, path or binary file object
+        A file, ``"-"`` for standard input, or an open stream. Compression with gzip, xz or bzip2 is
+        recognised; compressed and streamed text passes through a temporary file.
+    n_features : int, optional
+        The number of features; an index beyond is an error. By default the largest index decides.
+    zero_based : bool or "auto"
+        Whether the first feature has index 0 or, as in the LETOR sets, 1. ``"auto"`` takes the
+        indices as zero-based exactly when some line has an index 0.
+    dtype : float64 or float32
+        Type of X; values become float32 after float64. Labels are float64 always.
+    storage : "auto", "dense" or "sparse"
+        ``"auto"`` is dense when at least a quarter of the matrix is not zero.
+    optional : collection of {"label", "qid"}
+        What lines may lack. Without labels, ``y`` is NaN; without ``qid:``, all are one query.
+    n_jobs : int
+        Threads; -1 is every core. The result does not depend on it.
+
+    Returns
+    -------
+    RankingData
+        The documents of a query are gathered when they are not together in the file;
+        ``data.restore`` returns to the order of the file.
+
+    Raises
+    ------
+    ParseError
+        With file, line and column of the first thing that is wrong.
+    FileError
+        When there is no such file, or it cannot be read.
+
+    Notes
+    -----
+    - Labels and values are finite decimal numbers, read to the last bit. A value ``nan`` or
+      ``NULL`` is missing and becomes NaN. Features that a line does not list are zero; indices
+      ascend within a line. A sparse X does not store zeros.
+    - A query is any word without blanks or ``#``. Queries become integers when all of them are
+      written as integers are (``7``, not ``07``) and fit 64 bits; otherwise all are text.
+    - A comment goes from the first ``#`` to the end of the line. It names the document when it is
+      ``docid = NAME`` or ``docid:NAME``, whatever follows, or a single word. Documents without a
+      name get an empty one, and ``doc_ids`` is None when no line names any.
+    - Blank lines and lines with nothing but a comment are passed over; Windows line ends, a byte
+      order mark and a missing last line break are accepted. Names are UTF-8.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = b"2 qid:WT04-17 1:0.5 3:1 #docid = G21\n0 qid:WT04-17 2:.25\n"
+    >>> data = load_letor(io.BytesIO(text))
+    >>> data.X.tolist(), data.y.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, 0.0])
+    >>> data.query_ids.tolist(), data.doc_ids.tolist()
+    (['WT04-17'], ['G21', ''])
+    """
+    if not (isinstance(zero_based, bool) or zero_based == "auto"):
+        raise InputError(f"zero_based={zero_based!r} is not one of True, False and 'auto'")
+    request = make_request(n_features, zero_based, dtype, storage, optional)
+    return read_letor(path, request, n_jobs)
+
+
+def make_request(
+    n_features: int | None, zero_based: bool | str, dtype: Any, storage: str, optional: Any
+) -> LetorRequest:
+    """Check what a caller wants of a text."""
+    from leanrank.data.letor.reader import LetorRequest
+
+    width = None if n_features is None else check_whole("n_features", n_features)
+    check_choice("storage", storage, ("auto", "dense", "sparse"))
+    if dtype not in _DTYPES:
+        raise InputError(f"dtype={dtype!r} is not one of float64 and float32")
+    return LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
+
+
+def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
+    """Read a text as the request says; see ``load_letor``."""
+    from leanrank.data.letor.reader import open_text, read_rows
+
+    name = shown_name(path)
+    rows = read_rows(open_text(path), name, request, make_executor(n_jobs))
+    if b"" in rows.run_names and any(rows.run_names):
+        problem = "some lines have 'qid:' and some do not: give it to all or none"
+        raise ParseError(problem, path=name)
+    numbers: dict[bytes, int] = {}
+    runs = [numbers.setdefault(name, len(numbers)) for name in rows.run_names]
+    lengths = np.diff(np.append(rows.run_rows, len(rows.y)))
+    grouping = group_rows(np.repeat(np.array(runs, dtype=np.int64), lengths))
+    return RankingData.of_fields(
+        X=grouping.take(rows.X),
+        y=grouping.take(rows.y),
+        query_ids=query_ids(list(numbers)),
+        query_ptr=grouping.query_ptr,
+        order=grouping.order,
+        doc_ids=None if rows.doc_ids is None else grouping.take(rows.doc_ids),
+    )
+
+
+def query_ids(names: list[bytes]) -> AnyArray:
+    """Return query names as whole numbers if all are, else as text; no names are one query, 0."""
+    if names == [b""]:
+        return np.zeros(1, dtype=np.int64)
+    whole = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+    if all(whole.fullmatch(name) for name in names):
+        ids = [int(name) for name in names]
+        if min(ids) >= -(2**63) and max(ids) < 2**63:
+            return np.array(ids, dtype=np.int64)
+    from leanrank.data.letor.reader import text_array
+
+    return text_array([name.decode("utf-8") for name in names])
+
+
+def dump_letor(
+    data: RankingData, path: str | os.PathLike[str], *, zero_based: bool = False
+) -> None:
+    """Write a LETOR text file; it appears under its name only when it is complete.
+
+    Documents are written in the order in which they were loaded. Numbers are short decimals that
+    read back to the same bits (in the type of X), zeros are left out, document ids become
+    ``#docid = NAME``. Weights, offsets and feature names have no place in the format; a
+    ``DataWarning`` says if there are weights or offsets.
+
+    Parameters
+    ----------
+    data : RankingData
+        What to write; labels and values must be finite.
+    path : str or path
+        Compressed when it ends in ``.gz``, ``.xz`` or ``.bz2``; ``"-"`` is standard output.
+    zero_based : bool
+        Whether the first feature gets index 0 instead of 1.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> data = RankingData([[0.1, 0.0], [0.0, 2.0]], [1, 0], ["a", "a"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     dump_letor(data, file)
+    ...     print(file.read_text())
+    1 qid:a 1:0.1
+    0 qid:a 2:2
+    """
+    if not np.isfinite(data.y).all():
+        raise InputError("a label is NaN or infinite: a LETOR file needs finite labels")
+    if not np.isfinite(data.X.data if data.is_sparse else data.X).all():
+        raise InputError("X holds NaN or infinity: a LETOR file needs finite values")
+    queries = [_encode(str(name), "query", " \t\n#\0") for name in data.query_ids.tolist()]
+    if len(set(queries)) < len(queries):
+        raise InputError("two queries have the same name as text: give them distinct ones")
+    documents = None
+    if data.doc_ids is not None:
+        documents = [
+            b"" if name is None or name == "" else _encode(str(name), "document", " \t\n\r\v\f\0")
+            for name in data.doc_ids.tolist()
+        ]
+    lost = [n for n in ("sample_weight", "query_weight", "offset") if getattr(data, n) is not None]
+    if lost:
+        warn(
+            f"{os.fspath(path)}: LETOR text has no place for {' and '.join(lost)}, which the file "
+            "lacks: write .parquet, .arrow or .csv to keep them"
+        )
+    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
+        for block in lines_of(data, queries, documents, 0 if zero_based else 1):
+            out.write(block)
+
+
+def lines_of(
+    data: RankingData, queries: list[bytes], documents: list[bytes] | None, first_index: int
+) -> Iterator[bytes]:
+    """Yield the lines of all documents in the order in which they were loaded, in blocks.
+
+    ``queries`` has one name per query, ``documents`` one per document (perhaps empty).
+    """
+    from scipy.sparse import csr_array
+
+    rows = np.arange(len(data)) if data.order is None else np.argsort(data.order)
+    query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
+    # A last column of zeros would be forgotten, and with it the number of features.
+    last, is_last = data.n_features - 1 + first_index, data.n_features > 0
+    width = f" {last}:0".encode() if is_last and not column_values(data.X, -1).any() else b""
+    for start, stop in row_blocks(len(rows), max(1, 100_000 // max(1, data.n_features))):
+        block = csr_array(data.X[rows[start:stop]])
+        block.eliminate_zeros()
+        entries = zip((block.indices + first_index).tolist(), _texts(block.data), strict=True)
+        cells = [f" {index}:{value}" for index, value in entries]
+        lines = []
+        for at, row in enumerate(rows[start:stop].tolist()):
+            features = "".join(cells[block.indptr[at] : block.indptr[at + 1]]).encode()
+            label = _texts(data.y[row : row + 1])[0].encode()
+            tail = b" #docid = " + documents[row] if documents and documents[row] else b""
+            lines += [label, b" qid:", queries[query_of[row]], features, width, tail, b"\n"]
+            width = b""
+        yield b"".join(lines)
+
+
+def _texts(values: AnyArray) -> list[str]:
+    """Return numbers as text, whole ones without a decimal point."""
+    return [text.removesuffix(".0") for text in values.astype(str).tolist()]
+
+
+def _encode(name: str, kind: str, forbidden: str) -> bytes:
+    try:
+        if name and not name.endswith("\r") and not set(name) & set(forbidden):
+            return name.encode("utf-8")
+    except UnicodeEncodeError:
+        pass
+    raise InputError(
+        f"the {kind} identifier {name!r} cannot stand in a LETOR file: it must be a word of UTF-8 "
+        f"without blanks{' or #' if '#' in forbidden else ''}"
+    )
+
+
+_QUERY = re.compile(rb"[ \t]*[^ \t#\r\n]+[ \t]+qid:([^ \t#\r\n]+)")
+
+
+class TextPart:
+    """A text file or standard input as chunks of whole queries, read front to back."""
+
+    def __init__(
+        self,
+        path: str,
+        returns: SplitQueryDetector,
+        *,
+        dtype: Any = "float64",
+        storage: str = "auto",
+        zero_based: bool = False,
+        n_features: int | None = None,
+        optional: tuple[str, ...] = (),
+        chunk_bytes: int = CHUNK_BYTES,
+        n_jobs: int | None = -1,
+    ) -> None:
+        if not isinstance(zero_based, bool):
+            raise InputError(
+                f"zero_based={zero_based!r}: a stream is not read to its end before it is used, "
+                "say True or False"
+            )
+        self.path, self.name = path, shown_name(path)
+        self._returns = returns
+        self._request = make_request(n_features, zero_based, dtype, storage, optional)
+        self._chunk_bytes = check_whole("chunk_bytes", chunk_bytes)
+        self._executor = make_executor(n_jobs)
+
+    @property
+    def rewinds(self) -> bool:
+        """Regular files can be read again and entered anywhere, pipes cannot."""
+        return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
+
+    resumes = rewinds
+
+    def identity(self) -> dict[str, Any]:
+        """Return name, size and a digest, and how it is read."""
+        request = self._request
+        how = {
+            "dtype": request.dtype.name,
+            "storage": request.storage,
+            "zero_based": request.zero_based,
+            "n_features": request.n_features,
+            "chunk_bytes": self._chunk_bytes,
+        }
+        return how | (file_identity(self.path) if self.rewinds else {"file": self.name})
+
+    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
+        """Return the chunks from a byte of the unpacked text on, each with where it ends."""
+        with open_bytes(self.path) as stream:
+            if offset:
+                stream.seek(offset)
+            self._returns.restart()
+            rest, ended = b"", False
+            while not ended:
+                block, rest, ended = self._next_block(stream, rest)
+                data = self._parse(block, line)
+                offset += len(block)
+                line += block.count(b"\n")
+                if data is not None:
+                    place = f"{self.name}, before line {line + 1}"
+                    self._returns.check(data.query_ids.tolist(), place)
+                    yield data, offset, line
+
+    def _next_block(self, stream: IO[bytes], rest: bytes) -> tuple[bytes, bytes, bool]:
+        """Read a chunk's worth of text and cut it before the query that may not be complete."""
+        wanted, buffer = self._chunk_bytes, rest
+        while True:
+            buffer += read_fully(stream, wanted - len(buffer))
+            if len(buffer) < wanted:
+                return buffer, b"", True
+            if cut := last_query_start(buffer[:wanted]):  # what lies beyond must not matter
+                return buffer[:cut], buffer[cut:], False
+            wanted *= 2  # a query larger than a chunk
+
+    def _parse(self, block: bytes, line: int) -> RankingData | None:
+        from leanrank.data.letor.reader import read_rows
+
+        try:
+            rows = read_rows(block, self.name, self._request, self._executor)
+        except ParseError as error:
+            if error.line is None:  # comments and blank lines only
+                return None
+            error.line += line
+            raise ParseError(
+                error.problem, path=error.path, line=error.line, column=error.column
+            ) from None
+        names = rows.run_names
+        heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
+        return RankingData.of_fields(
+            X=rows.X,
+            y=rows.y,
+            query_ids=query_ids([names[at] for at in heads]),
+            query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
+            doc_ids=rows.doc_ids,
+        )
+
+
+def last_query_start(buffer: bytes) -> int:
+    r"""Find where the last query of a text begins, right after a document of another query.
+
+    0 when there is only one, or none.
+
+    >>> text = b"1 qid:a 1:2\n0 qid:a\n# note\n1 qid:b 1:3\n0 qi"
+    >>> text[: last_query_start(text)]
+    b'1 qid:a 1:2\n0 qid:a\n'
+    """
+    stop = buffer.rfind(b"\n") + 1
+    last = None
+    while stop > 0:
+        start = buffer.rfind(b"\n", 0, stop - 1) + 1
+        found = _QUERY.match(buffer, start)
+        if found:
+            if last is None:
+                last = found[1]
+            elif found[1] != last:
+                return stop
+        stop = start
+    return 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank.data.clicks.click_log import ClickLog, read_clicks
-from leanrank.data.logs.records import (
+from leanrank.data.logs import (
     SUFFIXES,
     Place,
     at,

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from leanrank.data.logs.records import SUFFIXES, Place, at, identifier, json_records, number
+from leanrank.data.logs import SUFFIXES, Place, at, identifier, json_records, number
 from leanrank.errors import FileError
 
 QUERY_FIELDS = ("query", "qid", "query_id", "user_query", "q", "responseHeader.params.q")

@@ -13,8 +13,8 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.formats import FORMATS, load
+from leanrank.data.logs import SUFFIXES, Place, identifier, json_records, number, sources
 from leanrank.data.logs.features import LoggedDocument, feature_log
-from leanrank.data.logs.records import SUFFIXES, Place, identifier, json_records, number, sources
 from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.data.sources import shown_name, text_lines
 from leanrank.data.trec import Qrels, load_qrels

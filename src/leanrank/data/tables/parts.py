@@ -14,8 +14,7 @@ from leanrank.data.streams import CHUNK_BYTES, SplitQueryDetector
 from leanrank.data.tables import pa, pq
 from leanrank.data.tables.arrow import build, identifiers, run_starts
 from leanrank.data.tables.csv_files import csv_schema, csv_tables, with_identifiers
-from leanrank.data.tables.files import agree, identifier_columns, part_files, reading
-from leanrank.data.tables.frames import without_views
+from leanrank.data.tables.files import agree, identifier_columns, part_files, reading, without_views
 from leanrank.data.tables.layout import column_roles, find_layout
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor

@@ -12,8 +12,8 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data import RankingData
+from leanrank.data.logs import Place, at, json_records
 from leanrank.data.logs.features import QUERY_FIELDS
-from leanrank.data.logs.records import Place, at, json_records
 from leanrank.data.sources import text_lines
 from leanrank.errors import InputError, ParseError
 

@@ -193,7 +193,7 @@ class _Run:
         if not chunk.n_queries:
             return
         if self.bits is not None:
-            from leanrank.data.hashing import hash_features
+            from leanrank.data.matrices import hash_features
 
             self.width = max(self.width, chunk.n_features)
             chunk = hash_features(chunk, self.bits)
@@ -286,7 +286,7 @@ class _Run:
     def _coef(self) -> Any:
         if self.bits is None:
             return self.ranker.coef_
-        from leanrank.data.hashing import unhash_weights
+        from leanrank.data.matrices import unhash_weights
 
         return unhash_weights(self.ranker.coef_, self.width)
 
@@ -313,7 +313,7 @@ def _recipe(ranker: Any) -> dict[str, Any]:
 
 def _hash_bits(features: str) -> int | None:
     """Read "grow" or "hash:BITS"."""
-    from leanrank.data.hashing import MOST_BITS
+    from leanrank.data.matrices import MOST_BITS
 
     if features == "grow":
         return None
