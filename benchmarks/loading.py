@@ -1,4 +1,4 @@
-"""Reading a text file of MSLR shape: leanrank beside scikit-learn, beside Parquet, and its memory.
+"""Reading a text file of MSLR shape: leanrank beside scikit-learn and XGBoost, Parquet, memory.
 
 The file is made up: 136 features, about 120 documents a query, whole numbers and short decimals in
 the proportions of the public set. It is in the page cache before anything is timed.
@@ -10,7 +10,9 @@ import itertools
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +39,7 @@ def _text(path: Path, options: Options) -> Table:
     def letor(**how: object) -> object:
         return lambda: len(load_letor(path, **how))  # type: ignore[arg-type]
 
-    contestants = {
+    contestants: dict[str, Any] = {
         "scikit-learn load_svmlight_file": lambda: (
             load_svmlight_file(str(path), query_id=True)[1].size
         ),
@@ -46,8 +48,13 @@ def _text(path: Path, options: Options) -> Table:
         f"leanrank, {THREADS} threads, float32": letor(n_jobs=THREADS, dtype=np.float32),
         f"leanrank, {THREADS} threads, sparse": letor(n_jobs=THREADS, storage="sparse"),
     }
-    load_letor(path, dtype=np.float32)  # compiles, and brings the file into the page cache
-    load_letor(path)
+    if find_spec("xgboost") is not None:
+        from xgboost import DMatrix
+
+        contestants["XGBoost DMatrix"] = lambda: DMatrix(f"{path}?format=libsvm").num_row()
+    for name, read in contestants.items():  # compiles, and brings the file into the page cache
+        if not name.startswith("scikit-learn"):
+            read()
     timings = race(contestants, repeat=min(3, options.repeat), warm_up=0)
     size = path.stat().st_size
     table = Table(

@@ -44,7 +44,7 @@ def test_links_lead_somewhere(page):
 
 def test_the_readme_is_short_and_its_figures_are_measured():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(readme.splitlines()) < 120
+    assert len(readme.splitlines()) < 130
     rows = SITE["headlines"]("README").splitlines()[2:]
     assert 3 <= len(rows) <= 8
     assert all("{" not in row and row.endswith("` |") for row in rows)
