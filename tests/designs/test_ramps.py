@@ -88,6 +88,13 @@ def test_products_are_those_with_explicit_ramps(form, n_segments):
     assert np.allclose(block.dense((7, 90)), columns[7:90, some], atol=close)
 
 
+def test_squares_over_some_rows_show_which_columns_a_sample_sees():
+    design, columns = both("dense64")
+    bounds = columns[40:90].sum(axis=0) * design.ramps.heights
+    np.testing.assert_allclose(design.squares((40, 90)), bounds, atol=1e-5)
+    np.testing.assert_allclose(design.squares((0, 300)), design.column_norms**2, rtol=1e-5)
+
+
 def test_both_kinds_are_reached():
     assert isinstance(both("dense32")[0], RampDesign)
     assert isinstance(both("sparse32")[0], SparseRampDesign)

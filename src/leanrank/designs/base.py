@@ -82,7 +82,7 @@ class Block(ABC):
     n_features: int
     n_bytes: int
     picks_rows: ClassVar[bool] = False
-    reads_all: ClassVar[bool] = False
+    reads_all: bool = False
 
     @abstractmethod
     def matvec(self, v: FloatArray) -> FloatArray:

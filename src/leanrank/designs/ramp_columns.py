@@ -302,7 +302,10 @@ def _knots(column: tuple[FloatArray, IntArray], n_segments: int) -> FloatArray:
     if len(values) > n_segments + 1:
         weight = counts.astype(np.float64)
         for _ in range(50):  # no value counts for more than a segment, or for more than half
-            weight = np.minimum(weight, weight.sum() / max(n_segments, 2))
+            most = weight.sum() / max(n_segments, 2)
+            if weight.max() <= most:
+                break
+            weight = np.minimum(weight, most)
         reached = np.cumsum(weight)
         total, middle = reached[-1], reached - 0.5 * weight
         close = 1e-9 * total

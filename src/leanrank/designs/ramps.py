@@ -51,7 +51,7 @@ def ramp_design(
            [0., 0., 1.]])
     """
     values = X if isinstance(X, np.ndarray) else X.data
-    if np.isinf(values).any():
+    if any(np.isinf(values[a:b]).any() for a, b in row_blocks(len(values))):
         at = int(np.flatnonzero(np.isinf(values))[0])
         column = at % X.shape[1] if isinstance(X, np.ndarray) else int(X.tocsr().indices[at])
         raise InputError(
@@ -96,6 +96,7 @@ class _AllRamps(Design):
     """Common base of designs of ramps."""
 
     ramps: RampColumns
+    rows_per_block: int = ROWS_PER_RANGE
 
     @cached_property
     def column_norms(self) -> FloatArray:
@@ -139,24 +140,20 @@ class RampDesign(_Positions, _AllRamps):
         c = self._rmatvec(g)
         return c if features is None else c[features]
 
+    def squares(self, rows: tuple[int, int]) -> FloatArray:
+        """Return what ``column_norms`` bounds the squared lengths by, over some rows."""
+        sums = kernels.knot_sums(self.places, np.ones(self.n_rows), self.ramps.knot_starts, *rows)
+        return self.ramps.from_knots(sums) * self.ramps.heights
+
     @property
     def column_sizes(self) -> IntArray:
         """Every column has all rows."""
         return np.full(self.n_features, self.n_rows)
 
     def take(self, features: IntArray) -> RampBlock:
-        """Copy the positions of the features that some columns belong to."""
-        used = np.unique(self.ramps.feature[features])
-        places = self.places
-        if len(used) < places.shape[1]:
-            places = np.empty((self.n_rows, len(used)), dtype=places.dtype)
-            self.executor.map(  # "clip" writes to out without a buffer
-                lambda at: self.places[slice(*at)].take(
-                    used, axis=1, out=places[slice(*at)], mode="clip"
-                ),
-                row_blocks(self.n_rows, self.rows_per_block),
-            )
-        return RampBlock(places, self.ramps, used, features, self.executor, self.rows_per_block)
+        """Return some columns; they are read in place, which takes no memory."""
+        used = np.arange(self.places.shape[1])
+        return RampBlock(self, used, features, self.places, reads_all=True)
 
 
 class SparseRampDesign(_AllRamps):
@@ -239,7 +236,7 @@ class SparseRampDesign(_AllRamps):
         for f, j in enumerate(used):
             stored = slice(self.indptr[j], self.indptr[j + 1])
             places[self.indices[stored], f] = self.places[stored]
-        return RampBlock(places, self.ramps, used, features, self.executor)
+        return RampBlock(self, used, features, places)
 
 
 class WrittenBlock(Block):
@@ -259,8 +256,11 @@ class WrittenBlock(Block):
         gram: FloatArray,
         sums: FloatArray,
     ) -> None:
-        """Write out some rows at a time and add them with BLAS, in the precision of X."""
-        dtype = np.float64 if curvature.exact else self.dtype
+        """Write out some rows at a time and add them with BLAS, exactly or in single precision.
+
+        Columns are between 0 and about 1, so nothing overflows.
+        """
+        dtype = np.float64 if curvature.exact else np.float32
         for low, high in row_blocks(rows[1] - rows[0], ROWS_AT_ONCE):
             begin, end = rows[0] + low, rows[0] + high
             part = self.written((begin, end), dtype)
@@ -295,17 +295,17 @@ class RampBlock(_Positions, WrittenBlock):
 
     def __init__(
         self,
-        places: AnyArray,
-        ramps: RampColumns,
+        design: _AllRamps,
         used: IntArray,
         columns: IntArray,
-        executor: Executor,
-        rows_per_block: int = ROWS_PER_RANGE,
+        places: AnyArray,
+        *,
+        reads_all: bool = False,
     ) -> None:
-        self.places, self.executor = places, executor
-        self.rows_per_block = rows_per_block
-        self.ramps = ramps.restrict(used)
-        self.own = _own_columns(ramps, self.ramps, used, columns)
+        self.places, self.executor, self.reads_all = places, design.executor, reads_all
+        self.rows_per_block = design.rows_per_block
+        self.ramps = design.ramps if reads_all else design.ramps.restrict(used)
+        self.own = _own_columns(design.ramps, self.ramps, used, columns)
         self.n_rows, self.n_features = len(places), len(columns)
         self.n_bytes, self.dtype = places.nbytes, places.dtype
         own, gaps = self.own, self.ramps.is_gap[self.own]

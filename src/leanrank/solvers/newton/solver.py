@@ -52,12 +52,12 @@ class Newton(Solver):
         A model is used again if the step it gave left at most the share ``good_step`` of the gap.
         Samples are drawn until a step leaves more than ``poor_step`` of a gap below ``far``.
     far : float
-        Relative gap below which a sample needs the diagonal of all documents. Above it, a sample
-        without serves until the objective falls short of a promise by more than ``good_step``; one
-        with it, until less than half of what was promised was kept twice in a row, and again once a
-        model of all documents keeps no more.
-    sample_per_feature : int
-        Sample size per feature for approximate Hessians.
+        Relative gap below which a sample without the diagonal of all documents is a larger one.
+        Such a sample serves until the objective falls short of a promise by more than
+        ``good_step``; one with it, until less than half of what was promised was kept twice in a
+        row, and again once a model of all documents keeps no more.
+    sample_per_feature, larger : int
+        Sample size per feature for approximate Hessians, and its factor below ``far``.
     patience, least_progress : int, float
         The solver stops without convergence once the objective has not fallen by this share of the
         gap for ``patience`` iterations: with few correct digits in a Hessian, steps stay tiny. Hard
@@ -75,6 +75,7 @@ class Newton(Solver):
     poor_step: float = 0.5
     far: float = 1e-2
     sample_per_feature: int = 100
+    larger: int = 8
     patience: int = 30
     least_progress: float = 1e-3
 
@@ -196,6 +197,7 @@ class _WorkingSet:
         self.model: QuadraticModel | None = None
         self.gap = np.inf
         self.samples = True  # as long as their steps are as good as others
+        self.larger = 1  # factor of the sample size
         self.exact_diagonal = True  # of the last model
         self.short = False  # whether the last step kept less than half of what was promised
         self.damping = 0.0  # ridge of the models, relative to scale²
@@ -278,10 +280,18 @@ class _WorkingSet:
         """
         solver, model = self.solver, self.model
         near = self.sampled and gap <= solver.far and not rough
-        if near and (gap > solver.poor_step * self.gap or not self.exact_diagonal):
+        if near and gap > solver.poor_step * self.gap:
             self.samples = False
+        elif near and not self.exact_diagonal and self.larger == 1:
+            self.larger = solver.larger
+            self.samples = 2 * self._sample_size < self.problem.n_rows
+            return True
         lasts = model is not None and model.lasting and (rough or self.samples or not model.sampled)
         return not (lasts and gap < solver.good_step * self.gap)
+
+    @property
+    def _sample_size(self) -> int:
+        return self.larger * self.solver.sample_per_feature * max(256, len(self.features))
 
     def _step(
         self,
@@ -297,8 +307,7 @@ class _WorkingSet:
         """Minimise the quadratic model, a new one if the old is outworn."""
         self.gap = gap
         if fresh:
-            sample = self.solver.sample_per_feature * max(256, len(self.features))
-            thin = sample if rough or self.samples else None
+            thin = self._sample_size if rough or self.samples else None
             self.model = self.problem.quadratic(part, thin=thin)
             self.exact_diagonal = self.model.exact_diagonal
         assert self.model is not None
