@@ -324,13 +324,13 @@ def _encode(labels: AnyArray) -> tuple[IntArray, FloatArray]:
 
 def _id_ranks(query_ptr: IntArray, scores: FloatArray, doc_ids: AnyArray) -> IntArray:
     """Number the document ids in order; only those of tied documents, as text sorts slowly."""
-    query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
-    order = np.lexsort((scores, query))
-    same = (np.diff(scores[order]) == 0) & (np.diff(query[order]) == 0)
-    tied = np.union1d(order[:-1][same], order[1:][same])
-    ranks = np.zeros(len(scores), dtype=np.int64)
-    ranks[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
-    return ranks
+    from leanrank.metrics._order import mark_ties
+
+    marked = np.zeros(len(scores), dtype=np.int64)
+    mark_ties(query_ptr, scores, marked)
+    tied = np.flatnonzero(marked)
+    marked[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
+    return marked
 
 
 def _tables(
