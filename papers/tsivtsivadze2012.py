@@ -18,7 +18,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import QueryMinMaxScaler
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor
-from leanrank.selection.trials import joined_sets
+from leanrank.selection.engine import joined_sets
 from papers import find_sets
 from papers.public_sets import RankingFolds
 from papers.report import ComparedTable, Plot, Report, beside

@@ -15,7 +15,7 @@ from leanrank import DominationRanker, LinearRanker, RankingData, RankNet, RankS
 from leanrank.data import load_sample
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.rankers.path import measure_models
-from leanrank.selection.trials import joined_sets
+from leanrank.selection.engine import joined_sets
 
 CHOOSERS = ("loss", "ndcg@10", "map")
 JUDGES = ("ndcg@10", "map")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
+from leanrank.data.matrices import stacked
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.metrics.judge import Judge, best_of, ranks_something
@@ -299,8 +300,9 @@ def fit_beside(ranker: Any, train: RankingData, validation: RankingData, **weigh
 
     Some rankers stop by them; one that learns from unlabelled documents gets them without labels.
     """
-    beside = {"validation": validation, "unlabeled": validation}
-    used = {name: data for name, data in beside.items() if _takes(ranker, name)}
+    if ranker.takes_unlabeled:
+        train = joined_sets(train, validation.replace(y=np.full(len(validation), np.nan)))
+    used = {"validation": validation} if ranker.takes_validation else {}
     return ranker.fit(train, **used, **weights)
 
 
@@ -310,7 +312,7 @@ def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5, **weights: An
     They come from its own data: the queries that judge a model must not influence its fit. They
     decide for how many rounds the ranker is then fitted to all of its data.
     """
-    if _takes(ranker, "validation"):
+    if ranker.takes_validation:
         ranker.set_params(**_rounds(ranker, data, min(n_folds, data.n_queries), **weights))
     ranker.fit(data, **weights)
 
@@ -343,9 +345,31 @@ def some_columns(data: RankingData, columns: IntArray) -> RankingData:
     return data.replace(X=data.X[:, columns], feature_names=None)
 
 
-def _takes(ranker: Any, name: str) -> bool:
-    """Return whether ``fit`` uses "validation" data or "unlabeled" documents."""
-    return bool(getattr(ranker, f"takes_{name}", False))
+def joined_sets(*parts: RankingData) -> RankingData:
+    """Return the queries of data sets one after the other; equal identifiers stay apart.
+
+    >>> one = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"])
+    >>> joined_sets(one, one).n_queries
+    2
+    """
+
+    def joined(name: str, size: Any) -> Any:
+        each = [getattr(part, name) for part in parts]
+        if all(values is None for values in each):
+            return None
+        empty = 0.0 if name == "offset" else 1.0
+        filled = zip(parts, each, strict=True)
+        return np.concatenate([np.full(size(p), empty) if v is None else v for p, v in filled])
+
+    return RankingData(
+        stacked([part.X for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        group=np.concatenate([np.diff(part.query_ptr) for part in parts]),
+        feature_names=parts[0].feature_names,
+        sample_weight=joined("sample_weight", len),
+        query_weight=joined("query_weight", lambda data: data.n_queries),
+        offset=joined("offset", len),
+    )
 
 
 def _weights(split: Split) -> dict[str, Any]:

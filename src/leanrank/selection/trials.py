@@ -17,7 +17,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.matrices import has_gaps, stacked
+from leanrank.data.matrices import has_gaps
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.execution import make_executor
@@ -32,6 +32,7 @@ from leanrank.selection.engine import (
     Split,
     fitted,
     fixed_strengths,
+    joined_sets,
     left_out_scores,
     make_ranker,
     same_strength,
@@ -334,30 +335,3 @@ def on_given_features(chosen: Candidate) -> tuple[str, dict[str, Any]]:
     if "n_features_to_select" not in parameters:
         return chosen.algorithm, parameters
     return "rankrls", {k: v for k, v in parameters.items() if k in ("alpha", "normalize")}
-
-
-def joined_sets(*parts: RankingData) -> RankingData:
-    """Return the queries of data sets one after the other; equal identifiers stay apart.
-
-    >>> one = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"])
-    >>> joined_sets(one, one).n_queries
-    2
-    """
-
-    def joined(name: str, size: Any) -> Any:
-        each = [getattr(part, name) for part in parts]
-        if all(values is None for values in each):
-            return None
-        empty = 0.0 if name == "offset" else 1.0
-        filled = zip(parts, each, strict=True)
-        return np.concatenate([np.full(size(p), empty) if v is None else v for p, v in filled])
-
-    return RankingData(
-        stacked([part.X for part in parts]),
-        np.concatenate([part.y for part in parts]),
-        group=np.concatenate([np.diff(part.query_ptr) for part in parts]),
-        feature_names=parts[0].feature_names,
-        sample_weight=joined("sample_weight", len),
-        query_weight=joined("query_weight", lambda data: data.n_queries),
-        offset=joined("offset", len),
-    )
