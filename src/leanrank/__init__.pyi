@@ -39,4 +39,6 @@ from .rankers import TopicRanker as TopicRanker
 from .rankers.knots import RampFeatures as RampFeatures
 from .selection.fuse import fuse as fuse
 from .selection.tuning import tune as tune
+from .service.check import check as check
 from .service.diff import diff as diff
+from .service.refit import refit as refit

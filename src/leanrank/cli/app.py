@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "Write a page about a model, others and the data.",
     "explain": "Show why documents stand where they stand.",
     "diff": "Show what a new model would change.",
+    "check": "Check whether a model is still right for today's documents.",
     "join": "Join an engine's feature log with judgments.",
     "fuse": "Learn the weights of a hybrid search.",
     "export": "Write a model for an engine, a database or a program.",
@@ -83,7 +84,8 @@ def leanrank(
 
 
 def _load(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(import_module(f"leanrank.cli.{name}"), name)
+    module = name.replace("-", "_")
+    function: Callable[..., Any] = getattr(import_module(f"leanrank.cli.{module}"), module)
     return function
 
 

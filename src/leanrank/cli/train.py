@@ -105,6 +105,25 @@ def train(
         ),
     ] = None,
     cluster: options.Cluster = None,
+    start: Annotated[
+        str | None,
+        Option(
+            "--from",
+            metavar="MODEL",
+            help="Learn again from TRAIN what LeanRanker learned before: the same terms and "
+            "strength, from its weights.",
+        ),
+    ] = None,
+    structure: Annotated[
+        str, Option(metavar="HOW", help="With --from: same, or again to choose terms again.")
+    ] = "same",
+    without_summary: Annotated[
+        bool,
+        Option(
+            "--without-summary",
+            help="Keep no summary of the features in the model, which `leanrank check` needs.",
+        ),
+    ] = False,
     allow_empty: Annotated[
         bool, Option("--allow-empty", help="Write a model even if it uses no feature.")
     ] = False,
@@ -118,11 +137,11 @@ def train(
 
     stdin_once(*data, vali)
     check_folder(model, json, "model", "the model a file")
-    check_apart([model, report], [*data, vali])
+    check_apart([model, report], [*data, vali, start])
     request = Request(
         data, model, vali, algorithm, parameter or [], monotone, scale, format, read or [],
         measures, convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
-        on_disk, fill,
+        on_disk, fill, start, structure, without_summary,
     )  # fmt: skip
     if report is not None:
         check_folder(report)
@@ -131,6 +150,13 @@ def train(
         if stream:
             raise InputError("--report needs all data at once: leave --stream out")
         options.check_report()
+    if start is not None and (stream or cluster is not None or on_disk or report is not None):
+        raise InputError(
+            "--from needs all data in memory and writes no report: leave --stream, --cluster, "
+            "--on-disk and --report out"
+        )
+    if start is None and structure != "same":
+        raise InputError("--structure is for learning again: add --from MODEL, or leave it out")
     if stream and monotone is not None:
         raise InputError("--monotone is for curves, which need all data at once: leave one out")
     if fill and (stream or on_disk or cluster is not None):
@@ -161,6 +187,11 @@ def train(
             f"{len(data)} training files were given: give one, or add --stream or --cluster to "
             "read them all"
         )
+    if start is not None:
+        from leanrank.cli.training.again import train_again
+
+        train_again(request)
+        return
     from leanrank.cli.training.memory import train_in_memory
 
     train_in_memory(request)

@@ -60,6 +60,9 @@ class Model:
     fill : mapping, optional
         The number that replaces a missing feature, by its zero-based index, before the normaliser
         and the terms; see ``leanrank.model.fill_values``.
+    summary : list of dict, optional
+        How the features were distributed when the model was trained; see
+        ``leanrank.model.summary``.
 
     Examples
     --------
@@ -103,6 +106,7 @@ class Model:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     surfaces: Mapping[tuple[int, int], Surface] = field(default_factory=dict)
     fill: Mapping[int, float] = field(default_factory=dict)
+    summary: list[dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         names = self.feature_names
@@ -120,6 +124,8 @@ class Model:
         set_field("provenance", read_provenance(made))
         if self.normalizer is not None:
             set_field("normalizer", Field(dict(self.normalizer), "Model", "normalizer").json())
+        if self.summary is not None:
+            set_field("summary", Field(to_json_values(self.summary), "Model", "summary").json())
 
     @classmethod
     def linear(cls, n_features: int, indices: Any, values: Any, **more: Any) -> Model:
@@ -327,6 +333,7 @@ class Model:
             ]
             or None,
             "provenance": _copied(self.provenance),
+            "summary": _copied(self.summary),
         }
         return {key: value for key, value in parts.items() if value is not None}
 
@@ -372,7 +379,8 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         plain = (self.feature_names, self.normalizer, self.provenance, dict(self.surfaces))
-        return type(self), (self.n_features, dict(self.curves), *plain, dict(self.fill))
+        more = dict(self.fill), self.summary
+        return type(self), (self.n_features, dict(self.curves), *plain, *more)
 
     def __repr__(self) -> str:
         shown = [(printable(name), value) for name, value in list(self.weights.items())[:10]]

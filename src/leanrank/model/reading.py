@@ -61,7 +61,7 @@ def read_document(root: Field) -> dict[str, Any]:
     _check_header(root)
     root.object(
         ("format", "schema_version", "n_features", "curves"),
-        ("feature_names", "normalizer", "fill", "surfaces", "provenance"),
+        ("feature_names", "normalizer", "fill", "surfaces", "provenance", "summary"),
     )
     n_features = root["n_features"].integer(0, MOST_FEATURES)
     names = _read_names(root, n_features)
@@ -76,6 +76,7 @@ def read_document(root: Field) -> dict[str, Any]:
         "provenance": read_provenance(root["provenance"]) if "provenance" in root.value else {},
         "surfaces": _read_surfaces(root["surfaces"], read_feature) if has_surfaces else {},
         "fill": _read_fill(root["fill"], read_feature) if root.value.get("fill") else {},
+        "summary": _read_summary(root, read_feature),
     }
 
 
@@ -170,6 +171,16 @@ def _read_surfaces(
 def _read_fill(listed: Field, read_feature: Callable[[Field], int]) -> dict[int, float]:
     items = [item.object(("feature", "value"), ()) for item in listed.array()]
     return {read_feature(item["feature"]): item["value"].number() for item in items}
+
+
+def _read_summary(root: Field, read_feature: Callable[[Field], int]) -> list[Any] | None:
+    """Read how features were distributed; what each entry holds is checked where it is used."""
+    if root.value.get("summary") is None:
+        return None
+    for item in root["summary"].array():
+        read_feature(item.object(("feature", "values", "errors"))["feature"])
+    read: list[Any] = root["summary"].json()
+    return read
 
 
 def _made(item: Field, kind: Any, given: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import sample_step
 from leanrank.designs.ramps import RampDesign, ramp_design
-from leanrank.designs.surfaces import SurfaceDesign, split_surfaces
-from leanrank.errors import InputError, warn
+from leanrank.errors import InputError, check_choice, warn
 from leanrank.execution import make_executor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
+from leanrank.model.summary import with_summary
 from leanrank.penalties.elastic_net import penalty_factors
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.categories import (
@@ -36,6 +37,7 @@ from leanrank.rankers.categories import (
 from leanrank.rankers.inputs import check_finite
 from leanrank.rankers.knots import find_ramps
 from leanrank.rankers.lean_pairs import constant_in_queries
+from leanrank.rankers.lean_record import record_of, terms_of
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure, divided
 from leanrank.rankers.parameters import feature_number, reject_unused, seed_of
@@ -201,13 +203,14 @@ class LeanRanker(BaseRanker):
             self.strength_ = search.fit_whole(structure, 0.1)
             sizes = search.sizes(self.strength_)
         sizes = _front(sizes)
+        self.front_ = [self._row(search, size) for size in sizes]
         self.front_models_ = [
-            self._model(size.structure, size.solution.w, settings.of_query) for size in sizes
+            self._model(search, size.structure, size.solution.w, row)
+            for size, row in zip(sizes, self.front_, strict=True)
         ]
         self._gaps = [size.solution.gap for size in sizes]
-        self.front_ = [self._row(search, size) for size in sizes]
         at = self._position(sizes)
-        self._finish(search, sizes[at])
+        self._finish(search, sizes[at], self.front_[at])
 
     # what is prepared
 
@@ -331,7 +334,7 @@ class LeanRanker(BaseRanker):
             row |= {name: float(found.means[name]), f"{name}_error": _error(values)}
         return row
 
-    def _finish(self, search: Search, size: Size) -> None:
+    def _finish(self, search: Search, size: Size, row: dict[str, Any]) -> None:
         """Solve the chosen problem to ``tol``, and keep its model."""
         whole = search.whole
         penalty = search.settings.penalty(size.structure, size.dropped)
@@ -346,7 +349,8 @@ class LeanRanker(BaseRanker):
                 ConvergenceWarning,
             )
         self.feature_importances_ = search.by_feature(size.structure, solution.w)
-        self.model_ = self._model(size.structure, solution.w, search.settings.of_query)
+        model = self._model(search, size.structure, solution.w, row)
+        self.model_ = with_summary(model, search.data)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
         del data, labels
@@ -356,27 +360,21 @@ class LeanRanker(BaseRanker):
                 "lowers the loss on held-out queries"
             )
 
-    def _model(self, structure: Structure, w: FloatArray, of_query: Any) -> Model:
-        from leanrank.model import Model, Surface
+    def _model(
+        self, search: Search, structure: Structure, w: FloatArray, row: dict[str, Any]
+    ) -> Model:
+        """Return the model, with what a refit needs and the held-out results of its size."""
+        from leanrank.model import Model
 
-        names = self._names()
-        more: dict[str, Any] = {"feature_names": names, "provenance": self._provenance()}
+        made = self._provenance()
+        alpha = self.strength_ * search.whole.top
+        record = record_of(structure, w, alpha, EMPHASIS, search.settings)
+        made["training"] = made.get("training", {}) | record | {"held_out": row}
+        more: dict[str, Any] = {"feature_names": self._names(), "provenance": made}
         if structure.ramps is None:
             return Model.from_coef(w, **more)
-        n_curved = structure.ramps.n_columns
-        if isinstance(structure.design, SurfaceDesign):
-            w, grids = split_surfaces(structure.design, w, of_query)
-            knots = structure.ramps.knots
-            more["surfaces"] = {
-                (f, g): Surface(
-                    tuple(knots[f].tolist()),
-                    tuple(knots[g].tolist()),
-                    tuple(map(tuple, grid.tolist())),
-                )
-                for (f, g), grid in zip(structure.pairs, grids, strict=True)
-                if grid.any()
-            }
-        return Model(len(structure.ramps.knots), structure.ramps.curves(w[:n_curved]), **more)
+        curves, surfaces = terms_of(structure, w, search.settings.of_query)
+        return Model(len(structure.ramps.knots), curves, surfaces=surfaces, **more)
 
     # what a user asks for
 
@@ -404,6 +402,30 @@ class LeanRanker(BaseRanker):
         if provenance is None:
             return self.model_
         return self.model_.replace(provenance={**(self.model_.provenance or {}), **provenance})
+
+    def refit(self, X: Any, y: Any = None, qid: Any = None, *, structure: str = "same") -> Self:
+        """Learn again from new documents, starting from the model.
+
+        Parameters
+        ----------
+        X, y, qid
+            As for ``fit``.
+        structure : {"same", "again"}, default="same"
+            "same" keeps terms, knots and strength, and starts at the present weights; "again"
+            chooses everything again, as ``fit`` does.
+        """
+        check_is_fitted(self, "model_")
+        check_choice("structure", structure, ("same", "again"))
+        if structure == "again":
+            return self.fit(X, y, qid)
+        # by name: what is done with models in use knows rankers, not the other way round
+        refit = import_module("leanrank.service.refit").refit
+        loss = None if isinstance(self.loss, str) else self.loss
+        self.model_ = refit(self.model_, X, y, qid, tol=self.tol, loss=loss, n_jobs=self.n_jobs)
+        training = self.model_.provenance["training"]
+        for name in ("dual_gap", "objective", "n_iter"):
+            setattr(self, f"{name}_", training[name])
+        return self
 
     def resized(self, max_features: int) -> Self:
         """Return the ranker with the largest model of the front of at most ``max_features``.

@@ -21,8 +21,9 @@ from leanrank.metrics.measures import parse_measures
 from leanrank.model import Model
 from leanrank.model.explain import Explanation
 from leanrank.model.scoring import rank_within_queries
+from leanrank.model.summary import sampled_queries
 from leanrank.model.writing import as_model
-from leanrank.service.documents import documents_for, judged_rows, names_of, sampled_queries
+from leanrank.service.documents import documents_for, judged_rows, names_of
 
 PERSISTENCE = 0.9
 """Of rank-biased overlap: the chance that a reader goes on from one document to the next."""

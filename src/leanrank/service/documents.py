@@ -12,9 +12,6 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.model import Levels, Model
 from leanrank.model.alignment import Table
 
-SAMPLE = 50_000
-"""Documents, of evenly spaced queries, on which shares of the variance are computed."""
-
 
 def documents_for(model: Model, data: Any, y: Any = None, qid: Any = None) -> RankingData:
     """Return the documents of a frame as a data set that a model scores by position.
@@ -55,12 +52,6 @@ def shown_value(model: Model, feature: int, value: float) -> str:
         known = 0 <= value < len(curve.levels)
         return str(curve.levels[int(value)]) if known else "another level"
     return f"{value:.4g}"
-
-
-def sampled_queries(data: RankingData, most: int = SAMPLE) -> RankingData:
-    """Return the data, or evenly spaced queries with about ``most`` documents."""
-    step = max(1, -(-len(data) // most))
-    return data if step == 1 else data.queries[np.arange(0, data.n_queries, step)]
 
 
 def judged_rows(data: RankingData) -> BoolArray | None:

@@ -11,10 +11,12 @@ from leanrank._files import atomic_write
 from leanrank._typing import FloatArray
 from leanrank.model import Curve, Levels, Model
 from leanrank.model.export.formula import in_units_of_data
+from leanrank.model.summary import sampled_queries
 from leanrank.model.terms import Surface
 from leanrank.report.page import drawn_lines, figures_table, static_page
+from leanrank.service.check import Check
 from leanrank.service.diff import Diff, QueryChange, largest_terms
-from leanrank.service.documents import read_values, sampled_queries
+from leanrank.service.documents import read_values
 
 MOST_CURVES = 12
 MOST_TERMS = 40
@@ -51,6 +53,71 @@ def write_diff(found: Diff, path: str | os.PathLike[str], title: str) -> None:
     page = static_page(title, lead, "".join(parts), style=STYLE)
     with atomic_write(path) as stream:
         stream.write(page)
+
+
+def write_check(found: Check, path: str | os.PathLike[str], title: str) -> None:
+    """Write the page of a check."""
+    lead = f"{found.n_queries:,} queries, {found.n_documents:,} documents."
+    listed = "".join(f"<li>{escape(text)}</li>" for text in found.alarms)
+    parts = [
+        _section(
+            "Is it still right?",
+            f'<p class="verdict">{escape(found.verdict)}</p>'
+            + (f"<ul>{listed}</ul>" * bool(listed)),
+        )
+    ]
+    if found.findings:
+        heads = ["feature", "what", "then", "now", "standard errors"]
+        rows = [
+            [each.feature, each.kind, f"{each.then:.3f}", f"{each.now:.3f}", f"{each.z:+.1f}"]
+            for each in found.findings
+        ]
+        note = (
+            "Shares of documents, or a correlation. The largest difference of all features is "
+            f"beyond {found.threshold:.1f} standard errors by chance in 2 of 100 checks."
+        )
+        parts.append(
+            _noted("Which features changed?", figures_table("Features", heads, rows), note)
+        )
+    if found.measures:
+        heads = ["", "then", "now", "p"]
+        rows = [
+            [
+                name, "–" if one.then is None else f"{one.then:.4f}",
+                f"{one.now:.4f} ± {one.now_error:.4f}", "–" if one.p is None else f"{one.p:.2g}",
+            ]
+            for name, one in found.measures.items()
+        ]  # fmt: skip
+        note = "Then: on held-out queries when the model was trained. p: of a fall, one-sided."
+        parts.append(_noted("Are rankings worse?", figures_table("Measures", heads, rows), note))
+    if found.clicks:
+        rows = [
+            [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
+            for name, one in found.clicks.items()
+        ]
+        table = figures_table("Clicks", ["per list", "clicks", "95 % interval"], rows)
+        parts.append(_section("How many clicks?", table))
+    if found.bound is not None:
+        moves = list(found.bound.moves.items())[:MOST_CURVES]
+        rows = [[name, f"{size:.3g}"] for name, size in moves]
+        note = (
+            f"Objective {found.bound.objective:.5f}; no weights of the same terms reach less than "
+            f"{found.bound.lower:.5f}. The table has the features whose gradient says that their "
+            "weights should move, and how much, as a share of the strength of the penalty."
+        )
+        table = figures_table("Features", ["feature", "gradient"], rows)
+        parts.append(
+            _noted("What would a refit gain?", f"<p>{escape(found.refit_text)}.</p>{table}", note)
+        )
+    if found.notes:
+        listed = "".join(f"<li>{escape(text)}</li>" for text in found.notes)
+        parts.append(_section("What could not be checked?", f"<ul>{listed}</ul>"))
+    with atomic_write(path) as stream:
+        stream.write(static_page(title, lead, "".join(parts), style=STYLE))
+
+
+def _noted(title: str, body: str, note: str) -> str:
+    return _section(title, f'{body}<p class="note">{escape(note)}</p>')
 
 
 def _section(title: str, body: str) -> str:

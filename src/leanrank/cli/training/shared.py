@@ -43,6 +43,9 @@ class Request:
     allow_empty: bool
     on_disk: bool = False
     fill: list[str] | None = None
+    start: str | None = None
+    structure: str = "same"
+    without_summary: bool = False
 
 
 def check_able(name: str, what: str, needs: str) -> None:
@@ -114,6 +117,8 @@ def finish(
     from leanrank.metrics import evaluate
 
     refuse_empty(model, request)
+    if request.without_summary:
+        model = model.replace(summary=None)
     say("Measuring")
     how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
     columns = {name: evaluate(data, model.predict(data), **how) for name, data in sets.items()}
@@ -131,10 +136,12 @@ def refuse_empty(model: Model, request: Request) -> None:
 
 
 def described(model: Model, training: RankingData) -> Model:
-    """Add the training data to how the model was made."""
+    """Add the training data to how the model was made, and a summary of them."""
     from leanrank.model import make_provenance
+    from leanrank.model.summary import with_summary
 
-    return model.replace(provenance={**model.provenance, **make_provenance(data=training)})
+    model = model.replace(provenance={**model.provenance, **make_provenance(data=training)})
+    return model if model.summary else with_summary(model, training)
 
 
 def with_measures(model: Model, means: dict[str, dict[str, float]]) -> Model:

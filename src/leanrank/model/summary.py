@@ -1,0 +1,270 @@
+"""A small summary of the documents that a model learned from, and the same figures of others.
+
+Every figure is a ratio of sums over queries, so that its standard error can be taken over queries:
+documents of one query are alike, and counting them as independent would raise false alarms. The
+figures of a feature are
+
+- the share of the documents at or below each of nine *cuts*, quantiles of the training documents;
+  of a category, the share of each of its most frequent levels;
+- the share of the documents where it is missing (first), or beyond the knots of its curve; of a
+  category, a level that the model does not know (second);
+- the share of its variance, in ranks, that is within queries;
+- its correlation, in ranks and within queries, with what the other terms add to the score.
+
+The last two tell a column whose values belong to other documents, which has the same distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.model.curves import Ramps
+from leanrank.model.model import Model
+from leanrank.model.scoring import TermSum
+from leanrank.model.terms import Levels
+
+MOST_FEATURES = 200
+"""Features of a summary, those with the largest terms: about 100 kB."""
+
+MOST_LEVELS, LEAST_DOCUMENTS = 20, 10
+"""Levels of a category that a summary names, and documents that a named level has."""
+
+FEWEST_QUERIES = 20
+"""Queries of equal weight that a variance or a correlation needs."""
+
+CUTS = np.arange(1, 10) / 10.0
+OTHERS = ("missing", "beyond", "within", "agreement")
+SAMPLE, MOST_CELLS = 50_000, 20_000_000
+"""Documents that are read, of evenly spaced queries, and numbers of them."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of one feature.
+
+    Attributes
+    ----------
+    values : array
+        Those of the cuts or levels, then ``OTHERS``; NaN where there is none.
+    influence : array of shape (queries, figures)
+        What each query adds to each value; zero in the sum over queries.
+    """
+
+    values: FloatArray
+    influence: FloatArray
+
+    @property
+    def errors(self) -> FloatArray:
+        """Standard errors over queries, at least what one query could change."""
+        n = len(self.influence)
+        spread = np.sqrt((self.influence**2).sum(axis=0) * n / max(n - 1, 1))
+        return np.maximum(spread, 1.0 / max(n, 1))
+
+
+def summarize(model: Model, data: RankingData) -> list[dict[str, Any]]:
+    """Summarise the features that a model reads.
+
+    Examples
+    --------
+    >>> from leanrank.data import load_sample
+    >>> train, _, _ = load_sample()
+    >>> model = Model.from_coef(np.eye(train.n_features)[0])
+    >>> [(entry["feature"], len(entry["cuts"])) for entry in summarize(model, train)]
+    [(0, 9)]
+    """
+    columns = Columns.of(model, data)
+    reach = dict.fromkeys(model.indices.tolist(), 0.0)
+    for features, term in model.terms.items():
+        for at in features:
+            reach[at] = max(reach[at], abs(term.size))
+    kept = sorted(sorted(reach, key=lambda at: -reach[at])[:MOST_FEATURES])
+    names, entries = model.feature_names, []
+    for at in kept:
+        entry = columns.described(at)
+        figures = columns.figures(at, entry)
+        entry["values"] = [float(f"{value:.6g}") for value in figures.values]
+        entry["errors"] = [float(f"{value:.3g}") for value in figures.errors]
+        entry["values"] = [None if value != value else value for value in entry["values"]]
+        entries.append({"feature": at if names is None else names[at], **entry})
+    return entries
+
+
+def with_summary(model: Model, data: RankingData) -> Model:
+    """Return a model that keeps a summary of the documents that it learned from."""
+    return model.replace(summary=summarize(model, data)) if len(data) else model
+
+
+def sampled_queries(data: RankingData, most: int = SAMPLE) -> RankingData:
+    """Return the data, or evenly spaced queries with about ``most`` documents."""
+    step = max(1, -(-len(data) // max(most, 1)))
+    return data if step == 1 else data.queries[np.arange(0, data.n_queries, step)]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The values of a model's features, and what its terms add to scores.
+
+    Attributes
+    ----------
+    model : Model
+    query_ptr : array
+    values : dict of int to array
+        As they stand in the data; NaN where missing or infinite; the position of a text.
+    added : array of shape (documents, terms)
+        A missing value that the model refuses counts as the median.
+    """
+
+    model: Model
+    query_ptr: IntArray
+    values: Mapping[int, FloatArray]
+    added: FloatArray
+
+    @classmethod
+    def of(cls, model: Model, data: RankingData) -> Columns:
+        """Read the features of documents, or of a sample of the queries."""
+        from leanrank.model.alignment import Table
+
+        width = model.n_nonzero if model.normalizer is None else model.n_features
+        data = sampled_queries(data, min(SAMPLE, MOST_CELLS // max(width, 1)))
+        matrix, columns = Table.of(data).take(model, model.indices)
+        raw = _dense(matrix, columns)
+        values = {j: raw[:, at] for at, j in enumerate(model.indices.tolist())}
+        filled = raw.copy()
+        for at in range(filled.shape[1]):
+            absent, feature = np.isnan(filled[:, at]), int(model.indices[at])
+            if feature in model.fill:
+                filled[absent, at] = model.fill[feature]
+            elif absent.any() and _refuses(model, feature):
+                known = filled[~absent, at]
+                filled[absent, at] = np.median(known) if len(known) else 0.0
+        scaled: Any = filled
+        used = None
+        if model.normalizer is not None:
+            whole = np.zeros((len(data), model.n_features))
+            whole[:, model.indices] = filled
+            scaled, used, _ = model.prepared(RankingData(whole, qid=data.qid))
+        terms = TermSum(
+            [
+                (tuple(np.searchsorted(model.indices, features).tolist()), term)
+                for features, term in model.terms.items()
+            ]
+        )
+        return cls(model, data.query_ptr, values, terms.contributions(scaled, used))
+
+    def described(self, feature: int) -> dict[str, Any]:
+        """Return where the distribution of a feature is looked at: its cuts, or its levels."""
+        curve, x = self.model.curves.get(feature), self.values[feature]
+        if isinstance(curve, Levels):
+            codes, n_single = self._codes(feature)
+            found, counts = np.unique(codes[(codes >= 0) & (codes < n_single)], return_counts=True)
+            order = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+            common = [int(found[k]) for k in order if counts[k] >= LEAST_DOCUMENTS]
+            return {"levels": [curve.levels[code] for code in common]}
+        known = x[~np.isnan(x)]
+        cuts = np.unique(np.quantile(known, CUTS, method="lower")) if len(known) else np.zeros(0)
+        return {"cuts": sorted({float(f"{cut:.6g}") for cut in cuts})}
+
+    def figures(self, feature: int, entry: Mapping[str, Any]) -> Figures:
+        """Compute the figures of a feature at the cuts or levels of an entry."""
+        x, ptr = self.values[feature], self.query_ptr
+        here, all_rows = (~np.isnan(x)).astype(float), np.ones(len(x))
+        curve = self.model.curves.get(feature)
+        if isinstance(curve, Levels):
+            codes, _ = self._codes(feature)
+            places = {level: at for at, level in enumerate(curve.levels)}
+            shares = [codes == places.get(level, -2) for level in entry["levels"]]
+            beyond = codes == -1.0
+            rank: FloatArray = np.zeros(len(x))
+        else:
+            cuts = np.array(entry["cuts"], dtype=np.float64)
+            shares = [x <= cut for cut in cuts]
+            # halfway between the cuts around a value, or at a cut: ties share a place
+            sides = np.searchsorted(cuts, x), np.searchsorted(cuts, x, side="right")
+            rank = (sides[0] + sides[1]).astype(np.float64) / 2.0
+            ends = self.model.normalizer is None and isinstance(curve, Ramps)
+            low, high = (curve.cuts[0], curve.cuts[-1]) if ends else (-np.inf, np.inf)  # type: ignore[union-attr]
+            beyond = (x < low) | (x > high)
+        parts = [_ratio(share & (here > 0), here, ptr) for share in shares]
+        parts.append(_ratio(1.0 - here, all_rows, ptr))
+        parts.append(_ratio(beyond & (here > 0), here, ptr))
+        parts += self._within(feature, rank, here > 0)
+        return Figures(np.array([v for v, _ in parts]), np.stack([i for _, i in parts], axis=1))
+
+    def _within(self, feature: int, rank: FloatArray, here: Any) -> list[tuple[float, FloatArray]]:
+        """Return the share of the variance within queries, and the correlation with the rest."""
+        nothing = np.nan, np.zeros(len(self.query_ptr) - 1)
+        own = [feature in features for features in self.model.terms]
+        rest = self.added[:, ~np.array(own, dtype=bool)].sum(axis=1)
+        sizes = np.diff(self.query_ptr)
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        t = np.where(here, rank - rank[here].mean() if here.any() else 0.0, 0.0)
+        v = rankdata(rest) / max(len(rest), 1)
+        v = v - v.mean()
+        tc, vc = (_centred(each, here, query, len(sizes)) for each in (t, v))
+        tt, vv, tv, whole = (float(a @ b) for a, b in ((tc, tc), (vc, vc), (tc, vc), (t, t)))
+        by_query = np.bincount(query, t * t, minlength=len(sizes))
+        if not (tt > 1e-12 * len(t) and whole**2 > FEWEST_QUERIES * float(by_query @ by_query)):
+            return [nothing, nothing]  # a few queries have all of it
+        within = _ratio(tc * tc, t * t, self.query_ptr)
+        if not vv > 1e-12 * len(t):
+            return [within, nothing]
+        r = tv / np.sqrt(tt * vv)
+        # the change of r when a query counts more: those of its three sums, together
+        each = tc * vc / np.sqrt(tt * vv) - 0.5 * r * (tc * tc / tt + vc * vc / vv)
+        return [within, (float(r), np.bincount(query, each, minlength=len(sizes)).astype(float))]
+
+    def _codes(self, feature: int) -> tuple[FloatArray, int]:
+        """Return the position of each level, −1 for unknown ones, and how many have their own."""
+        curve: Any = self.model.curves[feature]
+        x = self.values[feature]
+        codes = np.where((x >= 0) & (x < len(curve.levels)), x, -1.0)
+        if not curve.is_text:
+            levels = np.array(curve.levels)
+            order = np.argsort(levels)
+            at = order[np.minimum(np.searchsorted(levels[order], x), len(levels) - 1)]
+            codes = np.where(levels[at] == x, at, -1.0)
+        made = (self.model.provenance.get("training") or {}).get("columns") or []
+        n_groups = next((one.get("groups") for one in made if one["feature"] == feature), None)
+        n_single = len(curve.levels)
+        if n_groups is not None and n_groups < n_single:
+            n_single = n_groups - 1  # the rare levels share a value, and are not named
+        return np.where(np.isnan(x), np.nan, codes), n_single
+
+
+def _ratio(top: Any, bottom: FloatArray, ptr: IntArray) -> tuple[float, FloatArray]:
+    """Return Σ top / Σ bottom over documents, and what each query adds to it."""
+    a, b = (np.add.reduceat(np.append(np.asarray(v, float), 0.0), ptr[:-1]) for v in (top, bottom))
+    empty = np.diff(ptr) == 0
+    a[empty], b[empty] = 0.0, 0.0
+    total = b.sum()
+    if total <= 0:
+        return np.nan, np.zeros(len(a))
+    value = float(a.sum() / total)
+    return value, (a - value * b) / total
+
+
+def _centred(values: FloatArray, here: Any, query: IntArray, n_queries: int) -> FloatArray:
+    """Return values less their mean in the query, zero where a document does not count."""
+    counts = np.maximum(np.bincount(query[here], minlength=n_queries), 1)
+    means = np.bincount(query[here], values[here], minlength=n_queries) / counts
+    return np.where(here, values - means[query], 0.0)
+
+
+def _dense(matrix: Any, columns: IntArray | None) -> FloatArray:
+    taken = matrix if columns is None else matrix[:, columns]
+    dense = np.array(taken if isinstance(taken, np.ndarray) else taken.toarray(), np.float64)
+    dense[np.isinf(dense)] = np.nan
+    return dense
+
+
+def _refuses(model: Model, feature: int) -> bool:
+    """Return whether a model has no value for a missing feature."""
+    curve = model.curves.get(feature)
+    return curve is not None and curve.missing is None

@@ -1,0 +1,261 @@
+"""The problem that a model solves, on other documents: how far it could fall, and a new solution.
+
+Today's objective is today's loss plus the penalty of yesterday's training, over the same terms with
+the same knots. It is convex, so a dual value bounds from below what any weights of these terms can
+reach: today's objective at yesterday's weights less that bound is the most that a refit can gain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leanrank._jit import kernel_view
+from leanrank._typing import BoolArray, FloatArray
+from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.designs.base import make_design
+from leanrank.designs.ramps import RampDesign, ramp_design
+from leanrank.errors import InputError
+from leanrank.execution import cached_property, make_executor, single_threaded_blas
+from leanrank.losses import get_loss
+from leanrank.losses.base import Labels, Loss
+from leanrank.model import Levels, Line, Model
+from leanrank.model.summary import with_summary
+from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.lean_pairs import constant_in_queries
+from leanrank.rankers.lean_record import Record, group_codes, record_of, terms_of
+from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.service.documents import documents_for
+from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import Newton
+
+BOUND_TOL = 1e-3
+"""Relative gap to which a bound is tightened."""
+
+
+class Today:
+    """A model's problem on given documents.
+
+    Parameters
+    ----------
+    model : Model
+        Of a LeanRanker.
+    data : RankingData
+        Documents with labels.
+    loss : Loss, optional
+        If the model was trained with an object; a name is known from the file.
+    n_jobs : int, optional
+    """
+
+    def __init__(
+        self, model: Model, data: RankingData, *, loss: Any = None, n_jobs: int | None = None
+    ) -> None:
+        self.model, self.data, self.record = model, data, Record.of(model)
+        made = model.provenance["parameters"]
+        self.loss = _loss(made if loss is None else made | {"loss": loss}, self.record.emphasis)
+        self.executor = make_executor(n_jobs)
+        self.labels = Labels(
+            kernel_view(data.y), kernel_view(data.query_ptr), sample_weight=data.sample_weight,
+            query_weight=data.query_weight, offset=data.offset,
+        )  # fmt: skip
+        self.plan = self.loss.prepare(self.labels)
+        if not (self.plan.scale > 0).any():
+            raise InputError(
+                "no query has documents of different labels, so nothing can be learned from them: "
+                "give labelled documents"
+            )
+        self.structure = self._structure()
+        self.w = self.record.start(self.structure.ramps)
+        self.settings = Settings(
+            group_ratio=float(made["group_ratio"]),
+            factors=self.record.factors,
+            signs=self.record.signs,
+            strengths=np.ones(1),
+            max_pairs=0,
+            tol=BOUND_TOL,
+        )
+        self.penalty = self.settings.penalty(self.structure).times(self.record.alpha)
+
+    def _structure(self) -> Structure:
+        """Place the documents among the model's knots."""
+        model, ramps, features = self.model, self.record.ramps, self.record.features.tolist()
+        reader = model.replace(
+            curves={j: model.curves.get(j, Line(1.0)) for j in features}, surfaces={}, summary=None
+        )
+        matrix, columns, _ = reader.prepared(self.data)
+        X = matrix if columns is None else matrix[:, columns]
+        if ramps is None:
+            return Structure(make_design(X, self.executor, self.data.query_ptr), None)
+        X = np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray())
+        categories = [
+            at for at, j in enumerate(features) if isinstance(model.curves.get(j), Levels)
+        ]
+        if categories:
+            X = X.copy()
+        for at in categories:
+            X[:, at] = group_codes(model, features[at], X[:, at].astype(np.float64))
+        design = ramp_design(X, ramps, self.executor)
+        structure = Structure(design, design.ramps, straight=self.record.straight)
+        return structure.with_pairs(self.record.pairs) if self.record.pairs else structure
+
+    def problem(self, queries: BoolArray | None = None) -> MemoryProblem:
+        """Join the columns with the loss of all queries, or of some."""
+        plan = self.plan
+        if queries is not None:
+            given = self.labels.query_weight
+            weight = np.where(queries, 1.0 if given is None else given, 0.0)
+            plan = self.loss.prepare(replace(self.labels, query_weight=weight))
+        return MemoryProblem(self.structure.design, self.loss, plan, self.executor)
+
+    def objective(self, w: FloatArray) -> float:
+        """Return loss plus penalty."""
+        return float(self.problem().at(w) + self.penalty.value(w))
+
+    def solve(
+        self, tol: float, w: FloatArray | None = None, queries: BoolArray | None = None
+    ) -> Solution:
+        """Minimise from given weights, or from those of the model."""
+        start = self.penalty.permitted((self.w if w is None else w).copy())
+        with single_threaded_blas():
+            return Newton(tol, max_iter=1_000).solve(self.problem(queries), self.penalty, start)
+
+    def losses(self, w: FloatArray) -> FloatArray:
+        """Return what each query adds to the loss."""
+        u = self.problem().scores(w)
+        g = np.zeros(len(u))
+        queries = range(len(self.plan.scale))
+        return np.array([self.loss.evaluate(self.plan, q, q + 1, u, g) for q in queries])
+
+    @cached_property
+    def of_query(self) -> Any:
+        """Which features have one value per query."""
+        design = self.structure.design
+        curves = getattr(design, "curves", design)
+        if not (self.record.pairs and isinstance(curves, RampDesign)):
+            return False
+        return constant_in_queries(curves.places, self.data.query_ptr)
+
+    def model_of(self, solution: Solution) -> Model:
+        """Return the model of a solution, with the record of its own columns."""
+        model, structure = self.model, self.structure
+        features = self.record.features.tolist()
+        known = self.record.alpha, self.record.emphasis, self.settings
+        record = record_of(structure, solution.w, *known, every=True)
+        for each in record["columns"]:
+            each["feature"] = features[each["feature"]]
+        for each in record.get("pairs", ()):
+            each["features"] = [features[at] for at in each["features"]]
+        made = {k: v for k, v in model.provenance.items() if k not in ("data", "measures")}
+        report = {"dual_gap": solution.gap, "objective": solution.objective}
+        made["training"] = report | {"n_iter": solution.n_iter} | record
+        if "held_out" in (before := model.provenance["training"]):
+            made["training"]["held_out"] = before["held_out"]  # of the same terms and strength
+        if structure.ramps is None:
+            weights = np.zeros(model.n_features)
+            weights[features] = solution.w
+            new = Model.from_coef(weights)
+            new = model.replace(curves=new.curves, provenance=made, summary=None)
+        else:
+            curves, surfaces = terms_of(structure, solution.w, self.of_query)
+            new = model.replace(
+                curves={features[at]: curve for at, curve in curves.items()},
+                surfaces={(features[f], features[g]): one for (f, g), one in surfaces.items()},
+                provenance=made,
+                summary=None,
+            )
+        return new if model.summary is None else with_summary(new, self.data)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How much a refit of the same terms at the same strength can gain.
+
+    Attributes
+    ----------
+    objective : float
+        Loss plus penalty of the model on these documents.
+    loss : float
+    lower : float
+        No weights of these terms have a lower objective.
+    moves : dict of str to float
+        Features whose gradient says that their weights should move, largest first: how far 0 is
+        from the slopes of loss + penalty, as a share of the strength.
+    """
+
+    objective: float
+    loss: float
+    lower: float
+    moves: dict[str, float]
+
+    @property
+    def gain(self) -> float:
+        """The most that a refit can gain, as a share of the loss."""
+        return max(0.0, self.objective - self.lower) / self.loss if self.loss > 0 else 0.0
+
+
+def refit_bound(today: Today, tol: float = BOUND_TOL) -> Bound:
+    """Bound the gain of a refit from above.
+
+    The bound holds at any ``tol``; with a smaller one it is closer to what a refit gains.
+    """
+    problem, w = today.problem(), today.penalty.permitted(today.w.copy())
+    loss = float(problem.at(w))
+    objective = loss + float(today.penalty.value(w))
+    residual = today.penalty.residual(w, problem.gradient()) / max(today.record.alpha, 1e-300)
+    owner, structure = today.structure.owner, today.structure
+    sizes = np.sqrt(np.bincount(owner, residual**2, minlength=structure.n_features))
+    names = [feature_name(j, today.model.feature_names) for j in today.record.features.tolist()]
+    moves = {names[j]: float(sizes[j]) for j in np.argsort(-sizes[: structure.n_features])}
+    solution = today.solve(tol)
+    lower = solution.objective * (1.0 - solution.gap)
+    return Bound(objective, loss, lower, moves)
+
+
+def refit(
+    model: Any,
+    data: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    tol: float = 1e-6,
+    loss: Any = None,
+    n_jobs: int | None = None,
+) -> Model:
+    """Learn again from new documents: the same terms, knots and strength, from where it stands.
+
+    Parameters
+    ----------
+    model : Model or fitted LeanRanker
+    data : RankingData, array or data frame
+    y, qid : array-like, optional
+        Labels and queries of an array or frame.
+    tol : float, default=1e-6
+        Relative duality gap.
+    loss : Loss, optional
+        If the model was trained with an object instead of a name.
+    n_jobs : int, optional
+
+    Examples
+    --------
+    >>> from leanrank import LeanRanker
+    >>> from leanrank.data import load_sample
+    >>> train, vali, test = load_sample()
+    >>> yesterday = LeanRanker(max_features=3).fit(train).to_model()
+    >>> today = refit(yesterday, vali)
+    >>> today.term_names == yesterday.term_names, today.provenance["training"]["dual_gap"] <= 1e-6
+    (True, True)
+    """
+    from leanrank.model.writing import as_model
+
+    known = as_model(model)
+    documents = documents_for(known, data, y, qid)
+    today = Today(known, documents, loss=loss, n_jobs=n_jobs)
+    return today.model_of(today.solve(tol))
+
+
+def _loss(made: Any, emphasis: float) -> Loss[Any]:
+    if isinstance(made["loss"], str) and made["loss"] == "softmax":
+        return get_loss("softmax", gain=made["gain"], emphasis=emphasis)
+    return get_loss(made["loss"])
