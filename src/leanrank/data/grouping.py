@@ -155,13 +155,9 @@ def _identifiers(qid: Any) -> AnyArray:
 
 
 def _missing(ids: AnyArray) -> BoolArray:
-    if ids.dtype.kind == "f":
-        return np.asarray(np.isnan(ids))
-    if ids.dtype.kind in "mM":
-        return np.asarray(np.isnat(ids))
     if ids.dtype.kind == "O":
         return np.fromiter(map(_is_missing, ids.tolist()), bool, len(ids))
-    return np.zeros(len(ids), dtype=bool)
+    return np.asarray(ids != ids, dtype=bool)  # NaN, and no time
 
 
 def _is_missing(value: Any) -> bool:
@@ -180,7 +176,7 @@ def as_matrix(X: Any) -> Matrix:
         from scipy.sparse import csr_array
 
         matrix = csr_array(X)
-        _refuse_complex(matrix.dtype)
+        _refuse_complex(matrix.dtype, "X")
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
         if not matrix.has_canonical_format:
@@ -188,13 +184,7 @@ def as_matrix(X: Any) -> Matrix:
                 matrix = matrix.copy()
             matrix.sum_duplicates()
         return matrix
-    try:
-        dense = np.asarray(X)
-        if dense.dtype not in (np.float32, np.float64) and dense.dtype.kind != "c":
-            dense = dense.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"X holds something that is not a number ({error})") from error
-    _refuse_complex(dense.dtype)
+    dense = _as_floats(X, "X")
     if dense.ndim != 2:
         raise InputError(
             f"X has {dense.ndim} dimension{'s' * (dense.ndim != 1)}: give a table of documents × "
@@ -203,33 +193,30 @@ def as_matrix(X: Any) -> Matrix:
     return np.ascontiguousarray(dense)
 
 
-def _refuse_complex(dtype: np.dtype[Any]) -> None:
+def _as_floats(values: Any, name: str) -> AnyArray:
+    """Make an array of float32 or float64."""
+    try:
+        array = np.asarray(values)
+        _refuse_complex(array.dtype, name)
+        return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name} holds something that is not a number ({error})") from error
+
+
+def _refuse_complex(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind == "c":
-        raise InputError("X holds complex numbers: real ones are needed")
+        raise InputError(f"{name} holds complex numbers: real ones are needed")
 
 
 def as_labels(y: Any, n_rows: int) -> FloatArray:
     """Make y one number per document; None means that no document has a label."""
     if y is None:
         return np.full(n_rows, np.nan)
-    labels = _numbers(y, "y", n_rows)
-    infinite = np.flatnonzero(np.isinf(labels))
-    if len(infinite):
-        raise InputError(
-            f"y is {labels[infinite[0]]} in row {infinite[0]}: a label is a finite number, or NaN "
-            "for a document without one"
-        )
+    labels = one_dimensional(_as_floats(y, "y"), "y", n_rows).astype(np.float64, copy=False)
+    _refuse(np.isinf(labels), labels, "y", "a finite number, or NaN for a document without label")
     return labels
-
-
-def _numbers(values: Any, name: str, n_rows: int) -> FloatArray:
-    array = one_dimensional(values, name, n_rows)
-    if array.dtype.kind == "c":
-        raise InputError(f"{name} holds complex numbers: real ones are needed")
-    try:
-        return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} holds something that is not a number ({error})") from error
 
 
 def one_per_row(
@@ -238,14 +225,17 @@ def one_per_row(
     """Make one finite number per document, in grouped order."""
     if values is None:
         return None
-    array = _numbers(values, name, n_rows)
-    wrong = ~(np.isfinite(array) & (array >= low))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        kind = "finite and not negative" if low == 0 else "finite"
-        raise InputError(f"{name} is {array[row]} in row {row}: it must be {kind}")
+    array = one_dimensional(_as_floats(values, name), name, n_rows).astype(np.float64, copy=False)
+    kind = "finite and not negative" if low == 0 else "finite"
+    _refuse(~(np.isfinite(array) & (array >= low)), array, name, kind)
     taken: FloatArray = grouping.take(array)
     return taken
+
+
+def _refuse(wrong: BoolArray, values: FloatArray, name: str, expected: str) -> None:
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"{name} is {values[row]} in row {row}: it must be {expected}")
 
 
 def one_per_query(values: Any, grouping: Grouping) -> FloatArray | None:
@@ -257,19 +247,14 @@ def one_per_query(values: Any, grouping: Grouping) -> FloatArray | None:
         if missing:
             raise InputError(f"query_weight has no weight for query {missing[0]!r}")
         values = [values[q] for q in grouping.query_ids.tolist()]
-    array = _numbers_per_query(values, len(grouping.query_ids))
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != grouping.query_ids.shape:
+        raise InputError(
+            f"query_weight has shape {array.shape} but there are {len(grouping.query_ids)} "
+            "queries: give one weight per query in order of first appearance, or a mapping from qid"
+        )
     if not (np.isfinite(array) & (array >= 0)).all():
         raise InputError("query_weight must be finite and not negative")
-    return array
-
-
-def _numbers_per_query(values: Any, n_queries: int) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (n_queries,):
-        raise InputError(
-            f"query_weight has shape {array.shape} but there are {n_queries} queries: give one "
-            "weight per query in order of first appearance, or a mapping from qid"
-        )
     return array
 
 

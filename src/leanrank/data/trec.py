@@ -87,10 +87,9 @@ def dump_run(run: Run, path: str | os.PathLike[str]) -> None:
     by_id = np.argsort(run.doc_id, kind="stable")[::-1]
     order = by_id[np.lexsort((-run.score[by_id], np.array(place, dtype=np.int64)[by_id]))]
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
-        rank, before = 0, -1
+        shown: dict[int, int] = {}
         for row in order.tolist():
-            rank = rank + 1 if place[row] == before else 1
-            before = place[row]
+            rank = shown[place[row]] = shown.get(place[row], 0) + 1
             score = float(run.score[row])
             line = f"{run.qid[row]} Q0 {run.doc_id[row]} {rank} {score!r} {run.tag}\n"
             out.write(line.encode())
@@ -222,38 +221,38 @@ class RunPool:
         index: dict[tuple[str, str], int] = {}
         columns, unjudged_queries = [], set()
         for name, run in runs.items():
-            at = np.full(len(run.qid), -1, dtype=np.int64)
-            pairs = zip(run.qid.tolist(), run.doc_id.tolist(), strict=True)
-            for row, pair in enumerate(pairs):
-                if qrels is not None and pair[0] not in judged:
-                    unjudged_queries.add(pair[0])
-                    continue
-                at[row] = index.setdefault(pair, len(index))
-            if len(np.unique(at[at >= 0])) < np.count_nonzero(at >= 0):
+            pairs = list(zip(run.qid.tolist(), run.doc_id.tolist(), strict=True))
+            if len(set(pairs)) < len(pairs):
                 raise InputError(f"the run {name!r} lists a document twice for one query: keep one")
-            columns.append(at)
+            kept = np.array([qrels is None or query in judged for query, _ in pairs], dtype=bool)
+            unjudged_queries |= set(run.qid[~kept].tolist())
+            at = [index.setdefault(pairs[i], len(index)) for i in np.flatnonzero(kept).tolist()]
+            columns.append((kept, at))
         if not index:
             raise InputError("no run answers a query that was judged: compare the ids of queries")
         X = np.full((len(index), len(runs)), np.nan)
         rank = np.zeros(X.shape, dtype=np.int64)
-        for j, (run, at) in enumerate(zip(runs.values(), columns, strict=True)):
-            kept = at >= 0
-            X[at[kept], j] = run.score[kept]
-            rank[at[kept], j] = _ranks(run.qid[kept], run.doc_id[kept], run.score[kept])
-        qid = np.array([query for query, _ in index], dtype=np.str_)
-        documents = np.array([document for _, document in index], dtype=np.str_)
+        for j, (run, (kept, at)) in enumerate(zip(runs.values(), columns, strict=True)):
+            X[at, j] = run.score[kept]
+            rank[at, j] = _ranks(run.qid[kept], run.doc_id[kept], run.score[kept])
+        qid, documents = (np.array([pair[at] for pair in index], np.str_) for at in (0, 1))
         labels = [judged.get(query, {}).get(document) for query, document in index]
         y = np.array([0.0 if label is None else label for label in labels])
         data = RankingData(X, y, qid, doc_ids=documents, feature_names=runs)
         rank = rank if data.order is None else rank[data.order]
-        others = _not_retrieved(data.query_ids.tolist(), judged, index)
-        judged_ptr, judged_labels = _with_others(data, others)
+        others = [
+            [label for document, label in judged.get(q, {}).items() if (q, document) not in index]
+            for q in data.query_ids.tolist()
+        ]
+        sizes = np.diff(data.query_ptr) + [len(each) for each in others]
+        parts = [data.queries[q].y for q in range(data.n_queries)]
+        every = [value for pair in zip(parts, others, strict=True) for value in pair]
+        ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         notes = []
         if qrels is not None:
             lost = len(judged.keys() - set(data.query_ids.tolist()))
-            notes = _notes(labels, others, len(unjudged_queries), lost)
-            notes += _gaps(runs, rank, data)
-        return cls(data, rank, judged_ptr, judged_labels, tuple(notes))
+            notes = _notes(labels, others, len(unjudged_queries), lost, runs, rank, data)
+        return cls(data, rank, ptr, np.concatenate(every).astype(np.float64), tuple(notes))
 
     def queries(self, chosen: AnyArray) -> RunPool:
         """Return the pool of some queries, by a mask or ascending positions."""
@@ -358,54 +357,30 @@ def _ranks(qid: AnyArray, doc_id: AnyArray, score: FloatArray) -> IntArray:
     return ranks
 
 
-def _not_retrieved(
-    queries: list[str],
-    judged: Mapping[str, Mapping[str, float]],
-    index: Mapping[tuple[str, str], int],
-) -> list[list[float]]:
-    """List the labels of each query's judged documents that no run retrieved."""
-    return [
-        [label for document, label in judged.get(q, {}).items() if (q, document) not in index]
-        for q in queries
-    ]
-
-
-def _with_others(data: RankingData, others: list[list[float]]) -> tuple[IntArray, FloatArray]:
-    sizes = np.diff(data.query_ptr) + [len(labels) for labels in others]
-    parts: list[Any] = []
-    for q, labels in enumerate(others):
-        parts += [data.y[data.query_ptr[q] : data.query_ptr[q + 1]], labels]
-    ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return ptr, np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
-
-
 def _notes(
-    labels: list[float | None], others: list[list[float]], n_unjudged: int, n_lost: int
+    labels: list[float | None],
+    others: list[list[float]],
+    n_unjudged: int,
+    n_lost: int,
+    runs: Mapping[str, Run],
+    rank: IntArray,
+    data: RankingData,
 ) -> list[str]:
-    notes = []
+    """Return what was left out or assumed, and the runs that do not answer every query."""
     unjudged = sum(label is None for label in labels)
-    if n_unjudged:
-        notes.append(f"{counted(n_unjudged, 'query', 'queries')} without judgments left out")
-    if n_lost:
-        judged = counted(n_lost, "judged query", "judged queries")
-        notes.append(f"{judged} left out that no run answers")
-    if unjudged:
-        notes.append(
-            f"{unjudged:,} of {counted(len(labels), 'retrieved document')} without a judgment "
-            "count as label 0"
-        )
     missed = sum(label > 0 for one in others for label in one)
-    if missed:
-        relevant = counted(missed, "relevant document")
-        notes.append(f"{relevant} not retrieved by any run: no weights can find them")
-    return notes
-
-
-def _gaps(runs: Mapping[str, Run], rank: IntArray, data: RankingData) -> list[str]:
-    """Return the runs that do not answer every query."""
+    queries = counted(n_unjudged, "query", "queries")
+    lost = counted(n_lost, "judged query", "judged queries")
+    found = {
+        f"{queries} without judgments left out": n_unjudged,
+        f"{lost} left out that no run answers": n_lost,
+        f"{unjudged:,} of {counted(len(labels), 'retrieved document')} without a judgment count as "
+        "label 0": unjudged,
+        f"{counted(missed, 'relevant document')} not retrieved by any run: no weights can find "
+        "them": missed,
+    }
     answers = (np.add.reduceat(rank > 0, data.query_ptr[:-1], axis=0) > 0).sum(axis=0)
-    return [
-        f"the run {name!r} answers {n:,} of {counted(data.n_queries, 'query', 'queries')}"
-        for name, n in zip(runs, answers.tolist(), strict=True)
-        if n < data.n_queries
-    ]
+    for name, n in zip(runs, answers.tolist(), strict=True):
+        whole = counted(data.n_queries, "query", "queries")
+        found[f"the run {name!r} answers {n:,} of {whole}"] = data.n_queries - n
+    return [note for note, count in found.items() if count]

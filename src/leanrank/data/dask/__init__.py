@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -86,37 +85,20 @@ def partition_list(value: Any) -> list[Any]:
     return list(np.ravel(np.array(value.to_delayed(optimize_graph=False), dtype=object)))
 
 
-def wait_for(
-    client: Any,
-    futures: list[Any],
-    patience: float = LONGEST_WITHOUT_WORKERS,
-    stalled: Callable[[], list[Any]] | None = None,
-) -> None:
-    """Wait until futures are done, but not for a cluster that has no workers left.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    futures : list of futures
-    patience : float
-        Seconds to wait for a worker while there is none.
-    stalled : callable, optional
-        Called every few seconds while there are workers; returns the futures to wait for.
-    """
+def wait_for(client: Any, futures: list[Any], patience: float = LONGEST_WITHOUT_WORKERS) -> None:
+    """Wait until futures are done; give up a cluster without workers after ``patience`` seconds."""
     from distributed import wait
     from distributed.client import FutureCancelledError
 
-    without_workers = 0.0
+    seen = time.monotonic()  # a worker
     while True:
         try:
             wait(futures, timeout=5)
             return
         except TimeoutError:
-            without_workers = without_workers or time.monotonic()
             if client.nthreads():
-                without_workers = 0.0
-                futures = futures if stalled is None else stalled()
-            elif time.monotonic() - without_workers > patience:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > patience:
                 raise ClusterError(
                     f"the Dask cluster has had no worker for {patience:.0f} seconds: "
                     "start workers and fit again"

@@ -262,10 +262,9 @@ def read_partitions(
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
     checks = (names, query_weight, check, scores)
     given = [dict(zip(pieces, each, strict=True)) for each in zip(*pieces.values(), strict=True)]
-    rows, facts = _read(
-        client,
-        lambda: [delayed(read_rows, pure=False)(at, checks, **own) for at, own in enumerate(given)],
-    )
+    tasks = [delayed(read_rows, pure=False)(at, checks, **own) for at, own in enumerate(given)]
+    rows = client.compute(tasks)
+    facts = _gathered(client, [client.submit(facts_of, each, pure=False) for each in rows])
     _agree(facts)
     filled = [at for at, each in enumerate(facts) if each.n_rows]
     if not filled:
@@ -275,47 +274,9 @@ def read_partitions(
     return _arranged(client, [rows[at] for at in filled], [facts[at] for at in filled])
 
 
-def _read(client: Any, make_tasks: Callable[[], list[Any]]) -> tuple[list[Any], list[Facts]]:
-    """Read partitions, neighbours on one worker, and return their futures and facts.
-
-    Tasks are bound to workers only while they are read. A task that is bound to a worker which has
-    left waits for ever if the cluster was empty when Dask looked for another.
-    """
-    tasks = make_tasks()
-    homes = _homes(client, len(tasks))
-    fresh = [key for key, state in _states(client, tasks).items() if state is None]
-    bound = [{"workers": [home], "allow_other_workers": True} if home else {} for home in homes]
-    rows = [client.compute(task, **how) for task, how in zip(tasks, bound, strict=True)]
-    facts = [client.submit(facts_of, each, pure=False) for each in rows]
-
-    def read_again() -> list[Any]:
-        if set(homes) <= {"", *client.nthreads()}:
-            return facts
-        client.cancel([*rows, *facts])
-        homes[:] = []
-        rows[:] = [client.compute(task) for task in make_tasks()]
-        facts[:] = [client.submit(facts_of, each, pure=False) for each in rows]
-        return facts
-
-    wait_for(client, facts, stalled=read_again)
-    found = _gathered(client, facts)
-    if any(homes):
-        states = _states(client, tasks)
-        free = {key: None for key in fresh if states[key] is not None}
-        client.sync(client.scheduler.set_restrictions, worker=free)
-    return rows, found
-
-
-def _states(client: Any, tasks: list[Any]) -> dict[Any, str | None]:
-    """Return the scheduler's state of all tasks that some depend on, None for unknown ones."""
-    layers = {name: layer for task in tasks for name, layer in task.dask.layers.items()}
-    keys = [key for layer in layers.values() for key in layer]
-    states: dict[Any, str | None] = client.sync(client.scheduler.get_task_status, keys=keys)
-    return states
-
-
 def _gathered(client: Any, futures: list[Any]) -> list[Any]:
     """Return the facts, or raise what was wrong with the first bad partition."""
+    wait_for(client, futures)
     for at, future in enumerate(futures):
         if future.status == "error":
             error = future.exception()
@@ -363,15 +324,6 @@ def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def _known(array: Any) -> bool:
     return not any(np.isnan(size) for size in array.chunks[0])
-
-
-def _homes(client: Any, n_parts: int) -> list[str]:
-    """Share consecutive partitions among the workers, in proportion to their threads."""
-    threads = client.nthreads()
-    seats = [address for address in sorted(threads) for _ in range(threads[address])]
-    if not seats:
-        return [""] * n_parts  # workers that join later
-    return [seats[at * len(seats) // n_parts] for at in range(n_parts)]
 
 
 def _agree(facts: Sequence[Facts]) -> None:
