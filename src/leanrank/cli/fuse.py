@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TARGET_SCALERS = {
     "opensearch": ("query-minmax", "query-reciprocal-rank"),
     "elasticsearch": ("query-minmax", "query-reciprocal-rank"),
-    "qdrant": ("query-reciprocal-rank",),
+    "qdrant": ("query-qdrant-rank",),
 }
 """What each engine computes as it is learned here."""
 
@@ -132,11 +132,13 @@ def write_weights(found: Fusion, target: str | None, output: str) -> None:
     else:
         from leanrank.model.export import hybrid_weights
 
+        constant = found.setting.constant or 60
+        own = dict(zip(found.weights, constant, strict=True)) if isinstance(constant, tuple) else {}
         text = hybrid_weights(
-            found.weights,
+            own or found.weights,
             target,
             scaler=found.setting.scaler,
-            rank_constant=found.setting.constant or 60,
+            rank_constant=60 if isinstance(constant, tuple) else constant,
         )
     with atomic_write(output) as out:
         out.write(text)

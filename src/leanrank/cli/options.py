@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from leanrank.errors import InputError
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.model import Model
 
 Format = Annotated[
     str | None,
@@ -56,6 +60,14 @@ Fill = Annotated[
         metavar="VALUE",
         help="Replace missing features by median or a number, also NAME=VALUE for one feature; may "
         "be repeated. The model keeps the values.",
+    ),
+]
+Target = Annotated[
+    str | None,
+    Option(
+        "--target",
+        metavar="TARGET",
+        help="Where the model will be exported to: what that cannot run is not tried or written.",
     ),
 ]
 Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; the result does not depend on it.")]
@@ -132,3 +144,25 @@ def parse_fill(given: list[str] | None) -> str | dict[str, str] | None:
             "--fill gives a value for all features and another: give one, or NAME=VALUE"
         )
     return given[0]
+
+
+def check_target(target: str | None, scale: str | None) -> None:
+    """Reject what a target of ``export`` cannot run before the work."""
+    from leanrank.model.export.targets import find_target
+
+    if target is None:
+        return
+    to = find_target(target)
+    if not to.curves:
+        raise InputError(f"the weights of {target} are learned from runs: use leanrank fuse")
+    if scale is not None and scale.startswith("query-") and scale not in to.scalers:
+        able = ", ".join(["none, standard, minmax", *to.scalers])
+        raise InputError(f"{target} cannot compute --scale {scale}: choose from {able}")
+
+
+def check_exportable(target: str | None, model: Model, data: RankingData) -> None:
+    """Reject a model that its target cannot run, with the reason that ``export`` would give."""
+    if target is not None:
+        from leanrank.model.export import export_model
+
+        export_model(model, target, data=data)

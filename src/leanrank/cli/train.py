@@ -61,6 +61,7 @@ def train(
     ] = None,
     scale: options.Scale = "auto",
     fill: options.Fill = None,
+    target: options.Target = None,
     format: options.Format = None,
     read: options.Read = None,
     measures: options.Measures = options.DEFAULT_MEASURES,
@@ -141,7 +142,7 @@ def train(
     request = Request(
         data, model, vali, algorithm, parameter or [], monotone, scale, format, read or [],
         measures, convention, seed, jobs, checkpoint, every, features, json, report, allow_empty,
-        on_disk, fill, start, structure, without_summary,
+        on_disk, fill, start, structure, without_summary, target,
     )  # fmt: skip
     if report is not None:
         check_folder(report)
@@ -159,6 +160,8 @@ def train(
         raise InputError("--structure is for learning again: add --from MODEL, or leave it out")
     if stream and monotone is not None:
         raise InputError("--monotone is for curves, which need all data at once: leave one out")
+    if target is not None and (stream or cluster is not None):
+        raise InputError("--target needs all data at once: leave --stream and --cluster out")
     if fill and (stream or on_disk or cluster is not None):
         raise InputError(
             "--fill needs all data in memory: leave --stream, --on-disk, --cluster out"

@@ -83,6 +83,7 @@ def tune(
         str | None, Option(metavar="FILE", help="Write a page to look at all models.")
     ] = None,
     scale: options.Scale = "auto",
+    target: options.Target = None,
     format: options.Format = None,
     read: options.Read = None,
     jobs: Annotated[int, Option("--jobs", "-j", help="Threads; trials do not depend on it.")] = -1,
@@ -111,6 +112,7 @@ def tune(
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
     options.check_measures(",".join([*measures, choose_by or measure]), convention)
     check_scale(scale)
+    options.check_target(target, scale)
     names = _systems(systems)
     if test is not None:  # it is read when the search is over
         check_exists(test)
@@ -153,6 +155,7 @@ def tune(
                 _finished(study, raw, refit)[0].save(model)
                 raise InputError(f"{error} (the chosen model is in {model})") from error
         final, columns = _finished(study, raw, refit)
+        options.check_exportable(target, final, raw["training"])
         final.save(model)
         if report is not None:
             from leanrank.report import with_bands, write_report

@@ -168,6 +168,8 @@ def _check_tokens(values: AnyArray, what: str) -> None:
 
 SCALERS = ("query-minmax", "query-standard", "query-rank", "query-reciprocal-rank")
 """What can be made of a run's scores, see ``RunPool.scaled``."""
+QDRANT = "query-qdrant-rank"
+"""What Qdrant makes of ranks, with a constant per run; learned for Qdrant only."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,7 @@ class RunPool:
         picked = self.data.queries[numbers]
         return RunPool(picked, self.rank[rows], ptr, self.judged_labels[labels], self.notes)
 
-    def scaled(self, scaler: str, constant: int = 60) -> FloatArray:
+    def scaled(self, scaler: str, constant: int | tuple[int, ...] = 60) -> FloatArray:
         """Return one comparable value per document and run; a document that a run lacks gets 0.
 
         Parameters
@@ -274,8 +276,9 @@ class RunPool:
             lowest score, 0, to the highest, 1 (1 if all are equal); ``"query-standard"`` mean 0
             and standard deviation 1, documents that the run lacks at its lowest; ``"query-rank"``
             evenly from 1 at the top down to 0 for those it lacks; ``"query-reciprocal-rank"``
-            (constant + 1) / (constant + rank).
-        constant : int
+            (constant + 1) / (constant + rank); ``"query-qdrant-rank"`` constant / (constant +
+            rank), which is Qdrant's 1 / (rank / weight + k − 1) with k = 2.
+        constant : int, or one per run
             Of reciprocal ranks.
         """
         has = self.rank > 0
@@ -285,7 +288,11 @@ class RunPool:
         def per_query(function: Any, values: FloatArray) -> FloatArray:
             return np.repeat(function.reduceat(values, starts, axis=0), sizes, axis=0)
 
+        if scaler == QDRANT:
+            own = np.broadcast_to(np.array(constant, dtype=np.float64), self.rank.shape)
+            return np.where(has, own / (own + self.rank), 0.0)
         if scaler == "query-reciprocal-rank":
+            assert isinstance(constant, int)
             return np.where(has, (constant + 1.0) / (constant + self.rank), 0.0)
         count = per_query(np.add, has.astype(np.float64))
         if scaler == "query-rank":

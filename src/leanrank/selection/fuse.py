@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.trec import SCALERS, Qrels, Run, RunPool, as_qrels, as_run
+from leanrank.data.trec import QDRANT, SCALERS, Qrels, Run, RunPool, as_qrels, as_run
 from leanrank.errors import InputError, suggest
 from leanrank.losses import LOSSES
 from leanrank.metrics import compare_values, evaluate_run, parse_measures
@@ -114,7 +115,7 @@ def fuse(
             "fewer folds"
         )
     learner = _Learner(
-        settings=_settings(scalers, constants, alphas),
+        settings=_settings(scalers, constants, alphas, len(named)),
         loss=loss,
         nonnegative=nonnegative,
         measure=parse_measures((measure,))[0].name,
@@ -205,12 +206,12 @@ class _Learner:
         mean = mean_of(self.values(pool, scores))
         return -np.inf if np.isnan(mean) else better_sign(self.measure) * mean
 
-    def _grid(self) -> Iterator[tuple[tuple[str, int | None], Setting]]:
+    def _grid(self) -> Iterator[tuple[tuple[str, Any], Setting]]:
         """Yield each kind of input once."""
         yield from {setting[:2]: setting for setting in self.settings}.items()
 
     def _fits(
-        self, key: tuple[str, int | None], data: RankingData
+        self, key: tuple[str, Any], data: RankingData
     ) -> Iterator[tuple[Setting, FloatArray, float | None]]:
         """Yield the weights of every setting with one kind of input."""
         mine = [setting for setting in self.settings if setting[:2] == key]
@@ -243,11 +244,17 @@ def _named_runs(runs: Any) -> dict[str, Run]:
 
 
 def _settings(
-    scalers: Iterable[str], constants: Iterable[int], alphas: Iterable[float]
+    scalers: Iterable[str], constants: Iterable[int], alphas: Iterable[float], n_runs: int
 ) -> list[Setting]:
     strengths: list[float | None] = [None, *sorted(map(float, alphas), reverse=True)]
-    settings = []
+    settings: list[Setting] = []
     for scaler in scalers:
+        if scaler == QDRANT:  # the weights are in the constants: no fit, but every combination
+            values = (1, 3, 10, 30, 100, 300, 1000)[:: 1 + (n_runs > 2)]
+            if len(values) ** n_runs > 300:
+                raise InputError(f"{n_runs} runs are too many for Qdrant's ranks: give at most 4")
+            settings += [Setting(scaler, each, None) for each in product(values, repeat=n_runs)]
+            continue
         if scaler not in SCALERS:
             raise InputError(f"scaler {scaler!r} is not known: {suggest(scaler, SCALERS)}")
         by_rank = scaler == "query-reciprocal-rank"

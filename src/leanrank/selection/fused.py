@@ -22,7 +22,7 @@ class Setting(NamedTuple):
     """What is chosen by cross-validation; ``alpha`` None means equal weights."""
 
     scaler: str
-    constant: int | None
+    constant: int | tuple[int, ...] | None
     alpha: float | None
 
     def scaled(self, pool: RunPool) -> FloatArray:

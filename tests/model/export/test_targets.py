@@ -11,10 +11,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from leanrank.data import RankingData
+from leanrank.data.logs.features import feature_log
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Line, Model, Ramps, Surface
 from leanrank.model.export import TARGETS, export_model, formula_of
 from leanrank.model.export.painless import mapped_scores, score_unit
+from leanrank.model.verify import read_logged
 from tests.model import boosted
 
 STANDARD = {"kind": "standard", "mean": [0.5, 2.0, 0.0], "scale": [2.0, 1.0, 4.0]}
@@ -446,3 +449,31 @@ def test_the_guide_lists_every_target():
         )
         for target in TARGETS.values()
     ]
+
+
+def test_vespa_gets_a_whole_application(tmp_path):
+    """Two phases over the features that come back, and a log that is read again."""
+    curves = {0: Line(2.0), 1: Ramps((0.0, 1.0), (0.5,), 0.1), 2: Line(-0.1)}
+    names = ("bm25(title)", "age", "closeness(field, e)")
+    made = export_model(Model(3, curves, names), "deploy:vespa", name="shop", top=200)
+    assert list(made) == ["services.xml", "schemas/shop.sd", "README.md"]
+    services = ElementTree.fromstring(made["services.xml"])
+    assert services.find(".//document").attrib["type"] == "shop"
+    schema = made["schemas/shop.sd"]
+    assert schema.count("{") == schema.count("}")
+    first, _, rest = schema.partition("second-phase")
+    assert "2.0 * if (isNan(bm25(title)) == 1, 0.0, bm25(title))\n" in first
+    assert "field age type double" in first
+    assert "rerank-count: 200" in rest
+    listed = re.search(r"match-features \{(.*?)\}", rest, re.S)[1].split("\n")
+    features = [one.strip() for one in listed if one.strip()]
+    assert features == ["bm25(title)", "attribute(age)", "closeness(field, e)"]
+    assert "closeness(field, e)` needs a field" in made["README.md"]
+    hit = {"id": "id:shop:shop::d1", "relevance": 1.5}
+    hit["fields"] = {"matchfeatures": dict.fromkeys(features, 0.5)}
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"query": "jazz", "root": {"children": [hit]}}))
+    [found] = feature_log(log)
+    assert found == ("jazz", "d1", dict.fromkeys(features, 0.5))
+    data = RankingData([[0.5]], [0], qid=["jazz"], doc_ids=["d1"])
+    assert read_logged(log, data).scores.tolist() == [1.5]

@@ -25,7 +25,11 @@ from tests.model import boosted
 from tests.model.verify.drivers import HEAVY
 
 ENGINES = engines.ENGINES | HEAVY
-EXACT = [name for name in ENGINES if TARGETS[name].module not in engines.TREES]
+EXACT = [
+    name
+    for name in ENGINES
+    if TARGETS[name].module not in engines.TREES and name != "hybrid:qdrant"
+]
 SCALERS = ["query-minmax", "query-standard", "query-rank"]
 # Starting one of these takes seconds: they get one model of each kind.
 SLOW_TO_START = ("sql:postgres", "sql:mysql", "sql:spark", "pmml")

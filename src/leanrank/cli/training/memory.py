@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank.cli import screen
 from leanrank.cli.datafiles import read_data
-from leanrank.cli.options import check_measures, parse_fill
+from leanrank.cli.options import check_exportable, check_measures, check_target, parse_fill
 from leanrank.cli.training.on_disk import store_beside
 from leanrank.cli.training.shared import (
     Request,
@@ -36,6 +36,7 @@ def train_in_memory(request: Request) -> None:
         set_monotone(ranker, request.monotone)
         check_measures(request.measures, request.convention)
         check_scale(request.scale)
+        check_target(request.target, request.scale)
         _check_patience(ranker, vali)
         say(f"Reading {file}")
         training, note = _training_data(request, say)
@@ -51,6 +52,7 @@ def train_in_memory(request: Request) -> None:
         curves = getattr(ranker, "curves", None) is not None
         choice = scale_wanted(training, request.scale, curves=curves)
         fitted = fit_model(ranker, training, choice.make(), judge, parse_fill(request.fill))
+        check_exportable(request.target, fitted, training)
         fitted, columns = finish(fitted, request, sets, say)
         if request.report is not None:
             say("Writing the report")

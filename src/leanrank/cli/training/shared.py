@@ -46,6 +46,7 @@ class Request:
     start: str | None = None
     structure: str = "same"
     without_summary: bool = False
+    target: str | None = None
 
 
 def check_able(name: str, what: str, needs: str) -> None:

@@ -1,4 +1,4 @@
-"""Feature logs of search engines: Elasticsearch and OpenSearch LTR, and Solr."""
+"""Feature logs of search engines: Elasticsearch and OpenSearch LTR, Solr, and Vespa."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _hits(part: Any, place: Place) -> list[Any]:
     for _ in range(4):
         if not isinstance(body, dict):
             break
-        for field in ("hits.hits", "docs"):
+        for field in ("hits.hits", "docs", "root.children"):
             if isinstance(found := at(body, field), list):
                 return found
         if "fields" in body or "[features]" in body:
@@ -132,7 +132,9 @@ def _document(hit: Mapping[str, Any], field: str | None, place: Place) -> str:
         if isinstance(value, list) and len(value) == 1:  # Solr and `fields` wrap single values
             value = value[0]
         if value is not None:
-            return identifier(value, f"document ({candidate})", place)
+            named = identifier(value, f"document ({candidate})", place)
+            # Vespa's own ids are id:NAMESPACE:TYPE::DOCUMENT
+            return named.partition("::")[2] or named if named.startswith("id:") else named
     looked = ", ".join(DOCUMENT_FIELDS) if field is None else field
     raise place.fault(
         f"a hit names no document (looked at {looked}): name its field with document_field "
@@ -145,10 +147,13 @@ def _features(
 ) -> dict[str, float | None]:
     text = hit.get("[features]" if field is None else field)
     entries = at(hit, "fields._ltrlog")
+    matched = at(hit, "fields.matchfeatures")
+    if isinstance(matched, Mapping):
+        entries = [{"vespa": [{"name": name, "value": value} for name, value in matched.items()]}]
     if text is None and entries is None:
         raise place.fault(
             f"{where} has no features: ask Elasticsearch and OpenSearch for ext.ltr_log, Solr for "
-            "fl=[features]"
+            "fl=[features], Vespa for match-features"
         )
     pairs = (
         _solr_pairs(text, where, place) if text is not None else _ltr_pairs(entries, where, place)

@@ -16,7 +16,7 @@ from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.targets import Options, Target, checked, find_target
 from leanrank.model.export.text import pretty
 
-RECIPROCAL_RANK = "query-reciprocal-rank"
+RECIPROCAL_RANK, QDRANT_RANK = "query-reciprocal-rank", "query-qdrant-rank"
 
 
 def hybrid_weights(
@@ -39,7 +39,8 @@ def hybrid_weights(
         the colon is enough.
     scaler : str, optional
         What is done to the scores of each retriever: ``"query-minmax"``,
-        ``"query-reciprocal-rank"`` (1 / (constant + rank)) or None.
+        ``"query-reciprocal-rank"`` (1 / (constant + rank)), ``"query-qdrant-rank"``
+        (1 / (1 + rank / weight), for Qdrant only) or None.
     rank_constant : int
         The constant of reciprocal ranks, with ranks from 1.
     name : str
@@ -127,10 +128,17 @@ def _qdrant(formula: Formula, options: Options) -> dict[str, Any]:
     ]
     weights = [term.weight for term in formula.terms]
     if formula.scaler == RECIPROCAL_RANK:
-        if formula.least_weight < 0:
-            raise InputError("hybrid:qdrant takes no negative weights for reciprocal ranks")
+        if len(set(weights)) > 1:
+            raise InputError(
+                "the weights of Qdrant's reciprocal ranks are another function, 1 / (rank / weight "
+                "+ k − 1): learn them with fuse --target qdrant"
+            )
         # Qdrant's ranks start at 0, so that its constant is one more.
-        query: dict[str, Any] = {"rrf": {"k": _rank_constant(formula) + 1, "weights": weights}}
+        query: dict[str, Any] = {"rrf": {"k": _rank_constant(formula) + 1}}
+    elif formula.scaler == QDRANT_RANK:
+        if formula.least_weight < 0:
+            raise InputError("hybrid:qdrant takes no negative weights for ranks")
+        query = {"rrf": {"k": 2, "weights": weights}}
     else:
         scores = [f"$score[{at}]" for at in range(len(weights))]
         products = [{"mult": [w, s]} for w, s in zip(weights, scores, strict=True)]

@@ -160,12 +160,13 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         "hybrid:qdrant",
         "formula or rrf query over prefetches",
         "hybrid",
-        _HYBRID | {"negative": True, "scalers": (_RANKS,)},
+        _HYBRID | {"negative": True, "scalers": (_RANKS, "query-qdrant-rank")},
     ),
     *(
         (f"deploy:{engine}", "folder of requests with a script that proves them", "deploy", _LTR)
         for engine in ("opensearch", "elasticsearch", "solr")
     ),
+    ("deploy:vespa", "application package", "vespa", _NUMBERS | _EXPRESSION),
     ("markdown", "model card", "markdown", {"scalers": (*QUERY_SCALERS, _RANKS)}),
 ]
 
@@ -367,7 +368,8 @@ def able_targets(formula: Formula) -> list[str]:
         and formula.n_numbers <= target.most_numbers
         and not (target.module == "ensembles" and formula.has_lines)
         and not (not target.missing and formula.has_lines and not formula.is_weighted)
-        and target.module not in ("markdown", "deploy")
+        and target.name != "markdown"
+        and not target.name.startswith("deploy:")
     ]
 
 

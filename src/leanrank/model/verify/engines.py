@@ -151,6 +151,7 @@ ENGINES: dict[str, Engine] = {
     "polars": Engine(_HERE, "polars", ("polars",), nulls=True),
     "lightgbm": Engine(_HERE, "lightgbm", ("lightgbm",)),
     "xgboost": Engine(_HERE, "xgboost", ("xgboost",)),
+    "hybrid:qdrant": Engine(_HERE, "qdrant", ("qdrant_client",)),
     "onnx": Engine(_HERE, "onnx", ("onnx", "onnxruntime")),
     "c": Engine(_HERE, "c", (), ("cc",)),
     "javascript": Engine(_HERE, "javascript", (), ("node",)),

@@ -6,6 +6,7 @@ in a list of all texts.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,40 @@ def xgboost(job: Job) -> tuple[str, FloatArray]:
     documents = engine.DMatrix(job.X.astype(np.float32))
     scores = booster.predict(documents, output_margin=True, validate_features=False)
     return f"XGBoost {engine.__version__}", scores
+
+
+def qdrant(job: Job) -> tuple[str, FloatArray]:
+    """Run the request in Qdrant's own client in memory, a feature being the score of a retriever.
+
+    Each document is a vector of one number per retriever; where it is missing, the retriever does
+    not return the document.
+    """
+    from importlib.metadata import version
+
+    from qdrant_client import QdrantClient, models
+
+    request = json.loads(job.content)
+    kind: Any = models.RrfQuery if "rrf" in request["query"] else models.FormulaQuery
+    client: Any = QdrantClient(":memory:")
+    scores = np.zeros(len(job.X))
+    size = models.VectorParams(size=1, distance=models.Distance.DOT)
+    for query in np.unique(job.query).tolist():
+        rows = np.flatnonzero(job.query == query).tolist()
+        client.create_collection(str(query), dict.fromkeys(job.names, size))
+        points = []
+        for row in rows:
+            known = zip(job.names, job.X[row].tolist(), strict=True)
+            vector: Any = {name: [x] for name, x in known if x == x}
+            points.append(models.PointStruct(id=row, vector=vector))
+        client.upsert(str(query), points)
+        prefetch = [
+            models.Prefetch(query=[1.0], using=one["using"], limit=len(rows))
+            for one in request["prefetch"]
+        ]
+        how = {"prefetch": prefetch, "query": kind(**request["query"]), "limit": len(rows)}
+        for point in client.query_points(str(query), **how).points:
+            scores[point.id] = point.score
+    return f"Qdrant client {version('qdrant-client')}", scores
 
 
 def run_program(
