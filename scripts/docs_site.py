@@ -107,7 +107,7 @@ def systems(which: str) -> str:
 
 
 def _reference(ranker: str) -> str:
-    return f"../reference/rankers.md#leanrank.rankers.{ranker}"
+    return f"../reference/rankers/{ranker}.md"
 
 
 # Tables of measured figures
@@ -475,13 +475,18 @@ def reference_pages() -> dict[str, str]:
     pages = {}
     for module, names in public.items():
         links, modules, entries = [], [], []
-        for place, thing in names.items():
+        for place, thing in sorted(names.items(), key=lambda item: "LeanRanker" not in item[0]):
             if inspect.ismodule(thing):
                 modules.append((f"[`{place}`]({ROOMS.get(place, 'extending')}.md)", _about(thing)))
-            elif places[id(thing)] != place:
-                links.append((f"[`{place}`][{places[id(thing)]}]", _about(thing)))
-            else:
-                entries.append(_entry(place, thing, places))
+                continue
+            first = places[id(thing)]
+            if first == place and (not inspect.isclass(thing) or module == "leanrank.errors"):
+                entries.append(f"::: {place}")
+                continue
+            links.append((f"[`{place}`][{first}]", _about(thing)))
+            if first == place:
+                page = f"reference/{ROOMS[module]}/{place.rpartition('.')[2]}.md"
+                pages[page] = _class_page(place, thing)
         tables = [table(("name", "what"), rows) for rows in (links, modules) if rows]
         parts = [f"# {module}", _about(rooms[module]), *tables, *entries]
         pages[f"reference/{ROOMS[module]}.md"] = "\n\n".join(part for part in parts if part) + "\n"
@@ -496,26 +501,28 @@ def _about(thing: Any) -> str:
     return " ".join(first.replace("``", "`").split())
 
 
-def _entry(place: str, thing: Any, places: dict[int, str]) -> str:
-    """Write an entry; what a class inherits is shown here, or linked if it is shown elsewhere."""
-    if not inspect.isclass(thing):
-        return f"::: {place}"
-    shown, linked = [], []
-    documented = [base for base in reversed(thing.__mro__[1:]) if id(base) in places]
-    for name in (name for name in dir(thing) if not name.startswith("_")):
+CALLED = (
+    "fit", "predict", "rank", "score", "explain", "resized", "refit", "path", "alpha_max",
+    "leave_query_out", "partial_fit", "fit_stream", "save", "to_model",
+)  # fmt: skip
+"""What a user calls on a ranker, first things first; its other methods are for rankers."""
+
+
+def _class_page(place: str, thing: Any) -> str:
+    """Write the page of a class: its own methods and those that it inherits from ours."""
+    names = [name for name in dir(thing) if not name.startswith("_")]
+    if hasattr(thing, "set_fit_request"):
+        names = [name for name in CALLED if name in names]
+    shown = []
+    for name in names:
         owner = next(base for base in thing.__mro__ if name in vars(base))
         method = vars(owner)[name]
         method = getattr(method, "fn", method)  # of scikit-learn's available_if
-        ours = owner is not thing and owner.__module__.startswith("leanrank")
-        if not ours or not inspect.isfunction(method):
-            continue
-        elsewhere = next((base for base in documented if issubclass(base, owner)), None)
-        if elsewhere is not None:
-            linked.append(f"[`{name}`][{places[id(elsewhere)]}.{name}]")
-        else:
+        ours = owner.__module__.startswith("leanrank")
+        if ours and (owner is thing or inspect.isfunction(method)):
             shown.append(name)
-    entry = f"::: {place}\n    options:\n      inherited_members: [{', '.join(shown)}]"
-    return entry + (f"\n\nIn common with others: {', '.join(linked)}." if linked else "")
+    options = f"      inherited_members: true\n      members: [{', '.join(shown)}]\n"
+    return f"# {place.rpartition('.')[2]}\n\n::: {place}\n    options:\n{options}"
 
 
 def root_pages() -> dict[str, str]:
