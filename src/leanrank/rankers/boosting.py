@@ -221,7 +221,7 @@ class RankBoost(BoostedRanker):
         Most rounds; each adds one step of one feature.
     n_thresholds : int, optional
         Most thresholds per feature, near equally spaced quantiles; by default one between any two
-        values of the training data.
+        values of the training data, or 254 among more than 65,536 documents with many values.
     importance : None, "ndcg" or array of shape (levels, levels), default=None
         Weight of a pair by its levels, lowest first, the winner's in rows; "ndcg": by how much
         swapping the levels changes NDCG.

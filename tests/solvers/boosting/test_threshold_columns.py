@@ -8,10 +8,11 @@ from scipy.sparse import csr_array
 
 from leanrank.data.ranking_data import column_values
 from leanrank.execution import SerialExecutor, ThreadExecutor
-from leanrank.solvers.boosting._columns import choose_thresholds
 from leanrank.solvers.boosting.threshold_columns import (
+    BINS,
     Cut,
     ThresholdColumns,
+    choose_thresholds,
     cut_values,
 )
 
@@ -46,16 +47,13 @@ def brute_force(X, direction):
     missing=st.sampled_from([0.0, 0.3, 1.0]),
     sparse=st.booleans(),
     dtype=st.sampled_from([np.float64, np.float32]),
-    coded=st.booleans(),
 )
-def test_the_best_cut_of_all(seed, n_rows, n_features, missing, sparse, dtype, coded):
-    """Features with few values are coded, those with many sorted into bins: here of any number."""
-    sizes = {} if coded else {"most_codes": 3, "n_bins": 1 + seed % 7}
+def test_the_best_cut_of_all(seed, n_rows, n_features, missing, sparse, dtype):
     rng = np.random.default_rng(seed)
     X = make_matrix(rng, n_rows, n_features, missing=missing, dtype=dtype)
     direction = rng.normal(size=n_rows)
     direction -= direction.mean()  # as a score gradient: it adds up to zero
-    columns = ThresholdColumns(csr_array(X) if sparse else X, None, SerialExecutor(), **sizes)
+    columns = ThresholdColumns(csr_array(X) if sparse else X, None, SerialExecutor())
     cut = columns.best(direction)
     expected = brute_force(X, direction)
     if cut is None:
@@ -75,7 +73,7 @@ def test_codes_of_every_width(n_values):
     X = rng.permutation(np.arange(80_000) % n_values).astype(np.float64)[:, None]
     direction = rng.normal(size=len(X)) + 0.1 * np.sign(X[:, 0] - n_values // 3)
     direction -= direction.mean()
-    columns = ThresholdColumns(X, None, SerialExecutor())
+    columns = ThresholdColumns(X, None, SerialExecutor(), exact_values=1 << 17)
     cut = columns.best(direction)
     order = np.argsort(-X[:, 0], kind="stable")
     sums = np.cumsum(direction[order])[np.flatnonzero(np.diff(X[order, 0]) != 0)]
@@ -106,19 +104,29 @@ def test_threads_find_the_same_bits():
     assert cuts[0] == cuts[1] == cuts[2]
 
 
-def test_sorted_and_coded_columns_find_the_same():
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_values_are_cut_at_quantiles_of_a_sample_and_few_between_any_two(sparse):
     rng = np.random.default_rng(4)
-    X = rng.normal(size=(5000, 6)).round(3)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    weight = rng.integers(0, 2, size=5000).astype(float)
-    coded = ThresholdColumns(X, None, SerialExecutor(), weight)
-    binned = ThresholdColumns(X, None, SerialExecutor(), weight, most_codes=3)
-    assert type(binned._columns[0]) is not type(coded._columns[0])
-    for _ in range(20):
-        direction = weight * rng.normal(size=5000) * rng.random()
-        one, other = coded.best(direction), binned.best(direction)
-        assert one.agreement == pytest.approx(other.agreement, abs=1e-11)
-        assert one[1:] == other[1:]
+    X = rng.normal(size=(20_000, 3))
+    X[:, 1] = np.arange(20_000) % 100
+    X[rng.random(20_000) < 0.1, 2] = np.nan
+    direction = np.nan_to_num(X[:, 0]) + 0.3 * rng.normal(size=20_000)
+    direction -= direction.mean()
+    given = csr_array(X) if sparse else X
+    exact = ThresholdColumns(given, None, SerialExecutor()).best(direction)
+    columns = ThresholdColumns(given, None, SerialExecutor(), exact_values=4_000)
+    sizes = [len(one.thresholds) for one in columns._columns]
+    assert max(sizes) <= BINS
+    assert sizes[1] == 99
+    assert all(one.codes.dtype == np.uint8 for one in columns._columns)
+    share = np.mean(
+        X[:, 0] > columns._columns[0].thresholds[len(columns._columns[0].thresholds) // 2]
+    )
+    assert share == pytest.approx(0.5, abs=0.02)
+    cut = columns.best(direction)
+    assert cut.feature == exact.feature
+    assert cut.agreement == pytest.approx(exact.agreement, rel=0.01)
+    assert direction[X[:, 0] > cut.threshold].sum() == pytest.approx(cut.agreement, rel=1e-9)
 
 
 def test_thresholds_separate_neighbours():
@@ -149,13 +157,13 @@ def test_weights_count_as_repetition():
         assert weighed.tolist() == repeated.tolist()
 
 
-@pytest.mark.parametrize(("sparse", "most"), [(False, 65536), (True, 65536), (False, 3)])
-def test_documents_of_weight_zero_make_no_threshold(sparse, most):
+@pytest.mark.parametrize("sparse", [False, True])
+def test_documents_of_weight_zero_make_no_threshold(sparse):
     X = np.array([[0.0, 1.0], [0.0, 3.0], [7.0, 2.0], [4.0, 0.0], [np.nan, np.nan]])
     weight = np.array([1.0, 1.0, 0.0, 1.0, 0.0])
     direction = np.array([-0.5, 0.1, 0.0, 0.4, 0.0])
     given = csr_array(X) if sparse else X
-    columns = ThresholdColumns(given, None, SerialExecutor(), weight, most_codes=most)
+    columns = ThresholdColumns(given, None, SerialExecutor(), weight)
     cut = columns.best(direction)
     assert cut == Cut(pytest.approx(0.4), 0, 2.0, 0)
     without = ThresholdColumns(X[weight > 0], None, SerialExecutor()).best(direction[weight > 0])

@@ -11,8 +11,7 @@ from leanrank._typing import BoolArray, FloatArray
 from leanrank.errors import check_choice
 from leanrank.execution import Executor, add_up, query_ranges
 from leanrank.losses.base import Loss, Plan
-from leanrank.solvers.boosting._columns import TIED
-from leanrank.solvers.boosting.threshold_columns import Cut, ThresholdColumns
+from leanrank.solvers.boosting.threshold_columns import TIED, Cut, ThresholdColumns
 
 LEAST_AGREEMENT = 1e-10
 """Smaller agreements are rounding: no weak ranker is better than chance."""

@@ -1,26 +1,31 @@
 """Features cut at thresholds, and the search for the cut that agrees best with a direction.
 
-Every feature is prepared once, as codes or, if it has very many values, sorted; a search then costs
-one sequential read of one or two bytes per value.
+A feature is prepared once as codes: the number of thresholds below each value, in one, two or four
+bytes. The sums of a direction over the documents above each threshold are then a histogram over the
+codes and its running sum from the top: one sequential read, and no sorting after the first time. Of
+very many documents with many values, the thresholds are quantiles of a sample.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from leanrank._jit import kernel_view
-from leanrank._typing import AnyArray, FloatArray, Matrix
+from leanrank._jit import kernel, kernel_view
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import column_values
 from leanrank.execution import Executor, row_blocks
-from leanrank.solvers.boosting._columns import (
-    TIED,
-    CodedColumn,
-    Found,
-    SortedColumn,
-    choose_thresholds,
-)
+
+TIED = 1e-12
+"""Agreements closer than this are equal: the first one found is taken, whatever the rounding."""
+
+LANES, FEW_CODES = 4, 4_096
+"""Histograms filled side by side, and the most codes for which they fit a near cache."""
+
+EXACT_VALUES, BINS = 1 << 16, 254
+"""Values of a feature up to which there is a threshold between any two, and thresholds beyond."""
 
 
 class Cut(NamedTuple):
@@ -41,14 +46,11 @@ class ThresholdColumns:
         NaN is a missing value.
     n_thresholds : int or None
         Most thresholds per feature, near equally spaced quantiles; None: one between any two
-        values.
+        values, or ``BINS`` of a feature with many among more than ``exact_values``.
     executor : Executor
     weight : array, optional
         One weight per document, for the quantiles; values of documents of weight 0 do not count.
-    most_codes : int
-        Thresholds up to which a dense feature is coded; their histogram still fits a cache.
-    n_bins : int
-        Bins of a feature that is sorted instead.
+    exact_values : int
 
     Examples
     --------
@@ -65,8 +67,7 @@ class ThresholdColumns:
         executor: Executor,
         weight: FloatArray | None = None,
         *,
-        most_codes: int = 1 << 16,
-        n_bins: int = 2_048,
+        exact_values: int = EXACT_VALUES,
     ) -> None:
         self.n_rows, self.n_features = map(int, X.shape)
         self.executor = executor
@@ -74,7 +75,7 @@ class ThresholdColumns:
             X = X.tocsc()
         self._X = X
         self._columns = executor.map(
-            lambda j: _cut_column(X, j, n_thresholds, weight, most_codes, n_bins),
+            lambda j: _cut_column(X, j, n_thresholds, weight, exact_values),
             range(self.n_features),
         )
         self._shares = row_blocks(self.n_features, max(1, self.n_features // 16))
@@ -86,27 +87,18 @@ class ThresholdColumns:
         """
         total = float(direction.sum())
 
-        def search(share: tuple[int, int]) -> list[Found | None]:
+        def search(share: tuple[int, int]) -> list[tuple[float, int, int] | None]:
             return [self._columns[j].search(direction, total) for j in range(*share)]
 
         found = [one for share in self.executor.map(search, self._shares) for one in share]
-        floor = max((abs(one.agreement) for one in found if one is not None), default=0.0)
-
-        def refine(j: int) -> Found | None:
-            one = found[j]
-            if one is None or one.bound <= floor + TIED:
-                return one
-            return self._columns[j].refine(direction, one, floor)
-
         best, feature = None, -1
-        for j, one in enumerate(self.executor.map(refine, range(self.n_features))):
-            if one is None or (best and abs(one.agreement) <= abs(best.agreement) + TIED):
-                continue
-            best, feature = one, j
+        for j, one in enumerate(found):
+            if one is not None and (best is None or abs(one[0]) > abs(best[0]) + TIED):
+                best, feature = one, j
         if best is None:
             return None
-        threshold = self._columns[feature].threshold(best.place)
-        return Cut(best.agreement, feature, threshold, best.missing)
+        threshold = float(self._columns[feature].thresholds[best[1]])
+        return Cut(best[0], feature, threshold, best[2])
 
     def add(self, cut: Cut, value: float, scores: FloatArray) -> None:
         """Add ``value`` to the scores of the documents of which a cut is true."""
@@ -129,9 +121,8 @@ def _cut_column(
     j: int,
     n_thresholds: int | None,
     weight: FloatArray | None,
-    most_codes: int,
-    n_bins: int,
-) -> CodedColumn | SortedColumn:
+    exact_values: int,
+) -> CodedColumn:
     rows: AnyArray | None = None
     zeros = 0.0
     if isinstance(X, np.ndarray):
@@ -146,17 +137,173 @@ def _cut_column(
             zeros = max(float(weight.sum() - mine.sum()), 1e-300) if rest else 0.0
     absent = np.isnan(values)
     counted = ~absent if mine is None else ~absent & (mine > 0)
-    whole = bool(counted.all())
-    thresholds = choose_thresholds(
-        values if whole else values[counted],
-        mine if mine is None or whole else mine[counted],
-        zeros=zeros,
-        n_thresholds=n_thresholds,
-    )
     some_missing = bool((absent if mine is None else absent & (mine > 0)).any())
     some_missing = some_missing and (zeros > 0.0 or bool(counted.any()))
-    if rows is None and n_thresholds is None and len(thresholds) > most_codes - 3:
-        return SortedColumn.of(values, counted, some_missing, n_bins, kept=X[:, j])
+    if counted.all():
+        present = values
+    else:
+        present, mine = values[counted], None if mine is None else mine[counted]
+    step = -(-len(present) // exact_values)
+    most = BINS - some_missing if n_thresholds is None else n_thresholds
+    if step > 1 and len(np.unique(present[::step])) > most:
+        present, mine, zeros = present[::step], None if mine is None else mine[::step], zeros / step
+        n_thresholds = most
+    thresholds = choose_thresholds(present, mine, zeros=zeros, n_thresholds=n_thresholds)
     if some_missing:
         thresholds = np.concatenate(([-np.inf], thresholds))
     return CodedColumn.of(values, thresholds, rows)
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """One feature: its thresholds, and the code of each document (of each stored one, if sparse).
+
+    Attributes
+    ----------
+    thresholds : array
+        Ascending. A feature with missing values has −inf among them, below every value.
+    codes : array of uint8, uint16 or uint32
+        Number of thresholds below the value; for a missing value, one more than there are.
+    rows : array of int or None
+        The stored rows; None is all.
+    zero_code : int
+        The code of the rows that are not stored.
+    """
+
+    thresholds: FloatArray
+    codes: AnyArray
+    rows: AnyArray | None
+    zero_code: int
+
+    @classmethod
+    def of(cls, values: AnyArray, thresholds: FloatArray, rows: AnyArray | None) -> CodedColumn:
+        """Code values; NaN is a missing one."""
+        codes = np.searchsorted(thresholds, values.astype(np.float64), side="left")
+        codes[np.isnan(values)] = len(thresholds) + 1
+        return cls(
+            thresholds,
+            codes.astype(np.min_scalar_type(len(thresholds) + 1)),
+            rows,
+            int(np.searchsorted(thresholds, 0.0, side="left")),
+        )
+
+    def search(self, direction: FloatArray, total: float) -> tuple[float, int, int] | None:
+        """Return agreement, threshold and side of missing values of the best cut.
+
+        ``total`` is the sum of the direction.
+        """
+        n_codes = len(self.thresholds) + 2
+        if n_codes == 2:
+            return None
+        if self.rows is None:
+            sums = _add_up(self.codes, direction, n_codes, LANES if n_codes <= FEW_CODES else 1)
+        else:
+            sums = np.zeros(n_codes)
+            stored = _add_up_rows(self.codes, self.rows, direction, sums)
+            sums[self.zero_code] += total - stored
+        found: tuple[float, int, int] = _best_threshold(sums, TIED)
+        return found
+
+
+def choose_thresholds(
+    values: AnyArray,
+    weight: FloatArray | None = None,
+    *,
+    zeros: float = 0.0,
+    n_thresholds: int | None = None,
+) -> FloatArray:
+    """Return a threshold between any two neighbouring values, or the few nearest to quantiles.
+
+    ``zeros`` is the weight of the zeros beside the values given.
+
+    >>> choose_thresholds(np.array([5.0, 1.0, 1.0, 2.0])).tolist()
+    [1.5, 3.5]
+    >>> choose_thresholds(np.array([5.0, 1.0, 1.0, 2.0]), n_thresholds=1).tolist()
+    [1.5]
+    """
+    if weight is None:
+        ordered = np.sort(values)
+    else:
+        order = np.argsort(values, kind="stable")
+        ordered, weight = values[order], weight[order]
+    first = np.flatnonzero(np.concatenate((ordered[:1] == ordered[:1], ordered[1:] > ordered[:-1])))
+    distinct = ordered[first].astype(np.float64)
+    if weight is None:
+        mass = np.diff(np.append(first, len(ordered))).astype(np.float64)
+    else:
+        mass = np.add.reduceat(weight, first) if len(first) else np.empty(0)
+    if zeros > 0.0:
+        at = int(np.searchsorted(distinct, 0.0))
+        if at < len(distinct) and distinct[at] == 0.0:
+            mass[at] += zeros
+        else:
+            distinct, mass = np.insert(distinct, at, 0.0), np.insert(mass, at, zeros)
+    low, high = distinct[:-1], distinct[1:]
+    if n_thresholds is not None and len(low) > n_thresholds:
+        quantiles = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
+        kept = _nearest(np.cumsum(mass)[:-1], quantiles * mass.sum())
+        low, high = low[kept], high[kept]
+    return between(low, high)
+
+
+def between(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return a number that is not below ``low`` and is below ``high``, about in the middle.
+
+    >>> between(np.array([1.0, 2.0]), np.array([2.0, 5.0])).tolist()
+    [1.5, 3.5]
+    """
+    middle = 0.5 * low + 0.5 * high  # halves first: the sum may overflow
+    return np.where((middle >= low) & (middle < high), middle, low)
+
+
+def _nearest(places: FloatArray, targets: FloatArray) -> IntArray:
+    after = np.minimum(np.searchsorted(places, targets), len(places) - 1)
+    before = np.maximum(after - 1, 0)
+    closer = np.abs(places[before] - targets) <= np.abs(places[after] - targets)
+    return np.unique(np.where(closer, before, after))
+
+
+@kernel
+def _add_up(codes, direction, n_codes, lanes):  # type: ignore[no-untyped-def]
+    """Sum by code; lanes hide the latency of additions to the same code."""
+    sums = np.zeros((lanes, n_codes))
+    whole = 0
+    if lanes == 4:
+        whole = len(codes) // 4 * 4
+        for i in range(0, whole, 4):
+            sums[0, codes[i]] += direction[i]
+            sums[1, codes[i + 1]] += direction[i + 1]
+            sums[2, codes[i + 2]] += direction[i + 2]
+            sums[3, codes[i + 3]] += direction[i + 3]
+    for i in range(whole, len(codes)):
+        sums[0, codes[i]] += direction[i]
+    for lane in range(1, lanes):
+        for k in range(n_codes):
+            sums[0, k] += sums[lane, k]
+    return sums[0]
+
+
+@kernel
+def _add_up_rows(codes, rows, direction, sums):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(codes)):
+        value = direction[rows[i]]
+        sums[codes[i]] += value
+        total += value
+    return total
+
+
+@kernel
+def _best_threshold(sums, tied):  # type: ignore[no-untyped-def]
+    """Search the thresholds from the highest down; the last sum is that of missing values."""
+    n = len(sums) - 2
+    absent = sums[n + 1]
+    above = 0.0
+    best, at, missing = 0.0, n - 1, 0
+    for k in range(n - 1, -1, -1):
+        above += sums[k + 1]
+        if abs(above) > abs(best) + tied:
+            best, at, missing = above, k, 0
+        if absent != 0.0 and abs(above + absent) > abs(best) + tied:
+            best, at, missing = above + absent, k, 1
+    return best, at, missing
