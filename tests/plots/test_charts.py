@@ -447,3 +447,13 @@ def test_a_category_has_a_bar_per_level_of_most_documents():
     assert [row["level"] for row in level_parts(Model(1, {0: Levels((3.0, 0.5), (1.0, 0.0))}))[0][
         "rows"
     ]] == ["3", "0.5", "other"]  # fmt: skip
+
+
+def test_a_saved_page_loads_nothing(tmp_path):
+    chart = Model(1, {0: Ramps((0.0, 1.0), (1.0,))}, ("a",)).plot()
+    chart.save(str(tmp_path / "chart.html"))
+    page = (tmp_path / "chart.html").read_text(encoding="utf-8")
+    assert "<script src=" not in page
+    assert "vega-embed" in page
+    chart.save(str(tmp_path / "chart.svg"))
+    assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")

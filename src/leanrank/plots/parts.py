@@ -33,7 +33,18 @@ def finished(chart: Any, width: int | str, height: Any) -> Any:
 
     if width == "container":
         chart = chart.properties(autosize=altair.AutoSizeParams(type="fit-x", contains="padding"))
-    return chart.properties(width=width, height=height).configure(**theme())
+    return _offline(chart.properties(width=width, height=height).configure(**theme()))
+
+
+def _offline(chart: Any) -> Any:
+    """Let ``save`` write pages that hold their scripts instead of loading them."""
+    kind = type(chart)
+
+    def save(self: Any, fp: Any, *args: Any, **options: Any) -> None:
+        kind.save(self, fp, *args, **{"inline": True, **options})
+
+    object.__setattr__(chart, "__class__", type(kind.__name__, (kind,), {"save": save}))
+    return chart
 
 
 def tips(*fields: str) -> list[Any]:
