@@ -22,7 +22,7 @@ from leanrank.data.logs import (
     timestamp,
 )
 from leanrank.data.ranking_data import counted
-from leanrank.errors import FileError, InputError, MissingDependencyError, warn
+from leanrank.errors import FileError, InputError, warn
 
 COLUMNS = ("session", "query", "document", "position", "clicked", "timestamp")
 _EVENTS = ("ranking", "interaction", "item", "user")
@@ -127,27 +127,24 @@ class EngineClicks:
     def join(self, features: Any) -> ClickLog:
         """Join the log with the features of its documents, as ``read_clicks`` takes them."""
         parts = list(self.batches())
-        columns: dict[str, Any] = {}
-        for name in COLUMNS[:-1]:
-            values = [value for part in parts for value in part[name]]
-            kind = np.int64 if name in ("position", "clicked") else object
-            columns[name] = np.array(values, dtype=kind)
+        kinds = {"position": np.int64, "clicked": np.int64}
+        columns = {
+            name: np.array([v for part in parts for v in part[name]], kinds.get(name, object))
+            for name in COLUMNS[:-1]
+        }
         return read_clicks(columns, features)
 
     def write(self, target: str | os.PathLike[str], part_rows: int = 65_536) -> int:
         """Write the table as Parquet or CSV, part by part, and return the number of its rows."""
-        try:
-            import pyarrow as pa
-            from pyarrow import csv, parquet
-        except ImportError as error:
-            raise MissingDependencyError("pyarrow", "frames", "Writing a click table") from error
+        from leanrank.data.tables import csv, pa, pq
+
         name, rows = os.fspath(target).lower(), 0
         if not name.endswith((".parquet", ".csv")):
             raise InputError(f"{target}: clicks are written as .parquet or .csv")
         text = pa.string()
         kinds = {"position": pa.int64(), "clicked": pa.int8()}
         schema = pa.schema([(column, kinds.get(column, text)) for column in COLUMNS])
-        make = parquet.ParquetWriter if name.endswith(".parquet") else csv.CSVWriter
+        make = pq.ParquetWriter if name.endswith(".parquet") else csv.CSVWriter
         with atomic_write(target, "wb") as stream, make(stream, schema) as writer:
             for columns in self.batches(part_rows):
                 writer.write_table(pa.table(columns, schema=schema))
@@ -196,13 +193,12 @@ class EngineClicks:
         for named, ordinal in clicks:
             if named in position:
                 clicked.add(named)
-            elif ordinal is not None and 1 <= ordinal <= len(shown.documents):
+                continue
+            fate = "document that is not in its list left out"
+            if ordinal is not None and 1 <= ordinal <= len(shown.documents):
                 clicked.add(shown.documents[ordinal - 1])
-                what = "click|on an object that is not in its list placed by its ordinal"
-                self._count(what, str(named))
-            else:
-                what = "click|on a document that is not in its list left out"
-                self._count(what, str(named))
+                fate = "object that is not in its list placed by its ordinal"
+            self._count(f"click|on a{'n' * (fate[0] == 'o')} {fate}", str(named))
         self.totals["clicks"] += len(clicked)
         columns["session"] += [shown.session] * len(position)
         columns["query"] += [shown.query] * len(position)

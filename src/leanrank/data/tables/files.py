@@ -20,9 +20,8 @@ from leanrank.data.formats import ROLES
 from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
-from leanrank.data.tables import pa, pq
+from leanrank.data.tables import pa, pq, read_csv
 from leanrank.data.tables.arrow import build, table_rows
-from leanrank.data.tables.csv_files import read_csv
 from leanrank.data.tables.layout import Layout, column_roles, find_layout, table_schema
 from leanrank.errors import (
     FileError,

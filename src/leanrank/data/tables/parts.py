@@ -11,9 +11,8 @@ from leanrank._files import file_identity
 from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import CHUNK_BYTES, SplitQueryDetector
-from leanrank.data.tables import pa, pq
+from leanrank.data.tables import csv_schema, csv_tables, pa, pq, with_identifiers
 from leanrank.data.tables.arrow import build, identifiers, run_starts
-from leanrank.data.tables.csv_files import csv_schema, csv_tables, with_identifiers
 from leanrank.data.tables.files import agree, identifier_columns, part_files, reading, without_views
 from leanrank.data.tables.layout import column_roles, find_layout
 from leanrank.errors import InputError
