@@ -16,7 +16,8 @@ def attach(
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package.
 
     Its public names are those of the stub beside it, ``__init__.pyi``, which type checkers read as
-    well: each is one line, ``from MODULE import NAME as NAME``.
+    well: each is one line, ``from MODULE import NAME as NAME``. A name whose line ends with
+    ``# moved`` can still be imported from here, and is not listed.
 
     Parameters
     ----------
@@ -28,6 +29,7 @@ def attach(
     with open(f"{file}i", encoding="utf-8") as stub:
         words = [line.split() for line in stub if line.startswith("from ")]
     modules = {name: module for _, module, _, name, *_ in words}
+    listed = sorted(line[3] for line in words if line[-1] != "moved")
 
     def load(name: str) -> Any:
         import importlib
@@ -40,4 +42,4 @@ def attach(
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted(modules), sorted(modules)
+    return load, lambda: listed, listed

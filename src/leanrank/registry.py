@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -111,6 +111,8 @@ class System:
         Whether it learns from data larger than memory.
     cluster : bool
         Whether it fits documents that stay on the workers of a Dask cluster.
+    purpose : str
+        What it is for, in a few words.
     """
 
     name: str
@@ -123,6 +125,7 @@ class System:
     sparse_path: bool = False
     streams: bool = False
     cluster: bool = False
+    purpose: str = ""
 
     @property
     def has_path(self) -> bool:
@@ -235,16 +238,17 @@ def _curved(base: System) -> System:
         del grid["normalize"]
     space, tuning = (Space(base.name, fixed, grid, sweep) for sweep in (_L1, _L1_CURVES))
     name, title = f"{base.name}-curves", f"{base.title}, curves"
-    return System(
-        name, base.ranker, base.module, title, base.paper, space, tuning, True, cluster=base.cluster
-    )
+    words = f"as {base.name}, with a curve per feature"
+    how = {"space": space, "tuning": tuning, "sparse_path": True, "purpose": words}
+    return replace(base, name=name, title=title, **how)  # type: ignore[arg-type]
 
 
 for _system in (
     System(  # chooses everything by itself
         "lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
         Space("lean", _SEEDED, sweep=Fits(stop_early=False)),
-        Space("lean", {"max_pairs": 0, **_SEEDED}, sweep=Front()),
+        Space("lean", _SEEDED, sweep=Front()),
+        purpose="the default: a few curves, every choice made by itself",
     ),
     System(
         "domination", "DominationRanker", ".newton.systems",
@@ -257,6 +261,7 @@ for _system in (
         ),
         sparse_path=True,
         cluster=True,
+        purpose="sparse weights for graded labels, exact and fast",
     ),
     System(
         "ranksvm-l1", "RankSVM", ".newton.systems", "RankSVM ℓ1", "Joachims 2002",
@@ -268,6 +273,7 @@ for _system in (
         ),
         sparse_path=True,
         cluster=True,
+        purpose="sparse weights by comparing pairs",
     ),
     System(
         "greedyrankrls", "GreedyRankRLS", ".least_squares.greedy_rankrls",
@@ -279,6 +285,7 @@ for _system in (
             sweep=Sizes(30),
         ),
         sparse_path=True,
+        purpose="the best few features, added one by one",
     ),
     System(
         "nonconvex", "NonconvexRankSVM", ".newton.nonconvex",
@@ -294,6 +301,7 @@ for _system in (
         ),
         sparse_path=True,
         cluster=True,
+        purpose="even fewer features: penalties that spare large weights",
     ),
     System(
         "listnet", "ListNet", ".newton.systems", "ListNet", "Cao et al. 2007",
@@ -301,45 +309,54 @@ for _system in (
         Space("listnet", {"tol": 1e-5}, {"target": ("label", "gain")}, _L1_DENSE),
         sparse_path=True,
         cluster=True,
+        purpose="weights from the probability of whole lists",
     ),
     System(
         "minbatsrank", "MinBatSRank", ".sampling.minbatsrank",
         "MinBatSRank", "Cheng et al. 2018",
         *_twice(Space("minbatsrank", _SEEDED, _FTRL)), streams=True,
+        purpose="sparse weights from a stream, rare features included",
     ),
     System(
         "minbatsrank-nonfea", "MinBatSRank", ".sampling.minbatsrank",
         "Nonfea", "Cheng et al. 2018",
         Space("minbatsrank", {"rates": "uniform", **_SEEDED}, _FTRL), streams=True,
+        purpose="as minbatsrank, with one learning rate for all features",
     ),
     System(
         "adarank", "AdaRank", ".boosting", "AdaRank-MAP", "Xu & Li 2007",
         *_twice(Space("adarank", {"measure": "map"}, _WEAK)),
+        purpose="boosting single features for MAP",
     ),
     System(
         "adarank-ndcg", "AdaRank", ".boosting", "AdaRank-NDCG", "Xu & Li 2007",
         Space("adarank", {"measure": "ndcg@5"}, _WEAK),
+        purpose="boosting single features for NDCG@5",
     ),
     System(
         "rankrls", "RankRLS", ".least_squares.rankrls",
         "RankRLS", "Pahikkala et al. 2009",
         *_twice(Space("rankrls", sweep=_L2)),
         cluster=True,
+        purpose="dense weights by least squares on pairs, in one step",
     ),
     System(
         "rankrlscv", "RankRLSCV", ".least_squares.rankrls",
         "RankRLS, own CV", "Pahikkala et al. 2009",
         Space("rankrlscv", {"alphas": decades(-6, 2)}),
+        purpose="as rankrls, its strength chosen by leaving queries out",
     ),
     System(
         "ranksvm-query", "RankSVM", ".newton.systems", "RankSVM by query", "Joachims 2002",
         *_twice(Space("ranksvm", sweep=_L2)),
         cluster=True,
+        purpose="dense weights by comparing pairs, queries count the same",
     ),
     System(  # as published: every pair counts the same, whatever its query
         "ranksvm", "RankSVM", ".newton.systems", "RankSVM", "Joachims 2002",
         *_twice(Space("ranksvm", {"normalize": "term"}, sweep=_L2)),
         cluster=True,
+        purpose="dense weights by comparing pairs, as published",
     ),
     System(
         "ranksvm-hinge", "RankSVM", ".newton.systems", "RankSVM hinge", "Joachims 2002",
@@ -348,12 +365,14 @@ for _system in (
             sweep=AlphaPath(alphas=decades(-4, 2)),
         ),
         cluster=True,
+        purpose="as ranksvm, with the original hinge loss",
     ),
     System(
         "ranknet", "RankNet", ".newton.systems",
         "RankNet", "Burges et al. 2005",
         *_twice(Space("ranknet", sweep=_L2)),
         cluster=True,
+        purpose="dense weights from the probability of pairs",
     ),
     System(
         "rankboost", "RankBoost", ".boosting",
@@ -364,6 +383,7 @@ for _system in (
                 {"n_thresholds": (32, 8, 128, None), "normalize": ("query", "term")},
             )
         ),
+        purpose="boosted thresholds: steps of single features",
     ),
     System(
         "rsrank", "RSRank", ".sampling.pairs", "RSRank", "Sun et al. 2009",
@@ -374,6 +394,7 @@ for _system in (
             )
         ),
         streams=True,
+        purpose="sparse weights from sampled pairs",
     ),
     System(
         "pamir", "PAMIR", ".sampling.pairs", "PAMIR", "Grangier & Bengio 2008",
@@ -384,6 +405,7 @@ for _system in (
             )
         ),
         streams=True,
+        purpose="passive-aggressive updates from sampled pairs",
     ),
     System(
         "spd", "SPD", ".sampling.pairs", "SPD", "Sculley 2009",
@@ -397,6 +419,7 @@ for _system in (
             )
         ),
         streams=True,
+        purpose="stochastic pair descent for very long data",
     ),
     System(
         "lcra", "LCRA", ".sampling.lcra", "LCRA", "Tsivtsivadze et al. 2012",
@@ -408,6 +431,7 @@ for _system in (
             )
         ),
         streams=True,
+        purpose="sparse weights learned in chunks, for streams",
     ),
     System(
         "fenchelrank", "FenchelRank", ".newton.systems",
@@ -417,28 +441,34 @@ for _system in (
             {"radius": (.1, .2, .3, .5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)},
         ),
         cluster=True,
+        purpose="sparse weights within an ℓ1 ball, greedy and certified",
     ),
     System(
         "sparserank", "SparseRank", ".newton.systems",
         "SparseRank", "Lai et al. 2013",
         Space("sparserank", {"tol": 1e-4}, sweep=_L1),
         cluster=True,
+        purpose="sparse weights by accelerated gradients",
     ),
     System(
         "kernel-rankrls", "KernelRankRLS", ".least_squares.kernel_rankrls",
         "Kernel RankRLS", "Pahikkala et al. 2009",
+        purpose="kernels, for similarities instead of features",
     ),
     System(
         "pamir-retrieval", "PAMIRRetriever", ".sampling.pamir_retrieval",
         "PAMIR, retrieval", "Grangier & Bengio 2008",
+        purpose="scores for text queries against images or other documents",
     ),
     System(
         "linear", "LinearRanker", ".newton.linear_ranker", "Any loss and penalty",
         "the one of its parts",
         cluster=True,
+        purpose="your own loss, penalty and solver",
     ),
     System(
         "topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",
+        purpose="several rankings for topics of queries",
     ),
 ):  # fmt: skip
     register(_system)

@@ -7,7 +7,7 @@ import pytest
 
 from leanrank import rankers
 from leanrank.cli.systems import describe
-from leanrank.cli.training.shared import make_ranker
+from leanrank.cli.training import make_ranker
 from leanrank.registry import CAPABILITIES, SYSTEMS, ranker_names
 
 FITTED = [name for name, system in SYSTEMS.items() if system.space is not None]

@@ -15,6 +15,7 @@ import typer
 from typer import Option
 
 from leanrank._version import __version__
+from leanrank.cli.options import explained
 
 COMMANDS = {
     "demo": "Learn on the sample set and compare with simple rules.",
@@ -23,7 +24,7 @@ COMMANDS = {
     "evaluate": "Measure how well scores rank judged documents.",
     "tune": "Search for the best model within your limits.",
     "compare": "Compare all systems on the same data.",
-    "systems": "List what there is to learn with, or one system's parameters.",
+    "systems": "List available systems, or the parameters of one.",
     "report": "Write a page about a model, others and the data.",
     "explain": "Show why documents stand where they stand.",
     "diff": "Show what a new model would change.",
@@ -74,7 +75,7 @@ def leanrank(
         bool, Option("--debug", help="Show tracebacks; also LEANRANK_DEBUG=1.")
     ] = False,
 ) -> None:
-    """Learn small, fast, linear ranking functions, and put them to work.
+    """Learn small, fast, readable ranking functions, and put them to work.
 
     Files in, files out, - for standard streams.
     """
@@ -85,8 +86,7 @@ def leanrank(
 
 def _load(name: str) -> Callable[..., Any]:
     module = name.replace("-", "_")
-    function: Callable[..., Any] = getattr(import_module(f"leanrank.cli.{module}"), module)
-    return function
+    return explained(getattr(import_module(f"leanrank.cli.{module}"), module))
 
 
 def _not_asked_for() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Argument, Option
+from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
@@ -30,47 +28,46 @@ CONVENTIONS = {
 
 
 def compare(
-    files: Annotated[
-        list[str] | None,
-        Argument(
-            metavar="[TRAIN VALI TEST]",
-            show_default=False,
-            help="Data in three files; without them, the sets of --data.",
-        ),
-    ] = None,
-    data: Annotated[
-        str | None, Option(metavar="DIR", help="Folder of sets; by default $LEANRANK_DATA.")
-    ] = None,
-    sets: Annotated[
-        str, Option(metavar="LIST", help="Folders of --data, with train, vali and test or folds.")
-    ] = SETS,
-    folds: Annotated[
-        str | None, Option(metavar="LIST", help="Which of their folds; by default all.")
-    ] = None,
-    systems: Annotated[
-        str | None, Option(metavar="LIST", help="Which systems; by default all there are.")
-    ] = None,
-    choose_by: Annotated[
-        str, Option(metavar="MEASURE", help="Measure used to choose parameters.")
-    ] = "map",
-    convention: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Of the measures; by default each public set's own, for your files 'standard'.",
-        ),
-    ] = None,
+    files: list[str] | None = None,
+    /,
+    data: str | None = None,
+    sets: str = SETS,
+    folds: str | None = None,
+    systems: str | None = None,
+    choose_by: str = "map",
+    convention: str | None = None,
     scale: options.Scale = "auto",
-    csv: Annotated[str | None, Option(metavar="FILE", help="Write every figure, or -.")] = None,
-    markdown: Annotated[str | None, Option(metavar="FILE", help="Write the tables, or -.")] = None,
+    csv: str | None = None,
+    markdown: str | None = None,
     format: options.Format = None,
     read: options.Read = None,
-    jobs: Annotated[int, Option("--jobs", "-j", help="Processes; only times depend on it.")] = -1,
+    jobs: options.Jobs = -1,
     json: options.Json = False,
 ) -> None:
     """Compare all systems, each with its parameters chosen on validation data.
 
     For example: leanrank compare train.txt vali.txt test.txt --systems domination,ranksvm
+
+    Parameters
+    ----------
+    files : [TRAIN VALI TEST]
+        Data in three files; without them, the sets of --data.
+    data : DIR
+        Folder of sets. [default: $LEANRANK_DATA]
+    sets : LIST
+        Folders of --data, with train, vali and test or folds.
+    folds : LIST
+        Folds of the sets. [default: all]
+    systems : LIST
+        Systems to compare. [default: all]
+    choose_by : MEASURE
+        Measure used to choose parameters.
+    convention : NAME
+        Convention of the measures. [default: that of a public set, standard for your files]
+    csv : FILE
+        Write every figure, or -.
+    markdown : FILE
+        Write the tables, or -.
     """
     from leanrank.data.scaling.spread import check_scale
 

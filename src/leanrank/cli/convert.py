@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from typer import Argument, Option
-
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import check_apart, check_folder, read_data, read_options
 from leanrank.errors import warn
 
 
 def convert(
-    source: Annotated[str, Argument(metavar="IN", help="Data to read, or -.")],
-    target: Annotated[str, Argument(metavar="OUT", help="File to write, or -.")],
+    source: str,
+    target: str,
+    /,
     format: options.Format = None,
     read: options.Read = None,
-    to: Annotated[
-        str | None,
-        Option("--to", "-t", metavar="NAME", help="Format to write; found from OUT if left out."),
-    ] = None,
-    actions: Annotated[
-        str, Option(metavar="LIST", help="Events of a click log that are clicks, by commas.")
-    ] = "click",
+    to: str | None = None,
+    actions: str = "click",
     json: options.Json = False,
 ) -> None:
     """Write data in the format that OUT's name says.
@@ -35,6 +27,17 @@ def convert(
     JSON file of Metarank's events; OUT is then a table with one row per document shown.
 
     For example: leanrank convert train.txt.gz train.parquet
+
+    Parameters
+    ----------
+    source : IN
+        Data to read, or -.
+    target : OUT
+        File to write, or -.
+    to : -t NAME
+        Format to write; found from OUT if left out.
+    actions : LIST
+        Events of a click log that are clicks, by commas.
     """
     from leanrank.data.formats import format_name
 

@@ -20,17 +20,24 @@ MAX_FEATURES = 10
 SHOWN_SIZES = (1, 2, 3, 5, 8, 10)
 
 
+Output = Annotated[
+    str,
+    # --out: the old spelling, for one release
+    Option("--output", "--out", "-o", metavar="DIR", help="Directory for the model."),
+]
+
+
 def demo(
-    out: Annotated[str, Option(metavar="DIR", help="Directory for the model.")] = "demo-output",
+    output: Output = "demo-output",
     json: options.Json = False,
 ) -> None:
     """Learn on the sample set and compare with simple rules.
 
     The sample set is a small web search that comes with leanrank; nothing is downloaded.
     """
-    from leanrank.cli.training.shared import with_measures
+    from leanrank.cli.training import with_measures
 
-    path = str(make_folder(out) / "model.json")
+    path = str(make_folder(output) / "model.json")
     with progress() as say:
         from leanrank.data.sets import load_sample
         from leanrank.rankers import LeanRanker

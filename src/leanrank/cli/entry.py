@@ -21,14 +21,12 @@ from leanrank._display import printable
 from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError, one_line
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-_READ = (
-    "label", "qid", "doc_id", "weight", "query_weight", "offset", "features", "header",
-    "zero_based", "storage", "dtype",
-)  # fmt: skip
-_OPTIONS = {**{name: f"--read {name}=" for name in _READ}, "data_dir": "--data "}
+_READ = "label qid doc_id weight query_weight offset features header zero_based storage dtype"
+_OPTIONS = {**{name: f"--read {name}=" for name in _READ.split()}, "data_dir": "--data "}
 _QUOTED = re.compile(r"`(\w+)=([^`]*)`")
 _WORDS = {"None": "none", "True": "true", "False": "false"}
 _shown: set[str] = set()
+_typed: list[str] = []
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,6 +47,7 @@ def run_app(make_app: Callable[[list[str]], Any], argv: Sequence[str] | None, *,
         warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")  # as threads do
         warnings.showwarning = _show_warning
         _shown.clear()
+        _typed[:] = [name, *arguments]
         try:
             code = _run(make_app(arguments), arguments, name)
             sys.stdout.flush()
@@ -159,6 +158,11 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
         return
     _shown.add(str(message))
     say(f"warning: {one_line(in_options(str(message)))}")
+
+
+def command_line() -> str:
+    """Return the command that runs, as it can be typed again."""
+    return shlex.join(_typed)
 
 
 def say(sentence: str) -> None:

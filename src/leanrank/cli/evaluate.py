@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Argument, Option
+from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
@@ -17,49 +15,18 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    data: Annotated[
-        str | None, Argument(metavar="DATA", help="Judged documents, or -.", show_default=False)
-    ] = None,
-    scores: Annotated[
-        str | None,
-        Argument(
-            metavar="SCORES", help="One score per line, in DATA's order, or -.", show_default=False
-        ),
-    ] = None,
+    data: str | None = None,
+    scores: str | None = None,
+    /,
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
-    per_query: Annotated[
-        str | None, Option(metavar="FILE", help="Write every query's values as CSV.")
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        Option(metavar="SCORES", help="Other scores of DATA: test whether SCORES are better."),
-    ] = None,
-    clicks: Annotated[
-        str | None,
-        Option(
-            metavar="LOG",
-            help="Instead of SCORES: a table of served lists with the columns session, query, "
-            "document, position, clicked and propensity. DATA has the features of all documents; "
-            "without it they are the log's other columns.",
-        ),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        Option(metavar="MODEL", help="The model whose clicks are estimated from --clicks."),
-    ] = None,
-    depth: Annotated[int, Option(help="Ranks that count, with --clicks.", min=1)] = 10,
-    assume: Annotated[
-        str,
-        Option(
-            metavar="KIND",
-            help="What a click depends on, with --clicks. cascade: the documents down to it; "
-            "position: the document and its rank.",
-        ),
-    ] = "cascade",
-    discount: Annotated[
-        str, Option(metavar="KIND", help="none: clicks; log: clicks by 1/log2(1 + rank).")
-    ] = "none",
+    per_query: str | None = None,
+    baseline: str | None = None,
+    clicks: str | None = None,
+    policy: str | None = None,
+    depth: int = 10,
+    assume: str = "cascade",
+    discount: str = "none",
     format: options.Format = None,
     read: options.Read = None,
     json: options.Json = False,
@@ -69,6 +36,30 @@ def evaluate(
     For example: leanrank evaluate test.txt scores.txt --convention letor4 --measures ndcg@10,map
 
     leanrank evaluate --clicks log.parquet --policy m.json
+
+    Parameters
+    ----------
+    data : DATA
+        Judged documents, or -.
+    scores : SCORES
+        One score per line, in DATA's order, or -.
+    per_query : FILE
+        Write every query's values as CSV.
+    baseline : SCORES
+        Other scores of DATA: test whether SCORES are better.
+    clicks : LOG
+        Instead of SCORES: a table of served lists with the columns session, query, document,
+        position, clicked and propensity. DATA has the features of all documents; without it they
+        are the log's other columns.
+    policy : MODEL
+        The model whose clicks are estimated from --clicks.
+    depth : N >= 1
+        Ranks that count, with --clicks.
+    assume : KIND
+        What a click depends on, with --clicks. cascade: the documents down to it; position: the
+        document and its rank.
+    discount : KIND
+        none: clicks; log: clicks by 1/log2(1 + rank).
     """
     if clicks is None and policy is None:
         if data is None or scores is None:

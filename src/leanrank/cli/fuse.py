@@ -35,6 +35,9 @@ def fuse(
     target: Annotated[
         str | None,
         Option(
+            "--to",
+            "--target",
+            "-t",
             metavar="ENGINE",
             help="opensearch, elasticsearch or qdrant: choose among what it can compute, and "
             "write its request. Without, weights are written as plain JSON.",
@@ -71,7 +74,7 @@ def fuse(
 ) -> None:
     """Learn the weights of a hybrid search, and say whether they beat reciprocal rank fusion.
 
-    For example: leanrank fuse bm25.trec dense.trec --qrels q.txt --target opensearch -o pipe.json
+    For example: leanrank fuse bm25.trec dense.trec --qrels q.txt --to opensearch -o pipe.json
     """
     stdin_once(*runs, qrels)
     if output is not None:

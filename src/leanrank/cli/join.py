@@ -2,58 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from typer import Option
-
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import check_apart, check_folder, stdin_once
 from leanrank.errors import warn
 
 
 def join(
-    features: Annotated[
-        str,
-        Option(
-            metavar="LOG",
-            help="Feature log of Elasticsearch or OpenSearch LTR (_ltrlog) or Solr ([features]): "
-            "JSON, a record per line, or a directory; or data with document ids.",
-        ),
-    ],
-    judgments: Annotated[
-        str, Option(metavar="FILE", help="Quepid CSV, workbench JSON of OpenSearch, or TREC qrels.")
-    ],
-    output: Annotated[str, Option("--output", "-o", metavar="OUT", help="File to write, or -.")],
-    query_field: Annotated[
-        str | None, Option(metavar="PATH", help="Where a record names its query.")
-    ] = None,
-    document_field: Annotated[
-        str | None, Option(metavar="PATH", help="Where a hit names its document.")
-    ] = None,
-    feature_field: Annotated[
-        str | None, Option(metavar="NAME", help="Solr's field if not [features].")
-    ] = None,
-    fill: Annotated[float, Option(metavar="VALUE", help="What a missing value becomes.")] = 0.0,
-    unjudged: Annotated[
-        float | None,
-        Option(
-            metavar="LABEL",
-            help="Label of logged documents without a judgment; they are left out by default.",
-        ),
-    ] = None,
-    kind: Annotated[
-        str | None,
-        Option(
-            "--judgment-format",
-            metavar="NAME",
-            help="quepid, workbench or qrels; found from the name if left out.",
-        ),
-    ] = None,
+    features: str,
+    judgments: str,
+    output: str,
+    query_field: str | None = None,
+    document_field: str | None = None,
+    feature_field: str | None = None,
+    fill: float = 0.0,
+    unjudged: float | None = None,
+    judgment_format: str | None = None,
     json: options.Json = False,
 ) -> None:
     """Join an engine's feature log with judgments, and say what did not match.
 
     For example: leanrank join --features log.ndjson --judgments ratings.csv -o train.parquet
+
+    Parameters
+    ----------
+    features : LOG
+        Feature log of Elasticsearch or OpenSearch LTR (_ltrlog) or Solr ([features]): JSON, a
+        record per line, or a directory; or data with document ids.
+    judgments : FILE
+        Quepid CSV, workbench JSON of OpenSearch, or TREC qrels.
+    output : -o OUT
+        File to write, or -.
+    query_field : PATH
+        Where a record names its query.
+    document_field : PATH
+        Where a hit names its document.
+    feature_field : NAME
+        Solr's field if not [features].
+    fill : VALUE
+        Replacement of missing values.
+    unjudged : LABEL
+        Label of logged documents without a judgment; without, they are left out.
+    judgment_format : NAME
+        quepid, workbench or qrels; found from the name if left out.
     """
     stdin_once(features, judgments)
     check_folder(output, json, "data", "the data a file")
@@ -68,7 +58,7 @@ def join(
         from leanrank.data.logs.judgments import match_judgments
 
         say(f"Reading {judgments}")
-        rated = read_judgments(judgments, format=kind)
+        rated = read_judgments(judgments, format=judgment_format)
         say(f"Reading {features}")
         given = {name: value for name, value in fields.items() if value is not None}
         joined = match_judgments(features, rated, fill=fill, label=unjudged, **given)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from typer import Argument, Option
-
 from leanrank.cli import options
 from leanrank.cli.datafiles import check_apart, check_folder, read_data, stdin_once
 from leanrank.cli.screen import print_json, progress
 
 
 def predict(
-    model: Annotated[str, Argument(metavar="MODEL", help="A model file, or -.")],
-    data: Annotated[str, Argument(metavar="DATA", help="Documents to score, or -.")],
-    output: Annotated[
-        str, Option("--output", "-o", metavar="FILE", help="Where to write the scores, or -.")
-    ] = "-",
+    model: str,
+    data: str,
+    /,
+    output: str = "-",
     format: options.Format = None,
     read: options.Read = None,
     json: options.Json = False,
@@ -24,6 +19,15 @@ def predict(
     """Score documents: one number per line, in the file's order. Labels are not needed.
 
     For example: leanrank predict m.json test.txt -o scores.txt
+
+    Parameters
+    ----------
+    model : MODEL
+        A model file, or -.
+    data : DATA
+        Documents to score, or -.
+    output : -o FILE
+        Where to write the scores, or -.
     """
     from leanrank.cli.scores import write_scores
 

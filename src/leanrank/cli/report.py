@@ -2,60 +2,70 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Argument, Option
+from typing import TYPE_CHECKING, Any
 
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import check_apart, check_folder, read_data, stdin_once
-from leanrank.cli.screen import number
+from leanrank.cli.entry import command_line
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
     from leanrank.model import Model
-    from leanrank.selection import Costs, Study
+    from leanrank.selection import Costs
 
 
 def report(
-    model: Annotated[str, Argument(metavar="MODEL", help="A model file, or -.")],
-    train: Annotated[str, Option(metavar="FILE", help="The data it was fitted to.")],
-    vali: Annotated[str, Option(metavar="FILE", help="Data to judge and compare models on.")],
-    output: Annotated[
-        str, Option("--output", "-o", metavar="FILE", help="The page to write, or -.")
-    ],
-    test: Annotated[
-        str | None, Option(metavar="FILE", help="Held-out data for the headline.")
-    ] = None,
-    title: Annotated[str | None, Option(metavar="TEXT", help="The heading of the page.")] = None,
-    costs: Annotated[
-        str | None, Option(metavar="FILE", help="What features cost: CSV or JSON by name.")
-    ] = None,
-    alphas: Annotated[
-        int, Option(metavar="N", help="Models of its path to show beside it, or 0.")
-    ] = 30,
-    subsamples: Annotated[
-        int, Option(metavar="N", help="Subsample refits for stability; 0 skips them.")
-    ] = 20,
+    model: str,
+    /,
+    train: str,
+    vali: str,
+    output: str,
+    test: str | None = None,
+    title: str | None = None,
+    costs: str | None = None,
+    alphas: int = 30,
+    subsamples: int = 20,
     measures: options.Measures = options.DEFAULT_MEASURES,
     convention: options.Convention = "standard",
     format: options.Format = None,
     read: options.Read = None,
-    jobs: Annotated[
-        int, Option("--jobs", "-j", help="Threads; the page does not depend on it.")
-    ] = -1,
+    jobs: options.Jobs = -1,
     json: options.Json = False,
 ) -> None:
     """Write a page about a model: one HTML file that opens from disk and loads nothing.
 
     For example: leanrank report m.json --train train.txt --vali vali.txt -o report.html
+
+    Parameters
+    ----------
+    model : MODEL
+        A model file, or -.
+    train : FILE
+        The data it was fitted to.
+    vali : FILE
+        Data to judge and compare models on.
+    output : -o FILE
+        The page to write, or -.
+    test : FILE
+        Held-out data for the headline.
+    title : TEXT
+        The heading of the page.
+    costs : FILE
+        What features cost: CSV or JSON by name.
+    alphas : N >= 0
+        Models of its path to show beside it; 0 skips them.
+    subsamples : N >= 0
+        Subsample refits for stability; 0 skips them.
     """
     stdin_once(model, train, vali, test)
     check_folder(output, json, "page", "the page -o FILE")
     check_apart([output], [model, train, vali, test, costs])
     options.check_measures(measures, convention)
-    _check_counts(alphas, subsamples)
+    if subsamples == 1:
+        raise InputError("--subsamples 1 cannot tell what is stable: give 2 or more, or 0")
     with screen.progress() as say:
+        from leanrank.data.ranking_data import counted
         from leanrank.metrics import parse_measures
         from leanrank.model import load_model
         from leanrank.report import (
@@ -68,11 +78,11 @@ def report(
 
         fitted = load_model(model)
         options.check_report()
+        files = {"training": train, "validation": vali} | ({} if test is None else {"test": test})
         sets = {}
-        for name, file in {"training": train, "validation": vali, "test": test}.items():
-            if file is not None:
-                say(f"Reading {file}")
-                sets[name] = read_data(file, format, read, model=fitted)
+        for name, file in files.items():
+            say(f"Reading {file}")
+            sets[name] = read_data(file, format, read, model=fitted)
         say("Measuring")
         names = [measure.name for measure in parse_measures(measures)]
         study = study_of_model(
@@ -92,24 +102,19 @@ def report(
             study = with_stability(study, n_subsamples=subsamples, n_jobs=jobs)
             study = with_bands(study, n_draws=subsamples, n_jobs=jobs)
         say("Writing the page")
-        write_report(study, output, test=sets.get("test"), title=title)
-    result = _result(study, model, output)
+        about: dict[str, Any] = {"title": title, "command": command_line(), "files": files}
+        write_report(study, output, test=sets.get("test"), **about)
+    one = study.chosen
     if json:
-        screen.print_json(result)
+        found = {"report": output, "model": model, "name": one.name, "n_features": one.n_features}
+        found |= {"cost": one.cost, "models_shown": len(study.front), "validation": one.means}
+        screen.print_json(found)
     elif output != "-":
         console = screen.screen()
-        console.print(f"{study.chosen.name}: {_figures(result)}", soft_wrap=True)
+        means = ", ".join(f"{name} {screen.number(mean)}" for name, mean in one.means.items())
+        size = counted(one.n_features, "feature")
+        console.print(f"{one.name}: {size}, {means} on the validation data", soft_wrap=True)
         console.print(f"Report written to {output}", soft_wrap=True)
-
-
-def _check_counts(alphas: int, subsamples: int) -> None:
-    if alphas < 0:
-        raise InputError(f"--alphas {alphas} is less than none: give 0 to leave the path out")
-    if subsamples < 0 or subsamples == 1:
-        raise InputError(
-            f"--subsamples {subsamples} cannot tell what is stable: give 2 or more, or 0 to leave "
-            "it out"
-        )
 
 
 def _costs(path: str | None, model: Model, data: RankingData) -> Costs | None:
@@ -119,21 +124,3 @@ def _costs(path: str | None, model: Model, data: RankingData) -> Costs | None:
 
     names = model.feature_names or data.feature_names
     return Costs.read(path, names, n_features=data.n_features)
-
-
-def _result(study: Study, model: str, output: str) -> dict[str, Any]:
-    return {
-        "report": output,
-        "model": model,
-        "name": study.chosen.name,
-        "n_features": study.chosen.n_features,
-        "cost": study.chosen.cost,
-        "models_shown": len(study.front),
-        "validation": study.chosen.means,
-    }
-
-
-def _figures(result: dict[str, Any]) -> str:
-    means = (f"{name} {number(value)}" for name, value in result["validation"].items())
-    many = result["n_features"]
-    return f"{many:,} feature{'s' * (many != 1)}, {', '.join(means)} on the validation data"

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,17 +27,36 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 @contextlib.contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """Return a function that prints what is being done, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+def progress(seconds: float | None = None, *, bar: bool = False) -> Iterator[Callable[[Any], None]]:
+    """Return a function that prints what is being done, on a terminal only.
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=screen(error=True), transient=True) as bar:
-        task = bar.add_task("Starting", total=None)
-        yield lambda text: bar.update(task, description=text)
+    With ``bar``, it also takes the ``Progress`` of a search, and shows the time that is left.
+    """
+    if not sys.stderr.isatty():
+        yield lambda at: None
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+    left = TextColumn("{task.fields[left]}", markup=False)
+    columns += [BarColumn(20), left] if bar else [TimeElapsedColumn()]
+    began = time.perf_counter()
+    with Progress(*columns, console=screen(error=True), transient=True) as shown:
+        task = shown.add_task("Starting", total=1.0 if bar else None, left="")
+
+        def say(at: Any) -> None:
+            if isinstance(at, str):
+                shown.update(task, description=at, left="")
+                return
+            best = "" if at.best is None else f", {at.best.n_features} features"
+            text = f"trial {at.trials + 1}: {at.doing[:40]}{best}"
+            rest = None if seconds is None else seconds - at.seconds
+            if rest is None and at.share:  # as long a trial as so far
+                rest = (time.perf_counter() - began) * (1 - at.share) / at.share
+            remaining = "" if rest is None else f"{max(0.0, rest):.0f} s left"
+            shown.update(task, description=text, completed=at.share, left=remaining)
+
+        yield say
 
 
 def screen(*, error: bool = False) -> Console:
@@ -116,6 +136,24 @@ def weights_caption(model: Model) -> str:
     if n_used > SHOWN_FEATURES:
         caption += f", the {SHOWN_FEATURES} largest shown"
     return caption
+
+
+def print_model(console: Console, model: Model, columns: Mapping[str, Evaluation]) -> None:
+    """Print the largest terms of a model, and what was measured of it."""
+    if model.n_nonzero:
+        console.print(weights_table(model, console))
+    console.print(weights_caption(model), style="dim")
+    if columns:
+        console.print()
+        console.print(measures_table(columns))
+        console.print(measures_note(list(columns.values())[-1]), style="dim")
+
+
+def print_written(console: Console, files: Mapping[str, str | None]) -> None:
+    """Print where results are."""
+    for what, file in files.items():
+        if file is not None and file != "-":
+            console.print(f"{what} written to {file}", soft_wrap=True)
 
 
 def measures_table(columns: Mapping[str, Evaluation], best: str | None = None) -> Table:

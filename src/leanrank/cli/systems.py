@@ -15,18 +15,19 @@ from leanrank.registry import CAPABILITIES, SYSTEMS, System, shown
 _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
 
 
-def systems(
-    name: Annotated[
-        str | None,
-        Argument(
-            metavar="NAME",
-            help="A system to explain; without one, all are listed.",
-            autocompletion=lambda: [(name, one.title) for name, one in _fitted().items()],
-        ),
-    ] = None,
-    json: options.Json = False,
-) -> None:
-    """List the ranking systems, or the parameters of one.
+Name = Annotated[
+    str | None,
+    Argument(
+        metavar="NAME",
+        show_default=False,
+        help="A system to explain; without one, all are listed.",
+        autocompletion=lambda: complete_algorithm(),
+    ),
+]
+
+
+def systems(name: Name = None, json: options.Json = False) -> None:
+    """List the ranking systems and what each is for, or the parameters of one.
 
     For example: leanrank systems domination
     """
@@ -41,14 +42,13 @@ def _list_all(as_json: bool) -> None:
         print_json({"systems": [_summary(system) for system in _fitted().values()]})
         return
     table = empty_table()
-    for column in ("name", "system", *CAPABILITIES.values()):
+    for column in ("name", "what it is for"):
         table.add_column(column, overflow="fold")
     for system in _fitted().values():
-        has = (shown(system, able) for able in CAPABILITIES)
-        table.add_row(system.name, system.title, *has)
+        table.add_row(system.name, system.purpose)
     console = screen()
     console.print(table)
-    console.print("\nleanrank systems NAME lists the parameters of one.")
+    console.print("\nleanrank systems NAME lists the parameters of one, and what it can do.")
 
 
 def _explain(name: str, as_json: bool) -> None:
@@ -69,8 +69,9 @@ def _explain(name: str, as_json: bool) -> None:
     console.print(
         facts(
             {
+                "for": system.purpose,
                 "published": system.paper,
-                "class": f"leanrank.{system.ranker}",
+                "class": f"leanrank.rankers.{system.ranker}",
                 "train with": f"leanrank train DATA -a {system.name} -m FILE",
             }
             | {title: shown(system, able) or "no" for able, title in CAPABILITIES.items()}
@@ -118,12 +119,12 @@ def _of_another(sentence: str, name: str) -> str:
 
 def complete_algorithm() -> list[tuple[str, str]]:
     """Complete what ``--algorithm`` takes."""
-    return [(name, system.title) for name, system in _fitted().items()]
+    return [(name, system.purpose) for name, system in _fitted().items()]
 
 
 def complete_parameter(context: Context, incomplete: str) -> list[tuple[str, str]]:
     """Complete what ``-p`` takes, for the algorithm that stands before it."""
-    chosen = _fitted().get(context.params.get("algorithm") or "domination")
+    chosen = _fitted().get(context.params.get("algorithm") or "lean")
     if chosen is None or "=" in incomplete:
         return []
     return [(f"{entry['name']}=", entry["meaning"]) for entry in describe(chosen.load())]
@@ -137,6 +138,7 @@ def _summary(system: System) -> dict[str, Any]:
     return {
         "name": system.name,
         "title": system.title,
+        "purpose": system.purpose,
         "published": system.paper,
-        "class": f"leanrank.{system.ranker}",
+        "class": f"leanrank.rankers.{system.ranker}",
     } | {able: getattr(system, able) for able in CAPABILITIES}

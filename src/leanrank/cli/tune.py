@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer import Argument, Option
 
-from leanrank.cli import options
+from leanrank.cli import options, screen
 from leanrank.cli.datafiles import (
     check_apart,
     check_folder,
@@ -15,85 +14,89 @@ from leanrank.cli.datafiles import (
     read_options,
     stdin_once,
 )
-from leanrank.cli.entry import INTERRUPTED
+from leanrank.cli.entry import INTERRUPTED, command_line
 from leanrank.errors import InputError, LeanrankError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from leanrank.data import RankingData
     from leanrank.metrics import Evaluation
     from leanrank.model import Model
     from leanrank.selection.costs import Costs
-    from leanrank.selection.study import Study
+    from leanrank.selection.study import Difference, Study
 
 
 def tune(
-    data: Annotated[str, Argument(metavar="TRAIN", help="Training data, or -.")],
+    data: str,
+    /,
     model: options.ModelFile,
-    vali: Annotated[
-        str | None, Option(metavar="FILE", help="Validation data; without, cross-validation.")
-    ] = None,
-    test: Annotated[
-        str | None, Option(metavar="FILE", help="Test data: read once, after the choice.")
-    ] = None,
-    max_features: Annotated[
-        int | None, Option(min=1, metavar="N", help="At most N features.")
-    ] = None,
-    min_ndcg: Annotated[float | None, Option(metavar="VALUE", help="Reach this NDCG@10.")] = None,
-    min_measure: Annotated[
-        list[str] | None, Option(metavar="NAME=VALUE", help="Reach this measure; may be repeated.")
-    ] = None,
-    costs: Annotated[
-        str | None,
-        Option(metavar="FILE", help="What features cost: CSV or JSON, as in bm25,0.2ms."),
-    ] = None,
-    max_cost: Annotated[
-        str | None, Option(metavar="COST", help="Maximum total feature cost, e.g. 3ms.")
-    ] = None,
-    rule: Annotated[
-        str, Option(metavar="RULE", help="best, or 1se: the sparsest within one standard error.")
-    ] = "best",
-    budget: Annotated[
-        str | None, Option(metavar="TIME", help="How long to search. [default: 60s]")
-    ] = None,
-    trials: Annotated[
-        int | None,
-        Option(min=1, metavar="N", help="Number of trials instead of a time limit (reproducible)."),
-    ] = None,
-    systems: Annotated[
-        str | None, Option(metavar="LIST", help="Systems to try, in this order.")
-    ] = None,
-    choose_by: Annotated[
-        str | None,
-        Option(metavar="NAME", help="Measure to choose by, or loss. [default: --measure]"),
-    ] = None,
-    measure: Annotated[str, Option(metavar="NAME", help="Measure to report.")] = "ndcg@10",
+    vali: str | None = None,
+    test: str | None = None,
+    max_features: int | None = None,
+    min_ndcg: float | None = None,
+    min_measure: list[str] | None = None,
+    costs: str | None = None,
+    max_cost: str | None = None,
+    rule: str = "best",
+    budget: str | None = None,
+    trials: int | None = None,
+    systems: str | None = None,
+    choose_by: str | None = None,
+    measure: str = "ndcg@10",
     convention: options.Convention = "standard",
-    journal: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Log trials here; resume if the file exists."),
-    ] = None,
-    refit: Annotated[
-        str,
-        Option(
-            metavar="PART",
-            help="train, or both: fit the chosen features to training and validation data.",
-        ),
-    ] = "train",
-    report: Annotated[
-        str | None, Option(metavar="FILE", help="Write a page to look at all models.")
-    ] = None,
+    journal: str | None = None,
+    refit: str = "train",
+    report: str | None = None,
     scale: options.Scale = "auto",
     target: options.Target = None,
     format: options.Format = None,
     read: options.Read = None,
-    jobs: Annotated[int, Option("--jobs", "-j", help="Threads; trials do not depend on it.")] = -1,
+    jobs: options.Jobs = -1,
     json: options.Json = False,
 ) -> None:
     """Search rankers and parameters for the best model within your limits.
 
     For example: leanrank tune train.txt --vali vali.txt --max-features 10 --budget 60s -m m.json
+
+    Parameters
+    ----------
+    data : TRAIN
+        Training data, or -.
+    vali : FILE
+        Validation data; without, cross-validation.
+    test : FILE
+        Test data: read once, after the choice.
+    max_features : N >= 1
+        At most N features.
+    min_ndcg : VALUE
+        Reach this NDCG@10.
+    min_measure : NAME=VALUE
+        Reach this measure; may be repeated.
+    costs : FILE
+        What features cost: CSV or JSON, as in bm25,0.2ms.
+    max_cost : COST
+        Maximum total feature cost, e.g. 3ms.
+    rule : RULE
+        best, or 1se: the sparsest within one standard error.
+    budget : TIME
+        How long to search. [default: 60s]
+    trials : N >= 1
+        Number of trials instead of a time limit (reproducible).
+    systems : LIST
+        Systems to try, in this order.
+    choose_by : NAME
+        Measure to choose by, or loss. [default: --measure]
+    measure : NAME
+        Measure to report.
+    journal : FILE
+        Log trials here; resume if the file exists.
+    refit : PART
+        train, or both: fit the chosen features to training and validation data.
+    report : FILE
+        Write a page to look at all models.
     """
-    from leanrank.cli.tune_screen import print_result, print_summary, progress_bar
     from leanrank.data.formats import check_exists
     from leanrank.data.scaling.spread import check_scale
 
@@ -117,7 +120,8 @@ def tune(
     if test is not None:  # it is read when the search is over
         check_exists(test)
         read_options(test, format, read)
-    with progress_bar(seconds, trials) as tell:
+    shown = 60.0 if seconds is None and trials is None else seconds
+    with screen.progress(shown, bar=True) as tell:
         from leanrank.selection.tuning import tune as search
 
         tell("Reading data")
@@ -162,11 +166,17 @@ def tune(
 
             tell("Writing the report")
             study = with_bands(study, n_jobs=jobs)
-            write_report(study, report, test=raw.get("test"))
+            files = {"training": data, "validation": vali or "", "test": test or ""}
+            how: dict[str, Any] = {"command": command_line(), "files": files}
+            write_report(study, report, test=raw.get("test"), **how)
     if json:
-        print_result(study, final, columns, model, raw)
+        _print_json(study, final, columns, model, raw)
     else:
-        print_summary(study, final, columns, model, journal, report, raw)
+        console = screen.screen(error=model == "-")
+        _print_study(console, study, raw)
+        screen.print_model(console, final, columns)
+        written = {"Model": model, "Journal": journal, "Report": report}
+        screen.print_written(console, written)
     if study.interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -220,7 +230,7 @@ def _finished(
     study: Study, raw: dict[str, RankingData], refit: str
 ) -> tuple[Model, dict[str, Evaluation]]:
     """Return the chosen model with its origin, and measure it as the report does."""
-    from leanrank.cli.training.shared import described, with_measures
+    from leanrank.cli.training import described, with_measures
     from leanrank.metrics import evaluate
     from leanrank.metrics.judge import Judge
 
@@ -232,3 +242,110 @@ def _finished(
         if name != "validation" or refit != "both"  # the model was fitted to it
     }
     return with_measures(final, {name: c.means for name, c in columns.items()}), columns
+
+
+def _print_json(
+    study: Study, final: Model, columns: dict[str, Any], path: str, raw: dict[str, Any]
+) -> None:
+    """Print the chosen model and the front as JSON."""
+    screen.print_json(
+        {
+            "model": path,
+            "measure": study.measure,
+            "chosen": _row(study, study.chosen),
+            "front": [_row(study, one) for one in study.front],
+            "candidates": len(study.candidates),
+            "scale": None if study.normalizer is None else study.normalizer.kind,
+            "leanness": _difference(study, study.leanness),
+            "beside_default": _difference(study, study.beside_default),
+            "not_tried": list(study.not_tried),
+            "skipped": dict(study.skipped),
+            "problems": dict(study.problems),
+            "interrupted": study.interrupted,
+            "weights": final.weights,
+            "data": {name: screen.sizes(part) for name, part in raw.items()},
+            "measures": {name: column.to_dict() for name, column in columns.items()},
+        }
+    )
+
+
+def _difference(study: Study, found: Difference | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    chosen = {"better": found.better, "standard_error": found.standard_error}
+    return {"other": _row(study, found.other), **chosen}
+
+
+def _row(study: Study, one: Any) -> dict[str, Any]:
+    from leanrank.selection.candidate import bootstrap_interval
+
+    return {
+        "name": one.name,
+        "algorithm": one.algorithm,
+        "parameters": dict(one.parameters),
+        "n_features": one.n_features,
+        "cost": one.cost,
+        "score": one.score(study.measure),
+        "interval": list(bootstrap_interval(one.judged(study.measure))),
+        "means": one.means,
+    }
+
+
+def _print_study(console: Console, study: Study, raw: dict[str, Any]) -> None:
+    """Print the data, the search and the front for people."""
+    facts = {name: screen.data_summary(part) for name, part in raw.items()}
+    facts["models"] = f"{len(study.candidates):,} judged, {len(study.front)} on the front"
+    if study.scale_reason:
+        kind = "" if study.normalizer is None else f"{study.normalizer.kind}, because "
+        facts["scaled"] = f"{kind}{study.scale_reason}"
+    if study.not_tried:
+        facts["not tried"] = ", ".join(study.not_tried)
+    if study.skipped:
+        needs = ", ".join(dict.fromkeys(study.skipped.values()))
+        facts["left out"] = f"{', '.join(study.skipped)} (need {needs})"
+    for name, problem in study.problems.items():
+        facts[f"{name} failed"] = problem
+    facts["chosen"] = study.chosen.name
+    if study.leanness is not None:
+        facts["leanness"] = f"the best of any size, {study.leanness}"
+    if study.beside_default is not None:
+        facts["LeanRanker"] = f"its best, {study.beside_default}"
+    console.print(screen.facts(facts))
+    console.print()
+    console.print(_front_table(study))
+    where = "cross-validation" if study.validation is study.training else "validation and training"
+    console.print(
+        f"{study.measure} on {where} queries that a model was not fitted to, with its 95% "
+        "interval over queries",
+        style="dim",
+    )
+    console.print()
+
+
+def _front_table(study: Study, most: int = 20) -> Table:
+    from leanrank.selection.candidate import bootstrap_interval
+
+    table = screen.empty_table()
+    table.add_column("features", justify="right")
+    if study.costs is not None:
+        table.add_column("cost", justify="right")
+    table.add_column(study.measure, justify="right", no_wrap=True)
+    table.add_column("interval", no_wrap=True)
+    table.add_column("model", overflow="fold")
+    front = study.front
+    step = max(1, -(-len(front) // most))
+    for at, one in enumerate(front):
+        is_chosen = one.name == study.chosen.name and one.n_features == study.chosen.n_features
+        if at % step and not is_chosen:
+            continue
+        low, high = bootstrap_interval(one.judged(study.measure))
+        cost = [] if study.costs is None else [study.costs.show(one.cost)]
+        table.add_row(
+            str(one.n_features),
+            *cost,
+            f"{one.score(study.measure):.4f}",
+            f"{low:.3f}–{high:.3f}",
+            one.name + (" ← chosen" if is_chosen else ""),
+            style="bold" if is_chosen else "",
+        )
+    return table

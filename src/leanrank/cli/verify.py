@@ -16,7 +16,7 @@ def verify(
     model: Annotated[str, Argument(metavar="MODEL", help="A model file, or -.")],
     data: Annotated[str, Argument(metavar="DATA", help="Documents to score, or -.")],
     target: Annotated[
-        str | None, Option("--target", "-t", metavar="TARGET", help="The export to run.")
+        str | None, Option("--to", "--target", "-t", metavar="TARGET", help="The export to run.")
     ] = None,
     logged: Annotated[
         str | None, Option(metavar="FILE", help="Scores of your engine: CSV or JSON lines.")
@@ -44,7 +44,7 @@ def verify(
 
     The exit code is 1 if an order changes beyond the tolerance.
 
-    For example: leanrank verify m.json test.txt --target sql:duckdb
+    For example: leanrank verify m.json test.txt --to sql:duckdb
     """
     from leanrank.cli.export import read_names, read_typed
     from leanrank.model import load_model
@@ -52,7 +52,7 @@ def verify(
     from leanrank.model.verify import read_logged, verify_export, verify_logged
 
     if target is None and logged is None:
-        raise InputError("say what to compare: --target with an export, or --logged with scores")
+        raise InputError("say what to compare: --to with an export, or --logged with scores")
     stdin_once(model, data)
     given = {"name": name, "table": table, "qid": qid, "normalizers": normalizers}
     given |= {"featureset": featureset, "max_error": max_error, **read_names(names)}

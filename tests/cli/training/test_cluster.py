@@ -27,7 +27,7 @@ def test_the_model_is_that_of_one_file(parts, run):
     done = run("train", str(parts / "part-*.parquet"), "--cluster", "local:1", "-m", model)
     assert done.code == 0, done.err
     assert "Dask dashboard at http://127.0.0.1:" in done.err
-    assert "30 queries, 1,500 documents, 6 features in 3 files" in done.out
+    assert "3 files, 30 queries, 1,500 documents, 6 features" in done.out
     assert (
         run(
             "train", str(parts / "all.parquet"), "-a", "domination", "--scale", "none", "-m", whole

@@ -60,7 +60,7 @@ def test_rows_of_a_query_that_are_not_together(run, files):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-", "--on-disk"), "--on-disk needs a place for its file"),
+        (("-", "--on-disk"), "--on-disk writes a file beside the data"),
         (("train.arrow", "--on-disk"), "train.arrow is mapped as it is"),
         (("none.txt", "--on-disk"), "none.txt: there is no such file"),
         (("train.txt", "--on-disk"), "train.txt.arrow is in the way"),

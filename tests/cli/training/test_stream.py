@@ -83,7 +83,7 @@ def test_standard_input(run, files, monkeypatch):
     [
         (("train.txt", "test.txt"), "2 training files were given: give one, or add --stream"),
         (("train.txt", "--every", "5"), "--every is for streams: add --stream"),
-        (("--stream", "train.txt", "--on-disk"), "--stream reads piece by piece"),
+        (("--stream", "train.txt", "--on-disk"), "leave --stream and --cluster out"),
         (("train.txt", "--features", "grow"), "--features is for streams"),
         (("--stream", "train.txt", "-a", "rankrls"), "rankrls needs all data at once"),
         (("--stream", "train.txt", "--scale", "minmax"), "--scale minmax needs all data at once"),
@@ -184,7 +184,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     ("words", "sentence"),
     [
         (("--checkpoint", "./m.json"), "m.json cannot be both model and checkpoint"),
-        (("--checkpoint", "-"), "--checkpoint - is no file that a later run could read"),
+        (("--checkpoint", "-"), "--checkpoint - is not a file that a later run could read"),
         (("-p", "shuffle=true"), "shuffle=true is not for streams"),
         (("-p", "patience=2"), "patience=2 has no effect on a stream"),
     ],

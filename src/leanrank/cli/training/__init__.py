@@ -1,1 +1,0 @@
-"""Training a model: in memory, from a stream, on a cluster."""
