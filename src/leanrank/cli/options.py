@@ -6,12 +6,16 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Context, Option
 from typer.models import ParameterInfo
 
 from leanrank.errors import InputError
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.model import Model
 
 _PARAMETERS = "\n\nParameters\n----------\n"
 _ENTRY = re.compile(r"(?m)^(\w+) :(?: (-\w))?(?: ([^\s>].*?))?(?: >= (\d+))?\n((?:    .*\n?)+)")
@@ -108,6 +112,16 @@ Fill = Annotated[
         "be repeated. The model keeps the values.",
     ),
 ]
+Target = Annotated[
+    str | None,
+    # --target: the old spelling, for one release
+    Option(
+        "--to",
+        "--target",
+        metavar="TARGET",
+        help="Where the model will be exported to: what that cannot run is not tried or written.",
+    ),
+]
 Jobs = Annotated[
     int, Option("--jobs", "-j", metavar="N", help="Threads; the result does not depend on it.")
 ]
@@ -176,3 +190,25 @@ def parse_fill(given: list[str] | None) -> str | dict[str, str] | None:
             "--fill gives a value for all features and another: give one, or NAME=VALUE"
         )
     return given[0]
+
+
+def check_target(target: str | None, scale: str | None) -> None:
+    """Reject what a target of ``export`` cannot run before the work."""
+    from leanrank.model.export.targets import find_target
+
+    if target is None:
+        return
+    to = find_target(target)
+    if not to.curves:
+        raise InputError(f"the weights of {target} are learned from runs: use leanrank fuse")
+    if scale is not None and scale.startswith("query-") and scale not in to.scalers:
+        able = ", ".join(["none, standard, minmax", *to.scalers])
+        raise InputError(f"{target} cannot compute --scale {scale}: choose from {able}")
+
+
+def check_exportable(target: str | None, model: Model, data: RankingData) -> None:
+    """Reject a model that its target cannot run, with the reason that ``export`` would give."""
+    if target is not None:
+        from leanrank.model.export import export_model
+
+        export_model(model, target, data=data)

@@ -59,6 +59,7 @@ def train(
     monotone: str | None = None,
     scale: options.Scale = "auto",
     fill: options.Fill = None,
+    target: options.Target = None,
     format: options.Format = None,
     read: options.Read = None,
     measures: options.Measures = options.DEFAULT_MEASURES,
@@ -160,6 +161,8 @@ def _conflict(request: SimpleNamespace) -> str | None:
         )
     if request.start is None and request.structure != "same":
         return "--structure is for learning again: add --from MODEL, or leave it out"
+    if request.target is not None and (stream or cluster):
+        return "--to needs all data at once: leave --stream and --cluster out"
     if request.fill and elsewhere:
         return "--fill needs all data in memory: leave --stream, --on-disk, --cluster out"
     if len(request.data) > 1 and not (stream or cluster):

@@ -16,7 +16,7 @@ from leanrank.cli.cluster import connect, delayed_files, find_files
 from leanrank.cli.datafiles import check_folder, read_data, read_documents, read_options
 from leanrank.cli.entry import FAILED, command_line
 from leanrank.cli.entry import say as print_line
-from leanrank.cli.options import check_measures, parse_fill
+from leanrank.cli.options import check_exportable, check_measures, check_target, parse_fill
 from leanrank.cli.parameters import parse_directions, parse_parameters
 from leanrank.errors import InputError, check_choice
 
@@ -43,11 +43,14 @@ def train_model(request: Request, fit: Callable[[Request, Say], Fitted]) -> None
     with screen.progress() as say:
         check_measures(request.measures, request.convention)
         check_scale(request.scale)
+        check_target(request.target, request.scale)
         model, sets, facts = fit(request, say)
         if model.n_nonzero == 0 and not request.allow_empty:
             path = request.model
             print_line(f"error: {path} was not written: add --allow-empty to write an empty model")
             raise typer.Exit(FAILED)
+        if "training" in sets:
+            check_exportable(request.target, model, sets["training"])
         if request.without_summary:
             model = model.replace(summary=None)
         say("Measuring")
