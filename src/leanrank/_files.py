@@ -55,7 +55,9 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             yield stream
             stream.flush()
             if not direct:
-                _publish(handle, name, target)
+                os.fsync(handle)
+        if not direct:  # closed by now: Windows does not rename what is open
+            _publish(name, target)
     except BaseException:
         _remove(name)
         raise
@@ -145,7 +147,8 @@ class HeldFile:
                     os.link(self._target, spare)
                     os.replace(spare, self.previous)
                     _remove(spare)  # a rename between two names of one file does nothing
-                _publish(handle, name, self._target)
+                os.fsync(handle)
+                _publish(name, self._target)
             except BaseException:
                 os.close(handle)
                 _remove(name)
@@ -171,7 +174,8 @@ class HeldFile:
     def _acquire(self) -> int:
         while True:
             self._made = not self._target.exists()
-            handle = os.open(self._target, os.O_RDWR | os.O_CREAT, 0o666)
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            handle = os.open(self._target, flags, 0o666)
             try:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
                     raise FileError(f"{self.path}: this is not a regular file: give another name")
@@ -247,10 +251,9 @@ def _create(target: Path) -> tuple[int, str]:
     return tempfile.mkstemp(prefix=f".{target.name[:32]}.", dir=target.parent)
 
 
-def _publish(handle: int, name: str, target: Path) -> None:
+def _publish(name: str, target: Path) -> None:
     """Rename a complete file into place, with the mode of the file that it replaces."""
-    os.fsync(handle)
-    os.fchmod(handle, _default_mode(target))
+    os.chmod(name, _default_mode(target))
     os.replace(name, target)
 
 
