@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from leanrank.data import RankingData
-from leanrank.selection.correlation import (
+from leanrank.selection.subsampling import (
     correlated_groups,
     within_query_correlation,
 )

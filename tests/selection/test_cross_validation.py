@@ -33,6 +33,7 @@ QUICK = {
     "adarank": {"n_rounds": 5},
     "greedyrankrls": {"n_features_to_select": 3},
     "rankrlscv": {"alphas": (1.0, 0.1)},
+    "lean": {"n_folds": 2, "n_strengths": 4, "max_pairs": 0},
 }
 """Settings that make a ranker fast; what it learns does not matter here."""
 
