@@ -61,6 +61,13 @@ def test_all_terms_are_within_the_stated_error(documents, target, error):
         assert found.bit_equal == found.documents
 
 
+def test_levels_of_a_shifted_feature_stay_apart(documents):
+    """The number before 0 is 0 once a constant is added to it."""
+    model = made({2: EXACT[2]})
+    found = verify_export(model, "opensearch-ltr", documents, shifts={"kind": 1.0})
+    assert found.model_difference < 2e-7
+
+
 def test_the_emulator_has_the_bits_of_xgboost(documents):
     pytest.importorskip("xgboost")
     formula = formula_of(made(CURVES, PAIR))

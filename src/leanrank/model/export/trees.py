@@ -19,7 +19,7 @@ from leanrank.errors import InputError
 from leanrank.model.curves import Line, Ramps, Steps
 from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.targets import Options, Target
-from leanrank.model.terms import Surface
+from leanrank.model.terms import Levels, Surface
 
 DEFAULT_LEAVES, MOST_LEAVES = 3_000, 200_000
 ABSENT = 3e38  # a float32 that stands for a missing feature
@@ -86,14 +86,7 @@ class Forest:
 
     def with_thresholds(self, change: Callable[[int, float], float]) -> Forest:
         """Return trees whose thresholds are a function of feature and threshold."""
-
-        def changed(node: Node) -> Node:
-            if not isinstance(node, Split):
-                return node
-            at = node.threshold if node.threshold is None else change(node.feature, node.threshold)
-            return Split(node.feature, at, changed(node.left), changed(node.right))
-
-        return replace(self, trees=tuple(map(changed, self.trees)))
+        return replace(self, trees=tuple(_moved(tree, change) for tree in self.trees))
 
     def scores(self, X: AnyArray, kind: Any = np.float64) -> FloatArray:
         """Return the sum of the leaves, added in order in a floating-point type."""
@@ -114,16 +107,20 @@ class Forest:
         return total.astype(np.float64)
 
 
+def _moved(node: Node, change: Callable[[int, float], float]) -> Node:
+    if not isinstance(node, Split):
+        return node
+    at = node.threshold if node.threshold is None else change(node.feature, node.threshold)
+    return Split(node.feature, at, _moved(node.left, change), _moved(node.right, change))
+
+
 def engine_forest(formula: Formula, options: Options, target: Target) -> Forest:
     """Return the trees with the thresholds that the engine compares with, and its missing values.
 
     A constant is a tree of one leaf.
     """
-    made = forest(formula, options.max_error, options.bounds, single=target.single)
-    if target.single:
-        shifts = [np.float32(options.shifts.get(name, 0.0)) for name in made.names]
-        # rounding keeps the order: a document at a threshold stays on its side
-        made = made.with_thresholds(lambda at, t: float(np.float32(t) + shifts[at]))
+    shifts = options.shifts if target.single else None
+    made = forest(formula, options.max_error, options.bounds, shifts=shifts)
     if not target.missing:
         known = fills(formula, options)
         made = made.missing_as({at: known[n] for at, n in enumerate(made.names) if n in known})
@@ -167,7 +164,7 @@ def forest(
     max_error: float | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     *,
-    single: bool = False,
+    shifts: Mapping[str, float] | None = None,
 ) -> Forest:
     """Write a formula as trees.
 
@@ -179,8 +176,9 @@ def forest(
         The largest error of a score; by default what about 3,000 leaves allow.
     bounds : mapping, optional
         The range of each feature by name; a line is constant outside.
-    single : bool
-        Whether levels are compared in float32.
+    shifts : mapping, optional
+        Constants that are added to features by name, for an engine that compares in float32; None
+        for float64.
 
     Examples
     --------
@@ -197,16 +195,21 @@ def forest(
     ]
     errors = _errors([(m, t.is_pair) for m, t in zip(moves, formula.terms, strict=True)], max_error)
     places = {name: at for at, name in enumerate(formula.names)}
-    writer: Any = _Writer(single)
+    added = [np.float32((shifts or {}).get(name, 0.0)) for name in formula.names]
+    writer: Any = _Writer(None if shifts is None else added)
     trees: list[Node] = []
     for term, line, error in zip(formula.terms, lines, errors, strict=True):
         x = [places[name] for name in term.names]
         if isinstance(term.curve, Surface):
             fill = [formula.fill.get(name) for name in term.names]
-            trees.append(_surface(term.curve, x, fill, error))
+            tree = _surface(term.curve, x, fill, error)
         else:
             curve = _stepped(line, error) if line else term.curve
-            trees.append(curve.written(writer, x[0]))
+            tree = curve.written(writer, x[0])
+        if shifts is not None and not isinstance(term.curve, Levels):
+            # rounding keeps the order: a document at a threshold stays on its side
+            tree = _moved(tree, lambda at, t: float(np.float32(t) + added[at]))
+        trees.append(tree)
     error = max_error if max_error and any(moves) else sum(errors)
     return Forest(formula.names, tuple(trees), error)
 
@@ -284,8 +287,8 @@ def _stepped(line: _Polyline, error: float) -> Steps:
 class _Writer:
     """Nodes, written as every other target is; features are positions."""
 
-    def __init__(self, single: bool) -> None:
-        self.single = single
+    def __init__(self, shifts: list[Any] | None) -> None:
+        self.shifts = shifts
 
     def number(self, value: float) -> Node:
         return value
@@ -298,10 +301,11 @@ class _Writer:
 
     def lookup(self, x: int, table: list[tuple[Any, float]], otherwise: float) -> Node:
         """Write steps that are at a level's value between it and the number before it."""
-        kind = np.float32 if self.single else np.float64
+        kind: Any = np.float64 if self.shifts is None else np.float32
+        shift = 0.0 if self.shifts is None else self.shifts[x]
         levels = [at if isinstance(one, str) else one for at, (one, _) in enumerate(table)]
         found = sorted(
-            (float(kind(one)), value) for one, (_, value) in zip(levels, table, strict=True)
+            (float(kind(one) + shift), value) for one, (_, value) in zip(levels, table, strict=True)
         )
         cuts: list[float] = []
         values = [otherwise]

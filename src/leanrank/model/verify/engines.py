@@ -342,7 +342,7 @@ def _expected(
     The last is the largest difference that trees make; everything else is exact in float64.
     """
     added = options.offset - (0.0 if target.constant else formula.constant)
-    if target.module in TREES and not formula.is_weighted:
+    if target.module == "ensembles" or (target.module in TREES and not formula.is_weighted):
         made = engine_forest(formula, options, target)
         if target.name in EMULATED:
             X = engine_values(formula, X, options)
