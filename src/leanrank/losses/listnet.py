@@ -150,26 +150,29 @@ class SoftmaxLoss(ListNetLoss):
 
     def prepare(self, labels: Labels) -> ListNetPlan:
         """Compute each query's gains as shares of their sum."""
-        gains = gains_of(labels.y, self.gain)
-        if labels.gain_weight is not None:
-            gains = gains * labels.gain_weight
-        if self.emphasis != 0.0:
-            labels = replace(labels, query_weight=self._emphasised(labels, gains))
-        query_of, mass, scale = listwise_queries(labels, gains)
+        gains = self._gains(labels)
+        query_of, mass, scale = listwise_queries(self.weighed(labels), gains)
         target = mass * gains
         total = np.bincount(query_of, target, minlength=len(scale))[query_of]
         target = np.divide(target, total, out=np.zeros(len(target)), where=total > 0)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
         return _plan(labels, query_of, mass, scale, scale[query_of] * target)
 
-    def _emphasised(self, labels: Labels, gains: FloatArray) -> FloatArray:
-        """Return the weights of queries times a power of their total gain."""
+    def _gains(self, labels: Labels) -> FloatArray:
+        gains = gains_of(labels.y, self.gain)
+        return gains if labels.gain_weight is None else gains * labels.gain_weight
+
+    def weighed(self, labels: Labels) -> Labels:
+        """Return labels with the weights of queries times a power of their total gain."""
+        if self.emphasis == 0.0:
+            return labels
+        gains = self._gains(labels)
         weight = np.ones(len(gains)) if labels.sample_weight is None else labels.sample_weight
         running = np.concatenate(([0.0], np.cumsum(weight * gains)))
         ptr = labels.query_ptr
         total = np.maximum(running[ptr[1:]] - running[ptr[:-1]], 0.0)
         given = 1.0 if labels.query_weight is None else labels.query_weight
-        return given * total**self.emphasis
+        return replace(labels, query_weight=given * total**self.emphasis)
 
 
 def gains_of(y: FloatArray, gain: str | Sequence[float]) -> FloatArray:

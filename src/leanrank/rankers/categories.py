@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
+from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.designs.ramp_columns import sample_step
 from leanrank.errors import InputError, warn
 
 RARE = 10
@@ -69,6 +71,17 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
     if not any(name in columns for name in names):
         return X
     return X[[name for name in columns if name not in names]]
+
+
+def warn_of_labels(data: RankingData, names: Sequence[str] | None) -> None:
+    """Warn if a feature is the label itself, as in a frame from which it was not taken out."""
+    if not isinstance(data.X, np.ndarray) or data.informative.sum() == 0:
+        return
+    step = sample_step(len(data.y))
+    same = (data.X[::step] == data.y[::step, None]).all(axis=0)
+    for at in np.flatnonzero(same).tolist():
+        if (data.X[:, at] == data.y).all():
+            warn(f"feature {feature_name(at, names)!r} is the label itself: leave it out of X")
 
 
 def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None:

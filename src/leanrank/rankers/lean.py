@@ -15,10 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_number, check_whole
-from leanrank._typing import BoolArray, Callback, FloatArray
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank._typing import BoolArray, Callback, FloatArray, Matrix
+from leanrank.data.dask import is_dask
+from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
-from leanrank.designs.ramp_columns import sample_step
+from leanrank.designs.ramp_columns import RampColumns, sample_step
 from leanrank.designs.ramps import RampDesign, ramp_design
 from leanrank.errors import InputError, check_choice, warn
 from leanrank.execution import make_executor
@@ -26,22 +27,27 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
 from leanrank.model.summary import with_summary
 from leanrank.penalties.elastic_net import penalty_factors
+from leanrank.problem.sharded import Shards
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.categories import (
     Groups,
     beside_features,
     coded_columns,
     read_frame,
+    warn_of_labels,
     without_columns,
 )
+from leanrank.rankers.dask import ClusterData, lazy_predict
 from leanrank.rankers.inputs import check_finite
 from leanrank.rankers.knots import find_ramps
+from leanrank.rankers.lean_dask import ShardedSearch
 from leanrank.rankers.lean_pairs import constant_in_queries
 from leanrank.rankers.lean_record import record_of, terms_of
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure, divided
 from leanrank.rankers.parameters import feature_number, reject_unused, seed_of
 from leanrank.rankers.progress import report
+from leanrank.solvers.base import Solution
 
 if TYPE_CHECKING:
     from typing import Self
@@ -53,6 +59,9 @@ LINE_HEIGHT = 0.3
 
 WIDE = 1_000
 """Features of a sparse matrix above which each has a weight instead of a curve."""
+
+MANY_QUERIES, MANY_SEGMENTS = 400, 12
+"""Informative queries from which on curves have more segments than others; by nested folds."""
 
 AUTO_PAIRS = 20
 
@@ -75,13 +84,14 @@ class LeanRanker(BaseRanker):
         Most features that the model may read.
     max_pairs : int or "auto", default="auto"
         Most surfaces of two features; "auto" is 20. They are kept only if the held-out loss falls
-        by more than twice its standard error.
+        by more than its standard error, each model on the scale that suits it best.
     heredity : bool, default=True
         Whether a pair needs a curve of both of its features in the model. A column with one value
         per query has none, and is always tried beside the others: such a pair is a weight that
         depends on the query. Categories and monotone features are in no pair.
     curves : int, "auto", dict or None, default="auto"
-        Number of segments of each feature's curve, as for ``LinearRanker``; None gives weights.
+        Number of segments of each feature's curve, as for ``LinearRanker``, and 12 from 400
+        informative queries on; None gives weights.
     loss : str or Loss, default="softmax"
         Any loss of ``LinearRanker``; "softmax" takes ``gain``.
     gain : {"exp2", "linear"} or sequence, default="exp2"
@@ -166,6 +176,8 @@ class LeanRanker(BaseRanker):
     verbose: int = 0
     callback: Callback | None = None
 
+    fits_on_cluster = True
+
     @property
     def takes_nan(self) -> bool:
         return self.curves is not None
@@ -177,17 +189,12 @@ class LeanRanker(BaseRanker):
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         del held_out
+        loss = self._loss()
+        if isinstance(data, ClusterData):
+            self._learn_on_cluster(data, loss)
+            return
         executor = make_executor(self.n_jobs)
-        options = {"gain": self.gain, "emphasis": EMPHASIS} if self.loss == "softmax" else {}
-        loss = get_loss(self.loss, **options)
-        if self.loss != "softmax":
-            reject_unused(self, ("gain",), f"loss={loss.name!r}: use 'softmax'")
-        if not (loss.smooth and loss.offers("dual")):
-            raise InputError(
-                f"LeanRanker needs a smooth loss with a dual, which {loss.name!r} is not: choose "
-                "softmax, domination, listnet, logistic or squared-hinge"
-            )
-        _warn_of_labels(data, self._names())
+        warn_of_labels(data, self._names())
         informative = np.asarray(loss.prepare(labels).scale > 0)
         structure = self._structure(data, informative, executor)
         settings = self._settings(data, structure)
@@ -203,16 +210,59 @@ class LeanRanker(BaseRanker):
             self.strength_ = search.fit_whole(structure, 0.1)
             sizes = search.sizes(self.strength_)
         sizes = _front(sizes)
-        self.front_ = [self._row(search, size) for size in sizes]
+        self.front_ = [search.row(size) for size in sizes]
         self.front_models_ = [
             self._model(search, size.structure, size.solution.w, row)
             for size, row in zip(sizes, self.front_, strict=True)
         ]
         self._gaps = [size.solution.gap for size in sizes]
-        at = self._position(sizes)
+        at = self._position([size.features for size in sizes])
         self._finish(search, sizes[at], self.front_[at])
 
+    def _learn_on_cluster(self, data: ClusterData, loss: Loss[Any]) -> None:
+        """Choose by one held-out part; there are no pairs and no categories."""
+        idle = ("categories", "heredity", "n_folds", "random_state")
+        reject_unused(self, idle if self.max_pairs == 0 else (*idle, "max_pairs"), "Dask")
+        shards: Shards = data.X
+        if self.curves is not None and not (self.curves == "auto" and data.n_features > WIDE):
+            shards = shards.in_ramps(self._ramps)
+        settings = self._settings(data, Structure(shards, shards.ramps))  # type: ignore[arg-type]
+        search = ShardedSearch(shards, loss, settings)
+        self.strength_, sizes = search.run(self.tol, partial(report, self))
+        self.front_ = [
+            {"features": len(size.features), "pairs": 0, "loss": size.loss} for size in sizes
+        ]
+        self.front_models_ = [
+            self._model(search, search.structure, size.solution.w, row)
+            for size, row in zip(sizes, self.front_, strict=True)
+        ]
+        self._gaps = [size.solution.gap for size in sizes]
+        at = self._position([size.features for size in sizes])
+        solution = sizes[at].solution
+        self._certify(solution)
+        self.model_ = self._model(search, search.structure, solution.w, self.front_[at])
+        self.feature_importances_ = search.spreads(solution.w)
+
     # what is prepared
+
+    def _loss(self) -> Loss[Any]:
+        options = {"gain": self.gain, "emphasis": EMPHASIS} if self.loss == "softmax" else {}
+        loss = get_loss(self.loss, **options)
+        if self.loss != "softmax":
+            reject_unused(self, ("gain",), f"loss={loss.name!r}: use 'softmax'")
+        if not (loss.smooth and loss.offers("dual")):
+            raise InputError(
+                f"LeanRanker needs a smooth loss with a dual, which {loss.name!r} is not: choose "
+                "softmax, domination, listnet, logistic or squared-hinge"
+            )
+        return loss
+
+    def _ramps(
+        self, sample: Matrix, n_rows: int, levels: Mapping[int, Groups] | None = None
+    ) -> RampColumns:
+        many = self.curves == "auto" and self.n_informative_queries_ >= MANY_QUERIES
+        ramps = find_ramps(MANY_SEGMENTS if many else self.curves, self._names(), sample, n_rows)
+        return ramps.with_levels(dict(levels or {})).with_lines(sample, LINE_HEIGHT)
 
     def _validated(
         self, X: Any, y: Any, qid: Any, parts: dict[str, Any], *, needs_y: bool
@@ -246,9 +296,7 @@ class LeanRanker(BaseRanker):
             X, more = coded_columns(np.asarray(X, np.float64), [j for j in at if j not in levels])
             levels = levels | more
         rows = np.flatnonzero(np.repeat(informative, np.diff(data.query_ptr)))
-        sample = X[rows[:: sample_step(len(rows))]]
-        ramps = find_ramps(self.curves, self._names(), sample, len(rows))
-        ramps = ramps.with_levels(levels).with_lines(sample, LINE_HEIGHT)
+        ramps = self._ramps(X[rows[:: sample_step(len(rows))]], len(rows), levels)
         design = ramp_design(X, ramps, executor)
         return Structure(design, design.ramps)
 
@@ -296,13 +344,12 @@ class LeanRanker(BaseRanker):
 
     # what is chosen
 
-    def _position(self, sizes: Sequence[Size]) -> int:
-        """Return the largest size within ``max_features`` and ``max_cost``."""
+    def _position(self, sizes: Sequence[Sequence[int]]) -> int:
+        """Return which list of features is the largest within ``max_features`` and ``max_cost``."""
         prices = self._costs()
-        costs = [float(prices[size.features].sum()) for size in sizes]
-        for at, size in enumerate(sizes):
-            small = self.max_features is None or len(size.features) <= self.max_features
-            if small and (self.max_cost is None or costs[at] <= self.max_cost):
+        for at, features in enumerate(sizes):
+            small = self.max_features is None or len(features) <= self.max_features
+            if small and (self.max_cost is None or prices[features].sum() <= self.max_cost):
                 return at
         return len(sizes) - 1
 
@@ -317,29 +364,19 @@ class LeanRanker(BaseRanker):
             )
         return costs
 
-    def _row(self, search: Search, size: Size) -> dict[str, Any]:
-        """Return a row of the front, with held-out measures if queries were held out."""
-        from leanrank.metrics import evaluate
-
-        row: dict[str, Any] = {"features": len(size.features), "pairs": size.n_pairs}
-        known = ~np.isnan(size.scores)
-        if not known.any():
-            return row
-        row |= {"loss": size.judged.mean, "loss_error": size.judged.error}
-        data = search.data
-        found = evaluate(
-            data.y[known], size.scores[known], data.qid[known], measures=["ndcg@10", "map"]
-        )
-        for name, values in found.per_query.items():
-            row |= {name: float(found.means[name]), f"{name}_error": _error(values)}
-        return row
-
     def _finish(self, search: Search, size: Size, row: dict[str, Any]) -> None:
         """Solve the chosen problem to ``tol``, and keep its model."""
         whole = search.whole
         penalty = search.settings.penalty(size.structure, size.dropped)
         problem = whole.problem(size.structure)
         solution = whole.solve(problem, penalty, self.strength_, size.solution.w, tol=self.tol)
+        self.feature_importances_ = search.by_feature(size.structure, solution.w)
+        self._certify(solution)
+        self.model_ = with_summary(
+            self._model(search, size.structure, solution.w, row), search.data
+        )
+
+    def _certify(self, solution: Solution) -> None:
         self.dual_gap_, self.objective_ = solution.gap, solution.objective
         self.n_iter_ = solution.n_iter
         if not solution.converged:
@@ -348,9 +385,6 @@ class LeanRanker(BaseRanker):
                 f"tol={self.tol:g}: raise tol, or take fewer segments",
                 ConvergenceWarning,
             )
-        self.feature_importances_ = search.by_feature(size.structure, solution.w)
-        model = self._model(search, size.structure, solution.w, row)
-        self.model_ = with_summary(model, search.data)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
         del data, labels
@@ -361,13 +395,17 @@ class LeanRanker(BaseRanker):
             )
 
     def _model(
-        self, search: Search, structure: Structure, w: FloatArray, row: dict[str, Any]
+        self,
+        search: Search | ShardedSearch,
+        structure: Structure,
+        w: FloatArray,
+        row: dict[str, Any],
     ) -> Model:
         """Return the model, with what a refit needs and the held-out results of its size."""
         from leanrank.model import Model
 
         made = self._provenance()
-        alpha = self.strength_ * search.whole.top
+        alpha = self.strength_ * search.top
         record = record_of(structure, w, alpha, EMPHASIS, search.settings)
         made["training"] = made.get("training", {}) | record | {"held_out": row}
         more: dict[str, Any] = {"feature_names": self._names(), "provenance": made}
@@ -392,6 +430,8 @@ class LeanRanker(BaseRanker):
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first."""
         check_is_fitted(self, "model_")
+        if is_dask(X):
+            return lazy_predict(self, X)
         if self._levels:
             return self.model_.predict(X)
         return self.model_.predict(self.checked_features(without_columns(X, self._left_out)))
@@ -441,17 +481,6 @@ class LeanRanker(BaseRanker):
         return other
 
 
-def _warn_of_labels(data: RankingData, names: Sequence[str] | None) -> None:
-    """Warn if a feature is the label itself, as in a frame from which it was not taken out."""
-    if not isinstance(data.X, np.ndarray) or data.informative.sum() == 0:
-        return
-    step = sample_step(len(data.y))
-    same = (data.X[::step] == data.y[::step, None]).all(axis=0)
-    for at in np.flatnonzero(same).tolist():
-        if (data.X[:, at] == data.y).all():
-            warn(f"feature {feature_name(at, names)!r} is the label itself: leave it out of X")
-
-
 def _front(sizes: Sequence[Size]) -> list[Size]:
     """Return one model per number of features, descending, the one with the least loss."""
     best: dict[int, Size] = {}
@@ -460,9 +489,3 @@ def _front(sizes: Sequence[Size]) -> list[Size]:
         if n_features not in best or size.judged.mean < best[n_features].judged.mean:
             best[n_features] = size
     return [best[n_features] for n_features in sorted(best, reverse=True)]
-
-
-def _error(values: FloatArray) -> float:
-    """Return the standard error of a mean over the queries where it is defined."""
-    known = values[~np.isnan(values)]
-    return float(known.std() / np.sqrt(max(1, len(known))))

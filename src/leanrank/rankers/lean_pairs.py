@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
-from leanrank.designs.ramps import RampDesign
+from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.ramps import RampDesign, ramp_design
 from leanrank.designs.surfaces import PER_PAIR, screen
 from leanrank.execution import row_blocks
+from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.solvers.newton.solver import Newton
 
 if TYPE_CHECKING:
     from leanrank.rankers.lean_search import Part, Search
@@ -19,35 +23,64 @@ if TYPE_CHECKING:
 CANDIDATES = 120
 """Pairs that are fitted before the strongest are kept; set by ``benchmarks flagship``."""
 
+SCALE_SEGMENTS = 8
+"""Of the scale on which models with and without pairs are compared."""
+
 SCREENED_FEATURES, SCREENED_ROWS = 40, 50_000
 """Most features whose pairs are screened, the strongest ones, and documents to screen on."""
 
 
-def find_pairs(search: Search, part: Part, strength: float) -> tuple[Structure, FloatArray]:
+def find_pairs(
+    search: Search, part: Part, strength: float, dropped: IntArray | None = None
+) -> tuple[Structure, FloatArray]:
     """Find the strongest pairs on a part's own queries; return them with weights to start from.
 
-    Many candidates are fitted beside the curves, and those that matter most are kept.
+    Many candidates are fitted beside the curves, and those that matter most are kept. With
+    ``dropped`` features, the curves of the others are fitted first.
     """
-    structure = part.structure
-    listed = _screened(search, part)
+    structure, w = part.structure.with_pairs(()), part.w
+    if dropped is not None:
+        penalty = search.settings.penalty(structure, dropped)
+        start = penalty.permitted(structure.widened(w))
+        w = part.solve(part.problem(structure), penalty, strength, start).w
+    listed = _screened(search, part, structure, w, dropped)
     many = structure.with_pairs(listed)
-    penalty = search.settings.penalty(many)
-    w = part.solve(part.problem(many), penalty, strength, many.widened(part.w)).w
+    penalty = search.settings.penalty(many, dropped)
+    w = part.solve(part.problem(many), penalty, strength, many.widened(w)).w
     sizes = search.importance(many, w)[structure.n_features :]
     order = np.argsort(-sizes, kind="stable")[: search.settings.max_pairs]
     kept = np.sort(order[sizes[order] > 0])
     few = structure.with_pairs([listed[k] for k in kept])
-    n_curved = len(part.w)
+    n_curved = structure.design.n_features
     own = w[n_curved:].reshape(-1, PER_PAIR)[kept]
     return few, np.concatenate((w[:n_curved], own.ravel()))
 
 
-def _screened(search: Search, part: Part) -> list[tuple[int, int]]:
-    """List the pairs that promise most, by the gradient of a part's own model."""
-    structure, w = part.structure, part.w
+def rescaled(search: Search, part: Part, u: FloatArray) -> FloatArray:
+    """Return scores on the scale that fits a part's own queries best: h(u), with h rising.
+
+    Where gains are no exponential of a sum, as with labels cut from one, pairs could lower the loss
+    by changing the scale of the scores alone. The order stays, so that is not worth a pair.
+    """
+    own = u[np.repeat(part.weight > 0, np.diff(search.labels.query_ptr))]
+    knots = np.unique(np.quantile(own, np.linspace(0.0, 1.0, SCALE_SEGMENTS + 1)))
+    if len(knots) < 2:
+        return u
+    design = ramp_design(u[:, None], RampColumns((knots,), np.zeros(1, bool)), search.executor)
+    problem = MemoryProblem(design, search.loss, part.plan, search.executor)
+    penalty = ElasticNet.build(1e-6, 1.0, len(knots) - 1, signs=np.ones(len(knots) - 1))
+    return problem.scores(Newton(1e-5, max_iter=100).solve(problem, penalty, np.diff(knots)).w)
+
+
+def _screened(
+    search: Search, part: Part, structure: Structure, w: FloatArray, dropped: IntArray | None
+) -> list[tuple[int, int]]:
+    """List the pairs that promise most, by the gradient of a part's own model of curves."""
     assert isinstance(structure.design, RampDesign)
     sizes = search.importance(structure, w)[: structure.n_features]
     pairs = _candidates(search.settings, structure, sizes)
+    if dropped is not None:
+        pairs = pairs[~np.isin(pairs, dropped).any(axis=1)]
     if len(pairs) == 0:
         return []
     problem = part.problem(structure)

@@ -19,15 +19,15 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.execution import Executor
 from leanrank.losses.base import Labels, Loss
 from leanrank.losses.listnet import ListNetPlan
+from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
-from leanrank.rankers.lean_pairs import find_pairs
+from leanrank.rankers.lean_pairs import find_pairs, rescaled
 from leanrank.rankers.lean_structure import Settings, Structure
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
-PAIR_ERRORS = 2
-"""Standard errors by which pairs must lower the held-out loss; set on OHSUMED, MQ2008 and the
-Yandex training part, where one error kept pairs that made OHSUMED worse."""
+PAIRS_AGAIN = 0.7
+"""Share of the features below which pairs are looked for again, among those that are left."""
 
 PATIENCE = 3
 """Strengths without a lower held-out loss after which a path ends."""
@@ -73,14 +73,7 @@ class Part:
     def start(self, structure: Structure) -> tuple[MemoryProblem, Any, FloatArray]:
         """Return problem and penalty, and find alpha_max, from which the path descends."""
         problem, penalty = self.problem(structure), self.search.settings.penalty(structure)
-        w = np.zeros(structure.design.n_features)
-        free = penalty.free & ~penalty.excluded
-        if free.any():
-            w = Newton(tol=1e-8).solve(problem, penalty.only_free()).w
-        problem.at(w)
-        gradient = problem.gradient()
-        gradient[free] = 0.0
-        self.top = penalty.alpha_max_ratio(gradient)
+        self.top, w = alpha_max(problem, penalty)
         return problem, penalty, w
 
 
@@ -236,7 +229,7 @@ class Search:
             fold.structure, fold.w, fold.top = structure, w, top
         strength = self.fit_whole(structure, float(strengths[at]))
         if self.settings.max_pairs and not structure.straight:
-            strength = self._with_pairs(at, judged, report)
+            strength = self._with_pairs(at, report)
         return strength, self.sizes(strength)
 
     def fit_whole(self, structure: Structure, strength: float) -> float:
@@ -251,10 +244,11 @@ class Search:
         whole.w = whole.solve(problem, penalty, strength, w).w
         return strength
 
-    def _with_pairs(self, at: int, without: Judged, report: Callback) -> float:
+    def _with_pairs(self, at: int, report: Callback) -> float:
         """Add pairs to all parts if they lower the held-out loss; return the strength.
 
-        A fold's pairs are found on its own training queries.
+        A fold's pairs are found on its own training queries. Models are compared on the scale that
+        suits each best, so that pairs must change the order of documents for the better.
         """
         strengths = self.settings.strengths
         found = [find_pairs(self, fold, float(strengths[at])) for fold in self.folds]
@@ -270,17 +264,15 @@ class Search:
                 best = judged, strength, list(weights)
         assert best is not None
         judged, strength, weights = best
-        gain, error = judged.gain_over(without)
-        report(
-            {
-                "choice": "pairs",
-                "strength": strength,
-                "loss": judged.mean,
-                "gain": gain,
-                "error": error,
-            }
-        )
-        if not gain > PAIR_ERRORS * error:
+        curves, surfaces = self.unjudged(), self.unjudged()
+        for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
+            for of, own, v in ((curves, fold.structure, fold.w), (surfaces, structure, w)):
+                u = rescaled(self, fold, fold.problem(own).scores(v))
+                of.loss[fold.queries] = fold.losses(u)
+        gain, error = surfaces.gain_over(curves)
+        told = {"strength": strength, "loss": judged.mean, "gain": gain, "error": error}
+        report({"choice": "pairs", **told})
+        if not gain > error:
             return float(strengths[at])
         for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
             fold.structure, fold.w = structure, w
@@ -297,14 +289,37 @@ class Search:
         sizes = target_sizes(max(1, most))
         runs = [self.shrink(fold, strength, sizes) for fold in self.folds]
         found = []
-        for solution, dropped in self.shrink(whole, strength, sizes):
+        for structure, solution, dropped in self.shrink(whole, strength, sizes):
             judged, scores = self.unjudged(), np.full(len(self.data.y), np.nan)
             for fold, run in zip(self.folds, runs, strict=True):
-                u = fold.problem(fold.structure).scores(next(run)[0].w)
+                own, fitted, _ = next(run)
+                u = fold.problem(own).scores(fitted.w)
                 judged.loss[fold.queries] = fold.losses(u)
                 scores[fold.rows] = u[fold.rows]
-            found.append(Size(whole.structure, solution, dropped, judged, scores))
+            found.append(Size(structure, solution, dropped, judged, scores))
         return found
+
+    @property
+    def top(self) -> float:
+        """The strength of an empty model of all documents."""
+        return self.whole.top
+
+    def row(self, size: Size) -> dict[str, Any]:
+        """Return a row of the front, with held-out measures if queries were held out."""
+        from leanrank.metrics import evaluate
+
+        row: dict[str, Any] = {"features": len(size.features), "pairs": size.n_pairs}
+        known = ~np.isnan(size.scores)
+        if not known.any():
+            return row
+        row |= {"loss": size.judged.mean, "loss_error": size.judged.error}
+        y, qid = self.data.y[known], self.data.qid[known]
+        found = evaluate(y, size.scores[known], qid, measures=["ndcg@10", "map"])
+        for name, values in found.per_query.items():
+            defined = values[~np.isnan(values)]
+            error = float(defined.std() / np.sqrt(max(1, len(defined))))
+            row |= {name: float(found.means[name]), f"{name}_error": error}
+        return row
 
     def unjudged(self) -> Judged:
         """Return an empty table of held-out losses."""
@@ -359,25 +374,43 @@ class Search:
 
     def shrink(
         self, part: Part, strength: float, sizes: Sequence[int]
-    ) -> Iterator[tuple[Solution, IntArray]]:
-        """Yield solution and dropped features at each size: drop the weakest, fit again.
+    ) -> Iterator[tuple[Structure, Solution, IntArray]]:
+        """Yield columns, solution and dropped features at each size: drop the weakest, fit again.
 
-        What a larger model did not read does not come back.
+        What a larger model did not read does not come back. Pairs are looked for again among the
+        features that are left once these are few.
         """
-        structure = part.structure
+        structure, w = part.structure, part.w
         problem = part.problem(structure)
         dropped = np.zeros(0, dtype=np.int64)
         solution: Solution | None = None
-        w = part.w
+        paired = sizes[0]
         for size in sizes:
             listed = self.weakest(structure, w)
             if len(listed) > size:
                 dropped = np.setdiff1d(np.arange(structure.n_features), listed[-size:])
+            if structure.pairs and 1 < size <= PAIRS_AGAIN * paired:
+                paired = size
+                structure, w = find_pairs(self, part, strength, dropped)
+                problem = part.problem(structure)
+                solution = None
             if len(listed) > size or solution is None:
                 penalty = self.settings.penalty(structure, dropped)
                 solution = part.solve(problem, penalty, strength, penalty.permitted(w))
                 w = solution.w
-            yield solution, dropped
+            yield structure, solution, dropped
+
+
+def alpha_max(problem: Problem, penalty: Any) -> tuple[float, FloatArray]:
+    """Return the strength of an empty model, and its weights, those of unpenalised features."""
+    w = np.zeros(problem.n_features)
+    free = penalty.free & ~penalty.excluded
+    if free.any():
+        w = Newton(tol=1e-8).solve(problem, penalty.only_free()).w
+    problem.at(w)
+    gradient = problem.gradient()
+    gradient[free] = 0.0
+    return penalty.alpha_max_ratio(gradient), w
 
 
 def target_sizes(most: int) -> list[int]:

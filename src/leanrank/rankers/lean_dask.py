@@ -1,0 +1,157 @@
+"""The default ranker on Dask: curves, with strength and sizes chosen on one held-out fifth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import Callback, FloatArray, IntArray
+from leanrank.designs.base import make_design
+from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.ramps import ramp_design
+from leanrank.errors import InputError, NoLevelsError
+from leanrank.execution import SerialExecutor
+from leanrank.losses.base import Labels, Loss
+from leanrank.losses.listnet import SoftmaxLoss
+from leanrank.problem.shard import Shard
+from leanrank.problem.sharded import ShardedProblem, Shards
+from leanrank.rankers.lean_search import PATIENCE, alpha_max, target_sizes
+from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import Newton
+
+HELD_OUT = 5
+"""One query in so many is held out, counted in each partition."""
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """Weights of the queries of a partition.
+
+    Attributes
+    ----------
+    emphasised : SoftmaxLoss or None
+        Whose emphasis weighs queries; a problem in shards weighs its loss by nothing else.
+    held_out : bool or None
+        Whether only held-out queries count, or only the others; None: all count.
+    """
+
+    emphasised: SoftmaxLoss | None
+    held_out: bool | None = None
+
+    def __call__(self, labels: Labels) -> Labels:
+        if self.emphasised is not None:
+            labels = self.emphasised.weighed(labels)
+        if self.held_out is None:
+            return labels
+        at = np.arange(len(labels.query_ptr) - 1)
+        given = 1.0 if labels.query_weight is None else labels.query_weight
+        return replace(labels, query_weight=given * ((at % HELD_OUT == 0) == self.held_out))
+
+
+@dataclass(frozen=True)
+class ShardedSize:
+    """A model of the front: its weights on all documents, and its loss on the held-out ones."""
+
+    solution: Solution
+    features: list[int]
+    loss: float
+
+
+class ShardedSearch:
+    """The choices for documents in shards.
+
+    Parameters
+    ----------
+    shards : Shards
+    loss : Loss
+    settings : Settings
+    """
+
+    def __init__(self, shards: Shards, loss: Loss[Any], settings: Settings) -> None:
+        self.shards, self.settings, self.top = shards, settings, 0.0
+        self.structure = Structure(shards, shards.ramps)  # type: ignore[arg-type]
+        emphasised = loss if isinstance(loss, SoftmaxLoss) else None
+        plain = loss if emphasised is None else SoftmaxLoss(emphasised.gain)
+        try:
+            self.fitted, self.held_out, self.whole = (
+                ShardedProblem(shards, plain, relabel=Weighing(emphasised, held_out))
+                for held_out in (False, True, None)
+            )
+        except NoLevelsError as error:
+            raise InputError(
+                "LeanRanker holds a fifth of the queries out, but too few have documents of "
+                "different labels: give X.compute()"
+            ) from error
+
+    def run(self, tol: float, report: Callback) -> tuple[float, list[ShardedSize]]:
+        """Choose the strength, and fit every size of model; return the strength and these."""
+        penalty = self.settings.penalty(self.structure)
+        top, w = alpha_max(self.fitted, penalty)
+        found: list[tuple[float, FloatArray]] = []
+        for strength in self.settings.strengths:
+            w = self._solve(self.fitted, penalty, strength * top, w).w
+            found.append((self.held_out.at(w), w))
+            best = int(np.argmin([loss for loss, _ in found]))
+            if len(found) - 1 - best >= PATIENCE:
+                break
+        strength = float(self.settings.strengths[best])
+        report({"choice": "curves", "strength": strength, "loss": found[best][0]})
+        self.top, whole = alpha_max(self.whole, penalty)
+        w, sizes = found[best][1], []
+        dropped = np.zeros(0, dtype=np.int64)
+        for size in target_sizes(max(1, len(self.structure.used(w)))):
+            listed = self._weakest(w)
+            if len(listed) > size:
+                dropped = np.setdiff1d(np.arange(self.structure.n_features), listed[-size:])
+            penalty = self.settings.penalty(self.structure, dropped)
+            w = self._solve(self.fitted, penalty, strength * top, penalty.permitted(w)).w
+            start = penalty.permitted(whole)
+            solution = self._solve(self.whole, penalty, strength * self.top, start, tol)
+            whole = solution.w
+            features = self.structure.used(whole).tolist()
+            sizes.append(ShardedSize(solution, features, self.held_out.at(w)))
+        return strength, sizes
+
+    def _solve(
+        self, problem: ShardedProblem, penalty: Any, alpha: float, w: FloatArray, tol: float = 1e-4
+    ) -> Solution:
+        return Newton(tol, max_iter=1_000).solve(problem, penalty.times(alpha), w.copy())
+
+    def _weakest(self, w: FloatArray) -> IntArray:
+        """Return the features in use, those that move scores within queries least first."""
+        spread = self.spreads(w)
+        used = self.structure.used(w)
+        return used[np.argsort(spread[used], kind="stable")]
+
+    def spreads(self, w: FloatArray) -> FloatArray:
+        """Return the standard deviation of each feature's part of the scores, within queries."""
+        found = self.shards.map(_squares, self.shards.ramps, w, self.structure.owner)
+        squares, counts = (np.sum(each, axis=0) for each in zip(*found, strict=True))
+        out = np.zeros(self.structure.n_features)
+        out[: len(squares)] = np.sqrt(squares / max(1, counts))
+        return out
+
+
+def _squares(
+    shard: Shard, ramps: RampColumns | None, w: FloatArray, owner: IntArray
+) -> tuple[FloatArray, int]:
+    """Return the sums of squares within queries of what each feature adds, and how many rows."""
+    data = shard.data
+    out = np.zeros(int(owner.max(initial=-1)) + 1)
+    sizes = np.diff(data.query_ptr)[data.informative]
+    if not len(sizes):
+        return out, 0
+    serial = SerialExecutor()
+    design = make_design(data.X, serial, data.query_ptr)
+    if ramps is not None:
+        design = ramp_design(data.X, ramps, serial)
+    rows = np.repeat(data.informative, np.diff(data.query_ptr))
+    starts = np.cumsum(sizes) - sizes
+    for term in np.unique(owner[np.flatnonzero(w)]).tolist():
+        added = design.matvec(np.where(owner == term, w, 0.0))[rows]
+        means = np.add.reduceat(added, starts) / sizes
+        out[term] = np.sum((added - np.repeat(means, sizes)) ** 2)
+    return out, int(sizes.sum())
