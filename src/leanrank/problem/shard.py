@@ -168,7 +168,9 @@ def _point(problem: MemoryProblem) -> Sums:
     return problem.point.value, float(g @ g), problem.gradient()
 
 
-def _hessian(problem: MemoryProblem, exact: bool, thin: int | None) -> Sums:
+def _hessian(problem: MemoryProblem, exact: bool, share: float | None) -> Sums:
+    """Sum a Hessian; with a share, of about that share of the documents."""
+    thin = None if share is None else max(1, round(share * problem.n_rows))
     hessian = problem.hessian(problem.block, problem.point.u, exact=exact, thin=thin)
     sampled, exact_diagonal = problem.sampled(thin)
     upper = hessian[np.triu_indices(len(hessian))]  # symmetric: half of it travels

@@ -273,7 +273,9 @@ class ShardedProblem(Problem):
         return self._hessian(True, None)[0]
 
     def _hessian(self, exact: bool, thin: int | None) -> tuple[FloatArray, bool, bool]:
-        upper, sampled, rough = self._ask("hessian", exact, thin)
+        upper, sampled, rough = self._ask(
+            "hessian", exact, None if thin is None else thin / self.n_rows
+        )
         hessian = np.zeros((self._n_focused, self._n_focused))
         hessian[np.triu_indices(len(hessian))] = upper
         return hessian + np.triu(hessian, 1).T, sampled > 0, rough == 0
