@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from leanrank.model import Model
+from leanrank.model import Model, load_model
 from leanrank.model.export import TARGETS
 
 
@@ -88,3 +88,28 @@ def test_a_model_for_the_feature_set_that_logged(run, model, files):
     assert "web" in done.out.splitlines()[2]
     plain = run("export", "m.json", "--to", "opensearch-ltr").out.splitlines()
     assert "stored fields of the documents: bm25, spam" in plain[2]
+
+
+def test_a_folder_is_not_written_over(run, model, files):
+    for words in ([], ["-o", "there"]):
+        (files / "there").mkdir(exist_ok=True)
+        done = run("export", "m.json", "--to", "deploy:solr", *words)
+        assert done.code == 2
+        assert "does not exist yet" in done.err
+    assert run("export", "m.json", "--to", "deploy:vespa", "-o", "app").code == 0
+    assert (files / "app" / "schemas" / "leanrank.sd").exists()
+
+
+def test_training_knows_fill_values_and_the_target(run, files):
+    rows = "".join(f"{q},{d % 2},{'' if d == 3 else d},{q}\n" for q in range(6) for d in range(5))
+    (files / "gaps.csv").write_text("qid,label,a,b\n" + rows)
+    fitted = ["train", "gaps.csv", "-a", "ranksvm", "-m", "g.json"]
+    assert run(*fitted).code == 2
+    assert run(*fitted, "--fill", "median").code == 0
+    assert load_model("g.json").fill == {0: 1.5}
+    assert run(*fitted, "--fill", "a=7", "--to", "solr").code == 0
+    assert load_model("g.json").fill == {0: 7.0}
+    done = run(*fitted, "--fill", "1", "--to", "solr", "--scale", "query-minmax")
+    assert (done.code, "solr cannot compute --scale query-minmax" in done.err) == (2, True)
+    done = run(*fitted, "--fill", "1", "--to", "hybrid:qdrant")
+    assert (done.code, "leanrank fuse" in done.err) == (2, True)

@@ -113,3 +113,62 @@ def test_a_table_with_text_columns(run, files, file):
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert (found["documents"], found["queries"], found["bit_equal"]) == (3, 2, 3)
+
+
+@pytest.mark.parametrize("shape", ["elasticsearch", "solr", "vespa"])
+def test_search_responses_are_logs(run, files, shape):
+    """With the map that the rescore query of Elasticsearch applies to scores."""
+    X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
+    rows = "".join(f"{at // 3},d{at},0,{a!r},{b!r}\n" for at, (a, b) in enumerate(X.tolist()))
+    (files / "docs.csv").write_text("qid,doc_id,label,a,b\n" + rows)
+    model = Model.from_coef([2.0, -1.0], feature_names=["a", "b"])
+    model.save("m.json")
+    s = model.predict(X)
+    lines = []
+    for query in (0, 1):
+        at = range(3 * query, 3 * query + 3)
+        if shape == "elasticsearch":
+            mapped = np.float32(np.where(s < 0, 1 / (1 - s), 1 + s))
+            hits = [{"_id": f"d{row}", "_score": float(mapped[row])} for row in at]
+            lines.append({"query": str(query), "hits": {"hits": hits}})
+        elif shape == "solr":
+            docs = [{"id": f"d{row}", "score": float(s[row])} for row in at]
+            lines.append({"query": str(query), "response": {"docs": docs}})
+        else:
+            hits = [{"id": f"id:w:w::d{row}", "relevance": float(s[row])} for row in at]
+            lines.append({"query": str(query), "root": {"children": hits}})
+    (files / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    target = ["--to", "elasticsearch-rescore"] if shape == "elasticsearch" else []
+    found = json.loads(
+        run("verify", "m.json", "docs.csv", "--logged", "log.jsonl", "--json", *target).out
+    )
+    assert (found["bit_equal"], found["unmatched"], found["beyond"]) == (6, 0, 0)
+
+
+def test_a_folded_constant_may_be_left_out(run, files):
+    """Scores of an engine without the constant, and no word about the target."""
+    data = load("test.txt", n_features=6)
+    scaler = {"kind": "standard", "mean": [0.5] * 6, "scale": [2.0] * 6}
+    model = Model.from_coef([1.0, 0.5, -2.0, 0.0, 3.0, 0.1], normalizer=scaler)
+    model.save("m.json")
+    for constant in (0.0, 0.5 * (1.0 + 0.5 - 2.0 + 3.0 + 0.1) / 2.0):
+        logged(files, (model.predict(data) + constant).tolist())
+        done = run("verify", "m.json", "test.txt", "--logged", "scores.csv", "--json")
+        assert json.loads(done.out)["model_difference"] < 1e-12
+    done = run("verify", "m.json", "test.txt", "--logged", "scores.csv", "--normalizers")
+    assert done.code == 0, done.err
+
+
+def test_a_table_is_made_with_its_own_types(run, files):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("duckdb")
+    (files / "d.csv").write_text("qid,label,stock,price\n1,0,true,3.5\n1,1,false,2\n1,2,,\n")
+    Model.from_coef([0.3, -0.1], feature_names=["stock", "price"], fill={0: 0.5, 1: 3.0}).save(
+        "m.json"
+    )
+    done = run("verify", "m.json", "d.csv", "--to", "sql:duckdb", "--json", "--table", "shop.d")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["bit_equal"] == 3
+    done = run("export", "m.json", "--to", "sql:postgres", "--expression-only", "--data", "d.csv")
+    assert 'CAST(CAST("stock" AS INTEGER) AS DOUBLE PRECISION)' in done.out
+    assert "VIEW" not in done.out

@@ -131,7 +131,7 @@ def _qdrant(formula: Formula, options: Options) -> dict[str, Any]:
         if len(set(weights)) > 1:
             raise InputError(
                 "the weights of Qdrant's reciprocal ranks are another function, 1 / (rank / weight "
-                "+ k − 1): learn them with fuse --target qdrant"
+                "+ k − 1): learn them with fuse --to qdrant"
             )
         # Qdrant's ranks start at 0, so that its constant is one more.
         query: dict[str, Any] = {"rrf": {"k": _rank_constant(formula) + 1}}
