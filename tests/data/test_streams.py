@@ -312,7 +312,7 @@ def test_what_cannot_be_a_stream(tmp_path, data):
     with pytest.raises(InputError, match="dtype is about files"):
         open_stream([data], dtype="float32")
     (tmp_path / "a.txt").write_text("1 qid:1 1:1\n")
-    with pytest.raises(InputError, match="say True or False"):
+    with pytest.raises(InputError, match="zero_based='auto'"):
         open_stream(tmp_path / "a.txt", zero_based="auto")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from dataclasses import dataclass
 
@@ -43,14 +42,8 @@ class Parsed:
 
 def parse(content: bytes, *, n_features=None, zero_based=False, dtype=np.float64) -> Parsed:
     """Read the text of a file."""
-    if zero_based == "auto":
-        seen: list[int] = []
-        with contextlib.suppress(Wrong):
-            _rows(content, n_features, 1, dtype, seen, auto=True)
-        base = 0 if 0 in seen else 1
-    else:
-        base = 0 if zero_based else 1
-    rows = _rows(content, n_features, base, dtype, [], auto=False)
+    base = 0 if zero_based else 1
+    rows = _rows(content, n_features, base, dtype)
     if not rows:
         raise Wrong(0, 0, "no document")
     widest = max((index for row in rows for index in row[2]), default=base - 1) - base + 1
@@ -66,18 +59,18 @@ def parse(content: bytes, *, n_features=None, zero_based=False, dtype=np.float64
     return Parsed(values, shape, y, names, ids if any(ids) else None, dtype)
 
 
-def _rows(content, n_features, base, dtype, seen, auto):
+def _rows(content, n_features, base, dtype):
     rows = []
     if content.startswith(b"\xef\xbb\xbf"):
         content = content[3:]
     for number, line in enumerate(content.split(b"\n"), 1):
-        row = _line(line.removesuffix(b"\r"), number, n_features, base, dtype, seen, auto)
+        row = _line(line.removesuffix(b"\r"), number, n_features, base, dtype)
         if row is not None:
             rows.append(row)
     return rows
 
 
-def _line(line, number, n_features, base, dtype, seen, auto):
+def _line(line, number, n_features, base, dtype):
     body, _, comment = line.partition(b"#")
     tokens = [(m.start(), m.group()) for m in re.finditer(rb"[^ \t]+", body)]
     result = None
@@ -110,8 +103,7 @@ def _line(line, number, n_features, base, dtype, seen, auto):
                 raise wrong(column, "order")
             if index > LARGEST_INDEX:
                 raise wrong(column, "large")
-            seen.append(index)
-            if index == 0 and base == 1 and not auto:
+            if index == 0 and base == 1:
                 raise wrong(column, "zero")
             if n_features is not None and index - base >= n_features:
                 raise wrong(column, "beyond")

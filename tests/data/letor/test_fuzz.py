@@ -35,8 +35,7 @@ OPTIONS = [
     {"storage": "sparse"},
     {"storage": "dense", "n_features": 60, "dtype": np.float32},
     {"zero_based": True},
-    {"zero_based": "auto"},
-    {"n_features": 9, "zero_based": "auto", "storage": "sparse"},
+    {"n_features": 9, "zero_based": True, "storage": "sparse"},
     {"n_features": 45, "dtype": np.float32, "storage": "sparse"},
 ]
 

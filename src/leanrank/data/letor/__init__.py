@@ -34,7 +34,7 @@ def load_letor(
     path: str | os.PathLike[str] | IO[bytes],
     *,
     n_features: int | None = None,
-    zero_based: bool | str = False,
+    zero_based: bool = False,
     dtype: Any = np.float64,
     storage: str = "auto",
     optional: Collection[str] = (),
@@ -49,9 +49,8 @@ def load_letor(
         recognised; compressed and streamed text passes through a temporary file.
     n_features : int, optional
         The number of features; an index beyond is an error. By default the largest index decides.
-    zero_based : bool or "auto"
-        Whether the first feature has index 0 or, as in the LETOR sets, 1. ``"auto"`` takes the
-        indices as zero-based exactly when some line has an index 0.
+    zero_based : bool
+        Whether the first feature has index 0 or, as in the LETOR sets, 1.
     dtype : float64 or float32
         Type of X; values become float32 after float64. Labels are float64 always.
     storage : "auto", "dense" or "sparse"
@@ -97,19 +96,19 @@ def load_letor(
     >>> data.query_ids.tolist(), data.doc_ids.tolist()
     (['WT04-17'], ['G21', ''])
     """
-    if not (isinstance(zero_based, bool) or zero_based == "auto"):
-        raise InputError(f"zero_based={zero_based!r} is not one of True, False and 'auto'")
     request = make_request(n_features, zero_based, dtype, storage, optional)
     return read_letor(path, request, n_jobs)
 
 
 def make_request(
-    n_features: int | None, zero_based: bool | str, dtype: Any, storage: str, optional: Any
+    n_features: int | None, zero_based: bool, dtype: Any, storage: str, optional: Any
 ) -> LetorRequest:
     """Check what a caller wants of a text."""
     from leanrank.data.letor.reader import LetorRequest
 
     width = None if n_features is None else check_whole("n_features", n_features)
+    if not isinstance(zero_based, bool):
+        raise InputError(f"zero_based={zero_based!r} is not one of True and False")
     check_choice("storage", storage, ("auto", "dense", "sparse"))
     if dtype not in _DTYPES:
         raise InputError(f"dtype={dtype!r} is not one of float64 and float32")
@@ -272,11 +271,6 @@ class TextPart:
         chunk_bytes: int = CHUNK_BYTES,
         n_jobs: int | None = -1,
     ) -> None:
-        if not isinstance(zero_based, bool):
-            raise InputError(
-                f"zero_based={zero_based!r}: a stream is not read to its end before it is used, "
-                "say True or False"
-            )
         self.path, self.name = path, shown_name(path)
         self._returns = returns
         self._request = make_request(n_features, zero_based, dtype, storage, optional)

@@ -18,7 +18,7 @@ MEASURE, DENSE, SPARSE = 0, 1, 2
 """What becomes of the values: counted only, put in dense rows, or listed with their indices."""
 
 # Fields of the report; the entries are those listed, the place is that of the error.
-ROWS, ENTRIES, NONZEROS, WIDTH, ZERO_SEEN, N_HARD, ERROR, PLACE, N_FIELDS = range(9)
+ROWS, ENTRIES, NONZEROS, WIDTH, N_HARD, ERROR, PLACE, N_FIELDS = range(8)
 
 FINE, BAD_LABEL, NO_QID, EMPTY_QID, BAD_ENTRY, ZERO_INDEX, LARGE_INDEX, INDEX_BEYOND = range(8)
 INDEX_ORDER, BAD_VALUE, OVERFLOW, NOT_TEXT, CHANGED = range(8, 13)
@@ -42,15 +42,14 @@ _KEPT = 100_000_000_000_000_000  # digits are taken while w is below: w stays un
 class Rules(NamedTuple):
     """How lines are read.
 
-    Indices start at ``first_index``, 0 or 1; with ``any_base`` an index 0 is reported, not refused.
-    Those beyond ``n_features`` are refused, unless it is negative. A dense row has ``width``
-    values, and what lies beyond is only counted. ``single`` rounds values to float32 from float64.
+    Indices start at ``first_index``, 0 or 1. Those beyond ``n_features`` are refused, unless it is
+    negative. A dense row has ``width`` values, and what lies beyond is only counted. ``single``
+    rounds values to float32 from float64.
     """
 
     mode: int
     needs: int
     first_index: int
-    any_base: bool
     width: int
     n_features: int
     single: bool
@@ -80,7 +79,7 @@ def parse_lines(
     A document without a label gets NaN, and one without a query an empty name. SPARSE leaves zeros
     out.
     """
-    mode, needs, first_index, any_base, width, n_features, single = rules
+    mode, needs, first_index, width, n_features, single = rules
     labels, values, indices, row_stops, spans, hard = room
     row = 0
     stored = 0
@@ -150,11 +149,9 @@ def parse_lines(
             if index > LARGEST_INDEX:
                 error = LARGE_INDEX
                 break
-            if index == 0 and first_index == 1:
-                report[ZERO_SEEN] = 1
-                if not any_base:
-                    error = ZERO_INDEX
-                    break
+            if index < first_index:
+                error = ZERO_INDEX
+                break
             previous = index
             column = index - first_index
             if n_features >= 0 and column >= n_features:
@@ -206,7 +203,7 @@ def parse_lines(
                 n_nonzero += 1
             slot = NOWHERE
             if mode == DENSE:
-                if 0 <= column < width:
+                if column < width:
                     slot = row_start + column
                     values[slot] = value
             elif mode == SPARSE and (how == HARD or value != 0):

@@ -2,7 +2,7 @@
 
 Counting line breaks (and colons) first gives room for the rows (and entries) of every range, so
 that each range is parsed straight into the final arrays: the text is read twice, the values are
-written once. Whether X is dense, how wide it is and where indices start is guessed from samples;
+written once. Whether X is dense and how wide it is, is guessed from samples;
 the parse itself finds the exact answer, and in the rare case of a wrong guess runs once more.
 """
 
@@ -33,7 +33,7 @@ class LetorRequest:
     """What the caller wants."""
 
     n_features: int | None = None
-    zero_based: bool | str = False
+    zero_based: bool = False
     dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009
     storage: str = "auto"
     optional: tuple[str, ...] = ()
@@ -47,8 +47,7 @@ class LetorRequest:
         return parser.Rules(
             mode,
             label | (0 if "qid" in self.optional else parser.QUERY_NEEDED),
-            layout.first_index,
-            self.zero_based == "auto",
+            0 if self.zero_based else 1,
             layout.width,
             -1 if self.n_features is None else self.n_features,
             self.dtype == np.float32,
@@ -60,7 +59,6 @@ class LetorLayout(NamedTuple):
 
     dense: bool
     width: int
-    first_index: int
 
 
 class LetorRows(NamedTuple):
@@ -129,12 +127,11 @@ def read_rows(buffer: Any, name: str, request: LetorRequest, executor: Executor)
     while True:
         rows = _RowArrays(ranges, n_lines, layout, request, executor)
         parts = executor.map(rows.parse, range(len(ranges)))
-        exact = _decide([part.report for part in parts], layout.first_index, request)
+        exact = _decide([part.report for part in parts], request)
         failed = next((at for at, part in enumerate(parts) if part.error is not None), None)
         # Counts stop at an error; a sparse matrix needs no width before it is joined.
-        if failed is not None or not (exact.dense or layout.dense):
-            exact = layout._replace(first_index=exact.first_index)
-        if exact == layout:
+        settled = failed is not None or not (exact.dense or layout.dense)
+        if settled or exact == layout:
             break
         layout = exact
     if failed is not None:
@@ -148,29 +145,27 @@ def read_rows(buffer: Any, name: str, request: LetorRequest, executor: Executor)
 
 def _guess(ranges: list[Lines], request: LetorRequest) -> LetorLayout:
     """Look at the first lines of some ranges; a small file is looked at in full."""
-    first = LetorLayout(False, 0, 0 if request.zero_based is True else 1)
-    rules, reports = request.rules(parser.MEASURE, first), []
-    room = _RowArrays([], [], first, request, None).room(slice(0), slice(0), 0)
+    nothing, reports = LetorLayout(False, 0), []
+    rules = request.rules(parser.MEASURE, nothing)
+    room = _RowArrays([], [], nothing, request, None).room(slice(0), slice(0), 0)
     for lines in ranges[:: -(-len(ranges) // request.n_samples) or 1]:
         stop = lines.stop
         if len(ranges) > 1 and stop - lines.start > request.sample_bytes:
             stop = lines.buffer.find(b"\n", lines.start + request.sample_bytes) + 1
         reports.append(np.zeros(parser.N_FIELDS, dtype=np.int64))
         parser.parse_lines(lines.array, lines.start, stop, rules, room, reports[-1])
-    return _decide(reports, first.first_index, request)
+    return _decide(reports, request)
 
 
-def _decide(reports: list[IntArray], first_index: int, request: LetorRequest) -> LetorLayout:
-    """Choose the layout from what was counted with indices that start at ``first_index``."""
+def _decide(reports: list[IntArray], request: LetorRequest) -> LetorLayout:
+    """Choose the layout from what was counted."""
     total = np.sum(reports, axis=0) if reports else np.zeros(parser.N_FIELDS, dtype=np.int64)
     width = max((int(report[parser.WIDTH]) for report in reports), default=0)
-    if request.zero_based == "auto" and total[parser.ZERO_SEEN]:
-        width, first_index = width + first_index, 0
     if request.n_features is not None:
         width = request.n_features
     full = int(total[parser.NONZEROS]) >= DENSE_FROM * int(total[parser.ROWS]) * width
     dense = full if request.storage == "auto" else request.storage == "dense"
-    return LetorLayout(dense, width, first_index)
+    return LetorLayout(dense, width)
 
 
 class _Part(NamedTuple):
