@@ -145,7 +145,7 @@ def _usage(error: Any, context: Any) -> str:
         return str(error.format_message())
     from difflib import get_close_matches
 
-    near = get_close_matches(name, error.possibilities or (), n=1, cutoff=0.75)
+    near = get_close_matches(name, error.possibilities or (), n=1, cutoff=0.8)
     if near:
         return f"No such option: {name}: did you mean {near[0]}?"
     if any("-p" in each.opts for each in context.command.params):
