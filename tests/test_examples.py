@@ -13,6 +13,7 @@ SHOWN = {
     "fit_on_dask": "same bits: True",
     "frame_to_card": "A ranking function of",
     "hybrid_weights": "The learned weights beat reciprocal rank fusion",
+    "nightly": "published",
     "own_loss": "duality gap",
     "serve": "loaded beside NumPy: none of Numba, SciPy, scikit-learn",
     "tune_to_sql": "orders changed: 0",

@@ -29,6 +29,7 @@ COMMANDS = {
     "explain": "Show why documents stand where they stand.",
     "diff": "Show what a new model would change.",
     "check": "Check whether a model is still right for today's documents.",
+    "judge-next": "Choose the documents whose judgment would help most.",
     "join": "Join an engine's feature log with judgments.",
     "fuse": "Learn the weights of a hybrid search.",
     "export": "Write a model for an engine, a database or a program.",

@@ -1,0 +1,272 @@
+"""Judgments that are not certain: how far judges agree, and the gains to expect of documents.
+
+Several people, or language models, rate the same documents and disagree. Dawid and Skene (1979)
+explain ratings by a true level of each document and a table per judge: how often the judge says l
+where k is true. Expectation and maximisation in turns find both. A few trusted judgments, whose
+level is known, calibrate the tables of judges who rated the same documents.
+
+Written here in forty lines: crowd-kit 1.4 has the same method, but an installation brings pandas,
+NLTK and transformers.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leanrank._typing import FloatArray, IntArray
+from leanrank.errors import InputError, ParseError, check_choice
+
+NAMES = {
+    "query": ("query", "qid", "query_text", "querytext"),
+    "document": ("docid", "doc_id", "document", "document_id", "doc"),
+    "rating": ("rating", "grade", "label", "judgment", "relevance"),
+    "judge": ("judge", "rater", "user", "annotator", "assessor", "judge_name"),
+}
+SCALES = ("ordinal", "interval", "nominal")
+
+
+@dataclass(frozen=True, repr=False)
+class Ratings:
+    """Who rated which document of which query how.
+
+    Attributes
+    ----------
+    items : list of (str, str)
+        Query and document.
+    judges : list of str
+    levels : array
+        The ratings that occur, ascending.
+    item, judge, level : array of int64
+        One entry per rating.
+    """
+
+    items: list[tuple[str, str]]
+    judges: list[str]
+    levels: FloatArray
+    item: IntArray
+    judge: IntArray
+    level: IntArray
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[str, str, str, float]]) -> Ratings:
+        """Make them of (query, document, judge, rating).
+
+        >>> Ratings.of([("q", "a", "ann", 1), ("q", "a", "bob", 0), ("q", "b", "bob", 1)])
+        Ratings: 3 ratings of 2 documents by 2 judges, levels 0, 1
+        """
+        if not rows:
+            raise InputError("there are no ratings: give at least one")
+        items = list(dict.fromkeys((q, d) for q, d, _, _ in rows))
+        judges = list(dict.fromkeys(j for _, _, j, _ in rows))
+        place, who = ({one: at for at, one in enumerate(each)} for each in (items, judges))
+        levels, level = np.unique([float(r) for *_, r in rows], return_inverse=True)
+        item = np.array([place[q, d] for q, d, _, _ in rows], dtype=np.int64)
+        judge = np.array([who[j] for _, _, j, _ in rows], dtype=np.int64)
+        twice, first = np.unique(item * len(judges) + judge, return_index=True)
+        if len(twice) < len(rows):
+            q, d, j, _ = next(row for at, row in enumerate(rows) if at not in set(first.tolist()))
+            raise InputError(f"{j} rates document {d!r} of query {q!r} twice: keep one rating")
+        return cls(items, judges, levels, item, judge, level.astype(np.int64))
+
+    def counts(self) -> FloatArray:
+        """Return how many judges gave each document each level."""
+        out = np.zeros((len(self.items), len(self.levels)))
+        np.add.at(out, (self.item, self.level), 1.0)
+        return out
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{level:g}" for level in self.levels)
+        return (
+            f"Ratings: {len(self.item):,} ratings of {len(self.items):,} documents by "
+            f"{len(self.judges)} judges, levels {levels}"
+        )
+
+
+def read_ratings(path: str | os.PathLike[str]) -> Ratings:
+    """Read a CSV file of ratings with their judges.
+
+    One row per rating with columns for query, document, judge and rating; or, as Quepid writes a
+    book, one row per document with a column per judge, whose empty cells are no ratings.
+    """
+    name = os.fspath(path)
+    with open(path, newline="", encoding="utf-8-sig") as stream:
+        reader = csv.reader(stream)
+        header = next(reader, [])
+        plain = [cell.strip().lower().replace(" ", "_") for cell in header]
+        found = {
+            role: next((plain.index(one) for one in names if one in plain), None)
+            for role, names in NAMES.items()
+        }
+        query, document = found["query"], found["document"]
+        if (
+            query is None
+            or document is None
+            or (found["rating"] is None) != (found["judge"] is None)
+        ):
+            raise ParseError(
+                f"the columns are {', '.join(header)}: name query, docid, judge and rating, or "
+                "query, docid and one column per judge",
+                path=name,
+                line=1,
+            )
+        judge_at, rating_at = found["judge"], found["rating"]
+        others = [at for at in range(len(header)) if at not in (query, document)]
+        rows = []
+        for cells in reader:
+            if len(cells) != len(header):
+                continue
+            given = [(header[at], cells[at]) for at in others]
+            if judge_at is not None and rating_at is not None:
+                given = [(cells[judge_at], cells[rating_at])]
+            for judge, rating in given:
+                if rating.strip():
+                    try:
+                        value = float(rating)
+                    except ValueError:
+                        problem = f"the rating {rating!r} is not a number"
+                        raise ParseError(problem, path=name, line=reader.line_num) from None
+                    rows.append((cells[query], cells[document], judge.strip(), value))
+    return Ratings.of(rows)
+
+
+def krippendorff_alpha(
+    ratings: Ratings, scale: str = "ordinal", *, judge: int | None = None, query: str | None = None
+) -> float:
+    """Return Krippendorff's alpha: 1 is full agreement, 0 what chance gives.
+
+    Parameters
+    ----------
+    ratings : Ratings
+    scale : {"ordinal", "interval", "nominal"}
+    judge : int, optional
+        Only pairs of ratings with this judge: how far the judge agrees with the others.
+    query : str, optional
+        Only documents of this query, against the disagreement by chance over all.
+
+    Examples
+    --------
+    >>> rows = [("q", "a", "x", 1), ("q", "a", "y", 1), ("q", "b", "x", 2), ("q", "b", "y", 1)]
+    >>> round(krippendorff_alpha(Ratings.of(rows), "nominal"), 3)
+    0.0
+    """
+    check_choice("scale", scale, SCALES)
+    counts = ratings.counts()
+    sizes = counts.sum(axis=1)
+    paired = counts[sizes > 1]
+    together = (paired / (sizes[sizes > 1, None] - 1)).T @ paired
+    together -= np.diag((paired / (sizes[sizes > 1, None] - 1)).sum(axis=0))
+    total = together.sum(axis=0)
+    n = total.sum()
+    distance = _distances(ratings.levels, total, scale)
+    chance = float(total @ distance @ total) / max(n * (n - 1), 1)
+    observed = together
+    if judge is not None or query is not None:
+        keep = np.array([query is None or q == query for q, _ in ratings.items])
+        part = counts * keep[:, None]
+        observed = np.zeros_like(together)
+        mine = ratings.judge == judge if judge is not None else np.ones(len(ratings.item), bool)
+        for at in np.flatnonzero(mine & (sizes[ratings.item] > 1) & keep[ratings.item]):
+            item, level = ratings.item[at], ratings.level[at]
+            others = part[item].copy()
+            others[level] -= 1
+            observed[level] += others / (sizes[item] - 1)
+    weight = observed.sum()
+    if chance == 0 or weight == 0:
+        return float("nan")
+    return float(1.0 - (observed * distance).sum() / weight / chance)
+
+
+def _distances(levels: FloatArray, total: FloatArray, scale: str) -> FloatArray:
+    if scale == "nominal":
+        return 1.0 - np.eye(len(levels))
+    if scale == "interval":
+        return np.subtract.outer(levels, levels) ** 2
+    reached = np.cumsum(total) - 0.5 * total
+    return np.asarray(np.subtract.outer(reached, reached) ** 2)
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """What ratings say of the true levels.
+
+    Attributes
+    ----------
+    ratings : Ratings
+    posterior : array of shape (documents, levels)
+    tables : array of shape (judges, levels, levels)
+        Chance that a judge says the column where the row is true.
+    """
+
+    ratings: Ratings
+    posterior: FloatArray
+    tables: FloatArray
+
+    def gains(self) -> FloatArray:
+        """Return the expected gain 2^y − 1 of each document: labels for ``gain="linear"``."""
+        return np.asarray(self.posterior @ (np.exp2(self.ratings.levels) - 1.0))
+
+
+def dawid_skene(
+    ratings: Ratings,
+    *,
+    trusted: Mapping[tuple[str, str], float] | None = None,
+    smoothing: float = 1.0,
+    n_iter: int = 200,
+    tol: float = 1e-8,
+) -> Consensus:
+    """Estimate true levels and the tables of judges by expectation and maximisation.
+
+    Parameters
+    ----------
+    ratings : Ratings
+    trusted : mapping of (query, document) to rating, optional
+        Levels that are known.
+    smoothing : float, default=1.0
+        Ratings that each judge is taken to have given beforehand: one more correct one per level,
+        and as many spread over all levels.
+    n_iter, tol
+        Rounds, and the change of a probability below which they end.
+
+    Examples
+    --------
+    >>> rows = [("q", d, j, r) for d, j, r in [("a", "x", 1), ("a", "y", 1), ("b", "x", 0)]]
+    >>> dawid_skene(Ratings.of(rows)).gains().round(1).tolist()
+    [1.0, 0.5]
+    """
+    n_levels, counts = len(ratings.levels), ratings.counts()
+    known = np.full(len(ratings.items), -1)
+    place = {item: at for at, item in enumerate(ratings.items)}
+    for item, value in (trusted or {}).items():
+        if value not in ratings.levels:
+            raise InputError(
+                f"trusted holds the rating {value:g}, which no judge gave: leave it out"
+            )
+        if item in place:
+            known[place[item]] = int(np.searchsorted(ratings.levels, value))
+    pinned = np.flatnonzero(known >= 0)
+    posterior = counts / counts.sum(axis=1, keepdims=True)
+    before = smoothing * (np.eye(n_levels) + 1.0 / n_levels)
+    for _ in range(n_iter):
+        posterior[pinned] = np.eye(n_levels)[known[pinned]]
+        share = posterior.mean(axis=0) + 1e-12
+        tables = np.tile(before, (len(ratings.judges), 1, 1))
+        np.add.at(
+            tables.transpose(0, 2, 1), (ratings.judge, ratings.level), posterior[ratings.item]
+        )
+        tables /= tables.sum(axis=2, keepdims=True)
+        logs = np.tile(np.log(share), (len(ratings.items), 1))
+        np.add.at(logs, ratings.item, np.log(tables[ratings.judge, :, ratings.level]))
+        logs -= logs.max(axis=1, keepdims=True)
+        new = np.exp(logs)
+        new /= new.sum(axis=1, keepdims=True)
+        new[pinned] = np.eye(n_levels)[known[pinned]]
+        moved = float(np.abs(new - posterior).max())
+        posterior = new
+        if moved < tol:
+            break
+    return Consensus(ratings, posterior, tables)
