@@ -295,3 +295,10 @@ def test_one_standard_error_on_a_public_set(data_dir):
         for r in (best, sparse_one)
     ]
     assert values[1] > values[0] - 0.05
+
+
+def test_a_choice_goes_by_a_measure_of_its_own(data):
+    found = cross_validate_path(DominationRanker(), data, cv=3, n_alphas=8, choose_by="loss")
+    assert found.measures == ("loss", "ndcg@10")
+    assert found.means["loss"][found.best()] == found.means["loss"][1:].min()
+    assert found.best() == found.best("loss")

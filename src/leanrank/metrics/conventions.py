@@ -141,23 +141,18 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 
 
 def _checked_gain(gain: Any) -> str | tuple[float, ...]:
-    if isinstance(gain, str):
-        if gain in ("exp2", "linear"):
-            return gain
-    else:
-        try:
-            table = np.asarray(gain, dtype=np.float64)
-        except (TypeError, ValueError):
-            table = np.empty(0)
-        if table.ndim == 1 and len(table) and np.isfinite(table).all():
-            if table[0] >= 0 and (np.diff(table) >= 0).all():
-                return tuple(table.tolist())
-            raise InputError(
-                "gain must start at 0 or more and never fall from one label to the next"
-            )
+    if isinstance(gain, str) and gain in ("exp2", "linear"):
+        return gain
+    try:
+        table = np.asarray(gain, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    rises = np.diff(table, prepend=0.0) if table.ndim == 1 else np.empty(0)
+    if len(rises) and np.isfinite(table).all() and (rises >= 0).all():
+        return tuple(table.tolist())
     raise InputError(
         f"gain={gain!r} is not known: choose from 'exp2', 'linear', or list the gain of each label "
-        "from 0 on"
+        "from 0 on, from 0 or more and never falling"
     )
 
 

@@ -156,12 +156,8 @@ def try_learners(
     pool, places = make_collection(data), looks(n_queries, per_decade=5)
     chosen = _chosen(data, query)
     measured = data if test is None else test
-    for name, each in (("users ask", data), ("to measure on", measured)):
-        if not each.informative.any():
-            raise InputError(
-                f"the data {name} have no query with documents at two levels, so every order is as "
-                "good as any other: give labels that differ within a query"
-            )
+    if not (data.informative.any() and measured.informative.any()):
+        raise InputError("no query has documents at two levels: give labels that differ within it")
     if measured.n_features != data.n_features:
         raise InputError(
             f"the data to measure on have {measured.n_features} features, the others "
