@@ -162,7 +162,7 @@ def test_a_surface_of_the_score_of_a_query_in_a_script():
         text = export_model(pair, target)
         assert "doc['_score']" not in text
         assert "double x0 = _score;" in text
-        assert "(doc['age'].value - 0.0) * 0.5" in text
+        assert "(x1 - 0.0) * 0.5" in text
 
 
 def test_a_card_lists_categories_and_surfaces():

@@ -6,14 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.errors import ModelError
 from leanrank.execution import cached_property
-from leanrank.model.scale import Scale
+
+if TYPE_CHECKING:
+    from leanrank.model.export.formula import Scale
 
 T = TypeVar("T")
 

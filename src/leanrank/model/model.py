@@ -391,7 +391,7 @@ class Model:
         return "\n".join([self._headline(), *lines])
 
     def _repr_html_(self) -> str:
-        from leanrank.model.display import weights_html
+        from leanrank.model.explain import weights_html
 
         return weights_html(self)
 

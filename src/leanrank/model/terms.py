@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError, first_repeated
 from leanrank.model.curves import Curve, Writer
-from leanrank.model.scale import Scale
+
+if TYPE_CHECKING:
+    from leanrank.model.export.formula import Scale
 
 T = TypeVar("T")
 

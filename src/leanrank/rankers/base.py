@@ -397,7 +397,7 @@ class BaseRanker(BaseEstimator):
         """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""
         from sklearn.utils import estimator_html_repr
 
-        from leanrank.model.display import weights_html
+        from leanrank.model.explain import weights_html
 
         try:
             model = self.to_model()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import struct
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -15,7 +17,6 @@ from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError
 from leanrank.model.curves import Curve, Line, Writer
 from leanrank.model.model import Model
-from leanrank.model.scale import Scale
 from leanrank.model.terms import Levels, Surface, term_name
 
 T = TypeVar("T")
@@ -288,3 +289,44 @@ def _scaler(
         return (None, ()), minmax
     options = tuple(sorted((key, value) for key, value in spec.items() if key != "kind"))
     return (kind, options), None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A global scaler of one feature: (x − shift) / divisor, rounded as the scaler does."""
+
+    shift: float
+    divisor: float
+
+    def __call__(self, x: float) -> float:
+        return (x - self.shift) / self.divisor
+
+    def largest_not_above(self, threshold: float) -> float:
+        """Return the largest number that, once scaled, is not above a threshold.
+
+        Scaling is monotone also after rounding, so that bisection over the floating-point numbers
+        in their order finds it: a document at a threshold stays on its side.
+
+        >>> Scale(1.0, 2.0).largest_not_above(3.0)
+        7.0
+        """
+        low, high = _ordinal(-sys.float_info.max), _ordinal(sys.float_info.max)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self(_from_ordinal(middle)) > threshold:
+                high = middle
+            else:
+                low = middle
+        return _from_ordinal(low)
+
+
+def _ordinal(x: float) -> int:
+    """Number the floating-point numbers in their order."""
+    bits: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
+
+
+def _from_ordinal(at: int) -> float:
+    bits = at if at >= 0 else -at | -0x8000000000000000
+    x: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return x

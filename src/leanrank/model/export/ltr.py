@@ -13,11 +13,10 @@ from itertools import count
 from typing import Any
 
 from leanrank.errors import InputError
-from leanrank.model.export.formula import Formula
+from leanrank.model.export.formula import Formula, Scale
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import pretty, quoted, rescored
 from leanrank.model.export.trees import Split, above, engine_forest, fills
-from leanrank.model.scale import Scale
 
 _CONSTANT = "leanrank_constant"
 

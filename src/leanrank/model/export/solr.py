@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.model.export.formula import Formula
+from leanrank.model.export.formula import Formula, Scale
 from leanrank.model.export.ltr import stored_fields
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import pretty, quoted
 from leanrank.model.export.trees import Split, engine_forest, fills
-from leanrank.model.scale import Scale
 
 _SLACK = np.float32(1e-6)
 

@@ -322,29 +322,38 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
     """Return a formula that the target can express, or refuse with a sentence."""
     if not formula.terms:
         raise ModelError("the model uses no feature, so that there is nothing to export")
-    if formula.scaler is not None and formula.scaler not in target.scalers:
-        _refuse(target, f"scale features per query ({formula.scaler})", formula)
-    if formula.categories and not target.levels:
-        _refuse(target, "look up the levels of categories", formula)
-    if any(one.is_text for one in formula.categories.values()) and not target.texts:
-        _refuse(target, "look up texts", formula)
-    if not formula.is_linear and not target.curves:
-        _refuse(target, "express curves or missing values", formula)
-    if formula.least_weight < 0 and not target.negative:
-        _refuse(target, "take negative weights", formula, "train with weights of at least 0, or ")
-    if len(formula.terms) > target.most_terms:
-        _refuse(target, f"take more than {target.most_terms:,} features", formula)
-    if formula.n_numbers > target.most_numbers:
-        _refuse(target, f"take more than {target.most_numbers:,} weights and thresholds", formula)
+    what = obstacle(formula, target)
+    if what is not None:
+        able = _families(able_targets(formula))
+        hint = "train with weights of at least 0, or " if "negative" in what else ""
+        instead = f"{hint}export to {_few(able, len(able), 'or')} instead" if able else "none can"
+        raise InputError(f"{target.name} cannot {what}: {instead}")
     if normalizers and not target.normalizers:
-        able = _few([t.name for t in TARGETS.values() if t.normalizers])
+        those = _few([t.name for t in TARGETS.values() if t.normalizers])
         raise InputError(
             f"{target.name} has no normalisers of its own: leave --normalizers out, and the scaler "
-            f"is folded into the weights ({able} have them)"
+            f"is folded into the weights ({those} have them)"
         )
     if target.single:
         _check_single(formula, target)
     return formula
+
+
+def obstacle(formula: Formula, target: Target) -> str | None:
+    """Return what a target would have to do for a formula and cannot, or None."""
+    texts = any(one.is_text for one in formula.categories.values())
+    asked = {
+        f"scale features per query ({formula.scaler})": formula.scaler is not None
+        and formula.scaler not in target.scalers,
+        "look up the levels of categories": bool(formula.categories) and not target.levels,
+        "look up texts": texts and not target.texts,
+        "express curves or missing values": not formula.is_linear and not target.curves,
+        "take negative weights": formula.least_weight < 0 and not target.negative,
+        f"take more than {target.most_terms:,} features": len(formula.terms) > target.most_terms,
+        f"take more than {target.most_numbers:,} weights and thresholds": formula.n_numbers
+        > target.most_numbers,
+    }
+    return next((what for what, cannot in asked.items() if cannot), None)
 
 
 def written(formula: Formula, target: Target, options: Options) -> Any:
@@ -355,28 +364,16 @@ def written(formula: Formula, target: Target, options: Options) -> Any:
 
 
 def able_targets(formula: Formula) -> list[str]:
-    """Return the targets that compute the scores of a formula."""
+    """Return the targets that compute the scores of a formula, without documents for bounds."""
+    bounded = formula.has_lines and not formula.is_weighted
     return [
         target.name
         for target in TARGETS.values()
-        if (formula.scaler is None or formula.scaler in target.scalers)
-        and (formula.is_linear or target.curves)
-        and (target.levels or not formula.categories)
-        and (target.texts or not any(one.is_text for one in formula.categories.values()))
-        and (formula.least_weight >= 0 or target.negative)
-        and len(formula.terms) <= target.most_terms
-        and formula.n_numbers <= target.most_numbers
+        if obstacle(formula, target) is None
         and not (target.module == "ensembles" and formula.has_lines)
-        and not (not target.missing and formula.has_lines and not formula.is_weighted)
-        and target.name != "markdown"
-        and not target.name.startswith("deploy:")
+        and not (bounded and not target.missing)
+        and not target.name.startswith(("markdown", "deploy:"))
     ]
-
-
-def _refuse(target: Target, what: str, formula: Formula, hint: str = "") -> None:
-    able = _families(able_targets(formula))
-    instead = f"{hint}export to {_few(able, len(able), 'or')} instead" if able else "no target can"
-    raise InputError(f"{target.name} cannot {what}: {instead}")
 
 
 def _families(names: list[str]) -> list[str]:
