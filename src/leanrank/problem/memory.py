@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,6 @@ from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.coordinate_sweeps import CoordinateSweeps
 from leanrank.problem.hessians import Hessians, Limits
 from leanrank.problem.quadratic_models import CheckedModel, GramModel
-
-_Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """Relative error of a sum of many terms."""
