@@ -248,6 +248,7 @@ for _system in (
         "lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
         Space("lean", _SEEDED, sweep=Fits(stop_early=False)),
         Space("lean", _SEEDED, sweep=Front()),
+        cluster=True,
         purpose="the default: a few curves, every choice made by itself",
     ),
     System(
