@@ -51,6 +51,22 @@ def test_other_engines(run, runs, target):
     assert "bm25" in json.dumps(json.loads(ran.out))
 
 
+def test_a_pipeline_for_each_type_of_query(run, runs):
+    kinds = [f"q{q},{'name' if q % 2 else 'topic'}" for q in range(20)]
+    (runs / "queries.csv").write_text("\n".join(["qid,kind", *kinds]) + "\n")
+    words = ("--query-features", "queries.csv", "--baseline", "bm25=1,dense=1")
+    ran = run(*WORDS, *words, "--to", "opensearch", "-o", "pipelines.json")
+    assert (ran.code, ran.err) == (0, "")
+    for part in ("type of query", "kind=name", "one set of weights", "weights of today"):
+        assert part in ran.out
+    pipelines = json.loads((runs / "pipelines.json").read_text())
+    assert list(pipelines) == ["kind=name", "kind=topic", "others"]
+    assert all("phase_results_processors" in each for each in pipelines.values())
+    ran = run(*WORDS, "--baseline", "bm25")
+    assert ran.code == 2
+    assert "bm25=3,dense=1" in ran.err
+
+
 def test_plain_weights_and_json_are_the_same_for_a_seed(run, runs):
     scaler = ("--scalers", "query-minmax")
     first = json.loads(run(*WORDS, *scaler, "--seed", "4", "--json").out)

@@ -200,3 +200,49 @@ def test_faults(change, message):
     given = {"runs": runs, "qrels": qrels} | change
     with pytest.raises(InputError, match=message):
         fuse(given.pop("runs"), given.pop("qrels"), **given)
+
+
+def of_types(n_queries=150, seed=0):
+    """One run is right for each of two types of queries, and all queries of the third need both."""
+    rng = np.random.default_rng(seed)
+    kinds = np.array(["name", "topic", "both"])[np.arange(n_queries) % 3]
+    qid = np.repeat([f"q{q}" for q in range(n_queries)], 12)
+    documents = np.tile([f"d{d}" for d in range(12)], n_queries)
+    label = rng.choice([0, 0, 1, 2], len(qid))
+    runs = {}
+    for name, poor in (("words", "topic"), ("vectors", "name")):
+        noise = np.where(np.repeat(kinds, 12) == poor, 6.0, 0.8)
+        runs[name] = Run(qid, documents, label + noise * rng.normal(size=len(qid)), name)
+    table = {"qid": [f"q{q}" for q in range(n_queries)], "kind": kinds}
+    return runs, Qrels(qid, documents, label), table
+
+
+def test_weights_depend_on_the_type_of_the_query():
+    runs, qrels, table = of_types()
+    found = fuse(
+        runs, qrels, query_features=table, baseline={"words": 1, "vectors": 0}, curve=False, **FEW
+    )
+    by_type = found.weights_by_type
+    assert by_type["kind=name"]["words"] > 0.7 > 0.3 > by_type["kind=topic"]["words"]
+    assert 0.3 < by_type["kind=both"]["words"] < 0.7
+    for other in ("one set of weights", "weights of today"):
+        assert found.comparisons[other].interval[0] > 0
+        assert f"{other} (" in found.verdict()
+    today = found.per_query["weights of today"]
+    np.testing.assert_allclose(today, found.per_query["words alone"])
+    fused = evaluate_run(qrels, found.apply(runs, table), "ndcg@10")
+    one = evaluate_run(qrels, fuse(runs, qrels, curve=False, **FEW).apply(runs), "ndcg@10")
+    assert fused.means["ndcg@10"] > one.means["ndcg@10"] + 0.02
+    with pytest.raises(InputError, match="query_features"):
+        found.apply(runs)
+
+
+def test_numbers_of_queries_become_ranges():
+    runs, qrels, table = of_types(60)
+    lengths = np.arange(60) % 3 * 10 + np.arange(60) / 60
+    numbers = {"qid": table["qid"], "length": lengths}
+    found = fuse(runs, qrels, query_features=numbers, curve=False, **FEW)
+    assert len(found.weights_by_type) == 3
+    assert next(iter(found.weights_by_type)).startswith("length above")
+    with pytest.raises(InputError, match="baseline"):
+        fuse(runs, qrels, baseline={"words": 1}, curve=False, **FEW)

@@ -43,6 +43,18 @@ def fuse(
             "write its request. Without, weights are written as plain JSON.",
         ),
     ] = None,
+    query_features: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            help="CSV with the column qid and others, such as kind or length: weights then "
+            "depend on the type of the query.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        Option(metavar="RUN=WEIGHT,…", help="Weights of today, to compare with."),
+    ] = None,
     loss: Annotated[
         str,
         Option(metavar="NAME", help="domination, exponential, listnet, logistic or squared-hinge."),
@@ -103,6 +115,10 @@ def fuse(
         loaded = {name: as_run(file, name) for name, file in zip(names, runs, strict=True)}
         say(f"Reading {qrels}")
         judged = as_qrels(qrels)
+        if query_features is not None:
+            how["query_features"] = read_columns(query_features)
+        if baseline is not None:
+            how["baseline"] = read_weights(baseline)
         say(f"Learning the weights of {len(loaded)} runs")
         found = fuse(loaded, judged, **how)
     if output is not None:
@@ -113,6 +129,32 @@ def fuse(
         show(found)
         if output is not None:
             screen.screen().print(f"Written to {output}", soft_wrap=True)
+
+
+def read_columns(file: str) -> dict[str, Any]:
+    """Read the columns of a CSV; those whose cells are all numbers become numbers."""
+    import csv
+
+    import numpy as np
+
+    with open(file, newline="", encoding="utf-8-sig") as lines:
+        rows = list(csv.DictReader(lines))
+    columns: dict[str, Any] = {}
+    for name in rows[0] if rows else ():
+        cells = np.array([row[name] or "" for row in rows])
+        try:
+            columns[name] = cells if name == "qid" else cells.astype(np.float64)
+        except ValueError:
+            columns[name] = cells
+    return columns
+
+
+def read_weights(text: str) -> dict[str, float]:
+    """Read weights such as ``bm25=3,dense=1``."""
+    try:
+        return {n.strip(): float(w) for n, w in (one.split("=") for one in text.split(","))}
+    except ValueError as error:
+        raise InputError(f"--baseline {text}: write it as bm25=3,dense=1") from error
 
 
 def run_names(files: list[str]) -> list[str]:
@@ -133,24 +175,34 @@ def write_weights(found: Fusion, target: str | None, output: str) -> None:
     if target is None:
         text = json.dumps(described(found), indent=2, ensure_ascii=False) + "\n"
     else:
-        from leanrank.model.export import hybrid_weights
-
-        constant = found.setting.constant or 60
-        own = dict(zip(found.weights, constant, strict=True)) if isinstance(constant, tuple) else {}
-        text = hybrid_weights(
-            own or found.weights,
-            target,
-            scaler=found.setting.scaler,
-            rank_constant=60 if isinstance(constant, tuple) else constant,
-        )
+        text = request_of(found, target, found.weights)
+        if found.weights_by_type:  # one for each type of query, and one for all others
+            kinds = {**found.weights_by_type, "others": found.weights}
+            requests = {k: json.loads(request_of(found, target, w)) for k, w in kinds.items()}
+            text = json.dumps(requests, indent=2, ensure_ascii=False) + "\n"
     with atomic_write(output) as out:
         out.write(text)
+
+
+def request_of(found: Fusion, target: str, weights: dict[str, float]) -> str:
+    """Write the request or the pipeline of an engine with some weights."""
+    from leanrank.model.export import hybrid_weights
+
+    constant = found.setting.constant or 60
+    own = dict(zip(weights, constant, strict=True)) if isinstance(constant, tuple) else {}
+    return hybrid_weights(
+        own or weights,
+        target,
+        scaler=found.setting.scaler,
+        rank_constant=60 if isinstance(constant, tuple) else constant,
+    )
 
 
 def described(found: Fusion) -> dict[str, Any]:
     """Return all figures as plain values."""
     return {
         "weights": found.weights,
+        "weights_by_type": found.weights_by_type,
         "scaler": found.setting.scaler,
         "constant": found.setting.constant,
         "alpha": found.setting.alpha,
@@ -183,6 +235,12 @@ def show(found: Fusion) -> None:
     facts["notes"] = "; ".join(found.notes)
     console.print(screen.facts(facts))
     console.print()
+    if found.weights_by_type:
+        kinds = screen.plain_table("type of query", *found.weights)
+        for name, own in (*found.weights_by_type.items(), ("others", found.weights)):
+            kinds.add_row(name, *(f"{weight:.3f}" for weight in own.values()))
+        console.print(kinds)
+        console.print()
     table = screen.plain_table("system", found.measure, "learned less this", "95% interval")
     for name, mean in found.means.items():
         against = found.comparisons.get(name)

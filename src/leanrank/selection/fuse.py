@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from leanrank._numbers import check_whole
+from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.trec import QDRANT, SCALERS, Qrels, Run, RunPool, as_qrels, as_run
@@ -23,7 +23,8 @@ from leanrank.metrics.judge import best_of, better_sign, mean_of, ranks_somethin
 from leanrank.rankers import LinearRanker
 from leanrank.selection.cross_validation import summarise_warnings
 from leanrank.selection.folds import QueryKFold, whole_query_folds
-from leanrank.selection.fused import EQUAL, FUSED, RRF, CurvePoint, Fusion, Setting
+from leanrank.selection.fused import EQUAL, FUSED, ONE_SET, RRF, TODAY, CurvePoint, Fusion, Setting
+from leanrank.selection.query_types import QueryTypes
 
 CONSTANTS = (10, 60, 200)
 """Constants of reciprocal ranks that are tried; 60 is the usual one."""
@@ -37,6 +38,8 @@ def fuse(
     runs: Mapping[str, Any] | Sequence[Any],
     qrels: Any,
     *,
+    query_features: Any = None,
+    baseline: Mapping[str, float] | None = None,
     loss: str = "squared-hinge",
     nonnegative: bool = True,
     scalers: Iterable[str] = SCALERS,
@@ -63,6 +66,13 @@ def fuse(
     qrels : Qrels, path or table
         Judgments: TREC qrels, Quepid CSV, workbench JSON, or a table with the columns ``qid``,
         ``doc_id`` and ``label``. A document without a judgment counts as label 0.
+    query_features : table, optional
+        Columns that say something of a query beside ``qid``, such as its kind or its length:
+        weights then depend on the type of the query, and one set of weights is compared as well.
+        A number with many values becomes three ranges; a type of fewer than ten queries has the
+        weights of all.
+    baseline : mapping, optional
+        The weights of today by run, of min-max scores, to compare with.
     loss : str, default="squared-hinge"
         A loss that Newton's method takes: domination, exponential, listnet, logistic or
         squared-hinge.
@@ -124,14 +134,26 @@ def fuse(
         seed=check_whole("random_state", random_state, 0),
     )
     others = {**_rules(learner, pool), **_alone(learner, pool, named, judged)}
+    if baseline is not None:
+        today = np.array([_weight_of(baseline, name) for name in named])
+        others[TODAY] = learner.values(pool, pool.scaled("query-minmax") @ today)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        if query_features is not None:
+            if any(setting.scaler == QDRANT for setting in learner.settings):
+                raise InputError(f"query_features: {QDRANT} has no weights that could depend on it")
+            others[ONE_SET] = _tested(learner, pool, False)[0]
+            learner.types = QueryTypes.find(query_features, pool.data.query_ids.tolist())
+            learner.type_of = learner.types.of(query_features)
         values, settings, points = _tested(learner, pool, curve)
         setting, weights, gap = learner.learn(pool)
     summarise_warnings(caught, learner.n_fits)
     per_query = {FUSED: values, **others}
+    shared, by_type = weights[: len(named)], learner.types.weights(weights)
+    if not shared.any():
+        shared = np.sum(list(by_type.values()), axis=0)
     return Fusion(
-        weights=dict(zip(named, _normalised(weights).tolist(), strict=True)),
+        weights=dict(zip(named, _normalised(shared).tolist(), strict=True)),
         setting=setting,
         dual_gap=gap,
         measure=learner.measure,
@@ -148,6 +170,11 @@ def fuse(
         fold_settings=settings,
         curve=points,
         notes=pool.notes,
+        types=learner.types,
+        weights_by_type={
+            name: dict(zip(named, _normalised(own).tolist(), strict=True))
+            for name, own in by_type.items()
+        },
     )
 
 
@@ -163,10 +190,23 @@ class _Learner:
     cv: int
     seed: int
     n_fits: int = 0
+    types: QueryTypes = field(default_factory=QueryTypes)
+    type_of: Mapping[str, str] = field(default_factory=dict)
+
+    def inputs(self, setting: Setting, pool: RunPool) -> FloatArray:
+        """Return the inputs of a setting, with those of each type of query beside them."""
+        return self.types.widened(setting.scaled(pool), pool, self.type_of)
+
+    def _equal(self, n_inputs: int) -> FloatArray:
+        n_runs = n_inputs // (1 + len(self.types.names))
+        return (np.arange(n_inputs) < n_runs).astype(np.float64)
 
     def learn(self, pool: RunPool) -> tuple[Setting, FloatArray, float | None]:
         """Choose by cross-validation over the queries of a pool, and fit on all of them."""
-        inputs = [(key, pool.data.replace(X=one.scaled(pool))) for key, one in self._grid()]
+        inputs = [
+            (key, pool.data.replace(X=self.inputs(one, pool), feature_names=None))
+            for key, one in self._grid()
+        ]
         folds = whole_query_folds(pool.data, QueryKFold(self.cv, random_state=self.seed))
         scores = {setting: np.zeros(len(pool.data)) for setting in self.settings}
         for key, data in inputs:
@@ -176,7 +216,7 @@ class _Learner:
                     scores[setting][rows] = data.X[rows] @ weights
         worth = [self._worth(pool, scores[setting]) for setting in self.settings]
         if max(worth) == -np.inf:  # no query is informative
-            return self.settings[0], np.ones(pool.data.n_features), None
+            return self.settings[0], self._equal(inputs[0][1].n_features), None
         setting = self.settings[best_of(worth)]
         data = next(data for key, data in inputs if key == setting[:2])
         fits = {one: (weights, gap) for one, weights, gap in self._fits(setting[:2], data)}
@@ -218,7 +258,7 @@ class _Learner:
         fitted = {s.alpha: s for s in mine if s.alpha is not None and data.informative.any()}
         for setting in mine:
             if setting.alpha not in fitted:
-                yield setting, np.ones(data.n_features), None
+                yield setting, self._equal(data.n_features), None
         if fitted:
             signs = 1 if self.nonnegative else None
             ranker = LinearRanker(self.loss, "l2", signs=signs)
@@ -280,7 +320,7 @@ def _tested(
         order = np.random.default_rng([learner.seed, number]).permutation(known)
         for n in values:
             setting, weights, _ = learner.learn(pool.queries(np.sort(order[:n])))
-            values[n][test] = learner.values(held_out, setting.scaled(held_out) @ weights)
+            values[n][test] = learner.values(held_out, learner.inputs(setting, held_out) @ weights)
         settings.append(setting)
     everything = values.pop(n_queries)
     points = [
@@ -313,6 +353,12 @@ def _alone(
         order = [at[query] for query in pool.data.query_ids.tolist()]
         out[f"{name} alone"] = found.per_query[learner.measure][order]
     return out
+
+
+def _weight_of(baseline: Mapping[str, float], name: str) -> float:
+    if name not in baseline:
+        raise InputError(f"baseline has no weight of the run {name!r}: give one, or 0")
+    return check_number("baseline", baseline[name])
 
 
 def _normalised(weights: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,10 @@ from leanrank.data.trec import Run, RunPool, as_run
 from leanrank.errors import InputError
 from leanrank.metrics import Comparison
 from leanrank.metrics.judge import better_sign
+from leanrank.selection.query_types import QueryTypes
 
 FUSED, RRF, EQUAL = "learned weights", "reciprocal rank fusion", "equal weights"
+TODAY, ONE_SET = "weights of today", "one set of weights"
 
 
 class Setting(NamedTuple):
@@ -71,6 +73,10 @@ class Fusion:
     curve : list of CurvePoint
     notes : tuple of str
         What was left out or assumed.
+    types : QueryTypes
+        How queries are typed, if weights depend on that.
+    weights_by_type : dict of str to dict
+        The weights of each type of query; ``weights`` are those of all others.
     """
 
     weights: dict[str, float]
@@ -86,14 +92,22 @@ class Fusion:
     fold_settings: list[Setting]
     curve: list[CurvePoint]
     notes: tuple[str, ...]
+    types: QueryTypes = field(default_factory=QueryTypes)
+    weights_by_type: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def apply(self, runs: Mapping[str, Any]) -> Run:
+    def apply(self, runs: Mapping[str, Any], query_features: Any = None) -> Run:
         """Fuse runs by the learned weights; they are named as those that were learned from."""
         missing = [name for name in self.weights if name not in runs]
         if missing:
             raise InputError(f"the run {missing[0]!r} is missing: give {', '.join(self.weights)}")
         pool = RunPool.build({name: as_run(runs[name], name) for name in self.weights})
-        scores = self.setting.scaled(pool) @ np.array(list(self.weights.values()))
+        if self.weights_by_type and query_features is None:
+            raise InputError("the weights depend on the query: give query_features")
+        of = self.types.of(query_features) if self.weights_by_type else {}
+        queries = [of.get(str(query), "") for query in pool.data.query_ids.tolist()]
+        own = [list(self.weights_by_type.get(name, self.weights).values()) for name in queries]
+        weights = np.repeat(np.array(own), np.diff(pool.data.query_ptr), axis=0)
+        scores = (self.setting.scaled(pool) * weights).sum(axis=1)
         assert pool.data.doc_ids is not None
         return Run(pool.data.qid, pool.data.doc_ids, scores)
 
@@ -117,6 +131,11 @@ class Fusion:
         better, figures = self._against(best)
         if best != RRF and better <= 0:
             said += f" They do not beat {best} ({figures.replace(' (', ', ', 1)})."
+        for other in (TODAY, ONE_SET):
+            if other in self.comparisons:
+                better, figures = self._against(other)
+                word = {1: "beat", 0: "do not beat", -1: "are worse than"}[better]
+                said += f" They {word} {'the ' * (other == TODAY)}{other} ({figures})."
         return said
 
     def _against(self, system: str) -> tuple[int, str]:
