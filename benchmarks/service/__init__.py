@@ -6,24 +6,24 @@ Parts, one at a time with ``--only``:
 - ``damage``: six kinds of damage to a feature, for every feature that a model reads.
 - ``bound``: the bound of the gain of a refit beside the gain of the real one, on 50 problems.
 - ``refit``: processor time of a warm refit beside a cold one, 1.2 million documents × 136 features.
-- ``judges``: expected gains beside the majority vote, and chosen documents beside random ones, with
-  made-up judges whose noise is known.
+- ``judges``: expected gains beside the majority vote, with made-up judges whose noise is known.
 """
 
 from __future__ import annotations
 
 from benchmarks.harness import Options, Table
 
-PARTS = ["alarms", "damage", "bound", "refit"]
+PARTS = ["alarms", "damage", "bound", "refit", "judges"]
 
 
 def run(options: Options) -> list[Table]:
-    from benchmarks.service import checks, refits
+    from benchmarks.service import checks, judges, refits
 
     parts = {
         "alarms": checks.alarms,
         "damage": checks.damage,
         "bound": refits.bound,
         "refit": refits.refit,
+        "judges": judges.judges,
     }
     return [parts[name](options) for name in ([options.only] if options.only else PARTS)]
