@@ -3,8 +3,9 @@
 Shared arguments: query q owns cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c holds
 ``rows[row_ptr[c]:row_ptr[c+1]]``. In each query E_l is the log mass of level l, Z_k the log mass of
 all levels below k, A_k the total probability of being dominated in level k, and D_l the total
-gradient that the documents of level l receive from above. Exponentials go by chunks, see
-``_smooth``; S_l is what turns the exponentials of level l into shares of its mass.
+gradient that the documents of level l receive from above. S_l turns the exponentials of level l
+into shares of its mass. Exponentials are taken for all documents of a query at once, see
+``_smooth``: a level may have one document.
 """
 
 from __future__ import annotations
@@ -14,8 +15,107 @@ import math
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._smooth import CHUNK, exp_chunk, sigmoid_chunk, softplus_chunk
+from leanrank._smooth import exp_chunk, softplus_chunk
 from leanrank._typing import FloatArray, IntArray
+
+VALUE, CURVATURE, DUAL = 0, 1, 2
+"""What ``sums`` computes. One kernel for the three takes half the time to compile."""
+
+LINEAR = 600.0
+"""Largest range of log masses that are added up as exponentials."""
+
+
+@kernel
+def sums(
+    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
+    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, want: int,
+    out: FloatArray, atoms: FloatArray, aux: FloatArray, a: float, offset: FloatArray,
+) -> float:  # fmt: skip
+    """Return the value, filling the gradient ``out``; or fill diagonal, atoms and aux; or return
+    the dual value at a.
+    """
+    value = 0.0
+    levels, e, z, terms = _scratch(cell_ptr, row_ptr, r0, r1)
+    E, S, Z, share, rest, A, D = levels
+    kept = np.empty(len(e) if want == DUAL else 0)
+    log_a, moved = math.log(a), math.log1p(-a) if a < 1.0 else -math.inf
+    for q in range(r0, r1):
+        first, n_levels = cell_ptr[q], cell_ptr[q + 1] - cell_ptr[q]
+        if n_levels == 0:
+            continue
+        begin, second = row_ptr[first], row_ptr[first + 1]  # the lowest level dominates none
+        n = row_ptr[first + n_levels] - second
+        _masses(row_ptr, rows, mass, level, margin, first, n_levels, u, levels, e, terms)
+        for k in range(1, n_levels):
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                z[at - second] = Z[k] - u[rows[at]]
+        if want == DUAL:
+            for i in range(n):
+                kept[i] = z[i] + moved
+            softplus_chunk(kept, terms, n)
+            for i in range(n):
+                kept[i] = terms[i]
+        softplus_chunk(z, terms, n)
+        if want == DUAL:
+            centre, shift, mean, shifted = 0.0, 0.0, D, A  # of the levels below, of each level
+            for k in range(n_levels):
+                if Z[k] > -math.inf:
+                    centre = mean_below(E, Z, share, mean, centre, k, level, margin, first)
+                    shift = mean_below(E, Z, share, shifted, shift, k, level, margin, first)
+                mean[k] = shifted[k] = 0.0
+                if S[k] > 0.0:
+                    even, odd = 0.0, 0.0  # two sums hide the latency of additions
+                    low, high = row_ptr[first + k], row_ptr[first + k + 1]
+                    for at in range(low, high - 1, 2):
+                        even += e[at - begin] * (u[rows[at]] - E[k])
+                        odd += e[at + 1 - begin] * (u[rows[at + 1]] - E[k])
+                    if (high - low) % 2:
+                        even += e[high - 1 - begin] * (u[rows[high - 1]] - E[k])
+                    mean[k] = E[k] + S[k] * (even + odd)
+                    for at in range(low, high if len(offset) > 0 else low):
+                        shifted[k] += S[k] * e[at - begin] * offset[rows[at]]
+                if Z[k] == -math.inf:
+                    continue
+                for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                    i, row = at - second, rows[at]
+                    if gain[row] > 0.0:
+                        # the entropy of p = aπ, and p (Z - centre): log(1 - p) = kept - terms
+                        p = a * z[i]
+                        value += gain[row] * (
+                            terms[i] - (1.0 - p) * kept[i] - p * (log_a + centre - u[row])
+                        )
+                        if len(offset) > 0:  # - a <offset, p - e_i>
+                            value -= gain[row] * p * (shift - offset[row])
+            continue
+        A[0] = 0.0
+        if want == CURVATURE:
+            aux[first, 0], aux[first, 1], aux[first, 2] = E[0], Z[0], 0.0
+        for k in range(1, n_levels):
+            A[k] = 0.0
+            squares = 0.0
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i, weight = at - second, gain[rows[at]]
+                dominated = z[i] if weight > 0.0 else 0.0
+                if weight > 0.0:
+                    value += weight * terms[i]
+                A[k] += weight * dominated
+                squares += weight * dominated * dominated
+                terms[i] = weight * dominated * (1.0 - dominated)
+                z[i] = weight * dominated
+            if want == CURVATURE:
+                aux[first + k, 0], aux[first + k, 1], aux[first + k, 2] = E[k], Z[k], squares
+        from_above(E, Z, share, rest, A, D, n_levels, level, margin, first)
+        for k in range(n_levels):
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i, row = at - second, rows[at]
+                part = S[k] * e[at - begin] if k < n_levels - 1 else 0.0
+                if want == VALUE:
+                    out[row] = D[k] * part - (z[i] if k > 0 else 0.0)
+                else:
+                    bend = terms[i] if k > 0 else 0.0
+                    atoms[row, 0], atoms[row, 1] = part, bend
+                    out[row] = bend + D[k] * part
+    return value
 
 
 @kernel
@@ -23,100 +123,11 @@ def evaluate(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
     level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, g: FloatArray,
 ) -> float:  # fmt: skip
-    value = 0.0
-    E, Z, A, D = _scratch(cell_ptr, r0, r1)
-    S = np.empty(len(E))
-    chunk, terms = np.empty(CHUNK), np.empty(CHUNK)
-    for q in range(r0, r1):
-        first = cell_ptr[q]
-        n_levels = cell_ptr[q + 1] - first
-        # g first holds the exponentials of all levels but the highest
-        for k in range(n_levels - 1):
-            E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, g, chunk)
-        below(E, Z, n_levels, level, margin, first)
-        for k in range(n_levels):
-            A[k] = 0.0
-            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
-            for at in range(begin, end, CHUNK):
-                n = min(CHUNK, end - at)
-                if k == n_levels - 1:
-                    for i in range(n):
-                        g[rows[at + i]] = 0.0
-                if Z[k] == -math.inf:
-                    continue
-                for i in range(n):
-                    chunk[i] = Z[k] - u[rows[at + i]]
-                softplus_chunk(chunk, terms, n)
-                for i in range(n):
-                    weight = gain[rows[at + i]]
-                    if weight > 0.0:
-                        value += weight * terms[i]
-                        A[k] += weight * chunk[i]
-                        if k == n_levels - 1:
-                            g[rows[at + i]] = -weight * chunk[i]
-        from_above(E, Z, A, D, n_levels, level, margin, first)
-        for k in range(n_levels - 1):
-            received = D[k] * S[k]
-            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
-            for at in range(begin, end, CHUNK):
-                n = min(CHUNK, end - at)
-                for i in range(n):
-                    g[rows[at + i]] *= received
-                if Z[k] == -math.inf:
-                    continue
-                for i in range(n):
-                    chunk[i] = Z[k] - u[rows[at + i]]
-                sigmoid_chunk(chunk, n)
-                for i in range(n):
-                    weight = gain[rows[at + i]]
-                    if weight > 0.0:
-                        g[rows[at + i]] -= weight * chunk[i]
-    return value
-
-
-@kernel
-def curvature(
-    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, diag: FloatArray,
-    atoms: FloatArray, aux: FloatArray,
-) -> None:  # fmt: skip
-    E, Z, A, D = _scratch(cell_ptr, r0, r1)
-    S, chunk = np.empty(len(E)), np.empty(CHUNK)
-    for q in range(r0, r1):
-        first = cell_ptr[q]
-        n_levels = cell_ptr[q + 1] - first
-        for k in range(n_levels):
-            E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, diag, chunk)
-        below(E, Z, n_levels, level, margin, first)
-        for k in range(n_levels):
-            A[k] = 0.0
-            squares = 0.0
-            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
-            for at in range(begin, end, CHUNK):
-                n = min(CHUNK, end - at)
-                for i in range(n):
-                    atoms[rows[at + i], 1] = 0.0
-                if k == 0:
-                    continue
-                for i in range(n):
-                    chunk[i] = Z[k] - u[rows[at + i]]
-                sigmoid_chunk(chunk, n)
-                for i in range(n):
-                    weight, dominated = gain[rows[at + i]], chunk[i]
-                    if weight > 0.0:
-                        A[k] += weight * dominated
-                        squares += weight * dominated * dominated
-                        atoms[rows[at + i], 1] = weight * dominated * (1.0 - dominated)
-            aux[first + k, 0] = E[k]
-            aux[first + k, 1] = Z[k]
-            aux[first + k, 2] = squares
-        from_above(E, Z, A, D, n_levels, level, margin, first)
-        for k in range(n_levels):
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                share = S[k] * diag[i]
-                atoms[i, 0] = share
-                diag[i] = atoms[i, 1] + D[k] * share
+    """Return the value and fill the gradient, for loops inside kernels."""
+    none = np.empty((0, 3))
+    return sums(
+        cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, VALUE, g, none, none, 1.0, u
+    )
 
 
 @kernel
@@ -126,45 +137,40 @@ def product(
     out: FloatArray,
 ) -> None:  # fmt: skip
     """Fill the product of the score Hessian with a vector d."""
-    E, Z, A, D = _scratch(cell_ptr, r0, r1)
+    levels, e, z, terms = _scratch(cell_ptr, row_ptr, r0, r1)
+    E, S, Z, share, rest, A, D = levels
     mean, pull, D2 = np.empty(len(E)), np.empty(len(E)), np.empty(len(E))
-    S, chunk = np.empty(len(E)), np.empty(CHUNK)
     for q in range(r0, r1):
-        first = cell_ptr[q]
-        n_levels = cell_ptr[q + 1] - first
+        first, n_levels = cell_ptr[q], cell_ptr[q + 1] - cell_ptr[q]
+        if n_levels == 0:
+            continue
+        begin, n = row_ptr[first], row_ptr[first + n_levels] - row_ptr[first]
+        _masses(row_ptr, rows, mass, level, margin, first, n_levels, u, levels, e, terms)
         for k in range(n_levels):
-            E[k], S[k] = _level_mass(row_ptr, rows, mass, first + k, u, out, chunk)
             mean[k] = 0.0
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                out[rows[at]] *= S[k]
-                mean[k] += out[rows[at]] * d[rows[at]]
-        below(E, Z, n_levels, level, margin, first)
-        centre = 0.0  # the mean of d under the softmax of the levels below
+                e[at - begin] = S[k] * e[at - begin] if S[k] > 0.0 else 0.0
+                mean[k] += e[at - begin] * d[rows[at]]
+                z[at - begin] = Z[k] - u[rows[at]]
+        softplus_chunk(z, terms, n)
+        before = 0.0  # the mean of d under the softmax of the levels below
         for k in range(n_levels):
-            A[k] = 0.0
-            pull[k] = 0.0
-            if Z[k] == -math.inf:
-                continue
-            centre = mean_below(E, Z, mean, centre, k, level, margin, first)
-            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                if gain[i] > 0.0:
-                    dominated = gain[i] * sigmoid(Z[k] - u[i])
-                    A[k] += dominated
-                    pull[k] += dominated * sigmoid(u[i] - Z[k]) * (d[i] - centre)
-            pull[k] += A[k] * centre
-        from_above(E, Z, A, D, n_levels, level, margin, first)
-        from_above(E, Z, pull, D2, n_levels, level, margin, first)
-        centre = 0.0
-        for k in range(n_levels):
+            A[k] = pull[k] = 0.0
             if Z[k] > -math.inf:
-                centre = mean_below(E, Z, mean, centre, k, level, margin, first)
+                before = mean_below(E, Z, share, mean, before, k, level, margin, first)
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
-                i = rows[at]
-                out[i] *= D[k] * d[i] - D2[k]
-                if Z[k] > -math.inf and gain[i] > 0.0:
-                    z = Z[k] - u[i]
-                    out[i] += gain[i] * sigmoid(z) * sigmoid(-z) * (d[i] - centre)
+                i, weight = at - begin, gain[rows[at]]
+                dominated = weight * z[i] if weight > 0.0 else 0.0
+                A[k] += dominated
+                z[i] = dominated * (1.0 - z[i]) * (d[rows[at]] - before) if weight > 0.0 else 0.0
+                pull[k] += z[i]
+            pull[k] += A[k] * before
+        from_above(E, Z, share, rest, A, D, n_levels, level, margin, first)
+        from_above(E, Z, share, rest, pull, D2, n_levels, level, margin, first)
+        for k in range(n_levels):
+            for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+                i, row = at - begin, rows[at]
+                out[row] = e[i] * (D[k] * d[row] - D2[k]) + z[i]
 
 
 @kernel
@@ -201,158 +207,84 @@ def fold(
 
 
 @kernel
-def dual(
-    cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, a: float,
-    offset: FloatArray,
-) -> float:  # fmt: skip
-    value = 0.0
-    if not a > 0.0:
-        return value
-    E, Z, mean, shift = _scratch(cell_ptr, r0, r1)
-    chunk, terms, moved, kept = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
-    log_a, rest = math.log(a), math.log1p(-a) if a < 1.0 else -math.inf
-    for q in range(r0, r1):
-        first = cell_ptr[q]
-        n_levels = cell_ptr[q + 1] - first
-        for k in range(n_levels):
-            top = _highest(row_ptr, rows, mass, first + k, u)
-            total = 0.0
-            away = 0.0
-            shifted = 0.0
-            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
-            for at in range(begin, end, CHUNK):
-                n = min(CHUNK, end - at)
-                for i in range(n):
-                    chunk[i] = u[rows[at + i]] - top
-                exp_chunk(chunk, n)
-                for i in range(n):
-                    row = rows[at + i]
-                    if mass[row] > 0.0:
-                        e = mass[row] * chunk[i]
-                        total += e
-                        away += e * (u[row] - top)
-                        if len(offset) > 0:
-                            shifted += e * offset[row]
-            E[k] = top + math.log(total) if total > 0.0 else -math.inf
-            mean[k] = top + away / total if total > 0.0 else 0.0
-            shift[k] = shifted / total if total > 0.0 else 0.0
-        below(E, Z, n_levels, level, margin, first)
-        centre = 0.0
-        s = 0.0
-        for k in range(1, n_levels):
-            if Z[k] == -math.inf:
-                continue
-            if margin is None:
-                new = math.exp(E[k - 1] - Z[k])
-                centre += new * (mean[k - 1] - centre)
-                s += new * (shift[k - 1] - s)
-            else:
-                centre = 0.0
-                s = 0.0
-                for j in range(k):
-                    part = level_share(E, Z, k, j, level, margin, first)
-                    centre += part * mean[j]
-                    s += part * shift[j]
-            begin, end = row_ptr[first + k], row_ptr[first + k + 1]
-            for at in range(begin, end, CHUNK):
-                n = min(CHUNK, end - at)
-                for i in range(n):
-                    chunk[i] = Z[k] - u[rows[at + i]]
-                    moved[i] = chunk[i] + rest
-                softplus_chunk(chunk, terms, n)
-                softplus_chunk(moved, kept, n)
-                for i in range(n):
-                    row = rows[at + i]
-                    if gain[row] > 0.0:
-                        # the entropy of p = aπ, and p (Z - centre): log(1 - p) = kept - terms
-                        p = a * chunk[i]
-                        value += gain[row] * (
-                            terms[i] - (1.0 - p) * kept[i] - p * (log_a + centre - u[row])
-                        )
-                        if len(offset) > 0:  # - a <offset, p - e_i>
-                            value -= gain[row] * p * (s - offset[row])
-    return value
-
-
-@kernel
 def _scratch(
-    cell_ptr: IntArray, r0: int, r1: int,
+    cell_ptr: IntArray, row_ptr: IntArray, r0: int, r1: int,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    most = 1
+    """Return seven numbers per level and three per document, for the longest of some queries."""
+    levels, longest = 1, 1
     for q in range(r0, r1):
-        most = max(most, cell_ptr[q + 1] - cell_ptr[q])
-    return np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+        levels = max(levels, cell_ptr[q + 1] - cell_ptr[q])
+        longest = max(longest, row_ptr[cell_ptr[q + 1]] - row_ptr[cell_ptr[q]])
+    return np.empty((7, levels)), np.empty(longest), np.empty(longest), np.empty(longest)
 
 
 @kernel
-def _level_mass(
-    row_ptr: IntArray, rows: IntArray, mass: FloatArray, c: int, u: FloatArray, raised: FloatArray,
-    chunk: FloatArray,
-) -> tuple[float, float]:  # fmt: skip
-    """Return the log mass of a cell, fill its documents' exponentials, and return the factor that
-    turns them into shares of the mass.
-    """
-    top = _highest(row_ptr, rows, mass, c, u)
-    total = 0.0
-    for at in range(row_ptr[c], row_ptr[c + 1], CHUNK):
-        n = min(CHUNK, row_ptr[c + 1] - at)
-        for i in range(n):
-            chunk[i] = u[rows[at + i]] - top
-        exp_chunk(chunk, n)
-        for i in range(n):
-            row = rows[at + i]
-            e = mass[row] * chunk[i] if mass[row] > 0.0 else 0.0
-            raised[row] = e
-            total += e
-    if total == 0.0:
-        return -math.inf, 0.0
-    return top + math.log(total), 1.0 / total
-
-
-@kernel
-def _highest(row_ptr: IntArray, rows: IntArray, mass: FloatArray, c: int, u: FloatArray) -> float:
-    top = -math.inf
-    for at in range(row_ptr[c], row_ptr[c + 1]):
-        i = rows[at]
-        if mass[i] > 0.0 and u[i] > top:
-            top = u[i]
-    return top
-
-
-@kernel
-def below(
-    E: FloatArray, Z: FloatArray, n_levels: int, level: IntArray, margin: FloatArray | None,
-    first: int,
+def _masses(
+    row_ptr: IntArray, rows: IntArray, mass: FloatArray, level: IntArray,
+    margin: FloatArray | None, first: int, n_levels: int, u: FloatArray, levels: FloatArray,
+    e: FloatArray, spare: FloatArray,
 ) -> None:  # fmt: skip
-    """Fill Z_k, the log mass of the levels below k, margins included."""
-    Z[0] = -math.inf
-    for k in range(1, n_levels):
-        if margin is None:
-            Z[k] = log_add(Z[k - 1], E[k - 1])
-        else:
+    """Fill the documents' exponentials e, and of each level E, S and Z, but for the highest level.
+
+    Without margins also the share of level k − 1 in the mass below level k, and the rest of it.
+    """
+    E, S, Z, share, rest = levels[0], levels[1], levels[2], levels[3], levels[4]
+    begin = row_ptr[first]
+    E[n_levels - 1], S[n_levels - 1] = -math.inf, 0.0
+    for k in range(n_levels - 1):
+        top = -math.inf
+        for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+            if mass[rows[at]] > 0.0 and u[rows[at]] > top:
+                top = u[rows[at]]
+        for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+            e[at - begin] = u[rows[at]] - top if mass[rows[at]] > 0.0 else -math.inf
+        E[k] = top
+    exp_chunk(e, row_ptr[first + n_levels - 1] - begin)
+    high, low = -math.inf, math.inf
+    for k in range(n_levels - 1):
+        total = 0.0
+        for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
+            e[at - begin] *= mass[rows[at]]
+            total += e[at - begin]
+        S[k] = 1.0 / total if total > 0.0 else 0.0
+        E[k] = E[k] + math.log(total) if total > 0.0 else -math.inf
+        if E[k] > -math.inf:
+            high, low = max(high, E[k]), min(low, E[k])
+    Z[0], share[0], rest[0] = -math.inf, 0.0, 0.0
+    if margin is not None:
+        for k in range(1, n_levels):
             Z[k] = -math.inf
             for j in range(k):
                 Z[k] = log_add(Z[k], E[j] + margin[level[first + k], level[first + j]])
+    elif high - low <= LINEAR:
+        for k in range(n_levels):
+            spare[k] = E[k] - high
+        exp_chunk(spare, n_levels)
+        total = 0.0
+        for k in range(1, n_levels):
+            before, total = total, total + spare[k - 1]
+            Z[k] = high + math.log(total) if total > 0.0 else -math.inf
+            share[k] = spare[k - 1] / total if total > 0.0 else 0.0
+            rest[k] = before / total if total > 0.0 else 0.0
+    else:
+        for k in range(1, n_levels):
+            Z[k] = log_add(Z[k - 1], E[k - 1])
+            share[k] = math.exp(E[k - 1] - Z[k]) if Z[k] > -math.inf else 0.0
+            rest[k] = math.exp(Z[k - 1] - Z[k]) if Z[k] > -math.inf else 0.0
 
 
 @kernel
 def from_above(
-    E: FloatArray, Z: FloatArray, A: FloatArray, D: FloatArray, n_levels: int, level: IntArray,
-    margin: FloatArray | None, first: int,
+    E: FloatArray, Z: FloatArray, share: FloatArray, rest: FloatArray, A: FloatArray,
+    D: FloatArray, n_levels: int, level: IntArray, margin: FloatArray | None, first: int,
 ) -> None:  # fmt: skip
     """Fill D_l = Σ_{k>l} A_k × (share of level l in the mass below k)."""
     D[n_levels - 1] = 0.0
     if margin is None:
-        # per unit of mass, relative to Z_{l+1}, so that no factor exceeds one
-        carried = 0.0
+        carried = 0.0  # relative to the mass below l + 1, so that no factor exceeds one
         for j in range(n_levels - 2, -1, -1):
-            if j < n_levels - 2 and Z[j + 1] > -math.inf:
-                carried *= math.exp(Z[j + 1] - Z[j + 2])
-            elif j < n_levels - 2:
-                carried = 0.0
-            carried += A[j + 1]
-            D[j] = carried * math.exp(E[j] - Z[j + 1]) if E[j] > -math.inf else 0.0
+            carried = A[j + 1] + (carried * rest[j + 2] if j < n_levels - 2 else 0.0)
+            D[j] = carried * share[j + 1]
     else:
         for j in range(n_levels - 1):
             D[j] = 0.0
@@ -362,15 +294,15 @@ def from_above(
 
 @kernel
 def mean_below(
-    E: FloatArray, Z: FloatArray, mean: FloatArray, before: float, k: int, level: IntArray,
-    margin: FloatArray | None, first: int,
+    E: FloatArray, Z: FloatArray, share: FloatArray, mean: FloatArray, before: float, k: int,
+    level: IntArray, margin: FloatArray | None, first: int,
 ) -> float:  # fmt: skip
     """Average the levels' means under the softmax of those below k.
 
     ``before`` is the average of level k − 1.
     """
     if margin is None:
-        return before + math.exp(E[k - 1] - Z[k]) * (mean[k - 1] - before)
+        return before + share[k] * (mean[k - 1] - before)
     total = 0.0
     for j in range(k):
         total += level_share(E, Z, k, j, level, margin, first) * mean[j]
@@ -394,11 +326,3 @@ def log_add(x: float, y: float) -> float:
     if y == -math.inf:
         return x
     return x + math.log1p(math.exp(y - x))
-
-
-@kernel
-def sigmoid(z: float) -> float:
-    if z > 0.0:
-        return 1.0 / (1.0 + math.exp(-z))
-    e = math.exp(z)
-    return e / (1.0 + e)

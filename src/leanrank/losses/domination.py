@@ -34,6 +34,9 @@ from leanrank.losses.base import (
 )
 from leanrank.losses.importance import MOST_LEVELS_WITH_TABLE
 
+NONE = np.empty((0, 3))
+EMPTY = np.empty(0)
+
 
 @dataclass(frozen=True)
 class DominationPlan(Plan):
@@ -117,7 +120,7 @@ class DominationLoss(Loss[DominationPlan]):
         self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, g: FloatArray
     ) -> float:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
-        return float(kernels.evaluate(*_arrays(plan), r0, r1, u, g))
+        return self._sums(plan, r0, r1, u, kernels.VALUE, g)
 
     def curvature(
         self,
@@ -130,7 +133,7 @@ class DominationLoss(Loss[DominationPlan]):
         aux: FloatArray,
     ) -> None:
         """Fill the diagonal, the atoms (share of its level's mass, b_i) and what fold needs."""
-        kernels.curvature(*_arrays(plan), r0, r1, u, diag, atoms, aux)
+        self._sums(plan, r0, r1, u, kernels.CURVATURE, diag, atoms, aux)
 
     def product(
         self,
@@ -154,7 +157,23 @@ class DominationLoss(Loss[DominationPlan]):
 
     def dual(self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         """Return the dual value at q = a·p + (1 − a)·e_i, which is feasible when |Xᵀ a g| ≤ λ."""
-        return float(kernels.dual(*_arrays(plan), r0, r1, u, a, _offset(plan)))
+        return self._sums(plan, r0, r1, u, kernels.DUAL, a=a) if a > 0.0 else 0.0
+
+    @staticmethod
+    def _sums(
+        plan: DominationPlan,
+        r0: int,
+        r1: int,
+        u: FloatArray,
+        want: int,
+        out: FloatArray = EMPTY,
+        atoms: FloatArray = NONE,
+        aux: FloatArray = NONE,
+        a: float = 1.0,
+    ) -> float:
+        offset = EMPTY if plan.offset is None else plan.offset
+        given = *_arrays(plan), r0, r1, u, want, out, atoms, aux, a, offset
+        return float(kernels.sums(*given))
 
     def term_mass(self, plan: DominationPlan) -> FloatArray:
         """Return the total factor of each query's terms, whose curvature is at most a variance."""
@@ -197,7 +216,3 @@ def _arrays(plan: DominationPlan) -> tuple[AnyArray | None, ...]:
 
 def _totals(group_of: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
     return np.bincount(group_of, values, minlength=n_groups).astype(np.float64, copy=False)
-
-
-def _offset(plan: DominationPlan) -> FloatArray:
-    return np.zeros(0) if plan.offset is None else plan.offset
