@@ -14,7 +14,8 @@ from leanrank.metrics import evaluate
 from leanrank.model import Levels, Line, Model, Ramps, load_model
 from leanrank.model.summary import Columns, summarize, with_summary
 from leanrank.service import check as module
-from leanrank.service.check import check, held_out_gain, largest_by_chance
+from leanrank.service.check import check, held_out_gain
+from leanrank.service.drift import largest_by_chance
 from leanrank.service.refit import Today
 
 

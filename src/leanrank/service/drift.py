@@ -1,0 +1,231 @@
+"""Which features changed: today's figures beside the summary in the model file.
+
+All figures of all features are one family of tests: the threshold is the quantile of the largest of
+them over queries drawn again, so that the chance of any false alarm is ``LEVEL``. Those that are
+significant and large are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.errors import ModelError
+from leanrank.model import Levels, Model
+from leanrank.model.summary import FEWEST_QUERIES, OTHERS, Columns, Figures
+
+LEVEL = 0.02
+"""Chance of a false alarm among all features."""
+
+DRAWS, MOST_DRAWN = 1_000, 2_000
+UNITS = (10.0, 60.0, 100.0, 1000.0, 1024.0, 3600.0, 1e6)
+_LARGE = {"share": 0.05, "missing": 0.02, "beyond": 0.05, "within": 0.1, "agreement": 0.15}
+_NEW_LEVELS = 0.005
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is different in a feature.
+
+    Attributes
+    ----------
+    feature : str
+    kind : str
+        ``moved``, ``missing``, ``beyond``, ``new levels``, ``within`` or ``agreement``.
+    then, now : float
+        The figure in the summary and today: shares of documents, or a correlation.
+    z : float
+        Their difference in standard errors.
+    text : str
+        A sentence.
+    """
+
+    feature: str
+    kind: str
+    then: float
+    now: float
+    z: float
+    text: str
+
+
+def changed_features(
+    model: Model, data: RankingData, seed: int, notes: list[str]
+) -> tuple[list[Finding], float]:
+    """Compare the features with the summary of the model."""
+    if not model.summary:
+        notes.append("the model file has no summary of its training data: train it again with one")
+        return [], np.inf
+    if data.n_queries < FEWEST_QUERIES:
+        notes.append(f"there are fewer than {FEWEST_QUERIES} queries: too few to compare features")
+        return [], np.inf
+    columns = Columns.of(model, data)
+    names, entries, figures = model.feature_names, [], []
+    for entry in model.summary:
+        name = entry["feature"]
+        at = int(name) if names is None else names.index(name)
+        entries.append((at, entry))
+        try:
+            figures.append(columns.figures(at, entry))
+        except (KeyError, TypeError, ValueError) as wrong:
+            raise ModelError(f"the summary of feature {name!r} cannot be used: {wrong}") from wrong
+    then, then_error = (
+        np.concatenate([np.array(entry[key], dtype=np.float64) for _, entry in entries])
+        for key in ("values", "errors")
+    )
+    now = np.concatenate([one.values for one in figures])
+    if len(then) != len(now) or len(then_error) != len(now):
+        raise ModelError("the summary of the model has another length: train it again")
+    error = np.hypot(then_error, np.concatenate([one.errors for one in figures]))
+    z = np.nan_to_num((now - then) / error)
+    threshold = largest_by_chance(figures, then_error, seed)
+    found: dict[int, tuple[Finding, Any, FloatArray]] = {}
+    begin = 0
+    for (at, entry), one in zip(entries, figures, strict=True):
+        part = slice(begin, begin + len(one.values))
+        begin = part.stop
+        finding = _finding(columns, at, entry, then[part], now[part], z[part], threshold)
+        if finding is not None:
+            found[at] = finding, entry, then[part]
+    if any(finding.kind != "agreement" for finding, _, _ in found.values()):
+        # a feature that changed changes the rest of the score for all others
+        found = {at: each for at, each in found.items() if each[0].kind != "agreement"}
+    told = [
+        replace(finding, text=finding.text + _swapped(columns, at, list(found), entry, shares))
+        for at, (finding, entry, shares) in found.items()
+    ]
+    return sorted(told, key=lambda each: -abs(each.z)), threshold
+
+
+def largest_by_chance(figures: list[Figures], then_error: FloatArray, seed: int) -> float:
+    """Return the quantile 1 − ``LEVEL`` of the largest |z| if nothing has changed.
+
+    Queries are drawn again, and every draw is compared with its own standard error; the error of
+    the summary is added as normal noise.
+    """
+    influence = np.concatenate([one.influence for one in figures], axis=1)
+    errors = np.concatenate([one.errors for one in figures])
+    rng = np.random.default_rng(seed)
+    if len(influence) > MOST_DRAWN:  # their own errors are larger, and so is what they are for
+        kept = rng.choice(len(influence), MOST_DRAWN, replace=False)
+        influence = influence[kept] * np.sqrt(len(influence) / MOST_DRAWN)
+        influence -= influence.mean(axis=0)
+    n = len(influence)
+    largest = np.zeros(DRAWS)
+    for begin in range(0, DRAWS, 100):
+        times = rng.multinomial(n, np.full(n, 1.0 / n), size=100).astype(np.float64)
+        moved = times @ influence
+        spread = np.maximum(times @ influence**2 - moved**2 / n, 0.0)
+        own = np.maximum(spread * n / max(n - 1, 1), (1.0 / n) ** 2)
+        noise = rng.standard_normal(moved.shape) * then_error
+        z = (moved + noise) / np.sqrt(own + then_error**2)
+        largest[begin : begin + 100] = np.abs(np.where(errors > 0, z, 0.0)).max(axis=1, initial=0.0)
+    return float(np.quantile(largest, 1.0 - LEVEL))
+
+
+def _finding(
+    columns: Columns,
+    feature: int,
+    entry: Mapping[str, Any],
+    then: FloatArray,
+    now: FloatArray,
+    z: FloatArray,
+    threshold: float,
+) -> Finding | None:
+    """Describe the figure of a feature that differs most, if any differs enough."""
+    n_shares = len(z) - len(OTHERS)
+    kinds = ["share"] * n_shares + list(OTHERS)
+    category = isinstance(columns.model.curves.get(feature), Levels)
+    large = np.array([_LARGE[kind] for kind in kinds])
+    change = np.nan_to_num(now - then)
+    wrong = (np.abs(z) > threshold) & (np.abs(change) >= large)
+    if category:
+        at = kinds.index("beyond")
+        wrong[at] = now[at] - then[at] > _NEW_LEVELS
+    for kind in ("missing", "beyond"):  # fewer gaps, or fewer values far out, are no harm
+        wrong[kinds.index(kind)] &= now[kinds.index(kind)] > then[kinds.index(kind)]
+    if not wrong.any():
+        return None
+    at = int(np.argmax(np.where(wrong, np.abs(z), -1.0)))
+    name = feature_name(feature, columns.model.feature_names)
+    x = columns.values[feature]
+    known = x[~np.isnan(x)]
+    kind = kinds[at]
+    before, today = float(then[at]), float(now[at])
+    gaps = kinds.index("missing")
+    if wrong[gaps] and (kind != "share" or now[gaps] - then[gaps] > 0.1):
+        kind, before, today, at = "missing", float(then[gaps]), float(now[gaps]), gaps
+        text = f"is missing in {today:.1%} of the documents, and was in {before:.1%}"
+    elif category and wrong[kinds.index("beyond")]:
+        at = kinds.index("beyond")
+        kind, before, today = "new levels", float(then[at]), float(now[at])
+        text = f"has a level that the model does not know in {today:.1%} of the documents"
+    elif len(known) and known.min() == known.max():
+        kind, text = "moved", f"has one value, {known[0]:.6g}, in all documents"
+    elif kind == "share" and category:
+        kind = "moved"
+        text = f"is {entry['levels'][at]} in {today:.1%} of the documents, and was in {before:.1%}"
+    elif kind in ("share", "beyond"):
+        moved = _distance(columns.values[feature], entry, then)
+        unit = _unit(x, entry, then)
+        kind = "beyond" if kind == "beyond" and moved < _LARGE["share"] else "moved"
+        if unit:
+            text = f"is {unit} as large as it was: in another unit?"
+        elif kind == "beyond":
+            text = f"is beyond the knots of its curve in {today:.1%}, and was in {before:.1%}"
+        else:
+            text = f"has another distribution: Kolmogorov–Smirnov distance {moved:.2f}"
+    else:
+        what = (
+            "share of variance within queries"
+            if kind == "within"
+            else "correlation with the rest of the score"
+        )
+        text = (
+            f"has the {what} {today:.2f}, and had {before:.2f}: are its values, or those of "
+            "another feature, from other documents?"
+        )
+    return Finding(name, kind, before, today, float(z[at]), f"{name} {text}")
+
+
+def _distance(x: FloatArray, entry: Mapping[str, Any], then: FloatArray) -> float:
+    """Return the Kolmogorov–Smirnov distance from the summary, at its cuts."""
+    cuts = np.array(entry.get("cuts", ()), dtype=np.float64)
+    known = np.sort(x[~np.isnan(x)])
+    if not len(known) or not len(cuts):
+        return 1.0
+    shares = np.searchsorted(known, cuts * (1 + 1e-9 * np.sign(cuts)), side="right") / len(known)
+    return float(np.abs(shares - then[: len(cuts)]).max())
+
+
+def _unit(x: FloatArray, entry: Mapping[str, Any], then: FloatArray) -> str:
+    """Recognise a factor between the values and the summary."""
+    plain = _distance(x, entry, then)
+    factors = {f"{unit:g} times": unit for unit in UNITS}
+    factors |= {f"1/{unit:g}": 1.0 / unit for unit in UNITS}
+    found = {text: _distance(x / factor, entry, then) for text, factor in factors.items()}
+    best = min(found, key=lambda text: found[text])
+    if found[best] >= min(0.15, 0.5 * plain):
+        return ""
+    for one, other in (("1000 times", "1024 times"), ("1/1000", "1/1024")):
+        if best in (one, other) and abs(found[one] - found[other]) < 0.05:
+            return f"{one} or {other}"  # too near to be told apart by shares
+    return best
+
+
+def _swapped(
+    columns: Columns, feature: int, changed: list[int], entry: Mapping[str, Any], then: FloatArray
+) -> str:
+    """Name the changed column that looks as this one did."""
+    if len(entry.get("cuts", ())) < 3:
+        return ""
+    plain = _distance(columns.values[feature], entry, then)
+    others = {j: _distance(columns.values[j], entry, then) for j in changed if j != feature}
+    best = min(others, key=lambda j: others[j], default=feature)
+    if best == feature or others[best] > min(0.15, 0.5 * plain):
+        return ""
+    return f"; {feature_name(best, columns.model.feature_names)} looks as it did: swapped?"
