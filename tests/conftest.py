@@ -41,7 +41,7 @@ SLOW = (
     "tests/papers/test_stevens2013.py",
     "tests/papers/test_tsivtsivadze2012.py",
     "tests/papers/test_tsivtsivadze2012_online.py",
-    "tests/problem/test_parts.py::test_every_answer_is_that_of_all_documents_together",
+    "tests/problem/test_sharded.py::test_every_answer_is_that_of_all_documents_together",
     "tests/rankers/least_squares/test_kernel_rankrls.py::test_leave_query_out_is_training",
     "tests/rankers/newton/test_domination.py::test_the_battery_of_rankers_for_the_one_thread",
     "tests/rankers/newton/test_nonconvex.py::test_the_battery_of_scikit_learn",

@@ -27,9 +27,14 @@ def test_the_list_holds_every_check():
     assert len(ranker_checks()) == len(defined) >= 13
 
 
-class OrderDependent(RankRLS):
-    def _fit(self, data, labels):
-        w = super()._fit(data, labels)
+class Spoiled(RankRLS):
+    def _learn(self, data, labels, held_out):
+        super()._learn(data, labels, held_out)
+        self.coef_ = self.spoil(self.coef_, data)
+
+
+class OrderDependent(Spoiled):
+    def spoil(self, w, data):
         return w * (1 + 0.01 * np.sign(data.X[0][0] if not data.is_sparse else 1))
 
 
@@ -46,32 +51,32 @@ class GroupIgnoring(RankRLS):
         return super().fit(X, y, qid, **more)
 
 
-class SparseDifferent(RankRLS):
-    def _fit(self, data, labels):
-        return super()._fit(data, labels) * (1.01 if data.is_sparse else 1)
+class SparseDifferent(Spoiled):
+    def spoil(self, w, data):
+        return w * (1.01 if data.is_sparse else 1)
 
 
-class SinglePrecisionWeights(RankRLS):
-    def _fit(self, data, labels):
-        return super()._fit(data, labels).astype(data.X.dtype)
+class SinglePrecisionWeights(Spoiled):
+    def spoil(self, w, data):
+        return w.astype(data.X.dtype)
 
 
-class ThreadDependent(RankRLS):
-    def _fit(self, data, labels):
-        return super()._fit(data, labels) * (1 + 1e-15 * ((self.n_jobs or 1) - 1))
+class ThreadDependent(Spoiled):
+    def spoil(self, w, data):
+        return w * (1 + 1e-15 * ((self.n_jobs or 1) - 1))
 
 
-class Pointwise(RankRLS):
+class Pointwise(Spoiled):
     """Regresses on the labels themselves: a query's level gets a weight."""
 
-    def _fit(self, data, labels):
+    def spoil(self, w, data):
         X = data.X.toarray() if data.is_sparse else data.X
         return np.linalg.lstsq(X + 1.0, data.y, rcond=None)[0]
 
 
-class CountsLoneDocuments(RankRLS):
-    def _fit(self, data, labels):
-        return super()._fit(data, labels) * (1 + 0.01 * np.sum(np.diff(data.query_ptr) == 1))
+class CountsLoneDocuments(Spoiled):
+    def spoil(self, w, data):
+        return w * (1 + 0.01 * np.sum(np.diff(data.query_ptr) == 1))
 
 
 class ForgetsOnPickle(RankRLS):
@@ -90,9 +95,9 @@ class SavesRounded(RankRLS):
             self.coef_ = kept
 
 
-class Backwards(RankRLS):
-    def _fit(self, data, labels):
-        return -super()._fit(data, labels)
+class Backwards(Spoiled):
+    def spoil(self, w, data):
+        return -w
 
 
 class Mutating(RankRLS):

@@ -14,6 +14,7 @@ from leanrank.errors import DataWarning
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import Newton
 from tests.solvers.reference_domination import Reference
 
 
@@ -117,7 +118,7 @@ def test_a_model_that_stops_short_is_told_at_the_callers_line(data):
 @pytest.mark.filterwarnings("ignore:.*model without features")
 def test_an_unpenalised_feature_short_of_its_optimum_is_told_as_such(data, monkeypatch):
     short = Solution(np.zeros(12), 1.0, 0.0, free_residual=0.25, n_iter=7, converged=False)
-    monkeypatch.setattr(DominationRanker, "solve", lambda self, *args: short)
+    monkeypatch.setattr(Newton, "solve", lambda self, *args: short)
     with pytest.warns(
         ConvergenceWarning,
         match="after 7 iterations at a relative gradient of 0.25 in an un",
