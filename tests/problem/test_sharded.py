@@ -16,6 +16,7 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, query_shares
 from leanrank.losses.domination import DominationLoss
 from leanrank.losses.hinge import SquaredHingeLoss
+from leanrank.losses.listnet import SoftmaxLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
@@ -240,3 +241,12 @@ def test_coordinate_descent_is_refused_in_a_sentence():
     problem = ShardedProblem(in_parts(data_of(11), [3]), DominationLoss())
     with pytest.raises(InputError, match="needs all documents in memory"):
         problem.curvature_bounds()
+
+
+def test_a_loss_that_weighs_queries_itself_weighs_them_once():
+    data, loss = data_of(), SoftmaxLoss(emphasis=0.5)
+    whole = in_memory(data, loss, "query")
+    parted = ShardedProblem(in_parts(data, [3, 4, 19]), loss, "query")
+    w = np.random.default_rng(2).normal(size=12)
+    assert parted.at(w) == pytest.approx(whole.at(w), rel=1e-12)
+    assert np.allclose(parted.gradient(), whole.gradient(), rtol=1e-10, atol=1e-14)

@@ -168,6 +168,15 @@ class Loss(Part, ABC, Generic[P]):
     def prepare(self, labels: Labels) -> P:
         """Prepare levels and weights once."""
 
+    def weighed(self, labels: Labels) -> Labels:
+        """Return labels with the weights that the loss itself gives to queries; none here."""
+        return labels
+
+    @property
+    def unweighed(self) -> Loss[P]:
+        """The same loss without weights of its own, for labels that have them already."""
+        return self
+
     def workspace(self, plan: P) -> P:
         """Return the plan with scratch of its own, for one problem; plans themselves never change.
 

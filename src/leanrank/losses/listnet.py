@@ -174,6 +174,11 @@ class SoftmaxLoss(ListNetLoss):
         given = 1.0 if labels.query_weight is None else labels.query_weight
         return replace(labels, query_weight=given * total**self.emphasis)
 
+    @property
+    def unweighed(self) -> SoftmaxLoss:
+        """The same loss in which every query counts alike."""
+        return SoftmaxLoss(self.gain)
+
 
 def gains_of(y: FloatArray, gain: str | Sequence[float]) -> FloatArray:
     """Return the gain of each label.

@@ -124,7 +124,7 @@ class Shard:
 
     def total(self, setup: Setup) -> float:
         """Return this shard's summand of S."""
-        self._shares = setup.key, *query_shares(setup.loss, self._labels(setup))
+        self._shares = setup.key, *query_shares(setup.loss.unweighed, self._labels(setup))
         return self._shares[2]
 
     def _problem(self, setup: Setup) -> MemoryProblem | None:
@@ -138,7 +138,8 @@ class Shard:
         columns = self._design
         if setup.ramps is not None:
             columns = ramp_design(self.data.X, setup.ramps, SerialExecutor())
-        return MemoryProblem(columns, setup.loss, setup.loss.prepare(labels))
+        loss = setup.loss.unweighed  # the shares have its weights
+        return MemoryProblem(columns, loss, loss.prepare(labels))
 
     @cached_property
     def _design(self) -> Design:
@@ -156,7 +157,7 @@ class Shard:
             normalize=setup.normalize,
             levels=setup.levels,
         )
-        return labels if setup.relabel is None else setup.relabel(labels)
+        return setup.loss.weighed(labels if setup.relabel is None else setup.relabel(labels))
 
 
 def _equal(a: IntArray | None, b: IntArray | None) -> bool:

@@ -14,7 +14,6 @@ from leanrank.designs.ramps import ramp_design
 from leanrank.errors import InputError, NoLevelsError
 from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels, Loss
-from leanrank.losses.listnet import SoftmaxLoss
 from leanrank.problem.shard import Shard
 from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.lean_search import PATIENCE, alpha_max, target_sizes
@@ -27,25 +26,18 @@ HELD_OUT = 5
 
 
 @dataclass(frozen=True)
-class Weighing:
+class HeldOut:
     """Weights of the queries of a partition.
 
     Attributes
     ----------
-    emphasised : SoftmaxLoss or None
-        Whose emphasis weighs queries; a problem in shards weighs its loss by nothing else.
-    held_out : bool or None
-        Whether only held-out queries count, or only the others; None: all count.
+    held_out : bool
+        Whether only held-out queries count, or only the others.
     """
 
-    emphasised: SoftmaxLoss | None
-    held_out: bool | None = None
+    held_out: bool
 
     def __call__(self, labels: Labels) -> Labels:
-        if self.emphasised is not None:
-            labels = self.emphasised.weighed(labels)
-        if self.held_out is None:
-            return labels
         at = np.arange(len(labels.query_ptr) - 1)
         given = 1.0 if labels.query_weight is None else labels.query_weight
         return replace(labels, query_weight=given * ((at % HELD_OUT == 0) == self.held_out))
@@ -73,12 +65,10 @@ class ShardedSearch:
     def __init__(self, shards: Shards, loss: Loss[Any], settings: Settings) -> None:
         self.shards, self.settings, self.top = shards, settings, 0.0
         self.structure = Structure(shards, shards.ramps)  # type: ignore[arg-type]
-        emphasised = loss if isinstance(loss, SoftmaxLoss) else None
-        plain = loss if emphasised is None else SoftmaxLoss(emphasised.gain)
         try:
             self.fitted, self.held_out, self.whole = (
-                ShardedProblem(shards, plain, relabel=Weighing(emphasised, held_out))
-                for held_out in (False, True, None)
+                ShardedProblem(shards, loss, relabel=relabel)
+                for relabel in (HeldOut(False), HeldOut(True), None)
             )
         except NoLevelsError as error:
             raise InputError(
