@@ -201,7 +201,7 @@ def test_printed_figures_are_those_of_the_report(run, files, monkeypatch):
 
     seen = {}
     monkeypatch.setattr(
-        report, "write_report", lambda study, path, test: seen.update(study=study, test=test)
+        report, "write_report", lambda study, path, test, **how: seen.update(study=study, test=test)
     )
     more = ("--scale", "standard", "--convention", "letor4", "--test", "test.txt")
     done = run(*WORDS, *SOME, *more, "--report", "r.html", "--json")

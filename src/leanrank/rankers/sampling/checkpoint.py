@@ -74,6 +74,7 @@ class Checkpoint:
             if header["state"] is not None:
                 header["state"] = restored(ranker.state_type, header["state"])
             found: Checkpoint = restored(cls, header)
+            _flat(found.made_by)
             fitted = found.fitted
             if found.state is not None and len(found.state.weights()) != fitted["n_features_in_"]:
                 raise ValueError("its state has another number of features")
