@@ -237,7 +237,8 @@ HEADLINES = {
         "domination-paper",
         "{MQ2008 & 0.01|ratio, paper}",
     ),
-    "Reading 200 MB of LETOR text, warm, one thread: scikit-learn ÷ leanrank": (
+    "Reading 200 MB of LETOR text, warm, one thread: scikit-learn ÷ leanrank (scikit-learn ÷ "
+    "XGBoost's reader: {XGBoost DMatrix|× scikit-learn} ×)": (
         "loading",
         "{leanrank, 1 thread|× scikit-learn} ×",
     ),
