@@ -529,7 +529,7 @@ def _class_page(place: str, thing: Any) -> str:
 def root_pages() -> dict[str, str]:
     """Take the pages that live beside the README."""
     return {
-        f"{name.lower()}.md": (ROOT / f"{name}.md").read_text("utf-8")
+        f"{name.lower()}.md": (ROOT / f"{name}.md").read_text("utf-8").replace("](docs/", "](")
         for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG", "CODE_OF_CONDUCT")
     }
 
