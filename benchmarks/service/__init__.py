@@ -6,6 +6,7 @@ Parts, one at a time with ``--only``:
 - ``damage``: six kinds of damage to a feature, for every feature that a model reads.
 - ``bound``: the bound of the gain of a refit beside the gain of the real one, on 50 problems.
 - ``refit``: processor time of a warm refit beside a cold one, 1.2 million documents × 136 features.
+- ``next``: documents that ``judge-next`` names beside a random choice.
 - ``judges``: expected gains beside the majority vote, with made-up judges whose noise is known.
 """
 
@@ -13,11 +14,11 @@ from __future__ import annotations
 
 from benchmarks.harness import Options, Table
 
-PARTS = ["alarms", "damage", "bound", "refit", "judges"]
+PARTS = ["alarms", "damage", "bound", "refit", "judges", "next"]
 
 
 def run(options: Options) -> list[Table]:
-    from benchmarks.service import checks, judges, refits
+    from benchmarks.service import checks, judged_next, judges, refits
 
     parts = {
         "alarms": checks.alarms,
@@ -25,5 +26,6 @@ def run(options: Options) -> list[Table]:
         "bound": refits.bound,
         "refit": refits.refit,
         "judges": judges.judges,
+        "next": judged_next.judged_next,
     }
     return [parts[name](options) for name in ([options.only] if options.only else PARTS)]
