@@ -1,5 +1,6 @@
 """Judges that disagree, and what to judge next."""
 
+import json
 from itertools import combinations, permutations
 
 import numpy as np
@@ -145,6 +146,13 @@ def test_files_with_judges(tmp_path):
     for one in (a, b):
         assert (one.judges, one.items) == (["ann", "bob"], [("jazz", "d1"), ("jazz", "d2")])
         assert one.levels[one.level].tolist() == [3.0, 1.0, 0.0]
+    model, trec = tmp_path / "model.json", tmp_path / "ann.qrels"
+    rated = {"query": "jazz", "ratings": [{"docId": "d1", "rating": "2.0"}]}
+    model.write_text(json.dumps({"judgmentRatings": [rated]}))
+    trec.write_text("jazz 0 d1 1\njazz 0 d2 0\n")
+    several = read_ratings(model, trec)
+    assert (several.judges, several.items) == (["model", "ann"], [("jazz", "d1"), ("jazz", "d2")])
+    assert several.levels[several.level].tolist() == [2.0, 1.0, 0.0]
     long.write_text("query,docid,rating\njazz,d1,3\n")
     with pytest.raises(InputError, match="judge"):
         read_ratings(long)

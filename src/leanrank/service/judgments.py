@@ -15,10 +15,12 @@ import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
+from leanrank.data.logs.judgments import read_judgments
 from leanrank.errors import InputError, ParseError, check_choice
 
 NAMES = {
@@ -87,12 +89,27 @@ class Ratings:
         )
 
 
-def read_ratings(path: str | os.PathLike[str]) -> Ratings:
-    """Read a CSV file of ratings with their judges.
+def read_ratings(*paths: str | os.PathLike[str]) -> Ratings:
+    """Read ratings with their judges.
 
-    One row per rating with columns for query, document, judge and rating; or, as Quepid writes a
-    book, one row per document with a column per judge, whose empty cells are no ratings.
+    A CSV file has one row per rating with columns for query, document, judge and rating; or, as
+    Quepid writes a book, one row per document with a column per judge, whose empty cells are no
+    ratings. A file of OpenSearch's workbench (JSON) or of TREC has the judgments of one judge, who
+    is called as the file.
     """
+    rows: list[tuple[str, str, str, float]] = []
+    for path in paths:
+        if os.fspath(path).endswith(".csv"):
+            rows += _rows_of_csv(path)
+        else:
+            found, judge = read_judgments(path), Path(path).stem
+            pairs = zip(found.qid.tolist(), found.doc_id.tolist(), strict=True)
+            labels = found.label.tolist()
+            rows += [(str(q), str(d), judge, r) for (q, d), r in zip(pairs, labels, strict=True)]
+    return Ratings.of(rows)
+
+
+def _rows_of_csv(path: str | os.PathLike[str]) -> list[tuple[str, str, str, float]]:
     name = os.fspath(path)
     with open(path, newline="", encoding="utf-8-sig") as stream:
         reader = csv.reader(stream)
@@ -131,7 +148,7 @@ def read_ratings(path: str | os.PathLike[str]) -> Ratings:
                         problem = f"the rating {rating!r} is not a number"
                         raise ParseError(problem, path=name, line=reader.line_num) from None
                     rows.append((cells[query], cells[document], judge.strip(), value))
-    return Ratings.of(rows)
+    return rows
 
 
 def krippendorff_alpha(
