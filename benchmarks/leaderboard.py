@@ -155,7 +155,7 @@ def _table(name: str, found: dict[str, list[Entry]]) -> Table:
             test = compare_values(joined(OURS, "ndcg@10"), joined(who, "ndcg@10"))
             error = (test.interval[1] - test.difference) / 1.96
             row["NDCG@10 − ours"] = f"{test.difference:+.4f} ± {error:.4f}"
-            row["p"] = f"{test.p_randomization:.3f}"
+            row["p"] = f"{test.p_randomization:.4f}"
         row["features"] = f"{np.mean([entry['features'] for entry in entries]):.1f}"
         row["kB on disk"] = f"{np.mean([entry['bytes'] for entry in entries]) / 1000:.1f}"
         row["s to fit"] = f"{np.mean([entry['fit'] for entry in entries]):.2f}"
