@@ -172,3 +172,22 @@ def test_sessions_of_docstrings_are_shown_as_code():
     once = ["```python", *session, "", *session, "```"]
     assert fenced(once) == once
     assert fenced([*session, "", "More."]) == ["```pycon", *session, "```", "", "More."]
+
+
+def test_the_sql_of_the_readme_ranks():
+    duckdb = pytest.importorskip("duckdb")
+    from leanrank import LeanRanker
+    from leanrank.data import load_sample, to_frame
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    query = re.findall(r"```sql\n(.+?)\n```", readme, re.DOTALL)[0]
+    train, _, test = load_sample()
+    model = LeanRanker(max_features=2, max_pairs=0, curves=None).fit(train).model_
+    base = duckdb.connect()
+    base.register("documents", to_frame(test, "pyarrow"))
+    base.execute(model.export("sql:duckdb"))
+    found = base.execute(query).arrow()
+    found = found if hasattr(found, "column") else found.read_all()
+    one = test.queries[[test.query_ids.tolist().index("q161")]]
+    best = sorted(model.predict(one).tolist(), reverse=True)[:10]
+    assert found.column("leanrank_score").to_pylist() == best
