@@ -380,3 +380,12 @@ def test_categories_of_polars(kind):
 def test_a_column_of_several_types():
     with pytest.raises(InputError, match="DataFrame"):
         from_frame(pd.DataFrame({"label": [1, 0], "qid": [1, "a"], "x": [1.0, 2.0]}))
+
+
+def test_empty_names_in_a_part_of_a_table():
+    pa = pytest.importorskip("pyarrow")
+    from leanrank.data.tables import with_identifiers
+
+    part = with_identifiers(pa.table({"a": ["x", "7", "", "9"]}).slice(1), ["a"])
+    part.validate(full=True)
+    assert part.column("a").to_pylist() == [7, None, 9]

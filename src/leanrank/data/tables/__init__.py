@@ -78,7 +78,11 @@ def with_identifiers(table: Any, names: Collection[str]) -> Any:
         column = table.column(name)
         if not pa.types.is_string(column.type):
             continue
-        column = pc.if_else(pc.equal(column, ""), None, column)
+        empty = pc.equal(column, "")
+        if pc.any(empty).as_py():
+            # a copy: Arrow 18 makes invalid texts of a part of a column
+            whole = pa.concat_arrays([*column.chunks, pa.array([], column.type)])
+            column = pc.if_else(empty, None, pa.chunked_array([whole]))
         if pc.all(pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,18})$")).as_py():
             with contextlib.suppress(pa.ArrowInvalid):  # beyond 64 bits
                 column = column.cast(pa.int64())
