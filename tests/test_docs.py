@@ -182,7 +182,7 @@ def test_the_sql_of_the_readme_ranks():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     query = re.findall(r"```sql\n(.+?)\n```", readme, re.DOTALL)[0]
     train, _, test = load_sample()
-    model = LeanRanker(max_features=2, max_pairs=0, curves=None).fit(train).model_
+    model = LeanRanker(max_features=2, max_pairs=0).fit(train).model_
     base = duckdb.connect()
     base.register("documents", to_frame(test, "pyarrow"))
     base.execute(model.export("sql:duckdb"))
