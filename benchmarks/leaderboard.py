@@ -144,7 +144,7 @@ def _table(name: str, found: dict[str, list[Entry]]) -> Table:
         return np.concatenate([entry["values"][measure] for entry in found[who]])
 
     n_folds = len(found[OURS])
-    table = Table(f"{name}: {len(joined(OURS, 'map'))} queries of {n_folds} folds, judged once")
+    table = Table(f"{name}: {len(joined(OURS, 'map'))} queries of {n_folds} folds")
     for who, entries in found.items():
         row: dict[str, Any] = {"system": who}
         for measure in MEASURES:
