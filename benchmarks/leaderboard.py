@@ -2,7 +2,7 @@
 
 YANDEX, MQ2008 and OHSUMED, and where ``--data DIR`` holds them MQ2007, MSLR-WEB10K, MSLR-WEB30K,
 Istella-S and Yahoo, in their published folds. Everyone learns from the training and validation
-parts together and is judged once on the test part, standard convention. Those who have something
+parts together and is judged on the test part, standard convention. Those who have something
 to choose choose it on a fifth of the queries to learn from; trees are fitted again to all of them.
 ``--only MQ2008`` is one set, ``--repeat 1`` one fold, ``--reports DIR`` keeps results.
 """
