@@ -45,8 +45,7 @@ class Trees:
 
 def tuned(library: str, train: RankingData) -> tuple[Trees, Trees]:
     """Return the best setting on a fifth of the queries, and it fitted to all of them."""
-    fold = np.random.default_rng(1).permutation(train.n_queries) % 5
-    split = Split(train.queries[fold != 0], train.queries[fold == 0], "ndcg@10")
+    split = _split(train)
     if library == "CatBoost":
         best = _best_catboost(split)
         rounds = {"iterations": best.tree_count_, "early_stopping_rounds": None}
@@ -57,9 +56,25 @@ def tuned(library: str, train: RankingData) -> tuple[Trees, Trees]:
         again.set_params(early_stopping_rounds=None)
     else:
         grid = (ADDITIVE,) if library == "additive LightGBM" else ()
-        best = fit_lightgbm(split, *grid).model.trees
-        again = clone(best).set_params(n_estimators=best.best_iteration_)
+        return _tuned_lightgbm(split, train, *grid)
     return Trees(best), Trees(again).fit(train)
+
+
+def tuned_leaves(leaves: int, train: RankingData) -> Trees:
+    """Return LightGBM with a number of leaves, the rest tuned, fitted to all queries."""
+    return _tuned_lightgbm(_split(train), train, {**ADDITIVE, "leaves": (leaves,)})[1]
+
+
+def _tuned_lightgbm(split: Split, train: RankingData, *grid: dict[str, Any]) -> tuple[Trees, Trees]:
+    best = fit_lightgbm(split, *grid).model.trees
+    again = clone(best).set_params(n_estimators=best.best_iteration_)
+    return Trees(best), Trees(again).fit(train)
+
+
+def _split(train: RankingData) -> Split:
+    """Set a fifth of the queries apart to tune on."""
+    fold = np.random.default_rng(1).permutation(train.n_queries) % 5
+    return Split(train.queries[fold != 0], train.queries[fold == 0], "ndcg@10")
 
 
 def _best_catboost(split: Split) -> Any:
