@@ -33,7 +33,7 @@ def _app(arguments: Sequence[str]) -> Typer:
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    app.command()(reproduce)
+    app.command()(options.explained(reproduce))
     return app
 
 
@@ -46,7 +46,7 @@ def reproduce(
     out: Annotated[
         str | None, Option(metavar="DIR", help="Where to write; by default reproduce-PAPER.")
     ] = None,
-    jobs: options.Jobs = -1,
+    jobs: int = -1,
     splits: Annotated[
         int | None, Option(min=2, help="Random splits, where a paper has them; by default 20.")
     ] = None,
@@ -64,7 +64,7 @@ def reproduce(
     queries: Annotated[
         int | None, Option(min=100, help="With --online: lists per run; by default 10,000.")
     ] = None,
-    json: options.Json = False,
+    json: bool = False,
 ) -> None:
     """Run a published experiment again, and show what was printed beside what comes out.
 

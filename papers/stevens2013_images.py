@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.sets import make_ranking
-from leanrank.rankers.newton.systems import DominationRanker
+from leanrank.rankers.systems import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from papers import published
 from papers.report import ComparedTable

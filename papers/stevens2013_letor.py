@@ -21,7 +21,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, FileError
 from leanrank.metrics import evaluate
 from leanrank.rankers.boosting import AdaRank, RankBoost
-from leanrank.rankers.newton.systems import DominationRanker
+from leanrank.rankers.systems import DominationRanker
 from leanrank.registry import AlphaPath, Space
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.engine import Split, fit_best

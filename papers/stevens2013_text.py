@@ -22,7 +22,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import FileError
 from leanrank.execution import make_executor
 from leanrank.metrics.judge import Judge, best_of
-from leanrank.rankers.newton.systems import DominationRanker
+from leanrank.rankers.systems import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from papers import published
 from papers.public_sets import fetch

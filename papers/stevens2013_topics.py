@@ -11,7 +11,7 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import column_values
 from leanrank.metrics import evaluate, percent_zero
-from leanrank.rankers.sampling.pairs import PAMIR
+from leanrank.rankers.pairs import PAMIR
 from leanrank.rankers.topics import TopicRanker
 from papers.report import Cell, beside
 

@@ -91,7 +91,7 @@ _CODE = """
 import json, resource, time, warnings
 import numpy as np
 from leanrank.rankers import MinBatSRank
-from leanrank.rankers.sampling.streaming import fit_stream
+from leanrank.rankers.streaming import fit_stream
 {source}
 warnings.simplefilter("ignore")
 start = time.perf_counter()

@@ -229,18 +229,16 @@ def _twice(space: Space) -> tuple[Space, Space]:
     return space, space
 
 
-def _curved(base: System) -> System:
-    """Return the same system with a curve per feature, lean in features."""
+def _and_curved(base: System, **grid: tuple[Any, ...]) -> tuple[System, System]:
+    """Return a system, and the same one with a curve per feature, lean in features."""
     assert base.space is not None
     fixed = {"curves": "auto", "l1_ratio": 1.0, "tol": 1e-5}
-    grid = {**base.space.grid, "normalize": ("query", "term"), "group_ratio": (0.5, 0.9)}
-    if base.name == "listnet":  # a query is one term
-        del grid["normalize"]
-    space, tuning = (Space(base.name, fixed, grid, sweep) for sweep in (_L1, _L1_CURVES))
+    tried = {**base.space.grid, **grid, "group_ratio": (0.5, 0.9)}
+    space, tuning = (Space(base.name, fixed, tried, sweep) for sweep in (_L1, _L1_CURVES))
     name, title = f"{base.name}-curves", f"{base.title}, curves"
     words = f"as {base.name}, with a curve per feature"
     how = {"space": space, "tuning": tuning, "sparse_path": True, "purpose": words}
-    return replace(base, name=name, title=title, **how)  # type: ignore[arg-type]
+    return base, replace(base, name=name, title=title, **how)  # type: ignore[arg-type]
 
 
 for _system in (
@@ -251,21 +249,27 @@ for _system in (
         cluster=True,
         purpose="the default: a few curves, every choice made by itself",
     ),
-    System(
-        "domination", "DominationRanker", ".newton.systems",
-        "Domination Rank", "Stevens et al. 2013",
-        Space("domination", sweep=_L1),
-        Space(
-            "domination", {"tol": 1e-5},
-            {"margin": (None, "scaled"), "l1_ratio": (1.0, 0.8), "normalize": ("query", "term")},
-            _L1_DENSE,
+    *_and_curved(
+        System(
+            "domination", "DominationRanker", ".systems",
+            "Domination Rank", "Stevens et al. 2013",
+            Space("domination", sweep=_L1),
+            Space(
+                "domination", {"tol": 1e-5},
+                {
+                    "margin": (None, "scaled"), "l1_ratio": (1.0, 0.8),
+                    "normalize": ("query", "term"),
+                },
+                _L1_DENSE,
+            ),
+            sparse_path=True,
+            cluster=True,
+            purpose="sparse weights for graded labels, exact and fast",
         ),
-        sparse_path=True,
-        cluster=True,
-        purpose="sparse weights for graded labels, exact and fast",
+        normalize=("query", "term"),
     ),
     System(
-        "ranksvm-l1", "RankSVM", ".newton.systems", "RankSVM ℓ1", "Joachims 2002",
+        "ranksvm-l1", "RankSVM", ".systems", "RankSVM ℓ1", "Joachims 2002",
         Space("ranksvm", {"l1_ratio": 1.0}, sweep=_L1),
         Space(
             "ranksvm", {"tol": 1e-5},
@@ -277,7 +281,7 @@ for _system in (
         purpose="sparse weights by comparing pairs",
     ),
     System(
-        "greedyrankrls", "GreedyRankRLS", ".least_squares.greedy_rankrls",
+        "greedyrankrls", "GreedyRankRLS", ".greedy_rankrls",
         "Greedy RankRLS", "Pahikkala et al. 2010",
         Space("greedyrankrls", grid={"alpha": decades(-4, 0)}, sweep=Sizes(50)),
         Space(
@@ -289,7 +293,7 @@ for _system in (
         purpose="the best few features, added one by one",
     ),
     System(
-        "nonconvex", "NonconvexRankSVM", ".newton.nonconvex",
+        "nonconvex", "NonconvexRankSVM", ".nonconvex",
         "Non-convex SVM", "Laporte et al. 2014",
         Space(
             "nonconvex", {"tol": 1e-4}, {"penalty": ("lp", "mcp", "log")},
@@ -304,22 +308,24 @@ for _system in (
         cluster=True,
         purpose="even fewer features: penalties that spare large weights",
     ),
-    System(
-        "listnet", "ListNet", ".newton.systems", "ListNet", "Cao et al. 2007",
-        Space("listnet", grid={"target": ("label", "gain")}, sweep=_L1),
-        Space("listnet", {"tol": 1e-5}, {"target": ("label", "gain")}, _L1_DENSE),
-        sparse_path=True,
-        cluster=True,
-        purpose="weights from the probability of whole lists",
+    *_and_curved(
+        System(
+            "listnet", "ListNet", ".systems", "ListNet", "Cao et al. 2007",
+            Space("listnet", grid={"target": ("label", "gain")}, sweep=_L1),
+            Space("listnet", {"tol": 1e-5}, {"target": ("label", "gain")}, _L1_DENSE),
+            sparse_path=True,
+            cluster=True,
+            purpose="weights from the probability of whole lists",
+        ),
     ),
     System(
-        "minbatsrank", "MinBatSRank", ".sampling.minbatsrank",
+        "minbatsrank", "MinBatSRank", ".stochastic",
         "MinBatSRank", "Cheng et al. 2018",
         *_twice(Space("minbatsrank", _SEEDED, _FTRL)), streams=True,
         purpose="sparse weights from a stream, rare features included",
     ),
     System(
-        "minbatsrank-nonfea", "MinBatSRank", ".sampling.minbatsrank",
+        "minbatsrank-nonfea", "MinBatSRank", ".stochastic",
         "Nonfea", "Cheng et al. 2018",
         Space("minbatsrank", {"rates": "uniform", **_SEEDED}, _FTRL), streams=True,
         purpose="as minbatsrank, with one learning rate for all features",
@@ -335,32 +341,35 @@ for _system in (
         purpose="boosting single features for NDCG@5",
     ),
     System(
-        "rankrls", "RankRLS", ".least_squares.rankrls",
+        "rankrls", "RankRLS", ".rankrls",
         "RankRLS", "Pahikkala et al. 2009",
         *_twice(Space("rankrls", sweep=_L2)),
         cluster=True,
         purpose="dense weights by least squares on pairs, in one step",
     ),
     System(
-        "rankrlscv", "RankRLSCV", ".least_squares.rankrls",
+        "rankrlscv", "RankRLSCV", ".rankrls",
         "RankRLS, own CV", "Pahikkala et al. 2009",
         Space("rankrlscv", {"alphas": decades(-6, 2)}),
         purpose="as rankrls, its strength chosen by leaving queries out",
     ),
     System(
-        "ranksvm-query", "RankSVM", ".newton.systems", "RankSVM by query", "Joachims 2002",
+        "ranksvm-query", "RankSVM", ".systems", "RankSVM by query", "Joachims 2002",
         *_twice(Space("ranksvm", sweep=_L2)),
         cluster=True,
         purpose="dense weights by comparing pairs, queries count the same",
     ),
-    System(  # as published: every pair counts the same, whatever its query
-        "ranksvm", "RankSVM", ".newton.systems", "RankSVM", "Joachims 2002",
-        *_twice(Space("ranksvm", {"normalize": "term"}, sweep=_L2)),
-        cluster=True,
-        purpose="dense weights by comparing pairs, as published",
+    *_and_curved(
+        System(  # as published: every pair counts the same, whatever its query
+            "ranksvm", "RankSVM", ".systems", "RankSVM", "Joachims 2002",
+            *_twice(Space("ranksvm", {"normalize": "term"}, sweep=_L2)),
+            cluster=True,
+            purpose="dense weights by comparing pairs, as published",
+        ),
+        normalize=("query", "term"),
     ),
     System(
-        "ranksvm-hinge", "RankSVM", ".newton.systems", "RankSVM hinge", "Joachims 2002",
+        "ranksvm-hinge", "RankSVM", ".systems", "RankSVM hinge", "Joachims 2002",
         Space(
             "ranksvm", {"normalize": "term", "loss": "hinge", "tol": 1e-3},
             sweep=AlphaPath(alphas=decades(-4, 2)),
@@ -368,12 +377,15 @@ for _system in (
         cluster=True,
         purpose="as ranksvm, with the original hinge loss",
     ),
-    System(
-        "ranknet", "RankNet", ".newton.systems",
-        "RankNet", "Burges et al. 2005",
-        *_twice(Space("ranknet", sweep=_L2)),
-        cluster=True,
-        purpose="dense weights from the probability of pairs",
+    *_and_curved(
+        System(
+            "ranknet", "RankNet", ".systems",
+            "RankNet", "Burges et al. 2005",
+            *_twice(Space("ranknet", sweep=_L2)),
+            cluster=True,
+            purpose="dense weights from the probability of pairs",
+        ),
+        normalize=("query", "term"),
     ),
     System(
         "rankboost", "RankBoost", ".boosting",
@@ -387,7 +399,7 @@ for _system in (
         purpose="boosted thresholds: steps of single features",
     ),
     System(
-        "rsrank", "RSRank", ".sampling.pairs", "RSRank", "Sun et al. 2009",
+        "rsrank", "RSRank", ".pairs", "RSRank", "Sun et al. 2009",
         *_twice(
             Space(
                 "rsrank", _PASSES,
@@ -398,7 +410,7 @@ for _system in (
         purpose="sparse weights from sampled pairs",
     ),
     System(
-        "pamir", "PAMIR", ".sampling.pairs", "PAMIR", "Grangier & Bengio 2008",
+        "pamir", "PAMIR", ".pairs", "PAMIR", "Grangier & Bengio 2008",
         *_twice(
             Space(
                 "pamir", _PASSES,
@@ -409,7 +421,7 @@ for _system in (
         purpose="passive-aggressive updates from sampled pairs",
     ),
     System(
-        "spd", "SPD", ".sampling.pairs", "SPD", "Sculley 2009",
+        "spd", "SPD", ".pairs", "SPD", "Sculley 2009",
         *_twice(
             Space(
                 "spd", _PASSES,
@@ -423,7 +435,7 @@ for _system in (
         purpose="stochastic pair descent for very long data",
     ),
     System(
-        "lcra", "LCRA", ".sampling.lcra", "LCRA", "Tsivtsivadze et al. 2012",
+        "lcra", "LCRA", ".lcra", "LCRA", "Tsivtsivadze et al. 2012",
         *_twice(
             Space(
                 "lcra",
@@ -435,7 +447,7 @@ for _system in (
         purpose="sparse weights learned in chunks, for streams",
     ),
     System(
-        "fenchelrank", "FenchelRank", ".newton.systems",
+        "fenchelrank", "FenchelRank", ".systems",
         "FenchelRank", "Lai et al. 2013",
         Space(
             "fenchelrank", {"tol": 1e-4},
@@ -445,24 +457,24 @@ for _system in (
         purpose="sparse weights within an ℓ1 ball, greedy and certified",
     ),
     System(
-        "sparserank", "SparseRank", ".newton.systems",
+        "sparserank", "SparseRank", ".systems",
         "SparseRank", "Lai et al. 2013",
         Space("sparserank", {"tol": 1e-4}, sweep=_L1),
         cluster=True,
         purpose="sparse weights by accelerated gradients",
     ),
     System(
-        "kernel-rankrls", "KernelRankRLS", ".least_squares.kernel_rankrls",
+        "kernel-rankrls", "KernelRankRLS", ".rankrls",
         "Kernel RankRLS", "Pahikkala et al. 2009",
         purpose="kernels, for similarities instead of features",
     ),
     System(
-        "pamir-retrieval", "PAMIRRetriever", ".sampling.pamir_retrieval",
+        "pamir-retrieval", "PAMIRRetriever", ".pamir_retrieval",
         "PAMIR, retrieval", "Grangier & Bengio 2008",
         purpose="scores for text queries against images or other documents",
     ),
     System(
-        "linear", "LinearRanker", ".newton.linear_ranker", "Any loss and penalty",
+        "linear", "LinearRanker", ".linear_ranker", "Any loss and penalty",
         "the one of its parts",
         cluster=True,
         purpose="your own loss, penalty and solver",
@@ -473,5 +485,3 @@ for _system in (
     ),
 ):  # fmt: skip
     register(_system)
-    if _system.name in ("domination", "ranksvm", "listnet", "ranknet"):
-        register(_curved(_system))

@@ -93,7 +93,7 @@ def test_scaled_and_in_other_words(run, files):
         ([*FILES, "--systems", "rankrls,rankrls"], "named twice"),
         ([*FILES, "--choose-by", "mapp"], "mapp"),
         ([*FILES, "--scale", "huge"], "huge"),
-        ([*FILES, "--csv", "-", "--json"], "one of the results only"),
+        ([*FILES, "--csv", "-", "--markdown", "-"], "one of the results only"),
         ([*FILES, "--csv", "no/where.csv"], "does not exist"),
         (["--data", ".", "--folds", "one"], "--folds one"),
         (["--data", ".", "--sets", "MQ2009"], "MQ2009: holds no train"),

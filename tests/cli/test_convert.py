@@ -50,7 +50,7 @@ def test_json(run, files):
         (["none.txt", "b.txt"], "none.txt: there is no such file"),
         (["train.txt", "b.xyz"], "b.xyz: the suffix names no known format"),
         (["train.txt", "no/b.txt"], "no/b.txt: the directory no does not exist"),
-        (["train.txt", "-", "--json"], "--json and the data both go to standard output"),
+        (["train.txt", "-", "--json"], "--json and a result both go to standard output"),
     ],
 )
 def test_faults(run, files, words, message):

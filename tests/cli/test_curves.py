@@ -12,7 +12,7 @@ def test_the_model_is_the_one_that_the_library_learns(run, files):
     words = (
         "train train.txt --vali vali.txt -a domination -p curves=3 -p alpha=0.001 --model m.json"
     )
-    ran = run(*words.split(), "--monotone", "f1=up,f2=down")
+    ran = run(*words.split(), "-p", 'monotone={"f1": 1, "f2": -1}')
     assert ran.code == 0, ran.err
     assert "curves need no scaling" in ran.out
     data, model = load_letor("train.txt"), load_model("m.json")
@@ -26,13 +26,8 @@ def test_the_model_is_the_one_that_the_library_learns(run, files):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ("-a domination --monotone f1=up", "--monotone is for curves: add -p curves=auto"),
-        ("-p curves=3 --monotone f1=sideways", "write NAME=up or NAME=down"),
-        ("-p curves=3 --monotone f1=up,f1=down", "f1=… is given twice"),
-        ("-p curves=3 --monotone f1=up -p monotone=1", "say the same thing"),
-        ("-p curves=3 --monotone f9999=up", "monotone has the feature 'f9999'"),
+        ('-p curves=3 -p monotone={"f9999":1}', "monotone has the feature 'f9999'"),
         ("-p curves=3 --scale standard", "scale='standard' has no effect on curves"),
-        ("-a minbatsrank --stream --monotone f1=up", "which need all data at once"),
         ("-a rankrls -p curves=3", "RankRLS has no parameter 'curves'"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leanrank.cli.datafiles import check_apart
+from leanrank.cli.datafiles import check_files
 from leanrank.errors import InputError
 from leanrank.model import Model
 
@@ -41,9 +41,8 @@ def test_a_link_is_the_file_that_it_names(tmp_path):
     (tmp_path / "a").write_text("")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     with pytest.raises(InputError, match="is read"):
-        check_apart([str(tmp_path / "b")], [str(tmp_path / "a")])
-    check_apart(["-", None, "c"], ["-", None, "d"])
-    check_apart(["-", "-"], [])
+        check_files([str(tmp_path / "a")], str(tmp_path / "b"))
+    check_files(["-", None, "d"], "-", None, "c")
 
 
 def test_a_header_is_there_or_not(run, files):

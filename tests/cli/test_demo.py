@@ -28,7 +28,7 @@ def test_demo(run, tmp_path, monkeypatch):
 
 
 def test_the_baselines(run, tmp_path):
-    result = json.loads(run("demo", "--json", "--out", tmp_path / "a" / "b").out)
+    result = json.loads(run("demo", "--json", "--output", tmp_path / "a" / "b").out)
     assert (tmp_path / "a" / "b" / "model.json").exists()
     train, _, test = load_sample()
     name, direction = result["best_feature"].split(", ")
@@ -52,6 +52,6 @@ def test_the_best_feature_may_count_downwards():
 
 def test_a_file_in_the_place_of_the_folder(run, tmp_path):
     (tmp_path / "file").write_text("")
-    ran = run("demo", "--out", tmp_path / "file")
+    ran = run("demo", "--output", tmp_path / "file")
     assert ran.code == 2
     assert ran.err.startswith(f"leanrank: error: {tmp_path / 'file'}: cannot be made a directory")

@@ -21,7 +21,7 @@ def runs(tmp_path, monkeypatch):
 
 
 def test_a_pipeline_for_opensearch(run, runs):
-    ran = run(*WORDS[:-1], "--target", "opensearch", "--nonnegative", "-o", "pipeline.json")
+    ran = run(*WORDS[:-1], "--to", "opensearch", "-o", "pipeline.json")
     assert (ran.code, ran.err) == (0, "")
     for part in ("weights  bm25 0.", "bm25 alone", "equal weights", "reciprocal rank fusion",
                  "judged queries", "With 1", "The learned weights"):  # fmt: skip
@@ -38,7 +38,7 @@ def test_a_run_without_weight_is_named(run, runs):
     made_runs, _ = made({"bm25": 0.6, "against": 0.6}, n_queries=20, keep=12)
     against = made_runs["against"]
     dump_run(Run(against.qid, against.doc_id, -against.score), "against.trec")
-    words = ("--qrels", "q.txt", "--no-curve", "--target", "opensearch", "-o", "pipeline.json")
+    words = ("--qrels", "q.txt", "--no-curve", "--to", "opensearch", "-o", "pipeline.json")
     ran = run("fuse", "bm25.trec", "against.trec", *words)
     assert "without  against: weight 0, leave out of the request" in ran.out
     assert 'in this order: bm25"' in (runs / "pipeline.json").read_text()
@@ -46,7 +46,7 @@ def test_a_run_without_weight_is_named(run, runs):
 
 @pytest.mark.parametrize("target", ["elasticsearch", "qdrant"])
 def test_other_engines(run, runs, target):
-    ran = run(*WORDS, "--target", target, "-o", "-")
+    ran = run(*WORDS, "--to", target, "-o", "-")
     assert ran.code == 0
     assert "bm25" in json.dumps(json.loads(ran.out))
 
@@ -82,9 +82,8 @@ def test_plain_weights_and_json_are_the_same_for_a_seed(run, runs):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--target", "opensarch"], "there is no target 'opensarch': did you mean 'opensearch'?"),
-        (["--target", "qdrant", "--scalers", "query-minmax"], "qdrant cannot compute query-minmax"),
-        (["--target", "qdrant", "--any-sign"], "qdrant takes no weights below 0"),
+        (["--to", "opensarch"], "there is no target 'opensarch': did you mean 'opensearch'?"),
+        (["--to", "qdrant", "--scalers", "query-minmax"], "qdrant cannot compute query-minmax"),
         (["bm25.trec"], "two runs are named 'bm25'"),
         (["none.trec"], "none.trec: there is no such file"),
         (["--loss", "hindge"], "there is no loss 'hindge': did you mean 'hinge'?"),
@@ -94,7 +93,7 @@ def test_plain_weights_and_json_are_the_same_for_a_seed(run, runs):
             "20 of 20 judged queries have retrieved documents at two levels: 11 folds",
         ),
         (["-o", "no/p.json"], "no/p.json: the directory no does not exist"),
-        (["-o", "-", "--json"], "--json and the weights both go to standard output"),
+        (["-o", "-", "--json"], "--json and a result both go to standard output"),
     ],
 )
 def test_faults(run, runs, words, message):

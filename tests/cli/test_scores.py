@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from leanrank.cli.scores import read_scores, write_scores
+from leanrank.cli.datafiles import read_scores, write_scores
 from leanrank.errors import FileError, InputError, ParseError
 
 

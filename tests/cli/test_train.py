@@ -124,7 +124,7 @@ def test_a_model_on_standard_output_is_all_there_is(run, files):
     ran = run("train", "train.txt", "--model", "-", "--json")
     assert ran.code == 2
     assert ran.err == (
-        "leanrank: error: --json and the model both go to standard output: give the model a file\n"
+        "leanrank: error: --json and a result both go to standard output: give it a file\n"
     )
 
 

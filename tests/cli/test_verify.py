@@ -17,7 +17,7 @@ def model(files):
 
 
 def test_runs_an_export(run, model):
-    done = run("verify", "m.json", "test.txt", "--target", "sql:sqlite")
+    done = run("verify", "m.json", "test.txt", "--to", "sql:sqlite")
     assert (done.code, done.err) == (0, "")
     assert "SQLite" in done.out
     assert "0 (0 beyond a difference of 1e-06)" in done.out
@@ -109,7 +109,7 @@ def test_a_table_with_text_columns(run, files, file):
     write = csv.write_csv if file.endswith("csv") else parquet.write_table
     write(pyarrow.table(columns), file)
     Model(2, {0: Levels(("01", "1"), (1.0, 5.0)), 1: Line(1.0)}, ("code", "x")).save("m.json")
-    done = run("verify", "m.json", file, "--target", "sql:duckdb", "--json")
+    done = run("verify", "m.json", file, "--to", "sql:duckdb", "--json")
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert (found["documents"], found["queries"], found["bit_equal"]) == (3, 2, 3)

@@ -17,13 +17,11 @@ def test_lines_are_counted_from_one_and_lose_their_ends(tmp_path):
     assert list(text_lines(packed)) == list(text_lines(file))
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda b: b[:-9], lambda b: b[:12] + b"\xff" * 9, lambda b: b"x"]
-)
+@pytest.mark.parametrize("damage", [lambda b: b[:-9], lambda b: b[:12] + b"\xff" * 9])
 def test_damaged_compression_is_one_sentence(tmp_path, damage):
     file = tmp_path / "a.gz"
     file.write_bytes(damage(gzip.compress(b"some text that is long enough\n" * 50)))
-    with pytest.raises(ParseError, match=r"a\.gz: the (gz data is damaged|name says gz but)"):
+    with pytest.raises(ParseError, match=r"a\.gz: the gz data is damaged"):
         list(text_lines(file))
 
 
@@ -31,7 +29,6 @@ def test_damaged_compression_is_one_sentence(tmp_path, damage):
     ("content", "problem"),
     [
         (b"fine\nnot\xff\n", "line 2, column 4: the line is not UTF-8 text"),
-        (b"a\0b\n", "line 1: the line holds a NUL byte"),
     ],
 )
 def test_lines_that_are_refused(tmp_path, content, problem):

@@ -34,8 +34,8 @@ COMMANDS = {
     "export": "export in.json --to sql:duckdb -o out.sql",
 }
 MODULES = (
-    *("leanrank.cli.app", "leanrank.rankers.newton.systems", "leanrank.selection.tuning"),
-    *("leanrank.rankers.sampling.streaming", "leanrank.report", "pyarrow.parquet", "altair"),
+    *("leanrank.cli.app", "leanrank.rankers.systems", "leanrank.selection.tuning"),
+    *("leanrank.rankers.streaming", "leanrank.report", "pyarrow.parquet", "altair"),
 )
 STATE = {"run.ckpt", "run.ckpt.previous", "j.jsonl"}
 """Files whose bytes hold times; they must be there alike, and no more."""

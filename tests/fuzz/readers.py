@@ -201,7 +201,7 @@ def trec_qrels(rng: random.Random, folder: Path) -> None:
 @target("scores")
 def scores(rng: random.Random, folder: Path) -> None:
     """Score files."""
-    from leanrank.cli.scores import read_scores
+    from leanrank.cli.datafiles import read_scores
 
     content = mutated(rng, SCORES)
     read = read_scores(str(_maybe_packed(rng, content, folder / "in.txt")), 12, "the data")

@@ -186,7 +186,7 @@ def test_nothing_to_score(model):
         (lambda: Model.linear(2, np.array([2]), np.ones(1)), "there is a curve of 2"),
         (lambda: Model.linear(2, np.array([0]), np.zeros(1)), "the weight of feature f1 is zero"),
         (lambda: Model.linear(2, np.array([0]), np.ones(2)), "do not belong together"),
-        (lambda: Model.from_coef([1.0], provenance={"authr": "me"}), "unknown key 'authr'"),
+        (lambda: Model.from_coef([1.0], provenance={"authr": "me"}), "no such entry as 'authr'"),
     ],
 )
 def test_impossible_models(build, message):

@@ -147,7 +147,7 @@ class TestNormalisersInFiles:
 
     def test_unknown_kind(self, document, tmp_path):
         document["normalizer"]["kind"] = "whiten"
-        with pytest.raises(ValueError, match=r"m\.json: normalizer cannot be used: .*whiten"):
+        with pytest.raises(ValueError, match=r"m\.json: the document cannot be used: .*whiten"):
             self.load(document, tmp_path)
 
     def test_wrong_width(self, document, tmp_path):

@@ -295,8 +295,6 @@ def test_curves_need_all_data_at_once():
     data = bent().replace(X=np.nan_to_num(bent().X))
     with pytest.raises(InputError, match="reads X itself"):
         LinearRanker(solver="ftrl", curves=3).fit(data)
-    with pytest.raises(InputError, match="curves has no effect with partial_fit"):
-        LinearRanker(solver="ftrl", curves=3).partial_fit(data)
 
 
 def test_lines_follow_curves_and_curves_lines():
@@ -332,7 +330,6 @@ def test_fixed_knots_give_any_linear_learner_curves(kind):
     ramps = RampFeatures(6).fit(train.queries[:20])
     for learner in (
         MinBatSRank(alpha=0.05).fit_stream([ramps.transform(train)], epochs=3),
-        LinearRanker(solver="ftrl", alpha=0.02).partial_fit(ramps.transform(train)),
         RankRLS().fit(ramps.transform(train)),
     ):
         model = ramps.to_model(learner.to_model())

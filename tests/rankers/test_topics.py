@@ -292,12 +292,15 @@ def test_errors_say_what_is_wrong():
         (lambda: TopicRanker(ranker).fit(X, Y, validation=(X[:9], Y)), "documents × topics"),
         (lambda: TopicRanker(ranker).fit(X, Y, validation=X), "validation"),
         (lambda: TopicRanker(ranker, alphas=[]).fit(X, Y, validation=(X, Y)), "alphas is empty"),
-        (lambda: TopicRanker(ranker, n_alphas=3).fit(X, Y), "n_alphas has no effect with no vali"),
+        (lambda: TopicRanker(ranker, n_alphas=3).fit(X, Y), "n_alphas has no effect with"),
         (
             lambda: TopicRanker(ranker, alphas=[1], n_alphas=3).fit(X, Y, validation=(X, Y)),
             "n_alphas has no effect with alphas",
         ),
-        (lambda: TopicRanker(RankRLS(), per_topic=False).fit(X, Y), "RankRLS, which has no path"),
+        (
+            lambda: TopicRanker(RankRLS(), per_topic=False).fit(X, Y),
+            "per_topic has no effect with a ranker without a path",
+        ),
         (lambda: TopicRanker(ranker, alphas=[-1]).fit(X, Y, validation=(X, Y)), "alphas"),
         (lambda: TopicRanker(ranker, n_alphas=0).fit(X, Y, validation=(X, Y)), "n_alphas"),
         (

@@ -37,7 +37,12 @@ COMMANDS = {
     "convert": "Write data in another format.",
     "warmup": "Compile now what a first run would compile.",
 }
-"""Each command is the function of its name in the module of its name, here."""
+"""Each command is the function of its name in the module of its name here, or in one of these."""
+
+MODULES = {
+    **dict.fromkeys(("explain", "diff", "check", "judge-next"), "service"),
+    **{"predict": "evaluate", "join": "convert", "verify": "export", "warmup": "systems"},
+}
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
@@ -86,8 +91,8 @@ def leanrank(
 
 
 def _load(name: str) -> Callable[..., Any]:
-    module = name.replace("-", "_")
-    return explained(getattr(import_module(f"leanrank.cli.{module}"), module))
+    module = import_module(f"leanrank.cli.{MODULES.get(name, name)}")
+    return explained(getattr(module, name.replace("-", "_")))
 
 
 def _not_asked_for() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_folder, read_options
+from leanrank.cli.datafiles import check_files, read_options
 from leanrank.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def compare(
     systems: str | None = None,
     choose_by: str = "map",
     convention: str | None = None,
-    scale: options.Scale = "auto",
+    scale: str | None = "auto",
     csv: str | None = None,
     markdown: str | None = None,
-    format: options.Format = None,
-    read: options.Read = None,
-    jobs: options.Jobs = -1,
-    json: options.Json = False,
+    format: str | None = None,
+    read: list[str] | None = None,
+    jobs: int = -1,
+    json: bool = False,
 ) -> None:
     """Compare all systems, each with its parameters chosen on validation data.
 
@@ -73,9 +73,8 @@ def compare(
 
     written = {"csv": csv, "markdown": markdown}
     paths = [path for path in written.values() if path is not None]
-    for path in paths:
-        check_folder(path)
-    if paths.count("-") + json > 1:
+    check_files(files or [], *paths, json=json)
+    if paths.count("-") > 1:
         raise InputError("standard output (-) can take one of the results only: give files")
     with screen.progress() as say:
         from leanrank.execution import count_workers

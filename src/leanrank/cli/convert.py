@@ -1,9 +1,12 @@
-"""``leanrank convert``: the same data in another format."""
+"""``leanrank convert`` and ``join``: data in another format, and data from logs and judgments."""
 
 from __future__ import annotations
 
-from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_apart, check_folder, read_data, read_options
+from pathlib import Path
+from typing import Any
+
+from leanrank.cli import screen
+from leanrank.cli.datafiles import check_files, read_data, read_options
 from leanrank.errors import warn
 
 
@@ -11,11 +14,11 @@ def convert(
     source: str,
     target: str,
     /,
-    format: options.Format = None,
-    read: options.Read = None,
+    format: str | None = None,
+    read: list[str] | None = None,
     to: str | None = None,
     actions: str = "click",
-    json: options.Json = False,
+    json: bool = False,
 ) -> None:
     """Write data in the format that OUT's name says.
 
@@ -39,53 +42,39 @@ def convert(
     actions : LIST
         Events of a click log that are clicks, by commas.
     """
-    from leanrank.data.formats import format_name
-
-    check_folder(target, json, "data", "the data a file")
-    check_apart([target], source_files(source))
-    if format is None and is_click_log(source):
-        convert_clicks(source, target, actions.split(","), json)
-        return
-    if target != "-" and format_name(target, to) == "arrow":
-        convert_to_store(source, target, format, read, json)
-        return
+    check_files(source_files(source), target, json=json)
+    summary = ""
     with screen.progress() as say:
-        from leanrank.data import dump
+        from leanrank.data import dump, write_store
+        from leanrank.data.formats import format_name
 
         say(f"Reading {source}")
-        data = read_data(source, format, read)
-        say(f"Writing {target}")
-        dump(data, target, format=to)
+        if format is None and is_click_log(source):
+            sizes = _convert_clicks(source, target, actions.split(","))
+        elif target != "-" and format_name(target, to) == "arrow":
+            how = read_options(source, format, read)
+            sizes = write_store(source, target, format=format, **how)
+        else:
+            data = read_data(source, format, read)
+            say(f"Writing {target}")
+            dump(data, target, format=to)
+            sizes, summary = screen.sizes(data), screen.data_summary(data)
     if json:
-        screen.print_json({"source": source, "target": target, **screen.sizes(data)})
-    elif target != "-":
+        screen.print_json({"source": source, "target": target, **sizes})
+    else:
+        counts = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
+        _print_written(summary or counts.replace(" rows", " documents shown"), target)
+
+
+def _print_written(summary: str, target: str) -> None:
+    if target != "-":
         console = screen.screen()
-        console.print(screen.facts({"data": screen.data_summary(data)}))
+        console.print(screen.facts({"data": summary}))
         console.print(f"Written to {target}", soft_wrap=True)
-
-
-def convert_to_store(
-    source: str, target: str, format: str | None, read: list[str] | None, json: bool
-) -> None:
-    """Write data of any size to a file that is mapped."""
-    with screen.progress() as say:
-        from leanrank.data import write_store
-
-        say(f"Reading {source}")
-        told = write_store(source, target, format=format, **read_options(source, format, read))
-    if json:
-        screen.print_json({"source": source, "target": target, **told})
-        return
-    console = screen.screen()
-    counts = ", ".join(f"{told[name]:,} {name}" for name in ("queries", "documents", "features"))
-    console.print(screen.facts({"data": counts}))
-    console.print(f"Written to {target}", soft_wrap=True)
 
 
 def source_files(source: str) -> list[str]:
     """Return the files that a source is read from: one, or those of a directory or a pattern."""
-    from pathlib import Path
-
     path = Path(source)
     if path.is_dir():
         return [str(file) for file in path.iterdir()]
@@ -96,8 +85,6 @@ def source_files(source: str) -> list[str]:
 
 def is_click_log(source: str) -> bool:
     """Return whether a source is a click log of an engine."""
-    from pathlib import Path
-
     from leanrank.data.logs import SUFFIXES
 
     folder = Path(source)
@@ -106,20 +93,75 @@ def is_click_log(source: str) -> bool:
     return source.lower().endswith(SUFFIXES)
 
 
-def convert_clicks(source: str, target: str, actions: list[str], json: bool) -> None:
+def _convert_clicks(source: str, target: str, actions: list[str]) -> dict[str, int]:
     """Write the table of an engine's click log, and report what did not fit."""
     from leanrank.data.logs.clicks import EngineClicks
 
-    with screen.progress() as say:
-        say(f"Reading {source}")
-        log = EngineClicks(source, actions=actions)
-        rows = log.write(target)
+    log = EngineClicks(source, actions=actions)
+    rows = log.write(target)
     for sentence in log.sentences():
         warn(sentence)
+    return {**log.totals, "rows": rows}
+
+
+def join(
+    features: str,
+    judgments: str,
+    output: str,
+    query_field: str | None = None,
+    document_field: str | None = None,
+    feature_field: str | None = None,
+    fill: float = 0.0,
+    unjudged: float | None = None,
+    judgment_format: str | None = None,
+    json: bool = False,
+) -> None:
+    """Join an engine's feature log with judgments, and say what did not match.
+
+    For example: leanrank join --features log.ndjson --judgments ratings.csv -o train.parquet
+
+    Parameters
+    ----------
+    features : LOG
+        Feature log of Elasticsearch or OpenSearch LTR (_ltrlog) or Solr ([features]): JSON, a
+        record per line, or a directory; or data with document ids.
+    judgments : FILE
+        Quepid CSV, workbench JSON of OpenSearch, or TREC qrels.
+    output : -o OUT
+        File to write, or -.
+    query_field : PATH
+        Where a record names its query.
+    document_field : PATH
+        Where a hit names its document.
+    feature_field : NAME
+        Solr's field if not [features].
+    fill : VALUE
+        Replacement of missing values.
+    unjudged : LABEL
+        Label of logged documents without a judgment; without, they are left out.
+    judgment_format : NAME
+        quepid, workbench or qrels; found from the name if left out.
+    """
+    check_files([features, judgments], output, json=json)
+    fields: dict[str, Any] = {"query_field": query_field, "document_field": document_field}
+    fields |= {"feature_field": feature_field}
+    with screen.progress() as say:
+        from leanrank.data import dump, read_judgments
+        from leanrank.data.logs.judgments import match_judgments
+
+        say(f"Reading {judgments}")
+        rated = read_judgments(judgments, format=judgment_format)
+        say(f"Reading {features}")
+        given = {name: value for name, value in fields.items() if value is not None}
+        joined = match_judgments(features, rated, fill=fill, label=unjudged, **given)
+        say(f"Writing {output}")
+        dump(joined.data, output)
+    for sentence in joined.sentences():
+        warn(sentence)
     if json:
-        screen.print_json({"source": source, "target": target, "rows": rows, **log.totals})
+        sizes: dict[str, Any] = {"logged": joined.n_logged, "judged": joined.n_judged}
+        sizes |= {"unjudged": joined.unjudged.count, "unlogged": joined.unlogged.count}
+        sizes |= {"repeated": joined.n_repeated, "missing": joined.filled}
+        screen.print_json({"target": output, **screen.sizes(joined.data), **sizes})
     else:
-        console = screen.screen()
-        facts = ", ".join(f"{count:,} {name}" for name, count in log.totals.items())
-        console.print(screen.facts({"clicks": f"{facts}, {rows:,} documents shown"}))
-        console.print(f"Written to {target}", soft_wrap=True)
+        _print_written(screen.data_summary(joined.data), output)

@@ -1,22 +1,66 @@
-"""Reading data for a command: one place that knows how widths and streams are handled."""
+"""Files of a command: what is read and how, where results go, scores, and Dask clusters."""
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leanrank.cli.parameters import parse_parameters
-from leanrank.errors import FileError, InputError, MissingDependencyError
+from leanrank._files import atomic_write
+from leanrank.cli.options import parse_parameters
+from leanrank.errors import FileError, InputError, MissingDependencyError, ParseError
 
 if TYPE_CHECKING:
+    from leanrank._typing import FloatArray
     from leanrank.data import RankingData
     from leanrank.model import Model
 
 
-_TEXT_OPTIONS = {"dtype": "float64", "storage": "auto", "zero_based": False}
+_TEXT_OPTIONS = {"label": None, "qid": None, "dtype": "float64", "storage": "auto"}
 _COLUMNS = ("label", "qid", "doc_id", "weight", "query_weight", "offset", "features")
+HERE = "127.0.0.1:0"
+"""Where a local cluster shows its pages: to this machine only."""
+
+
+def check_files(
+    read: Sequence[str | None],
+    *written: str | None,
+    page: str | None = None,
+    json: bool = False,
+) -> None:
+    """Check before any work that data can be read and results written, with no file used twice.
+
+    ``page`` is a result that needs the packages of a report. With ``json``, no result may go to
+    standard output as well.
+    """
+    if sum(path == "-" for path in read) > 1:
+        raise InputError("standard input (-) can be read only once: give a file for the other")
+    sources = {os.path.realpath(path) for path in read if path and path != "-"}
+    results: set[str] = set()
+    for path in filter(None, (*written, page)):
+        if path == "-" and json:
+            raise InputError("--json and a result both go to standard output: give it a file")
+        if path in ("-", os.devnull):
+            continue
+        folder, place = Path(path).parent, os.path.realpath(path)
+        if not folder.is_dir():
+            raise FileError(f"{path}: the directory {folder} does not exist: create it first")
+        if Path(path).is_dir():
+            raise FileError(f"{path} is a directory: give the name of a file")
+        if not os.access(folder, os.W_OK):
+            raise FileError(f"{path}: the directory {folder} is not writable: choose another")
+        if place in sources:
+            raise InputError(f"{path} is read, and would be overwritten: write to another file")
+        if place in results:
+            raise InputError(f"{path} is given for two results: write them to two files")
+        results.add(place)
+    if page is not None:
+        from leanrank.report.page import chart_library
+
+        chart_library()
 
 
 def read_data(
@@ -68,7 +112,7 @@ def read_documents(
     """
     from leanrank.data import read_clicks
     from leanrank.data.formats import format_name
-    from leanrank.model import Levels, Model
+    from leanrank.model import Model
 
     named = [model.feature_names for model in models if model.feature_names is not None]
     names = tuple(dict.fromkeys(name for each in named for name in each))
@@ -79,21 +123,40 @@ def read_documents(
         features: Any = data
         if data is not None and format_name(data, format) == "letor":
             features = read_data(data, format, read, model=both, optional=["label"])
+        elif format is not None or read:
+            raise InputError(
+                "with --clicks a table of features has the columns query and document, and its "
+                "suffix says what it is: leave --format and --read out"
+            )
         return (read_clicks(clicks, features, propensity="propensity", keep_unshown=True),)
     if data is None:
         raise InputError("give DATA, or a log with --clicks")
-    texts = {
-        model.feature_names[at]
-        for model in models
-        for at, curve in model.curves.items()
-        if model.feature_names and isinstance(curve, Levels) and curve.is_text
-    }
+    texts = {name for model in models for name in _text_features(model)}
     if not texts or not data.endswith((".parquet", ".csv")):
         return (read_data(data, format, read, model=both, optional=["label"]),)
     options, frame = read_options(data, format, read), read_table(data, texts)
     roles = [options.get(role) or role for role in ("label", "qid")]
     found = [frame[name].to_numpy() if name in frame.column_names else None for name in roles]
     return frame, *found
+
+
+def read_typed(
+    path: str, model: Model, format: str | None = None, read: Any = None, typed: bool = True
+) -> Any:
+    """Read documents; a table with named columns keeps their types, if ``typed``."""
+    named = model.feature_names is not None and format is None and not read
+    if typed and named and path.endswith((".parquet", ".csv")):
+        return read_table(path, _text_features(model))
+    return read_data(path, format, read, model=model, optional=["label"])
+
+
+def _text_features(model: Model) -> set[str]:
+    """Return the names of the categories of texts that a model knows."""
+    from leanrank.model import Levels
+
+    names = model.feature_names or ()
+    tables = {at: one for at, one in model.curves.items() if names and isinstance(one, Levels)}
+    return {names[at] for at, one in tables.items() if one.is_text}
 
 
 def read_table(path: str, texts: set[str]) -> Any:
@@ -123,66 +186,97 @@ def read_options(
     from leanrank.data.formats import format_name
 
     kind = format_name(path, format)
-    known = {**dict.fromkeys(_COLUMNS), **more}
     if kind == "letor":
-        known = {"label": None, "qid": None, **_TEXT_OPTIONS, **more}
-    elif kind == "csv":
-        known["header"] = True
-    what = "text" if kind == "letor" else "a table"
-    options = parse_parameters(given or [], known, what, "--read")
-    if not isinstance(options.get("header", True), bool):
-        raise InputError(f"--read header={options['header']}: write true or false")
-    if kind == "letor":
+        known = {**_TEXT_OPTIONS, "zero_based": False, **more}
+        options = parse_parameters(given or [], known, "text", "--read")
         absent = tuple(part for part in ("label", "qid") if options.pop(part, part) is None)
         return {**options, "optional": absent} if absent else options
+    known = {**dict.fromkeys(_COLUMNS), **({"header": True} if kind == "csv" else {}), **more}
+    options = parse_parameters(given or [], known, "a table", "--read")
     names = options.get("features")
     if names is not None:
         options["features"] = tuple(map(str, names if isinstance(names, list) else [names]))
     return options
 
 
-def check_folder(path: str, json: bool = False, what: str = "", remedy: str = "a file") -> None:
-    """Check that the result can be written, before any work.
+def write_scores(scores: FloatArray, path: str) -> None:
+    """Write one score per line so that reading them gives the same bits."""
+    with atomic_write(path) as stream:
+        stream.writelines(f"{score!r}\n" for score in scores.tolist())
 
-    ``what`` names the result, which cannot share standard output with ``--json``.
+
+def read_scores(path: str, n_documents: int, described: str) -> FloatArray:
+    """Read one score per document; ``"-"`` is standard input, compression is recognised.
+
+    ``described`` names the data that the scores are for. Blank lines at the end are tolerated.
     """
-    if json and path == "-":
-        raise InputError(f"--json and the {what} both go to standard output: give {remedy}")
-    if path == "-":
-        return
-    folder = Path(path).parent
-    if not folder.is_dir():
-        raise FileError(f"{path}: the directory {folder} does not exist: create it first")
-    if Path(path).is_dir():
-        raise FileError(f"{path} is a directory: give the name of a file")
-    if Path(path).exists() and not Path(path).is_file():
-        # A finished file is renamed to its place, which would do away with the device or pipe.
-        raise FileError(f"{path} is not a regular file: give another, or - for standard output")
-    if not os.access(folder, os.W_OK):
-        raise FileError(f"{path}: the directory {folder} is not writable: choose another")
+    import numpy as np
+
+    from leanrank.data.ranking_data import counted
+    from leanrank.data.sources import decimal, open_bytes, quoted, shown_name
+
+    name = shown_name(path)
+    with open_bytes(path) as stream:
+        lines = [line.strip(b" \t\r") for line in stream.read().split(b"\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    scores = np.array([decimal(line.decode("latin-1")) for line in lines], dtype=np.float64)
+    wrong = np.flatnonzero(~np.isfinite(scores))
+    if len(wrong):
+        problem = f"{quoted(lines[wrong[0]], 30)} is not a score: one finite number per line"
+        raise ParseError(f"{problem} is expected", path=name, line=int(wrong[0]) + 1)
+    if len(scores) != n_documents:
+        raise InputError(
+            f"{name} has {counted(len(scores), 'score')} but {described} has "
+            f"{counted(n_documents, 'document')}: give one score per line, in the documents' order"
+        )
+    return scores
 
 
-def check_apart(written: Sequence[str | None], read: Sequence[str | None] = ()) -> None:
-    """Check that no result takes the place of what it is made from, or of another result."""
-    sources = {os.path.realpath(path) for path in read if path and path != "-"}
-    results: set[str] = set()
-    for path in written:
-        if path in (None, "-", os.devnull):
-            continue
-        place = os.path.realpath(path)
-        if place in sources:
-            raise InputError(f"{path} is read, and would be overwritten: write to another file")
-        if place in results:
-            raise InputError(f"{path} is given for two results: write them to two files")
-        results.add(place)
+def find_files(patterns: Sequence[str]) -> list[str]:
+    """Return the files that names and patterns stand for, in order."""
+    found: list[str] = []
+    for pattern in patterns:
+        matching = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]
+        if not matching:
+            raise FileError(f"no file matches {pattern!r}: check the pattern, and quote it")
+        found += matching
+    return found
 
 
-def shown(path: str, stream: str = "<stdin>") -> str:
-    """Return the name of a file in a message."""
-    return stream if path == "-" else path
+@contextlib.contextmanager
+def connect(where: str, say: Any) -> Iterator[Any]:
+    """Connect to a scheduler, or start processes on this machine that end with the command.
 
+    The link to the dashboard is printed.
+    """
+    from leanrank.cli.entry import say as print_line
+    from leanrank.errors import ClusterError
+    from leanrank.execution import available_cores
 
-def stdin_once(*paths: str | None) -> None:
-    """Check that one stream is not read for two things."""
-    if sum(path == "-" for path in paths) > 1:
-        raise InputError("standard input (-) can be read only once: give a file for the other")
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise MissingDependencyError("distributed", "dask", "--cluster") from error
+    kind, _, count = where.partition(":")
+    with contextlib.ExitStack() as stack:
+        address: Any = where
+        if kind == "local" and (not count or (count.isdecimal() and int(count) > 0)):
+            n_workers = int(count) if count else available_cores()
+            say(f"Starting {n_workers} worker{'s' * (n_workers != 1)}")
+            how = {"dashboard_address": HERE, "worker_dashboard_address": HERE, "silence_logs": 50}
+            address = LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, host="127.0.0.1", **how
+            )
+            stack.enter_context(address)
+        elif "://" not in where:
+            raise InputError(
+                f"--cluster {where} is not known: use local, local:N or an address such as "
+                "tcp://host:8786"
+            )
+        try:
+            client = stack.enter_context(Client(address, timeout=10))
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"no Dask scheduler answers at {where}: {error}") from error
+        print_line(f"Dask dashboard at {client.dashboard_link}")
+        yield client

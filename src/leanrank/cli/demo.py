@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Option
+from typing import TYPE_CHECKING, Any
 
 from leanrank._files import make_folder
-from leanrank.cli import options, screen
+from leanrank.cli import screen
 from leanrank.cli.screen import print_json, progress
 
 if TYPE_CHECKING:
@@ -20,20 +18,15 @@ MAX_FEATURES = 10
 SHOWN_SIZES = (1, 2, 3, 5, 8, 10)
 
 
-Output = Annotated[
-    str,
-    # --out: the old spelling, for one release
-    Option("--output", "--out", "-o", metavar="DIR", help="Directory for the model."),
-]
-
-
-def demo(
-    output: Output = "demo-output",
-    json: options.Json = False,
-) -> None:
+def demo(output: str = "demo-output", json: bool = False) -> None:
     """Learn on the sample set and compare with simple rules.
 
     The sample set is a small web search that comes with leanrank; nothing is downloaded.
+
+    Parameters
+    ----------
+    output : -o DIR
+        Directory for the model.
     """
     from leanrank.cli.training import with_measures
 
@@ -51,7 +44,10 @@ def demo(
         model = with_measures(ranker.model_, {"test": columns["leanrank"].means})
         model.save(path)
     if json:
-        _print_json(path, model, rule, columns)
+        measures = {name.replace(" ", "_"): one.means for name, one in columns.items()}
+        found = {"model": path, "parameters": model.provenance["parameters"]}
+        found |= {"weights": model.weights, "best_feature": rule, "measures": measures}
+        print_json(found)
     else:
         _print(path, model, rule, columns, (train, test), ranker.front_)
 
@@ -87,20 +83,6 @@ def best_single_feature(train: RankingData) -> tuple[str, int, float]:
     return f"{name}, {'highest' if sign > 0 else 'lowest'} first", column, sign
 
 
-def _print_json(path: str, model: Model, rule: str, columns: dict[str, Evaluation]) -> None:
-    print_json(
-        {
-            "model": path,
-            "parameters": model.provenance["parameters"],
-            "weights": model.weights,
-            "best_feature": rule,
-            "measures": {
-                name.replace(" ", "_").lower(): column.means for name, column in columns.items()
-            },
-        }
-    )
-
-
 def _print(
     path: str,
     model: Model,
@@ -134,11 +116,11 @@ def _print(
     console.print(f"{screen.weights_caption(model)}: how far its curve rises or falls", style="dim")
     console.print("\nWhat fewer features would give", style="bold")
     sizes = [row for row in front if row["features"] in SHOWN_SIZES][::-1]
-    table = screen.plain_table("features", *(str(row["features"]) for row in sizes))
-    table.add_row("held-out ndcg@10", *(screen.number(row["ndcg@10"]) for row in sizes))
-    console.print(table)
+    row = ["held-out ndcg@10", *(screen.number(size["ndcg@10"]) for size in sizes)]
+    heads = ("features", *(str(size["features"]) for size in sizes))
+    console.print(screen.plain_table(*heads, rows=[row]))
     console.print("\nHow well it ranks the test queries", style="bold")
-    console.print(screen.measures_table(columns, best="leanrank"))
+    console.print(screen.measures_table(columns))
     console.print(f"best feature on the training queries: {rule}", style="dim")
     console.print(f"\nModel written to {path}", soft_wrap=True)
     console.print(f"Next: leanrank predict {path} DATA -o scores.txt", style="dim", soft_wrap=True)

@@ -1,25 +1,69 @@
-"""``leanrank evaluate``: measure how well scores rank judged documents."""
+"""``leanrank predict`` and ``evaluate``: score documents, and measure how well scores rank them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_apart, check_folder, read_data, shown, stdin_once
-from leanrank.cli.screen import print_json, progress
+from leanrank.cli.datafiles import (
+    check_files,
+    read_data,
+    read_documents,
+    read_scores,
+    write_scores,
+)
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
-    from leanrank.metrics import Comparison, Evaluation
+    from leanrank.metrics import Evaluation
+
+
+def predict(
+    model: str,
+    data: str,
+    /,
+    output: str = "-",
+    format: str | None = None,
+    read: list[str] | None = None,
+    json: bool = False,
+) -> None:
+    """Score documents: one number per line, in the file's order. Labels are not needed.
+
+    For example: leanrank predict m.json test.txt -o scores.txt
+
+    Parameters
+    ----------
+    model : MODEL
+        A model file, or -.
+    data : DATA
+        Documents to score, or -.
+    output : -o FILE
+        Where to write the scores, or -.
+    """
+    check_files([model, data], output, json=json)
+    with screen.progress() as say:
+        from leanrank.model import load_model
+
+        ranker = load_model(model)
+        say(f"Reading {data}")
+        per_query = (ranker.normalizer or {}).get("kind", "").startswith("query-")
+        optional = ("label",) if per_query else ("label", "qid")
+        documents = read_data(data, format, read, model=ranker, optional=optional)
+        say(f"Scoring {len(documents):,} documents")
+        write_scores(documents.restore(ranker.predict(documents)), output)
+    if json:
+        sizes = {"queries": documents.n_queries, "documents": len(documents)}
+        screen.print_json({"scores": output, "model": model, **sizes})
 
 
 def evaluate(
     data: str | None = None,
     scores: str | None = None,
     /,
-    measures: options.Measures = options.DEFAULT_MEASURES,
-    convention: options.Convention = "standard",
+    measures: str = options.DEFAULT_MEASURES,
+    convention: str = "standard",
     per_query: str | None = None,
     baseline: str | None = None,
     clicks: str | None = None,
@@ -27,9 +71,9 @@ def evaluate(
     depth: int = 10,
     assume: str = "cascade",
     discount: str = "none",
-    format: options.Format = None,
-    read: options.Read = None,
-    json: options.Json = False,
+    format: str | None = None,
+    read: list[str] | None = None,
+    json: bool = False,
 ) -> None:
     """Measure how well scores rank judged documents, or estimate a model's clicks from a log.
 
@@ -64,109 +108,80 @@ def evaluate(
     if clicks is None and policy is None:
         if data is None or scores is None:
             raise InputError("give DATA and SCORES, or --clicks LOG and --policy MODEL")
-        _judge(data, scores, measures, convention, per_query, baseline, format, read, json)
+        _judge(SimpleNamespace(**locals()))
     elif clicks is None or policy is None or (scores or per_query or baseline) is not None:
         raise InputError(
             "--clicks LOG and --policy MODEL go together, without SCORES, --per-query or --baseline"
         )
     else:
-        choices = {"depth": depth, "assume": assume, "discount": discount}
-        _estimate(data, clicks, policy, choices, format, read, json)
+        _estimate(SimpleNamespace(**locals()))
 
 
-def _judge(
-    data: str,
-    scores: str,
-    measures: str,
-    convention: str,
-    per_query: str | None,
-    baseline: str | None,
-    format: str | None,
-    read: list[str] | None,
-    json: bool,
-) -> None:
-    from leanrank.cli.scores import read_scores
-
-    stdin_once(data, scores, baseline)
-    if per_query is not None:
-        check_folder(per_query)
-        check_apart([per_query], [data, scores, baseline])
-        if per_query == "-" and json:
-            raise InputError("--json and --per-query - both go to standard output: give a file")
-    with progress() as say:
+def _judge(request: SimpleNamespace) -> None:
+    data, scores, baseline = request.data, request.scores, request.baseline
+    how = {"measures": request.measures, "convention": request.convention}
+    check_files([data, scores, baseline], request.per_query, json=request.json)
+    with screen.progress() as say:
         from leanrank.metrics import compare_values
         from leanrank.metrics import evaluate as measure
 
-        options.check_measures(measures, convention)
+        options.check_measures(**how)
         say(f"Reading {data}")
-        judged = read_data(data, format, read)
+        judged = read_data(data, request.format, request.read)
 
         def measured(path: str) -> Evaluation:
-            values = read_scores(path, len(judged), shown(data))
+            values = read_scores(path, len(judged), "<stdin>" if data == "-" else data)
             if judged.order is not None:  # the file's order to that of the grouped queries
                 values = values[judged.order]
-            return measure(judged, values, measures=measures, convention=convention)
+            return measure(judged, values, **how)
 
         say("Measuring")
         result = measured(scores)
-        other = None if baseline is None else measured(baseline).per_query
-        tests = [
-            compare_values(other[name], values, measure=name)
-            for name, values in result.per_query.items()
-            if other is not None
-        ]
-        if per_query is not None:
-            _write_per_query(result, per_query)
-    if json:
+        other = {} if baseline is None else measured(baseline).per_query
+        tests = {
+            name: compare_values(values, result.per_query[name], measure=name)
+            for name, values in other.items()
+        }
+        if request.per_query is not None:
+            _write_per_query(result, request.per_query)
+    if request.json:
         found = {"data": data, "scores": scores, "documents": len(judged), **result.to_dict()}
         if baseline is not None:
-            found |= {"baseline": baseline, "comparisons": [test.to_dict() for test in tests]}
-        print_json(found)
+            compared = [test.to_dict() for test in tests.values()]
+            found |= {"baseline": baseline, "comparisons": compared}
+        screen.print_json(found)
+        return
+    console = screen.screen(error=request.per_query == "-")
+    if tests:
+        console.print(screen.compared_table("baseline", "scores", tests))
     else:
-        _print(result, len(judged), tests, to_error=per_query == "-")
+        console.print(screen.measures_table({"mean": result}))
+    n_queries = len(result.query_ids)
+    counts = f"{n_queries:,} quer{'y' if n_queries == 1 else 'ies'}, {len(judged):,} documents"
+    console.print(f"{counts}, {screen.measures_note(result)}", style="dim")
 
 
-def _estimate(
-    data: str | None,
-    clicks: str,
-    policy: str,
-    choices: dict[str, Any],
-    format: str | None,
-    read: list[str] | None,
-    json: bool,
-) -> None:
-    stdin_once(data, clicks, policy)
+def _estimate(request: SimpleNamespace) -> None:
+    clicks, policy, data = request.clicks, request.policy, request.data
+    check_files([data, clicks, policy])
     with screen.progress() as say:
-        from leanrank.data import read_clicks
-        from leanrank.data.formats import format_name
         from leanrank.model import load_model
         from leanrank.online import evaluate_policy
 
         model = load_model(policy)
         say(f"Reading {clicks}")
-        features: Any = data
-        if data is not None and format_name(data, format) == "letor":
-            features = read_data(
-                data, format, read, n_features=model.n_features, optional=["label"]
-            )
-        elif format is not None or read:
-            raise InputError(
-                "with --clicks a table of features has the columns query and document, and its "
-                "suffix says what it is: leave --format and --read out"
-            )
-        log = read_clicks(clicks, features, propensity="propensity", keep_unshown=True)
+        (log,) = read_documents(data, clicks, [model], request.format, request.read)
         say("Estimating")
+        choices = {name: getattr(request, name) for name in ("depth", "assume", "discount")}
         value = evaluate_policy(log, model.predict(log.data), **choices)
-    if json:
+    if request.json:
         screen.print_json({"clicks": clicks, "policy": policy, "data": data, **value.to_dict()})
         return
-    console, table = screen.screen(), screen.empty_table()
+    console = screen.screen()
     kind = "clicks per list" if value.discount == "none" else "discounted clicks per list"
-    for column in (kind, "value", f"{100 * value.confidence:g}% interval"):
-        table.add_column(column, no_wrap=True)
-    for name, one in [("logged", value.logged), *value.estimates.items()]:
-        table.add_row(name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}")
-    console.print(table)
+    estimates = {"logged": value.logged, **value.estimates}
+    interval = f"{100 * value.confidence:g}% interval"
+    console.print(screen.clicks_table(kind, estimates, interval))
     console.print(
         f"{value.n_lists:,} lists, {value.effective_lists:,.0f} effective, ranks 1 to "
         f"{value.depth}, mean weight at the last {value.mean_weight[-1]:.2f}",
@@ -183,29 +198,3 @@ def _write_per_query(result: Evaluation, path: str) -> None:
         writer.writerow(["query", *result.per_query])
         for query, *values in zip(result.query_ids.tolist(), *columns, strict=True):
             writer.writerow([query, *("" if value != value else repr(value) for value in values)])
-
-
-def _print(
-    result: Evaluation, n_documents: int, tests: list[Comparison], *, to_error: bool
-) -> None:
-    console = screen.screen(error=to_error)
-    if tests:
-        table = screen.empty_table()
-        for column in ("measure", "baseline", "scores", "difference", "95% interval", "p"):
-            table.add_column(
-                column, no_wrap=True, justify="left" if column == "measure" else "right"
-            )
-        for test in tests:
-            low, high = test.interval
-            figures = (f"{test.mean_a:.4f}", f"{test.mean_b:.4f}", f"{test.difference:+.4f}")
-            interval = f"{low:+.4f} to {high:+.4f}"
-            table.add_row(test.measure, *figures, interval, f"{test.p_randomization:.4f}")
-        console.print(table)
-    else:
-        console.print(screen.measures_table({"mean": result}))
-    n_queries = len(result.query_ids)
-    console.print(
-        f"{n_queries:,} quer{'y' if n_queries == 1 else 'ies'}, {n_documents:,} documents, "
-        + screen.measures_note(result),
-        style="dim",
-    )

@@ -1,58 +1,59 @@
-"""``leanrank export``: a model for the system that computes rankings."""
+"""``leanrank export`` and ``verify``: a model for the system that computes rankings."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from typer import Argument, Option
 
 from leanrank._files import atomic_write
-from leanrank.cli import options
-from leanrank.cli.datafiles import check_apart, check_folder, read_data, read_table
+from leanrank.cli import screen
+from leanrank.cli.datafiles import check_files, read_typed
+from leanrank.cli.entry import FAILED
 from leanrank.errors import InputError, ParseError
 
 
 def export(
-    model: Annotated[str | None, Argument(metavar="MODEL", help="A model file, or -.")] = None,
-    to: Annotated[
-        str | None, Option("--to", "-t", metavar="TARGET", help="Where to; see --list.")
-    ] = None,
-    output: Annotated[
-        str, Option("--output", "-o", metavar="FILE", help="Where to write it, or -.")
-    ] = "-",
-    name: options.ExportName = "leanrank",
-    names: options.Names = None,
-    normalizers: options.Normalizers = False,
-    table: options.TableName = "documents",
-    qid: options.QueryColumn = "qid",
-    top: Annotated[int, Option(metavar="K", min=1, help="Documents a request asks for.")] = 10,
-    featureset: options.Featureset = None,
-    max_error: options.MaxError = None,
-    data: Annotated[
-        str | None,
-        Option(
-            metavar="FILE",
-            help="Typical documents: the range of straight lines in trees, and a constant that "
-            "makes scores positive in the plugins.",
-        ),
-    ] = None,
-    expression_only: Annotated[
-        bool,
-        Option(
-            "--expression-only",
-            help="The SQL expression of one row only, as for a generated column or an index.",
-        ),
-    ] = False,
-    list_targets: Annotated[
-        bool, Option("--list", help="List the targets and what each can express.")
-    ] = False,
+    model: str | None = None,
+    /,
+    to: str | None = None,
+    output: str = "-",
+    name: str = "leanrank",
+    names: str | None = None,
+    normalizers: bool = False,
+    table: str = "documents",
+    qid: str = "qid",
+    top: int = 10,
+    featureset: str | None = None,
+    max_error: float | None = None,
+    data: str | None = None,
+    expression_only: bool = False,
+    list_targets: bool = False,
 ) -> None:
     """Write a model for a search engine, a database or a program.
 
     For example: leanrank export m.json --to sql:duckdb -o score.sql
+
+    Parameters
+    ----------
+    model : MODEL
+        A model file, or -.
+    to : -t TARGET
+        Where to; see --list.
+    output : -o FILE
+        Where to write it, or -.
+    top : K >= 1
+        Documents a request asks for.
+    data : FILE
+        Typical documents: the range of straight lines in trees, and a constant that makes scores
+        positive in the plugins.
+    expression_only :
+        The SQL expression of one row only, as for a generated column or an index.
+    list_targets : --list
+        List the targets and what each can express.
     """
+    given = dict(locals())
     if list_targets:
         _print_targets()
         return
@@ -63,26 +64,14 @@ def export(
         raise InputError(
             "give a model and a target, such as m.json --to sql:duckdb; --list shows the targets"
         )
-    folder = to.startswith("deploy:")
-    if folder and (output == "-" or Path(output).exists()):
+    if to.startswith("deploy:") and (output == "-" or Path(output).exists()):
         raise InputError(f"{to} writes a folder: name one that does not exist yet with -o FOLDER")
-    check_folder(output)
-    check_apart([output], [model])
+    check_files([model], output)
     ranker = load_model(model)
-    content = export_model(
-        ranker,
-        to,
-        name=name,
-        normalizers=normalizers,
-        table=table,
-        qid=qid,
-        top=top,
-        featureset=featureset,
-        max_error=max_error,
-        expression_only=expression_only,
-        data=None if data is None else read_typed(data, ranker, typed=to.startswith("sql:")),
-        **read_names(names),
-    )
+    options = {key: given[key] for key in (*_SHARED, "top", "expression_only")}
+    if data is not None:
+        options["data"] = read_typed(data, ranker, typed=to.startswith("sql:"))
+    content = export_model(ranker, to, **options, **read_names(names))
     if isinstance(content, dict):
         for file, text in content.items():
             path = Path(output, file)
@@ -91,6 +80,92 @@ def export(
         return
     with atomic_write(output, "wb" if isinstance(content, bytes) else "w") as stream:
         stream.write(content)
+
+
+_SHARED = ("name", "table", "qid", "normalizers", "featureset", "max_error")
+
+
+def verify(
+    model: str,
+    data: str,
+    /,
+    target: str | None = None,
+    logged: str | None = None,
+    tolerance: float = 1e-6,
+    name: str = "leanrank",
+    names: str | None = None,
+    table: str = "documents",
+    qid: str = "qid",
+    normalizers: bool = False,
+    featureset: str | None = None,
+    max_error: float | None = None,
+    format: str | None = None,
+    read: list[str] | None = None,
+    json: bool = False,
+) -> None:
+    """Run an export where its engine is at hand, or compare scores that your engine logged.
+
+    The exit code is 1 if an order changes beyond the tolerance.
+
+    For example: leanrank verify m.json test.txt --to sql:duckdb
+
+    Parameters
+    ----------
+    model : MODEL
+        A model file, or -.
+    data : DATA
+        Documents to score, or -.
+    target : --to -t TARGET
+        The export to run.
+    logged : FILE
+        Scores of your engine: CSV or JSON lines.
+    tolerance : GAP >= 0
+        Difference of two documents up to which their order does not matter.
+    """
+    given = dict(locals())
+    from leanrank.model import load_model
+    from leanrank.model.export import formula_of
+    from leanrank.model.verify import read_logged, verify_export, verify_logged
+
+    check_files([model, data])
+    how = {key: given[key] for key in (*_SHARED, "tolerance")} | read_names(names)
+    unmatched = 0
+    with screen.progress() as say:
+        ranker = load_model(model)
+        say(f"Reading {data}")
+        texts = any(one.is_text for one in formula_of(ranker).categories.values())
+        tables = texts or (target or "").startswith(("sql:", "polars"))
+        documents = read_typed(data, ranker, format, read, typed=logged is None and tables)
+        if logged is not None:
+            scores, unmatched = read_logged(logged, documents)
+            found = verify_logged(ranker, scores, documents, target=target, **how)
+        elif target is not None:
+            say(f"Running {target}")
+            found = verify_export(ranker, target, documents, **how)
+        else:
+            raise InputError("say what to compare: --to with an export, or --logged with scores")
+    absent = len(documents) - found.documents
+    if json:
+        extra = {"target": target, "not_logged": absent, "unmatched": unmatched}
+        screen.print_json({**extra, **found.to_dict()})
+    else:
+        counts = [
+            f"{found.documents:,} in {found.queries:,} quer{'y' if found.queries == 1 else 'ies'}",
+            f"{absent:,} more have no logged score" * bool(absent),
+            f"{unmatched:,} scores match no document" * bool(unmatched),
+        ]
+        facts = {
+            "engine": found.engine if target is None else f"{found.engine} ({target})",
+            "documents": "; ".join(filter(None, counts)),
+            "bit-equal": f"{found.bit_equal:,}",
+            "largest difference": f"{found.difference:.3g} to what the engine should compute, "
+            f"{found.model_difference:.3g} to the model",
+            "orders changed": f"{found.orders_changed:,} "
+            f"({found.beyond:,} beyond a difference of {found.tolerance:g})",
+        }
+        screen.screen().print(screen.facts(facts))
+    if not found.agrees:
+        raise typer.Exit(FAILED)
 
 
 def read_names(path: str | None) -> dict[str, Any]:
@@ -126,19 +201,6 @@ def read_names(path: str | None) -> dict[str, Any]:
     except csv.Error as error:
         raise ParseError(f"this is no CSV text ({error})", path=path) from error
     return {"names": names, "shifts": shifts, "types": types}
-
-
-def read_typed(
-    path: str, model: Any, format: str | None = None, read: Any = None, typed: bool = True
-) -> Any:
-    """Read documents; a table with named columns keeps their types, if ``typed``."""
-    from leanrank.model.terms import Levels
-
-    named = model.feature_names is not None and format is None and not read
-    if not (typed and named and path.endswith((".parquet", ".csv"))):
-        return read_data(path, format, read, model=model, optional=["label"])
-    texts = {at for at, one in model.curves.items() if isinstance(one, Levels) and one.is_text}
-    return read_table(path, {model.feature_names[at] for at in texts})
 
 
 def _print_targets() -> None:

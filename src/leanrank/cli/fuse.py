@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-from typer import Argument, Option
+from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_apart, check_folder, stdin_once
+from leanrank.cli.datafiles import check_files
 from leanrank.errors import InputError, suggest
 
 if TYPE_CHECKING:
-    from leanrank.metrics import Comparison
     from leanrank.selection.fused import Fusion
 
 TARGET_SCALERS = {
@@ -24,79 +21,59 @@ TARGET_SCALERS = {
 
 
 def fuse(
-    runs: Annotated[list[str], Argument(metavar="RUN", help="TREC runs, one per retriever.")],
-    qrels: Annotated[
-        str, Option(metavar="FILE", help="TREC qrels, Quepid CSV or workbench JSON of OpenSearch.")
-    ],
-    output: Annotated[
-        str | None,
-        Option("--output", "-o", metavar="FILE", help="Where to write the weights, or -."),
-    ] = None,
-    target: Annotated[
-        str | None,
-        Option(
-            "--to",
-            "--target",
-            "-t",
-            metavar="ENGINE",
-            help="opensearch, elasticsearch or qdrant: choose among what it can compute, and "
-            "write its request. Without, weights are written as plain JSON.",
-        ),
-    ] = None,
-    query_features: Annotated[
-        str | None,
-        Option(
-            metavar="FILE",
-            help="CSV with the column qid and others, such as kind or length: weights then "
-            "depend on the type of the query.",
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        Option(metavar="RUN=WEIGHT,…", help="Weights of today, to compare with."),
-    ] = None,
-    loss: Annotated[
-        str,
-        Option(metavar="NAME", help="domination, exponential, listnet, logistic or squared-hinge."),
-    ] = "squared-hinge",
-    nonnegative: Annotated[
-        bool,
-        Option(
-            "--nonnegative/--any-sign", help="Whether weights below 0 are ruled out, as engines do."
-        ),
-    ] = True,
-    scalers: Annotated[
-        str | None,
-        Option(
-            metavar="LIST",
-            help="Scalers to choose from: query-minmax, query-standard, query-rank, "
-            "query-reciprocal-rank.",
-        ),
-    ] = None,
-    measure: Annotated[
-        str, Option(metavar="NAME", help="What to choose by and report.")
-    ] = "ndcg@10",
-    convention: options.Convention = "standard",
-    folds: Annotated[int, Option(help="Folds, outside and inside.")] = 5,
-    curve: Annotated[
-        bool, Option("--curve/--no-curve", help="Whether to measure a learning curve.")
-    ] = True,
-    seed: Annotated[int, Option(help="Seed of the folds.")] = 0,
-    json: options.Json = False,
+    runs: list[str],
+    /,
+    qrels: str,
+    output: str | None = None,
+    target: str | None = None,
+    query_features: str | None = None,
+    baseline: str | None = None,
+    loss: str = "squared-hinge",
+    scalers: str | None = None,
+    measure: str = "ndcg@10",
+    convention: str = "standard",
+    folds: int = 5,
+    curve: bool = True,
+    seed: int = 0,
+    json: bool = False,
 ) -> None:
     """Learn the weights of a hybrid search, and say whether they beat reciprocal rank fusion.
 
     For example: leanrank fuse bm25.trec dense.trec --qrels q.txt --to opensearch -o pipe.json
+
+    Parameters
+    ----------
+    runs : RUN
+        TREC runs, one per retriever.
+    qrels : FILE
+        TREC qrels, Quepid CSV or workbench JSON of OpenSearch.
+    output : -o FILE
+        Where to write the weights, or -.
+    target : --to -t ENGINE
+        opensearch, elasticsearch or qdrant: choose among what it can compute, and write its
+        request. Without, weights are written as plain JSON.
+    query_features : FILE
+        CSV with the column qid and others, such as kind or length: weights then depend on the type
+        of the query.
+    baseline : RUN=WEIGHT,…
+        Weights of today, to compare with.
+    loss : NAME
+        domination, exponential, listnet, logistic or squared-hinge.
+    scalers : LIST
+        Scalers to choose from: query-minmax, query-standard, query-rank, query-reciprocal-rank.
+    measure : NAME
+        What to choose by and report.
+    folds : N
+        Folds, outside and inside.
+    curve : --curve/--no-curve
+        Whether to measure a learning curve.
+    seed : N
+        Seed of the folds.
     """
-    stdin_once(*runs, qrels)
-    if output is not None:
-        check_folder(output, json, "weights")
-        check_apart([output], [*runs, qrels])
+    check_files([*runs, qrels], output, json=json)
     if target is not None and target not in TARGET_SCALERS:
         raise InputError(f"there is no target {target!r}: {suggest(target, TARGET_SCALERS)}")
-    if target is not None and not nonnegative:
-        raise InputError(f"{target} takes no weights below 0: leave --any-sign out")
-    how: dict[str, Any] = {"loss": loss, "nonnegative": nonnegative, "curve": curve, "cv": folds}
+    how: dict[str, Any] = {"loss": loss, "curve": curve, "cv": folds}
     how |= {"measure": measure, "convention": convention, "random_state": seed}
     if scalers is not None or target is not None:
         able = TARGET_SCALERS.get(target or "")
@@ -236,31 +213,27 @@ def show(found: Fusion) -> None:
     console.print(screen.facts(facts))
     console.print()
     if found.weights_by_type:
-        kinds = screen.plain_table("type of query", *found.weights)
-        for name, own in (*found.weights_by_type.items(), ("others", found.weights)):
-            kinds.add_row(name, *(f"{weight:.3f}" for weight in own.values()))
-        console.print(kinds)
+        by_type = {**found.weights_by_type, "others": found.weights}
+        rows = [[name, *(f"{w:.3f}" for w in own.values())] for name, own in by_type.items()]
+        console.print(screen.plain_table("type of query", *found.weights, rows=rows))
         console.print()
-    table = screen.plain_table("system", found.measure, "learned less this", "95% interval")
-    for name, mean in found.means.items():
-        against = found.comparisons.get(name)
-        table.add_row(name, screen.number(mean), *_difference(against))
-    console.print(table)
+    rows = [
+        [name, screen.number(mean), *_difference(found.comparisons.get(name))]
+        for name, mean in found.means.items()
+    ]
+    heads = (found.measure, "learned less this", "95% interval")
+    console.print(screen.plain_table("system", *heads, rows=rows))
     if found.curve:
+        rows = [
+            [f"{point.n_queries:,}", screen.number(point.mean), *_difference(point.against_all)]
+            for point in found.curve
+        ]
+        heads = (found.measure, "less that of all", "95% interval")
         console.print()
-        points = screen.plain_table(
-            "judged queries", found.measure, "less that of all", "95% interval"
-        )
-        for point in found.curve:
-            cells = (screen.number(point.mean), *_difference(point.against_all))
-            points.add_row(f"{point.n_queries:,}", *cells)
-        console.print(points)
+        console.print(screen.plain_table("judged queries", *heads, rows=rows))
         console.print(found.curve_sentence())
     console.print(found.verdict())
 
 
-def _difference(against: Comparison | None) -> tuple[str, str]:
-    if against is None:
-        return "", ""
-    low, high = against.interval
-    return f"{against.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"
+def _difference(against: Any) -> list[str]:
+    return ["", ""] if against is None else screen.difference(against)

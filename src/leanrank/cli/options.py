@@ -1,51 +1,101 @@
-"""Options: what several commands share, and what the docstring of a command says of its own."""
+"""Options: how a docstring declares them, and those that several commands share.
+
+Parameters
+----------
+format : -f NAME
+    Format of the data; found from the name if left out.
+read : NAME=VALUE
+    How to read the data; may be repeated. Text: zero_based, storage, dtype. Tables: the columns
+    label, qid, doc_id, weight, query_weight, offset, features; header=false for CSV without names.
+    label=none: there are no labels.
+model : -m FILE
+    Where to write the model, or -.
+measures : LIST
+    Measures, separated by commas.
+convention : NAME
+    standard, letor3, letor4, mslr, trec or lightgbm.
+scale : KIND
+    Normalise features: standard, minmax, query-minmax, query-standard, query-rank or none; auto is
+    standard if spreads differ more than 100 times, else none (curves never need it). The model
+    keeps the normaliser.
+fill : VALUE
+    Replace missing features by median or a number, also NAME=VALUE for one feature; may be
+    repeated. The model keeps the values.
+target : --to TARGET
+    Where the model will be exported to: what that cannot run is not tried or written.
+jobs : -j N
+    Threads; the result does not depend on it.
+json :
+    Print one JSON object instead of text.
+name : NAME
+    Of the model, view or function in the target.
+names : FILE
+    What features are called in the target: CSV with feature, name and perhaps shift.
+table : NAME
+    The table of documents, for SQL.
+qid : NAME
+    Its column of queries, for SQL and Polars.
+featureset : NAME
+    A feature set (in Solr a store) that exists and has the model's features.
+max_error : ERROR >= 0
+    Largest error of a score where curves become trees.
+normalizers :
+    Write the engine's normalisers instead of folding a scaler into the weights.
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Context, Option
 from typer.models import ParameterInfo
 
-from leanrank.errors import InputError
+from leanrank.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
     from leanrank.model import Model
 
+DEFAULT_MEASURES = "ndcg@10,map"
 _PARAMETERS = "\n\nParameters\n----------\n"
-_ENTRY = re.compile(r"(?m)^(\w+) :(?: (-\w))?(?: ([^\s>].*?))?(?: >= (\d+))?\n((?:    .*\n?)+)")
+_ENTRY = re.compile(
+    r"(?m)^(\w+) :((?: -\S+)*)(?: ([^\s>-].*?))?(?: >= (\d+))?\n((?:    .*(?:\n|\Z))+)"
+)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # Python refuses to read more digits
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf")
+_WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None, "null": None}
 
 
 def explained(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command whose options have the names, limits and help that its docstring gives.
 
-    Its section "Parameters" has an entry ``name : -x METAVAR >= MIN`` per option, of which the
-    short name, the metavariable and the limit may be missing, with the help below it. Parameters
-    that stand before a slash in the signature are arguments; annotations with an ``Option`` stay.
+    Its section "Parameters" has an entry ``name : -x --long METAVAR >= MIN`` per option, of which
+    all but the name may be missing, with the help below it. Options that this module explains need
+    no entry. Parameters that stand before a slash in the signature are arguments; annotations with
+    an ``Option`` stay.
     """
-    text, _, section = inspect.cleandoc(command.__doc__ or "").partition(_PARAMETERS)
-    entries = {name: entry for name, *entry in _ENTRY.findall(section + "\n")}
+    text, entries = _entries(command.__doc__)
+    entries = _entries(__doc__)[1] | entries
     hints = get_type_hints(command, include_extras=True)
     parameters = []
     for one in inspect.signature(command).parameters.values():
         hint = hints[one.name]
         own = any(isinstance(each, ParameterInfo) for each in getattr(hint, "__metadata__", ()))
         if not own and hint is not Context:
-            short, metavar, least, words = entries[one.name]
+            flags, metavar, least, words = entries[one.name]
             how: dict[str, Any] = {"help": " ".join(words.split()), "metavar": metavar or None}
             if least:
                 how["min"] = int(least)
             if one.kind is one.POSITIONAL_ONLY:
                 hint = Annotated[hint, Argument(show_default=False, **how)]
             else:
-                dashed = f"--{one.name.replace('_', '-')}"
-                names = (dashed, short) if short else (dashed,)
-                hint = Annotated[hint, Option(*names, **how)]
+                dashed = () if "--" in flags else (f"--{one.name.replace('_', '-')}",)
+                hint = Annotated[hint, Option(*dashed, *flags.split(), **how)]
         parameters.append(one.replace(annotation=hint, kind=one.KEYWORD_ONLY))
 
     @wraps(command)
@@ -62,106 +112,9 @@ def explained(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-Format = Annotated[
-    str | None,
-    Option(
-        "--format",
-        "-f",
-        metavar="NAME",
-        help="Format of the data; found from the name if left out.",
-    ),
-]
-Read = Annotated[
-    list[str] | None,
-    Option(
-        "--read",
-        metavar="NAME=VALUE",
-        help="How to read the data; may be repeated. Text: zero_based, storage, dtype. Tables: the "
-        "columns label, qid, doc_id, weight, query_weight, offset, features; header=false for CSV "
-        "without names. label=none: there are no labels.",
-    ),
-]
-ModelFile = Annotated[
-    str, Option("--model", "-m", metavar="FILE", help="Where to write the model, or -.")
-]
-Measures = Annotated[
-    str, Option("--measures", metavar="LIST", help="Measures, separated by commas.")
-]
-Convention = Annotated[
-    str,
-    Option(
-        "--convention", metavar="NAME", help="standard, letor3, letor4, mslr, trec or lightgbm."
-    ),
-]
-Scale = Annotated[
-    str | None,
-    Option(
-        "--scale",
-        metavar="KIND",
-        help="Normalise features: standard, minmax, query-minmax, query-standard, query-rank or "
-        "none; auto is standard if spreads differ more than 100 times, else none (curves never "
-        "need it). The model keeps the normaliser.",
-    ),
-]
-Fill = Annotated[
-    list[str] | None,
-    Option(
-        "--fill",
-        metavar="VALUE",
-        help="Replace missing features by median or a number, also NAME=VALUE for one feature; may "
-        "be repeated. The model keeps the values.",
-    ),
-]
-Target = Annotated[
-    str | None,
-    # --target: the old spelling, for one release
-    Option(
-        "--to",
-        "--target",
-        metavar="TARGET",
-        help="Where the model will be exported to: what that cannot run is not tried or written.",
-    ),
-]
-Jobs = Annotated[
-    int, Option("--jobs", "-j", metavar="N", help="Threads; the result does not depend on it.")
-]
-Json = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
-ExportName = Annotated[
-    str, Option("--name", metavar="NAME", help="Of the model, view or function in the target.")
-]
-Names = Annotated[
-    str | None,
-    Option(
-        "--names",
-        metavar="FILE",
-        help="What features are called in the target: CSV with feature, name and perhaps shift.",
-    ),
-]
-TableName = Annotated[
-    str, Option("--table", metavar="NAME", help="The table of documents, for SQL.")
-]
-QueryColumn = Annotated[
-    str, Option("--qid", metavar="NAME", help="Its column of queries, for SQL and Polars.")
-]
-Featureset = Annotated[
-    str | None,
-    Option(
-        metavar="NAME",
-        help="A feature set (in Solr a store) that exists and has the model's features.",
-    ),
-]
-MaxError = Annotated[
-    float | None,
-    Option(metavar="ERROR", min=0, help="Largest error of a score where curves become trees."),
-]
-Normalizers = Annotated[
-    bool,
-    Option(
-        "--normalizers",
-        help="Write the engine's normalisers instead of folding a scaler into the weights.",
-    ),
-]
-DEFAULT_MEASURES = "ndcg@10,map"
+def _entries(docstring: str | None) -> tuple[str, dict[str, list[str]]]:
+    text, _, section = inspect.cleandoc(docstring or "").partition(_PARAMETERS)
+    return text, {name: entry for name, *entry in _ENTRY.findall(section)}
 
 
 def check_measures(measures: str, convention: str) -> None:
@@ -171,25 +124,14 @@ def check_measures(measures: str, convention: str) -> None:
     evaluate([1, 0], [1, 0], doc_ids=["a", "b"], measures=measures, convention=convention)
 
 
-def check_report() -> None:
-    """Find a package that a report lacks before the work."""
-    from leanrank.report.page import chart_library
-
-    chart_library()
-
-
 def parse_fill(given: list[str] | None) -> str | dict[str, str] | None:
     """Return one value for all features, or values by name."""
-    if not given:
-        return None
-    named = dict(word.rpartition("=")[::2] for word in given)
-    if "" not in named:
-        return named
-    if len(given) > 1:
+    named = dict(word.rpartition("=")[::2] for word in given or ())
+    if "" in named and len(named) > 1:
         raise InputError(
             "--fill gives a value for all features and another: give one, or NAME=VALUE"
         )
-    return given[0]
+    return named.get("", named) or None
 
 
 def check_target(target: str | None, scale: str | None) -> None:
@@ -212,3 +154,73 @@ def check_exportable(target: str | None, model: Model, data: RankingData) -> Non
         from leanrank.model.export import export_model
 
         export_model(model, target, data=data)
+
+
+def parse_parameters(
+    given: Sequence[str], defaults: Mapping[str, Any], of: str, option: str = "-p"
+) -> dict[str, Any]:
+    """Read ``name=value`` words, such as the parameters of an estimator.
+
+    Parameters
+    ----------
+    given : sequence of str
+        As typed.
+    defaults : mapping
+        The parameters there are and their default values.
+    of : str
+        Whose they are, for messages.
+    option : str
+        The option that takes them, for messages.
+
+    Examples
+    --------
+    >>> parse_parameters(["alpha=2", "normalize=none"], {"alpha": 1.0, "normalize": "query"}, "R")
+    {'alpha': 2, 'normalize': 'none'}
+    """
+    parsed: dict[str, Any] = {}
+    for word in given:
+        name, equals, text = map(str.strip, word.partition("="))
+        if not equals or not name:
+            example = f"{option} {next(iter(defaults))}=…"
+            raise InputError(f"{option} {word}: write NAME=VALUE, such as {example}")
+        if name not in defaults:
+            kind = "parameter" if option == "-p" else "option"
+            raise InputError(f"{of} has no {kind} {name!r}: {suggest(name, defaults)}")
+        if name in parsed:
+            raise InputError(f"{option} {name}=… is given twice: give it once")
+        parsed[name] = parse_value(text, defaults[name])
+        if isinstance(defaults[name], bool) and not isinstance(parsed[name], bool):
+            raise InputError(f"{option} {word}: write true or false")
+    return parsed
+
+
+def parse_value(text: str, default: Any = None) -> Any:
+    """Turn text into a number, truth value, None, list, JSON object or, failing that, text.
+
+    The word ``none`` is a text for a parameter whose default is one, such as ``normalize``.
+
+    >>> [parse_value(t) for t in ("3", "1e-3", "true", "none", "map", "1,2.5,", "'3'")]
+    [3, 0.001, True, None, 'map', [1, 2.5], '3']
+    >>> parse_value("none", default="query")
+    'none'
+    >>> parse_value('{"age": [0, 7, 365]}')
+    {'age': [0, 7, 365]}
+    """
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text.startswith("{"):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise InputError(
+                f'{text[:40]} is not a JSON object: write {{"NAME": VALUE, …}}'
+            ) from None
+    if "," in text:
+        return [parse_value(part.strip()) for part in text.removesuffix(",").split(",")]
+    if text in _WORDS:
+        return _WORDS[text]
+    if text == "none" and not isinstance(default, str):
+        return None
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _REAL.fullmatch(text) else text

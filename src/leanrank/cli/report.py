@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_apart, check_folder, read_data, stdin_once
+from leanrank.cli.datafiles import check_files, read_data
 from leanrank.cli.entry import command_line
 from leanrank.errors import InputError
 
@@ -26,12 +26,12 @@ def report(
     costs: str | None = None,
     alphas: int = 30,
     subsamples: int = 20,
-    measures: options.Measures = options.DEFAULT_MEASURES,
-    convention: options.Convention = "standard",
-    format: options.Format = None,
-    read: options.Read = None,
-    jobs: options.Jobs = -1,
-    json: options.Json = False,
+    measures: str = options.DEFAULT_MEASURES,
+    convention: str = "standard",
+    format: str | None = None,
+    read: list[str] | None = None,
+    jobs: int = -1,
+    json: bool = False,
 ) -> None:
     """Write a page about a model: one HTML file that opens from disk and loads nothing.
 
@@ -58,9 +58,7 @@ def report(
     subsamples : N >= 0
         Subsample refits for stability; 0 skips them.
     """
-    stdin_once(model, train, vali, test)
-    check_folder(output, json, "page", "the page -o FILE")
-    check_apart([output], [model, train, vali, test, costs])
+    check_files([model, train, vali, test, costs], page=output, json=json)
     options.check_measures(measures, convention)
     if subsamples == 1:
         raise InputError("--subsamples 1 cannot tell what is stable: give 2 or more, or 0")
@@ -77,7 +75,6 @@ def report(
         )
 
         fitted = load_model(model)
-        options.check_report()
         files = {"training": train, "validation": vali} | ({} if test is None else {"test": test})
         sets = {}
         for name, file in files.items():

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from leanrank._display import UNSAFE, printable_lines
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from leanrank.metrics import Evaluation
+    from leanrank.metrics import Comparison, Evaluation
     from leanrank.model import Model
 
 SHOWN_FEATURES = 12
@@ -156,16 +156,11 @@ def print_written(console: Console, files: Mapping[str, str | None]) -> None:
             console.print(f"{what} written to {file}", soft_wrap=True)
 
 
-def measures_table(columns: Mapping[str, Evaluation], best: str | None = None) -> Table:
-    """Return evaluations side by side, one measure per row; ``best`` is the column to stress."""
-    table = empty_table()
-    table.add_column("measure", no_wrap=True)
-    for name in columns:
-        table.add_column(name, justify="right", style="bold" if name == best else "")
+def measures_table(columns: Mapping[str, Evaluation]) -> Table:
+    """Return evaluations side by side, one measure per row."""
     first = next(iter(columns.values()))
-    for measure in first.means:
-        table.add_row(measure, *(number(column.means[measure]) for column in columns.values()))
-    return table
+    rows = [[name, *(number(one.means[name]) for one in columns.values())] for name in first.means]
+    return plain_table("measure", *columns, rows=rows)
 
 
 def measures_note(evaluation: Evaluation) -> str:
@@ -180,12 +175,40 @@ def measures_note(evaluation: Evaluation) -> str:
     return note
 
 
-def plain_table(*columns: str) -> Table:
-    """Return an empty table of a column of words and columns of figures."""
+def plain_table(*columns: str, rows: Iterable[Sequence[Any]] = (), justify: Any = "right") -> Table:
+    """Return a table of a column of words and others, of figures if they are not left-justified."""
     table = empty_table()
     for at, column in enumerate(columns):
-        table.add_column(column, justify="left" if at == 0 else "right", overflow="fold")
+        table.add_column(column, justify="left" if at == 0 else justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def compared_table(first: str, second: str, comparisons: Mapping[str, Comparison]) -> Table:
+    """Return paired comparisons, one measure per row."""
+    heads = ("measure", first, second, "difference", "95% interval", "p")
+    rows = [
+        [name, *map(number, (one.mean_a, one.mean_b)), *difference(one), f"{p:.2g}"]
+        for name, one in comparisons.items()
+        for p in [one.p_randomization]
+    ]
+    return plain_table(*heads, rows=rows)
+
+
+def difference(one: Comparison) -> list[str]:
+    """Write the difference of a comparison and its interval."""
+    low, high = one.interval
+    return [f"{one.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"]
+
+
+def clicks_table(title: str, estimates: Mapping[str, Any], interval: str = "95% interval") -> Table:
+    """Return estimated clicks, one estimator per row."""
+    rows = [
+        [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
+        for name, one in estimates.items()
+    ]
+    return plain_table(title, "value", interval, rows=rows)
 
 
 def number(value: float) -> str:

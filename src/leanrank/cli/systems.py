@@ -1,16 +1,20 @@
-"""``leanrank systems``: list available systems, and the parameters of one."""
+"""``leanrank systems`` and ``warmup``: what can be fitted, and compiling it ahead."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context
 
-from leanrank.cli import options
-from leanrank.cli.screen import empty_table, facts, print_json, screen
-from leanrank.registry import CAPABILITIES, SYSTEMS, System, shown
+from leanrank.cli.screen import facts, plain_table, print_json, progress, screen
+from leanrank.errors import LeanrankError
+from leanrank.registry import CAPABILITIES, SYSTEMS, System, get_system, shown
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
 
 _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
 
@@ -26,37 +30,24 @@ Name = Annotated[
 ]
 
 
-def systems(name: Name = None, json: options.Json = False) -> None:
+def systems(name: Name = None, json: bool = False) -> None:
     """List the ranking systems and what each is for, or the parameters of one.
 
     For example: leanrank systems domination
     """
-    if name is None:
-        _list_all(json)
-    else:
-        _explain(name, json)
-
-
-def _list_all(as_json: bool) -> None:
-    if as_json:
+    if name is not None:
+        _explain(get_system(name), json)
+    elif json:
         print_json({"systems": [_summary(system) for system in _fitted().values()]})
-        return
-    table = empty_table()
-    for column in ("name", "what it is for"):
-        table.add_column(column, overflow="fold")
-    for system in _fitted().values():
-        table.add_row(system.name, system.purpose)
-    console = screen()
-    console.print(table)
-    console.print("\nleanrank systems NAME lists the parameters of one, and what it can do.")
+    else:
+        console = screen()
+        rows = [[system.name, system.purpose] for system in _fitted().values()]
+        console.print(plain_table("name", "what it is for", rows=rows, justify="left"))
+        console.print("\nleanrank systems NAME lists the parameters of one, and what it can do.")
 
 
-def _explain(name: str, as_json: bool) -> None:
-    from leanrank.registry import get_system
-
-    system = get_system(name)
-    ranker = system.load()
-    own = system.own_parameters
+def _explain(system: System, as_json: bool) -> None:
+    ranker, own = system.load(), system.own_parameters
     parameters = [
         entry | ({"default": own[entry["name"]]} if entry["name"] in own else {})
         for entry in describe(ranker)
@@ -66,24 +57,18 @@ def _explain(name: str, as_json: bool) -> None:
         return
     console = screen()
     console.print((inspect.getdoc(ranker) or "").partition("\n\n")[0] + "\n")
+    about = {
+        "for": system.purpose,
+        "published": system.paper,
+        "class": f"leanrank.rankers.{system.ranker}",
+        "train with": f"leanrank train DATA -a {system.name} -m FILE",
+    }
     console.print(
-        facts(
-            {
-                "for": system.purpose,
-                "published": system.paper,
-                "class": f"leanrank.rankers.{system.ranker}",
-                "train with": f"leanrank train DATA -a {system.name} -m FILE",
-            }
-            | {title: shown(system, able) or "no" for able, title in CAPABILITIES.items()}
-        )
+        facts(about | {what: shown(system, able) or "no" for able, what in CAPABILITIES.items()})
     )
-    table = empty_table()
-    for column in ("-p", "default", "meaning"):
-        table.add_column(column, overflow="fold")
-    for parameter in parameters:
-        table.add_row(parameter["name"], str(parameter["default"]), parameter["meaning"])
     console.print()
-    console.print(table)
+    rows = [[one["name"], str(one["default"]), one["meaning"]] for one in parameters]
+    console.print(plain_table("-p", "default", "meaning", rows=rows, justify="left"))
 
 
 def describe(ranker: Any) -> list[dict[str, Any]]:
@@ -142,3 +127,84 @@ def _summary(system: System) -> dict[str, Any]:
         "published": system.paper,
         "class": f"leanrank.rankers.{system.ranker}",
     } | {able: getattr(system, able) for able in CAPABILITIES}
+
+
+def warmup(
+    names: list[str] | None = None,
+    /,
+    json: bool = False,
+) -> None:
+    """Compile now what would otherwise be compiled when it is first used.
+
+    Compiled code is kept in NUMBA_CACHE_DIR, or beside the package. In a container image: RUN
+    leanrank warmup, with the variable set to a folder of the image. For example: leanrank warmup
+    domination ranksvm
+
+    Parameters
+    ----------
+    names : [SYSTEM]...
+        Systems to compile for; by default all.
+    """
+    from leanrank._jit import compile_seconds
+
+    systems = [get_system(name) for name in dict.fromkeys(names or [])]
+    systems = systems or list(_fitted().values())
+    before = compile_seconds()
+    with progress() as say:
+        say("Reading and measuring")
+        data = _read_and_measure()
+        for system in systems:
+            say(f"Fitting {system.title}")
+            _fit(system, data)
+    seconds = compile_seconds() - before
+    if json:
+        print_json({"systems": [s.name for s in systems], "seconds_compiling": round(seconds, 3)})
+    else:
+        count = "1 system" if len(systems) == 1 else f"{len(systems)} systems"
+        screen().print(f"Ready: {count}, reading and measuring; {seconds:.1f} s of compiling.")
+
+
+def _read_and_measure() -> RankingData:
+    """Read a text file and use every measure, whose kernels all systems share."""
+    import tempfile
+    from pathlib import Path
+
+    from leanrank.data import dump_letor, load_letor, load_sample
+    from leanrank.metrics import evaluate
+
+    sample = load_sample()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sample.txt"
+        dump_letor(sample, path)
+        data = load_letor(path, n_features=sample.n_features, storage="dense")
+        load_letor(path, storage="sparse")
+    for measure in ("auc", "ndcg@10"):  # the first is never measured without compiled code
+        evaluate(data, data.X[:, 0], measures=measure)
+    return data
+
+
+def _fit(system: System, data: RankingData) -> None:
+    """Fit a system to each form of X that it takes."""
+    import warnings
+
+    assert system.space is not None
+    for X in _forms(data):
+        setting: dict[str, Any] = {**system.space.fixed, **system.space.settings()[0]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                system.load()(**setting).fit(data.replace(X=X))
+            except LeanrankError:  # this form is not for this system
+                continue
+
+
+def _forms(data: RankingData) -> Iterator[Any]:
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from leanrank.data import GlobalStandardScaler
+
+    X = GlobalStandardScaler().fit(data).transform(data).X[:, :8]
+    for dtype in (np.float64, np.float32):
+        yield np.ascontiguousarray(X, dtype=dtype)
+        yield csr_array(np.where(np.abs(X) < 0.5, 0.0, X).astype(dtype))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from typer import Option
 
-from leanrank.cli import options
-from leanrank.cli.datafiles import check_apart, check_folder, stdin_once
+from leanrank.cli.datafiles import check_files
+from leanrank.cli.options import DEFAULT_MEASURES
 from leanrank.cli.systems import complete_algorithm, complete_parameter
 from leanrank.errors import InputError
 
@@ -18,8 +18,8 @@ Algorithm = Annotated[
         "--algorithm",
         "-a",
         metavar="NAME",
-        help="System to fit, one of `leanrank systems`. [default: lean; domination with --on-disk "
-        "or --cluster, minbatsrank with --stream]",
+        help="System to fit, one of `leanrank systems`. [default: lean; domination for .arrow "
+        "files or with --cluster, minbatsrank with --stream]",
         autocompletion=complete_algorithm,
     ),
 ]
@@ -33,51 +33,40 @@ Parameter = Annotated[
         autocompletion=complete_parameter,
     ),
 ]
-Seed = Annotated[
-    int | None, Option(min=0, max=2**32 - 1, help="Seed of an algorithm that draws at random.")
-]
-
-
-Start = Annotated[
-    str | None,
-    Option(
-        "--from",
-        metavar="MODEL",
-        help="Learn again from TRAIN what LeanRanker learned before: the same terms and strength, "
-        "from its weights.",
-    ),
-]
+NEEDS_ALL = {
+    "report": "--report needs all data in memory",
+    "target": "--to needs all data at once",
+    "fill": "--fill needs all data in memory",
+    "start": "--from needs all data in memory",
+}
 
 
 def train(
     data: list[str],
     /,
-    model: options.ModelFile,
+    model: str,
     vali: str | None = None,
     algorithm: Algorithm = None,
     parameter: Parameter = None,
-    monotone: str | None = None,
-    scale: options.Scale = "auto",
-    fill: options.Fill = None,
-    target: options.Target = None,
-    format: options.Format = None,
-    read: options.Read = None,
-    measures: options.Measures = options.DEFAULT_MEASURES,
-    convention: options.Convention = "standard",
+    scale: str | None = "auto",
+    fill: list[str] | None = None,
+    target: str | None = None,
+    format: str | None = None,
+    read: list[str] | None = None,
+    measures: str = DEFAULT_MEASURES,
+    convention: str = "standard",
     report: str | None = None,
-    seed: Seed = None,
-    jobs: options.Jobs = -1,
-    on_disk: bool = False,
+    seed: int | None = None,
+    jobs: int = -1,
     stream: bool = False,
     checkpoint: str | None = None,
     every: int | None = None,
     features: str | None = None,
     cluster: str | None = None,
-    start: Start = None,
-    structure: str = "same",
+    start: str | None = None,
     without_summary: bool = False,
     allow_empty: bool = False,
-    json: options.Json = False,
+    json: bool = False,
 ) -> None:
     """Learn a ranking function and write it as a model file.
 
@@ -87,17 +76,14 @@ def train(
     ----------
     data : TRAIN
         Training data, or -; several files with --stream or --cluster, which also takes a pattern
-        such as 'part-*.parquet'.
+        such as 'part-*.parquet'. A .arrow file is mapped: it may be larger than memory.
     vali : FILE
         Validation data to measure on. They do not change the model, unless -p patience=N asks to
         stop after N rounds or passes without a better one and to keep the best.
-    monotone : NAME=up|down,…
-        With -p curves=…: features whose curve may only rise or only fall.
     report : FILE
         Write a page about the model; with --vali.
-    on_disk :
-        For data larger than memory: make a file TRAIN.arrow beside the data, unless it is there,
-        and map it. A .arrow file is mapped anyway.
+    seed : N >= 0
+        Seed of an algorithm that draws at random.
     stream :
         Read piece by piece, in the order of the files, for data of any size.
     checkpoint : FILE
@@ -110,8 +96,9 @@ def train(
     cluster : WHERE
         Fit on Dask, a file being a partition: local, local:N for N processes, or the address of a
         scheduler such as tcp://host:8786, whose workers see the same files.
-    structure : HOW
-        With --from: same, or again to choose terms again.
+    start : --from MODEL
+        Learn again from TRAIN what LeanRanker learned before: the same terms and strength, from
+        its weights.
     without_summary :
         Keep no summary of the features in the model, which `leanrank check` needs.
     allow_empty :
@@ -119,15 +106,8 @@ def train(
     """
     request = SimpleNamespace(**locals())
     request.parameter, request.read = parameter or [], read or []
-    stdin_once(*data, vali)
-    check_folder(model, json, "model", "the model a file")
-    check_apart([model, report], [*data, vali, start])
-    if report is not None:
-        check_folder(report)
-        options.check_report()
-    problem = _conflict(request)
-    if problem is not None:
-        raise InputError(problem)
+    check_files([*data, vali, start], model, checkpoint, page=report, json=json)
+    _check_combination(request)
     from leanrank.cli import training
 
     if stream:
@@ -139,33 +119,19 @@ def train(
         training.train_model(request, fit)
 
 
-def _conflict(request: SimpleNamespace) -> str | None:
-    """Return what is wrong with a combination of options, and the remedy."""
-    stream, cluster = request.stream, request.cluster is not None
+def _check_combination(request: SimpleNamespace) -> None:
+    """Reject options that have no effect together."""
+    elsewhere = "--stream" * request.stream or "--cluster" * (request.cluster is not None)
     for option in ("checkpoint", "every", "features"):
-        if getattr(request, option) is not None and not stream:
-            return f"--{option} is for streams: add --stream, or leave it out"
+        if getattr(request, option) is not None and not request.stream:
+            raise InputError(f"--{option} is for streams: add --stream, or leave it out")
+    for option, problem in NEEDS_ALL.items():
+        if getattr(request, option) and elsewhere:
+            raise InputError(f"{problem}: leave {elsewhere} out")
     if request.report is not None and request.vali is None:
-        return "--report needs --vali FILE to measure on: add it"
-    if request.report is not None and (stream or cluster):
-        return f"--report needs all data in memory: leave --{'stream' if stream else 'cluster'} out"
-    if stream and request.monotone is not None:
-        return "--monotone is for curves, which need all data at once: leave one out"
-    if request.on_disk and (stream or cluster):
-        return "--on-disk maps one file on one machine: leave --stream and --cluster out"
-    elsewhere = stream or cluster or request.on_disk
-    if request.start is not None and (elsewhere or request.report is not None):
-        return (
-            "--from needs all data in memory and writes no report: leave --stream, --cluster, "
-            "--on-disk and --report out"
-        )
-    if request.start is None and request.structure != "same":
-        return "--structure is for learning again: add --from MODEL, or leave it out"
-    if request.target is not None and (stream or cluster):
-        return "--to needs all data at once: leave --stream and --cluster out"
-    if request.fill and elsewhere:
-        return "--fill needs all data in memory: leave --stream, --on-disk, --cluster out"
-    if len(request.data) > 1 and not (stream or cluster):
+        raise InputError("--report needs --vali FILE to measure on: add it")
+    if len(request.data) > 1 and not elsewhere:
         n_files = len(request.data)
-        return f"{n_files} training files were given: give one, or add --stream or --cluster"
-    return None
+        raise InputError(
+            f"{n_files} training files were given: give one, or add --stream or --cluster"
+        )

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace as Request
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from leanrank.cli import screen
-from leanrank.cli.cluster import connect, delayed_files, find_files
-from leanrank.cli.datafiles import check_folder, read_data, read_documents, read_options
+from leanrank.cli.datafiles import connect, find_files, read_data, read_documents, read_options
 from leanrank.cli.entry import FAILED, command_line
 from leanrank.cli.entry import say as print_line
-from leanrank.cli.options import check_exportable, check_measures, check_target, parse_fill
-from leanrank.cli.parameters import parse_directions, parse_parameters
-from leanrank.errors import InputError, check_choice
+from leanrank.cli.options import (
+    check_exportable,
+    check_measures,
+    check_target,
+    parse_fill,
+    parse_parameters,
+)
+from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -89,8 +91,8 @@ def fit_in_memory(request: Request, say: Say) -> Fitted:
     from leanrank.model.model import fill_gaps
     from leanrank.model.writing import as_model, fill_values
 
-    file, mapped = request.data[0], request.on_disk or request.data[0].endswith(".arrow")
-    ranker = _ranker(request, "domination" if mapped else "lean")
+    file = request.data[0]
+    ranker = _ranker(request, "domination" if file.endswith(".arrow") else "lean")
     patience = getattr(ranker, "patience", None)
     if patience is not None and not (request.vali or getattr(ranker, "stops_by_training", False)):
         raise InputError(
@@ -98,7 +100,7 @@ def fit_in_memory(request: Request, say: Say) -> Fitted:
             "FILE, or leave it out"
         )
     say(f"Reading {file}")
-    training, note = _mapped(request, say) if request.on_disk else (_read(request, file), "")
+    training = _read(request, file)
     sets = {"training": training, **_validation(request, say, training.n_features)}
     say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
     _show_progress(ranker, say)
@@ -115,38 +117,26 @@ def fit_in_memory(request: Request, say: Say) -> Fitted:
     ranker.fit(given[0], **({} if judge is None else {"validation": given[1]}))
     model = described(as_model(ranker, normalizer).replace(fill=gaps), training)
     facts = {name: screen.data_summary(data) for name, data in sets.items()}
-    facts |= {"kept": _kept(ranker, judge), "scaled": choice.reason, "on disk": note}
+    facts |= {"kept": _kept(ranker, judge), "scaled": choice.reason}
     return Fitted(model, sets, facts)
 
 
 def fit_again(request: Request, say: Say) -> Fitted:
-    """Learn again what a model learned before, from its weights or from its parameters."""
+    """Learn again what a model learned before, from its weights."""
     from leanrank.model import load_model
-    from leanrank.rankers import LeanRanker
     from leanrank.service.documents import documents_for
     from leanrank.service.refit import refit
 
-    check_choice("structure", request.structure, ("same", "again"))
     scale = None if request.scale == "auto" else request.scale
     fixed = {"-a": request.algorithm, "-p": request.parameter, "--scale": scale}
-    fixed |= {"--monotone": request.monotone, "--seed": request.seed}
-    for option, value in fixed.items():
+    for option, value in (fixed | {"--seed": request.seed, "--fill": request.fill}).items():
         if value:
             raise InputError(f"--from keeps the parameters of its model: leave {option} out")
     known = load_model(request.start)
     say(f"Reading {request.data[0]}")
     given = read_documents(request.data[0], None, [known], request.format, request.read)
     say("Learning again")
-    if request.structure == "same":
-        model = refit(known, *given, n_jobs=request.jobs)
-    else:
-        if known.provenance.get("algorithm") != "LeanRanker" or known.normalizer is not None:
-            raise InputError(
-                f"{request.start} is not a model of LeanRanker on features as they are: train it "
-                "without --from"
-            )
-        ranker = LeanRanker(**known.provenance["parameters"], n_jobs=request.jobs)
-        model = ranker.fit(*given).to_model()
+    model = refit(known, *given, n_jobs=request.jobs)
     training = documents_for(model, *given)
     sets = {"training": training, **_validation(request, say, training.n_features)}
     facts = {name: screen.data_summary(data) for name, data in sets.items()}
@@ -157,10 +147,10 @@ def fit_stream(request: Request, say: Say) -> Fitted:
     """Learn from files of any size, and resume after an interruption."""
     from leanrank.data.streams import CHUNK_BYTES, open_stream, resized
     from leanrank.model.writing import as_model
-    from leanrank.rankers.sampling.streaming import fit_stream as fit
+    from leanrank.rankers.streaming import fit_stream as fit
 
-    if request.checkpoint is not None:
-        _check_checkpoint(request.checkpoint, request.model)
+    if request.checkpoint == "-":
+        raise InputError("--checkpoint - is not a file that a later run could read: give a name")
     ranker, epochs = _stream_ranker(request)
     normalizer = _query_normalizer(request.scale)
     first, format = request.data[0], request.format
@@ -194,6 +184,8 @@ def fit_stream(request: Request, say: Say) -> Fitted:
 
 def fit_on_cluster(request: Request, say: Say) -> Fitted:
     """Fit files on a Dask cluster."""
+    import dask
+
     from leanrank.data.scaling.spread import scale_wanted
     from leanrank.model.writing import as_model
     from leanrank.rankers.dask import data_on_cluster
@@ -206,7 +198,7 @@ def fit_on_cluster(request: Request, say: Say) -> Fitted:
     ranker = _ranker(request, "domination")
     with connect(where, say) as client:
         say(f"Reading {len(files)} file{'s' * (len(files) != 1)} on {where}")
-        parts = delayed_files(files, request.format, request.read)
+        parts = [dask.delayed(read_data)(file, request.format, request.read) for file in files]
         data = data_on_cluster(ranker, parts, any_units=True)
         curves = _has_curves(ranker)
         choice = scale_wanted(data, request.scale, curves=curves)
@@ -279,16 +271,8 @@ def _counts(model: Model, n_files: int) -> str:
 
 
 def _ranker(request: Request, default: str) -> Any:
-    """Make the ranker that was asked for, with ``--monotone``."""
     name = request.algorithm or default
-    ranker = make_ranker(name, request.parameter, seed=request.seed, jobs=request.jobs)
-    if request.monotone is not None:
-        if not _has_curves(ranker):
-            raise InputError("--monotone is for curves: add -p curves=auto, or leave it out")
-        if ranker.monotone is not None:
-            raise InputError("--monotone and -p monotone say the same thing: give one")
-        ranker.set_params(monotone=parse_directions(request.monotone))
-    return ranker
+    return make_ranker(name, request.parameter, seed=request.seed, jobs=request.jobs)
 
 
 def _has_curves(ranker: Any) -> bool:
@@ -374,57 +358,3 @@ def _query_normalizer(scale: str | None) -> Any:
             "or query-rank"
         )
     return make_normalizer(scale)
-
-
-def _check_checkpoint(file: str, model: str) -> None:
-    """Check that a checkpoint can be written, and is not the model."""
-    if file == "-":
-        raise InputError("--checkpoint - is not a file that a later run could read: give a name")
-    check_folder(file)
-    if os.path.realpath(file) == os.path.realpath(model):
-        raise InputError(f"{model} cannot be both model and checkpoint: give them two names")
-
-
-def _mapped(request: Request, say: Say) -> tuple[RankingData, str]:
-    """Map the store beside the data, made if it is not there or the data have changed.
-
-    Also return what became of it, for people.
-    """
-    from leanrank.data import RankingData, write_store
-    from leanrank.data.formats import format_name
-    from leanrank.data.store import store_notes
-
-    source, format = request.data[0], request.format
-    if source == "-":
-        raise InputError("--on-disk writes a file beside the data: standard input has no place")
-    if format_name(source, format) == "arrow":
-        raise InputError(f"{source} is mapped as it is: leave --on-disk out")
-    target = f"{source.rstrip('/').replace('*', '_')}.arrow"
-    made_from = _identity(source, format, request.read)
-    if Path(target).exists():
-        noted = store_notes(target)
-        if noted == made_from:
-            return RankingData.open(target), f"{target}, made before"
-        if noted is None:
-            raise InputError(
-                f"{target} is in the way, and was not made from {source} with --on-disk: rename "
-                "it, or train on it as it is"
-            )
-    check_folder(target)
-    say(f"Writing {target}")
-    options = read_options(source, format, request.read)
-    write_store(source, target, format=format, made_from=made_from, **options)
-    return RankingData.open(target), f"written to {target}"
-
-
-def _identity(source: str, format: str | None, given: list[str]) -> dict[str, Any]:
-    """Describe the files of a source and how they are read, so that a change is noticed."""
-    from leanrank._files import file_identity
-    from leanrank.data.formats import check_exists
-    from leanrank.data.tables.files import part_files
-
-    check_exists(source)
-    path = Path(source)
-    files = part_files(path) if path.is_dir() or "*" in path.name else [path]
-    facts = [{**file_identity(str(file)), "changed": os.stat(file).st_mtime_ns} for file in files]
-    return {"files": facts, "format": format, "read": given}

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import (
-    check_apart,
-    check_folder,
-    read_data,
-    read_options,
-    stdin_once,
-)
+from leanrank.cli.datafiles import check_files, read_data, read_options
 from leanrank.cli.entry import INTERRUPTED, command_line
 from leanrank.errors import InputError, LeanrankError
 
@@ -31,7 +25,7 @@ if TYPE_CHECKING:
 def tune(
     data: str,
     /,
-    model: options.ModelFile,
+    model: str,
     vali: str | None = None,
     test: str | None = None,
     max_features: int | None = None,
@@ -45,16 +39,16 @@ def tune(
     systems: str | None = None,
     choose_by: str | None = None,
     measure: str = "ndcg@10",
-    convention: options.Convention = "standard",
+    convention: str = "standard",
     journal: str | None = None,
     refit: str = "train",
     report: str | None = None,
-    scale: options.Scale = "auto",
-    target: options.Target = None,
-    format: options.Format = None,
-    read: options.Read = None,
-    jobs: options.Jobs = -1,
-    json: options.Json = False,
+    scale: str | None = "auto",
+    target: str | None = None,
+    format: str | None = None,
+    read: list[str] | None = None,
+    jobs: int = -1,
+    json: bool = False,
 ) -> None:
     """Search rankers and parameters for the best model within your limits.
 
@@ -100,14 +94,7 @@ def tune(
     from leanrank.data.formats import check_exists
     from leanrank.data.scaling.spread import check_scale
 
-    stdin_once(data, vali, test)
-    check_folder(model, json, "model", "the model a file")
-    check_apart([model, report, journal], [data, vali, test, costs])
-    for path in (journal, report):
-        if path is not None:
-            check_folder(path)
-    if report is not None:
-        options.check_report()
+    check_files([data, vali, test, costs], model, journal, page=report, json=json)
     if max_cost is not None and costs is None:
         raise InputError("--max-cost needs to know what features cost: give --costs FILE")
     wanted = _wanted(min_ndcg, min_measure or [])

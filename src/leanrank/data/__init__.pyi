@@ -10,8 +10,8 @@ from .formats import dump as dump
 from .formats import load as load
 from .letor import dump_letor as dump_letor
 from .letor import load_letor as load_letor
+from .logs import feature_log as feature_log
 from .logs.clicks import read_engine_clicks as read_engine_clicks
-from .logs.features import feature_log as feature_log
 from .logs.judgments import join_judgments as join_judgments
 from .logs.judgments import read_judgments as read_judgments
 from .ranking_data import RankingData as RankingData

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sources import PACKED, parse_number, text_lines
-from leanrank.errors import FileError, InputError, ParseError, check_choice
+from leanrank.data.sources import PACKED
+from leanrank.errors import FileError, InputError, check_choice
 
 _TEXT = (".txt", ".letor", ".svm", ".svmlight", ".dat")
 FORMATS: dict[str, tuple[str, ...]] = {
@@ -154,19 +154,16 @@ def sizes_beside(name: str) -> str | None:
 
 def _regrouped(data: RankingData, file: str) -> RankingData:
     """Cut data into queries by the sizes in a file."""
-    sizes = []
-    for line, text in text_lines(file):
-        size = parse_number(text.strip(" \t"), "query size", file, line) if text.strip() else 0.0
-        if size < 0 or size % 1:
-            problem = f"the query size {text!r} is not a whole number of documents"
-            raise ParseError(problem, path=file, line=line)
-        sizes.append(int(size))
-    if sum(sizes) != len(data):
+    try:
+        sizes = np.loadtxt(file, dtype=np.int64, ndmin=1)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{file}: a query size is not a whole number ({error})") from error
+    if sizes.sum() != len(data) or sizes.min(initial=0) < 0:
         raise InputError(
-            f"{file}: the sizes add up to {sum(sizes):,} but there are {len(data):,} documents: "
+            f"{file}: the sizes add up to {sizes.sum():,} but there are {len(data):,} documents: "
             "give one size per query, or remove the file"
         )
-    ptr = np.concatenate(([0], np.cumsum([size for size in sizes if size], dtype=np.int64)))
+    ptr = np.concatenate(([0], np.cumsum(sizes[sizes > 0], dtype=np.int64)))
     if data.n_queries > 1:
         if data.order is None and np.array_equal(ptr, data.query_ptr):
             return data

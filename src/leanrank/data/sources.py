@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import math
 import os
 import re
@@ -47,8 +48,8 @@ def shown_name(path: Any) -> str:
 def open_bytes(path: Any) -> Iterator[IO[bytes]]:
     """Open a path, ``"-"`` or a binary file object for reading, unpacked on the way.
 
-    Compression is recognised by the first bytes, so the suffix may be missing. A file whose suffix
-    says what its first bytes deny is an error. What goes wrong while reading becomes one sentence.
+    Compression is recognised by the first bytes, whatever the suffix. What goes wrong while reading
+    becomes one sentence.
     """
     name = shown_name(path)
     kind = None
@@ -69,8 +70,6 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
             kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
             if kind is not None:
                 stream = stack.enter_context(import_module(_MODULES[kind]).open(stream))
-            elif stream is not path:
-                _check_suffix(name)
             yield stream
         except LeanrankError:
             raise
@@ -78,7 +77,7 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
             raise FileError(f"{name}: there is no such file") from None
         except IsADirectoryError:
             raise FileError(f"{name}: this is a directory, give one of its files") from None
-        except _damage() as error:
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             if kind is None or getattr(error, "errno", None) is not None:
                 reason = getattr(error, "strerror", None) or error
                 raise FileError(f"{name}: cannot be read ({reason})") from error
@@ -120,7 +119,7 @@ def quoted(token: bytes, longest: int = 40) -> str:
 
 def compressed(stream: IO[bytes], name: str) -> AbstractContextManager[Any]:
     """Pack what is written to a stream as the suffix of its name says."""
-    kind = _suffix_kind(name)
+    kind = next((kind for kind in _MODULES if name.endswith(f".{kind}")), None)
     if kind is None:
         return nullcontext(stream)
     if kind == "gz":
@@ -132,25 +131,6 @@ def compressed(stream: IO[bytes], name: str) -> AbstractContextManager[Any]:
     return packed
 
 
-def _suffix_kind(name: str) -> str | None:
-    return next((kind for kind in _MODULES if name.endswith(f".{kind}")), None)
-
-
-def _check_suffix(name: str) -> None:
-    if (kind := _suffix_kind(name)) is not None:
-        raise ParseError(
-            f"the name says {kind} but the content is not: rename the file or make it again",
-            path=name,
-        )
-
-
-def _damage() -> tuple[type[Exception], ...]:
-    """Return the errors of the decompressors, which are imported only when needed."""
-    from lzma import LZMAError
-
-    return EOFError, LZMAError, OSError, zlib.error
-
-
 def text_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of every line, without its end.
 
@@ -159,8 +139,6 @@ def text_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     name = shown_name(path)
     with open_bytes(path) as stream:
         for line, raw in enumerate(stream, start=1):
-            if b"\0" in raw:
-                raise ParseError("the line holds a NUL byte", path=name, line=line)
             try:
                 text = raw.decode("utf-8")
             except UnicodeDecodeError as error:

@@ -19,7 +19,7 @@ import numpy as np
 from leanrank._files import atomic_write, not_written
 from leanrank._mapped import Spool
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.formats import FORMATS, ROLES, format_name, load, sizes_beside
+from leanrank.data.formats import ROLES, format_name, load, sizes_beside
 from leanrank.data.grouping import (
     Grouping,
     as_labels,
@@ -30,7 +30,7 @@ from leanrank.data.grouping import (
 )
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.streams import RankingStream, SplitQueryDetector, file_parts
+from leanrank.data.streams import RankingStream, file_parts
 from leanrank.data.tables import pa
 from leanrank.data.tables.arrow import identifiers, run_starts
 from leanrank.data.tables.files import reading
@@ -65,22 +65,17 @@ def map_store(path: str | os.PathLike[str]) -> RankingData | None:
     """Map a store, or return None if an Arrow file is not in its layout.
 
     Labels, queries, weights, document ids and the places of sparse values are checked; features
-    of more than 64 MB are not read.
+    are not read.
     """
     with reading(path, "arrow"):
-        try:
-            if os.path.getsize(path) == 0:
-                raise pa.ArrowInvalid("the file is empty")
-            content = np.memmap(path, dtype=np.uint8, mode="r")
-            reader = pa.ipc.open_file(pa.py_buffer(content))
-        except pa.ArrowInvalid:
-            if Path(path).suffix in FORMATS["arrow"]:
-                raise
-            return None
-        if reader.num_record_batches != 1:
+        if os.path.getsize(path) == 0:
+            raise pa.ArrowInvalid("the file is empty")
+        content = np.memmap(path, dtype=np.uint8, mode="r")
+        reader = pa.ipc.open_file(pa.py_buffer(content))
+        if reader.num_record_batches != 1 or list_columns(reader.schema) is None:
             return None
         batch = reader.get_batch(0)
-        batch.validate()
+        batch.validate(full=True)
         try:
             return _mapped(batch, content, os.fspath(path))
         except _OtherLayoutError:
@@ -152,66 +147,54 @@ def _view(array: Any, content: AnyArray) -> AnyArray:
 
 
 def _mapped(batch: Any, content: AnyArray, where: str) -> RankingData:
-    if list_columns(batch.schema) is None:
-        raise _OtherLayoutError
     layout = find_layout(batch.schema, column_roles({}), None, where, ("label", "qid"))
-    n_rows, columns = batch.num_rows, layout.columns
-    known = {"label", "qid"} <= set(columns) and (layout.packed or layout.sparse)
-    if n_rows == 0 or not known:
+    n_rows, given = batch.num_rows, {role: batch[name] for role, name in layout.columns.items()}
+    if n_rows == 0 or not {"label", "qid"} <= given.keys():
         raise _OtherLayoutError
-    query_ids, starts = _queries(batch.column(columns["qid"]), content)
+    qid = given["qid"]
+    named = pa.types.is_dictionary(qid.type)
+    codes = _view(qid.indices if named else qid, content)
+    starts = run_starts(codes)
+    query_ids = np.array(codes[starts])
+    if named:
+        names = pa.chunked_array([qid.dictionary.take(pa.array(query_ids))])
+        query_ids = identifiers(names, "qid", where)
     grouping = group_rows(query_ids)
     if grouping.order is not None or len(grouping.query_ids) != len(starts):
         raise _OtherLayoutError
-    grouping = Grouping(grouping.query_ids, np.append(starts, n_rows), None)
-
-    def numbers(role: str) -> AnyArray | None:
-        if role not in columns:
-            return None
-        column = batch.column(columns[role])
-        if not pa.types.is_float64(column.type):
-            raise _OtherLayoutError
-        return _view(column, content)
-
-    weights = numbers("query_weight")
+    grouping = Grouping(query_ids, np.append(starts, n_rows), None)
+    numbers = {
+        role: _view(column, content)
+        for role, column in given.items()
+        if role not in ("qid", "doc_id")
+    }
+    weights = numbers.get("query_weight")
     if weights is not None:
-        first = one_of_each_query(weights, grouping.query_ptr, f"{where}: ")
-        weights = one_per_query(first, grouping)
-    documents = None
-    if "doc_id" in columns:
-        column = batch.column(columns["doc_id"])
-        column.validate(full=True)
-        documents = Texts(column.cast(pa.large_string()))
+        weights = one_of_each_query(weights, grouping.query_ptr, f"{where}: ")
+    documents = given.get("doc_id")
     return RankingData.of_fields(
         X=_mapped_matrix(batch, layout, content, where),
-        y=as_labels(numbers("label"), n_rows),
-        query_ids=grouping.query_ids,
+        y=as_labels(numbers["label"], n_rows),
+        query_ids=query_ids,
         query_ptr=grouping.query_ptr,
-        doc_ids=documents,
+        doc_ids=None if documents is None else Texts(documents.cast(pa.large_string())),
         feature_names=layout.feature_names,
-        sample_weight=one_per_row(numbers("weight"), "weight", grouping, n_rows, low=0.0),
-        query_weight=weights,
-        offset=one_per_row(numbers("offset"), "offset", grouping, n_rows),
+        sample_weight=one_per_row(numbers.get("weight"), "weight", grouping, n_rows, low=0.0),
+        query_weight=one_per_query(weights, grouping),
+        offset=one_per_row(numbers.get("offset"), "offset", grouping, n_rows),
     )
 
 
 def _mapped_matrix(batch: Any, layout: Any, content: AnyArray, where: str) -> Matrix:
     lists = [batch.column(name) for name in layout.features]
-    if any(column.null_count or column.offset for column in lists):
-        raise _OtherLayoutError
     values = _view(lists[-1].values, content)
-    if values.dtype not in (np.float32, np.float64):
+    if layout.n_features is None or values.dtype != layout.dtype:
         raise _OtherLayoutError
-    if values.nbytes <= 64 << 20 and np.isinf(values).any():  # a large file is checked when used
-        raise InputError(
-            f"{where}: a feature is infinite: a feature is a finite number, or NaN where missing"
-        )
     if layout.packed:
         return values[: batch.num_rows * layout.n_features].reshape(batch.num_rows, -1)
-    indices = _view(lists[0].values, content)
-    ptr, other = (_view(column.offsets, content) for column in lists)
-    if layout.n_features is None or indices.dtype.kind != "i":
-        raise _OtherLayoutError
+    indices, ptr, other = (
+        _view(a, content) for a in (lists[0].values, *(c.offsets for c in lists))
+    )
     try:  # kernels do not look at bounds
         matrix = csr(values, indices, ptr, layout.n_features, sound=False)
         matrix.check_format(full_check=True)
@@ -224,22 +207,6 @@ def _mapped_matrix(batch: Any, layout: Any, content: AnyArray, where: str) -> Ma
             "ascending order: the file is damaged, write it again"
         )
     return matrix
-
-
-def _queries(column: Any, content: AnyArray) -> tuple[AnyArray, IntArray]:
-    """Return the identifier of each run of rows, and where it begins."""
-    named = pa.types.is_dictionary(column.type)
-    codes = column.indices if named else column
-    if not pa.types.is_integer(codes.type):
-        raise _OtherLayoutError
-    values = _view(codes, content)
-    starts = run_starts(values)
-    heads = np.array(values[starts])
-    if not named:
-        return heads, starts
-    column.validate(full=True)
-    names = pa.chunked_array([column.dictionary.take(pa.array(heads))])
-    return identifiers(names, "qid", "the file"), starts
 
 
 _CHUNK_BYTES = 16 << 20  # as fast as 4 MiB to write 116 MB of text; 1 and 64 MiB are slower by half
@@ -328,8 +295,8 @@ def _rows_of_file(
     storage = "as given"
     if kind == "letor":  # how wide and how full all chunks are is known at the end
         storage, options["storage"] = options.get("storage", "auto"), "sparse"
-    quiet = SplitQueryDetector(1, quiet=True)  # a query that comes back is rejected here
-    return RankingStream(file_parts([name], kind, options, quiet)), storage
+    # a query that comes back is rejected by gather
+    return RankingStream(file_parts([name], kind, options), warns=False), storage
 
 
 def gather(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -47,33 +47,24 @@ class Position:
     documents: int = 0
 
 
-class StreamPart(Protocol):
-    """A source of chunks of whole queries: a file, or a Python iterable."""
-
-    @property
-    def rewinds(self) -> bool:
-        """Whether it can be read a second time."""
-
-    @property
-    def resumes(self) -> bool:
-        """Whether a later run can go on from a place in it."""
-
-    def identity(self) -> dict[str, Any]:
-        """Return facts by which another source is told apart."""
-
-    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
-        """Return chunks from a place on, each with the place where it ends."""
-
-
 class RankingStream:
     """Chunks of whole queries from several sources, one after the other.
 
     Made by ``open_stream``. Iterating gives ``RankingData``; ``read`` gives the
     position after each as well.
+
+    Parameters
+    ----------
+    parts : iterable
+        Each has a ``name``; ``rewinds`` and ``resumes``, whether it can be read a second time and
+        from a place in it; ``identity()``, facts by which another source is told apart; and
+        ``chunks(offset, line)``, the chunks from a place on, each with the place where it ends.
+    warns : bool
+        Whether to warn, once, of a query of a file that comes back after others.
     """
 
-    def __init__(self, parts: Iterable[StreamPart]) -> None:
-        self.parts = list(parts)
+    def __init__(self, parts: Iterable[Any], *, warns: bool = True) -> None:
+        self.parts, self._warns = list(parts), warns
         self._changes: tuple[tuple[Callable[[RankingData], RankingData], str], ...] = ()
 
     def map(self, change: Callable[[RankingData], RankingData], note: str) -> RankingStream:
@@ -81,7 +72,7 @@ class RankingStream:
 
         ``note`` says how: it becomes part of the identity.
         """
-        changed = RankingStream(self.parts)
+        changed = RankingStream(self.parts, warns=self._warns)
         changed._changes = (*self._changes, (change, note))
         return changed
 
@@ -117,7 +108,10 @@ class RankingStream:
         """
         position = start or Position()
         for number in range(position.part, len(self.parts)):
-            for data, offset, line in self.parts[number].chunks(position.offset, position.line):
+            part, seen = self.parts[number], dict[int, Any]()
+            for data, offset, line in part.chunks(position.offset, position.line):
+                if self._warns and part.name:
+                    self._check_returns(data, seen, part.name)
                 position = Position(
                     number,
                     offset,
@@ -129,6 +123,20 @@ class RankingStream:
                     data = change(data)
                 yield data, position
             position = replace(position, part=number + 1, offset=0, line=0)
+
+    def _check_returns(self, data: RankingData, seen: dict[int, Any], name: str) -> None:
+        """Warn of a query that was there before; newer queries push out older ones."""
+        for query in data.query_ids.tolist():
+            if seen.get(hash(query) % _ROOM) == query and self._warns:
+                self._warns = False
+                warn(
+                    f"{name}: query {query} was there before, and its later documents are taken as "
+                    "another query: keep the documents of a query together"
+                )
+            seen[hash(query) % _ROOM] = query
+
+
+_ROOM = 2**16  # queries of a file that are remembered
 
 
 def open_stream(source: Any, *, format: str | None = None, **options: Any) -> RankingStream:
@@ -180,7 +188,7 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
             "of RankingData"
         )
     if isinstance(source, (list, tuple)) and any(isinstance(s, (str, os.PathLike)) for s in source):
-        return RankingStream(file_parts(source, format, options, SplitQueryDetector()))
+        return RankingStream(file_parts(source, format, options))
     if options or format is not None:
         given = next(iter(options), "format")
         raise InputError(f"{given} is about files, but the stream is an iterable: leave it out")
@@ -188,11 +196,8 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
 
 
 def file_parts(
-    paths: Sequence[Any],
-    format: str | None,
-    options: Mapping[str, Any],
-    returns: SplitQueryDetector,
-) -> Iterator[StreamPart]:
+    paths: Sequence[Any], format: str | None, options: Mapping[str, Any]
+) -> Iterator[Any]:
     """Yield a part for each file."""
     for path in paths:
         name = os.fspath(path)
@@ -201,11 +206,11 @@ def file_parts(
         if kind == "letor":
             from leanrank.data.letor import TextPart
 
-            yield TextPart(name, returns, **options)
+            yield TextPart(name, **options)
         else:
             from leanrank.data.tables.parts import table_parts
 
-            yield from table_parts(name, kind, returns, **options)
+            yield from table_parts(name, kind, **options)
 
 
 def resized(data: RankingData, n_features: int) -> RankingData:
@@ -230,6 +235,7 @@ def resized(data: RankingData, n_features: int) -> RankingData:
 class IterablePart:
     """Chunks that Python code gives, one after the other."""
 
+    name = None
     resumes = True  # the caller makes it again, and what was read is drawn and dropped
 
     def __init__(self, items: Iterable[Any]) -> None:
@@ -246,17 +252,9 @@ class IterablePart:
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
         """Return the items from number ``offset`` on; those before are drawn and dropped."""
-        last: RankingData | None = None
-        warned = False
         for number, item in enumerate(self._items):
-            if number < offset:
-                continue
-            data = as_chunk(item, number)
-            if not warned and last is not None and _continues(last, data):
-                warned = True
-                warn_split(data.query_ids[0], f"chunk {number}")
-            last = data
-            yield data, number + 1, 0
+            if number >= offset:
+                yield as_chunk(item, number), number + 1, 0
 
 
 def as_chunk(item: Any, number: int) -> RankingData:
@@ -278,42 +276,3 @@ def _column_names(X: Any) -> tuple[str, ...] | None:
     """Return the names of a data frame's columns, if they are all text."""
     names = tuple(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
-
-
-class SplitQueryDetector:
-    """Notices queries that come back, in constant memory: the newest ones push out older ones."""
-
-    def __init__(self, room: int = 2**16, *, quiet: bool = False) -> None:
-        self._seen: list[Any] = [None] * room
-        self._warned = quiet
-
-    def check(self, names: Sequence[Any], place: str) -> None:
-        """Note the queries of a chunk; warn the first time that one was there before."""
-        for name in names:
-            at = hash(name) % len(self._seen)
-            if self._seen[at] == name and not self._warned:
-                self._warned = True
-                warn_split(name.decode("utf-8") if isinstance(name, bytes) else name, place)
-            self._seen[at] = name
-
-    def restart(self) -> None:
-        """Forget the queries: another file begins, or the same one is read again."""
-        self._seen = [None] * len(self._seen)
-
-
-def warn_split(query: Any, place: str) -> None:
-    """Warn of a query that is not in one place."""
-    warn(
-        f"{place}: query {query} was there before, and its documents here are taken as another "
-        "query: keep the documents of a query together"
-    )
-
-
-def _continues(before: RankingData, data: RankingData) -> bool:
-    """Return whether a query seems to be cut by the border between two chunks.
-
-    Single queries without names all have the same one.
-    """
-    if not before.n_queries or not data.n_queries or before.n_queries == data.n_queries == 1:
-        return False
-    return bool(before.query_ids[-1] == data.query_ids[0])

@@ -82,16 +82,14 @@ def dump_run(run: Run, path: str | os.PathLike[str]) -> None:
     _check_tokens(run.qid, "query")
     _check_tokens(run.doc_id, "document id")
     _check_tokens(np.array([run.tag]), "tag")
-    first: dict[str, int] = {}
-    place = [first.setdefault(q, len(first)) for q in run.qid.tolist()]
-    by_id = np.argsort(run.doc_id, kind="stable")[::-1]
-    order = by_id[np.lexsort((-run.score[by_id], np.array(place, dtype=np.int64)[by_id]))]
+    first = {qid: place for place, qid in enumerate(dict.fromkeys(run.qid.tolist()))}
+    rank = _ranks(run.qid, run.doc_id, run.score)
+    place = np.array([first[qid] for qid in run.qid.tolist()], dtype=np.int64)
+    order = np.lexsort((rank, place))
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
-        shown: dict[int, int] = {}
         for row in order.tolist():
-            rank = shown[place[row]] = shown.get(place[row], 0) + 1
             score = float(run.score[row])
-            line = f"{run.qid[row]} Q0 {run.doc_id[row]} {rank} {score!r} {run.tag}\n"
+            line = f"{run.qid[row]} Q0 {run.doc_id[row]} {rank[row]} {score!r} {run.tag}\n"
             out.write(line.encode())
 
 
@@ -130,8 +128,8 @@ def _set_columns(table: Run | Qrels, numeric: str) -> None:
 
 
 def _size(table: Run | Qrels) -> str:
-    queries, rows = len(set(table.qid.tolist())), len(table.qid)
-    return f"{queries:,} quer{'y' if queries == 1 else 'ies'}, {rows:,} document{'s' * (rows != 1)}"
+    queries = counted(len(set(table.qid.tolist())), "query", "queries")
+    return f"{queries}, {counted(len(table.qid), 'document')}"
 
 
 def _read(

@@ -165,12 +165,7 @@ class SparseRampDesign(_AllRamps):
     skips_columns = True
 
     def __init__(
-        self,
-        X: Matrix,
-        ramps: RampColumns,
-        executor: Executor,
-        *,
-        entries_per_block: int = 1 << 19,
+        self, X: Matrix, ramps: RampColumns, executor: Executor, *, entries_per_block: int = 1 << 19
     ) -> None:
         self.n_rows, self.executor = X.shape[0], executor
         self.entries_per_block = entries_per_block

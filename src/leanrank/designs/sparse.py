@@ -11,14 +11,7 @@ from leanrank._mapped import empty_beside, is_mapped
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.designs import _sparse_gram
 from leanrank.designs import products as _products
-from leanrank.designs.base import (
-    MOST_COPIED_BYTES,
-    Block,
-    Curvature,
-    Design,
-    Fold,
-    WeightedColumns,
-)
+from leanrank.designs.base import MOST_COPIED_BYTES, Block, Curvature, Design, Fold, WeightedColumns
 from leanrank.execution import ROWS_PER_RANGE, Executor, cached_property, query_ranges, row_blocks
 
 SAMPLE_RIDGE = 1e-4

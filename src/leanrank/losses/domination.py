@@ -136,13 +136,7 @@ class DominationLoss(Loss[DominationPlan]):
         self._sums(plan, r0, r1, u, kernels.CURVATURE, diag, atoms, aux)
 
     def product(
-        self,
-        plan: DominationPlan,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        d: FloatArray,
-        out: FloatArray,
+        self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
     ) -> None:
         """Fill the rows of queries [r0, r1) of the score Hessian times d."""
         kernels.product(*_arrays(plan), r0, r1, u, d, out)
@@ -203,15 +197,7 @@ class DominationLoss(Loss[DominationPlan]):
 
 
 def _arrays(plan: DominationPlan) -> tuple[AnyArray | None, ...]:
-    return (
-        plan.cell_ptr,
-        plan.row_ptr,
-        plan.rows,
-        plan.mass,
-        plan.gain,
-        plan.level,
-        plan.margin,
-    )
+    return (plan.cell_ptr, plan.row_ptr, plan.rows, plan.mass, plan.gain, plan.level, plan.margin)
 
 
 def _totals(group_of: IntArray, values: FloatArray, n_groups: int) -> FloatArray:

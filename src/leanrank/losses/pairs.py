@@ -18,15 +18,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.losses.base import (
-    Edges,
-    Labels,
-    Loss,
-    Plan,
-    mass_below,
-    query_scale,
-    sort_into_cells,
-)
+from leanrank.losses.base import Edges, Labels, Loss, Plan, mass_below, query_scale, sort_into_cells
 from leanrank.losses.importance import importance_tables, summed_importance
 
 

@@ -84,13 +84,7 @@ class SquaredLoss(Loss[SquaredPlan]):
         aux[r0:r1, 0] = np.bincount(plan.cell[rows] - r0, diag[rows], minlength=r1 - r0)
 
     def product(
-        self,
-        plan: SquaredPlan,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        d: FloatArray,
-        out: FloatArray,
+        self, plan: SquaredPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
     ) -> None:
         """Fill the rows of queries [r0, r1) of the score Hessian times d: d, centred."""
         del u

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -15,12 +16,11 @@ import numpy as np
 from leanrank._display import printable
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, counted, feature_name
-from leanrank.errors import InputError, LeanrankError, ModelError
+from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
 from leanrank.execution import cached_property
 from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line
-from leanrank.model.fields import Field, check_names
-from leanrank.model.provenance import read_provenance, to_json_values
+from leanrank.model.provenance import plain_json, read_provenance, to_json_values
 from leanrank.model.scoring import TermSum, rank_within_queries
 from leanrank.model.terms import Levels, Surface, Term, check_terms, term_name
 
@@ -113,19 +113,17 @@ class Model:
         set_field = partial(object.__setattr__, self)
         set_field("n_features", int(self.n_features))
         set_field("feature_names", None if names is None else tuple(names))
-        check_names(self.feature_names, self.n_features)
+        _check_names(self.feature_names, self.n_features)
         ordered = {int(at): self.curves[at] for at in sorted(self.curves)}
         set_field("curves", MappingProxyType(ordered))
         pairs = {(int(a), int(b)): self.surfaces[a, b] for a, b in sorted(self.surfaces)}
         set_field("surfaces", MappingProxyType(pairs))
         check_terms(self.terms, self.n_features)
         set_field("fill", MappingProxyType(_used_fill(self)))
-        made = Field(to_json_values(self.provenance), "Model", "provenance")
-        set_field("provenance", read_provenance(made))
+        set_field("provenance", read_provenance(self.provenance))
         if self.normalizer is not None:
-            set_field("normalizer", Field(dict(self.normalizer), "Model", "normalizer").json())
-        if self.summary is not None:
-            set_field("summary", Field(to_json_values(self.summary), "Model", "summary").json())
+            set_field("normalizer", plain_json(dict(self.normalizer), "the normalizer"))
+        set_field("summary", plain_json(to_json_values(self.summary), "the summary"))
 
     @classmethod
     def linear(cls, n_features: int, indices: Any, values: Any, **more: Any) -> Model:
@@ -316,7 +314,7 @@ class Model:
             "schema_version": 1,
             "n_features": self.n_features,
             "feature_names": None if names is None else list(names),
-            "normalizer": None if self.normalizer is None else _copied(self.normalizer),
+            "normalizer": deepcopy(self.normalizer),
             "fill": [
                 {"feature": at if names is None else names[at], "value": value}
                 for at, value in self.fill.items()
@@ -332,8 +330,8 @@ class Model:
                 for pair, surface in self.surfaces.items()
             ]
             or None,
-            "provenance": _copied(self.provenance),
-            "summary": _copied(self.summary),
+            "provenance": deepcopy(self.provenance),
+            "summary": deepcopy(self.summary),
         }
         return {key: value for key, value in parts.items() if value is not None}
 
@@ -345,20 +343,17 @@ class Model:
         """
         from leanrank.model.reading import read_document
 
-        root = Field(document, source)
-        given = read_document(root)
-        try:
+        given = read_document(document, source)
+        plain_json(document, f"{source}: the document")
+        try:  # the normaliser is made now, so that a wrong one fails when it is read
             model = cls(**given)
-        except ModelError as error:
-            root.fail(f"cannot be used: {error}")
-        if model.normalizer is not None:
-            scaler = root["normalizer"]
-            try:  # built now, so that a wrong one fails when it is read
-                width = getattr(model._normalizer, "n_features_in_", model.n_features)
-            except InputError as error:
-                scaler.fail(f"cannot be used: {error}")
-            if width != model.n_features:
-                scaler.fail(f"is for {width} features but n_features is {model.n_features}")
+            width = getattr(model._normalizer, "n_features_in_", model.n_features)
+        except (InputError, ModelError) as error:
+            raise ModelError(f"{source}: the document cannot be used: {error}") from error
+        if width != model.n_features:
+            raise ModelError(
+                f"{source}: normalizer is for {width} features but n_features is {model.n_features}"
+            )
         return model
 
     def replace(self, **changes: Any) -> Self:
@@ -493,6 +488,18 @@ def fill_gaps(X: Matrix, fill: Mapping[int, float]) -> Matrix:
     return filled
 
 
+def _check_names(names: tuple[str, ...] | None, n_features: int) -> None:
+    """Reject names that are not one distinct text per feature."""
+    if names is None:
+        return
+    plain_json(names, "a feature name")
+    if len(names) != n_features:
+        raise ModelError(f"{len(names)} feature names were given for {n_features} features")
+    twice = first_repeated(names)
+    if twice is not None:
+        raise ModelError(f"the feature name {twice!r} occurs twice: names must be distinct")
+
+
 def _used_fill(model: Model) -> dict[int, float]:
     """Return the fill values of features that a score depends on, in their order."""
     for at, value in model.fill.items():
@@ -510,11 +517,3 @@ def _used_fill(model: Model) -> dict[int, float]:
 def _frozen(array: AnyArray) -> AnyArray:
     array.flags.writeable = False
     return array
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value

@@ -13,8 +13,8 @@ import numpy as np
 
 from leanrank._version import __version__
 from leanrank.data import RankingData
+from leanrank.errors import ModelError
 from leanrank.execution import row_blocks
-from leanrank.model.fields import Field
 
 FINGERPRINT = "sha256:"
 _OBJECTS = ("data", "measures", "parameters", "training", "versions")
@@ -109,14 +109,27 @@ def fingerprint(data: RankingData) -> str:
     return FINGERPRINT + digest.hexdigest()
 
 
-def read_provenance(given: Field) -> dict[str, Any]:
-    """Read how a model was made: known entries, each of its type."""
-    given.object((), (*_TEXTS, *_OBJECTS))
-    read: dict[str, Any] = {}
-    for key in sorted(given.value):
-        entry = given[key]
-        read[key] = entry.string() if key in _TEXTS else entry.object().json()
-    return read
+def read_provenance(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check how a model was made: known entries, each of its type."""
+    made = plain_json(to_json_values(given), "the provenance")
+    for key, value in made.items():
+        kind: Any = str if key in _TEXTS else dict if key in _OBJECTS else ()
+        if not isinstance(value, kind):
+            known = f"the texts {', '.join(_TEXTS)} and the objects {', '.join(_OBJECTS)}"
+            raise ModelError(f"the provenance has no such entry as {key!r}: it has {known}")
+    return {key: made[key] for key in sorted(made)}
+
+
+def plain_json(value: Any, what: str) -> Any:
+    """Return a copy of plain data, and reject what a model file cannot hold."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode("utf-8")
+        return json.loads(text)
+    except RecursionError as error:
+        raise ModelError(f"{what} is nested too deeply") from error
+    except (TypeError, ValueError) as error:  # a lone surrogate, NaN, an object
+        raise ModelError(f"{what} cannot be written as JSON: {error}") from error
 
 
 def to_json_values(value: Any) -> Any:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any, NoReturn
 
 from leanrank.data.matrices import MOST_FEATURES
 from leanrank.errors import FileError, ModelError, first_repeated
 from leanrank.model.curves import Curve, Line, Ramps, Steps
-from leanrank.model.fields import Duplicated, Field, shorten
 from leanrank.model.model import Model
-from leanrank.model.provenance import read_provenance
 from leanrank.model.terms import Levels, Surface
 
-FORMAT = "leanrank-model"
-SCHEMA_VERSION = 1
+FORMAT, SCHEMA_VERSION = "leanrank-model", 1
 CURVES: tuple[type[Curve], ...] = (Line, Ramps, Steps, Levels)
 MAX_BYTES = 64 * 2**20
+_KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+}
 
 
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
@@ -53,152 +58,188 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> M
       f2   1.5
     """
     source, content = _read(path, max_bytes)
-    return Model.from_dict(_parse(content, source), source)
+    try:
+        document = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise ModelError(
+            f"{source}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})"
+        ) from error
+    except RecursionError as error:
+        raise ModelError(f"{source}: not a model: the JSON is nested too deeply") from error
+    except ValueError as error:  # not UTF-8, a repeated key, a number of thousands of digits
+        raise ModelError(f"{source}: not a model: {error}") from error
+    return Model.from_dict(document, source)
 
 
-def read_document(root: Field) -> dict[str, Any]:
-    """Read a document into the parameters of a model."""
-    _check_header(root)
+def read_document(document: Any, source: str) -> dict[str, Any]:
+    """Read a document into the parameters of a model, which checks that they go together."""
+    root = Field(document, source).object(("format", "schema_version"))
+    if root.value["format"] != FORMAT:
+        root["format"].fail(f"is {root['format']}: {FORMAT!r} is expected")
+    version = root["schema_version"].read(int)
+    if version != SCHEMA_VERSION:
+        root["schema_version"].fail(
+            f"is {version}, but this release reads version {SCHEMA_VERSION}: use a release of "
+            "leanrank that knows it"
+        )
     root.object(
         ("format", "schema_version", "n_features", "curves"),
         ("feature_names", "normalizer", "fill", "surfaces", "provenance", "summary"),
     )
-    n_features = root["n_features"].integer(0, MOST_FEATURES)
-    names = _read_names(root, n_features)
-    read_feature = _feature_reader(n_features, names)
-    given = root.value.get("normalizer")
-    has_surfaces = root.value.get("surfaces") is not None
+    given = {key: root[key] for key, value in root.value.items() if value is not None}
+    n_features = root["n_features"].within(0, MOST_FEATURES)
+    names = (
+        [one.read(str) for one in given["feature_names"].items()]
+        if "feature_names" in given
+        else None
+    )
+    feature = _feature_reader(n_features, names)
+    curves = [_curve(item, feature) for item in root["curves"].items()]
+    surfaces = [_surface(item, feature) for item in _listed(given, "surfaces")]
+    fill = [item.object(("feature", "value"), ()) for item in _listed(given, "fill")]
+    for item in _listed(given, "summary"):  # what else it holds is checked where it is used
+        feature(item.object(("feature", "values", "errors"))["feature"])
     return {
         "n_features": n_features,
-        "curves": _read_curves(root["curves"], read_feature),
+        "curves": _distinct(root["curves"], curves),
         "feature_names": names,
-        "normalizer": None if given is None else root["normalizer"].object().json(),
-        "provenance": read_provenance(root["provenance"]) if "provenance" in root.value else {},
-        "surfaces": _read_surfaces(root["surfaces"], read_feature) if has_surfaces else {},
-        "fill": _read_fill(root["fill"], read_feature) if root.value.get("fill") else {},
-        "summary": _read_summary(root, read_feature),
+        "normalizer": given["normalizer"].object().value if "normalizer" in given else None,
+        "provenance": root["provenance"].object().value if "provenance" in root.value else {},
+        "surfaces": _distinct(root, surfaces),
+        "fill": {feature(item["feature"]): item["value"].read(float) for item in fill},
+        "summary": root.value.get("summary"),
     }
 
 
-def _check_header(root: Field) -> None:
-    """Check the format and the schema version, before anything else."""
-    root.object()
-    root.object(("format",))
-    if root["format"].string() != FORMAT:
-        root["format"].wrong(f"{FORMAT!r}")
-    root.object(("schema_version",))
-    version = root["schema_version"]
-    if isinstance(version.value, bool) or not isinstance(version.value, int):
-        version.wrong("a whole number")
-    if version.value != SCHEMA_VERSION:
-        version.fail(
-            f"is {version.value}, but this release reads version {SCHEMA_VERSION}: use a release "
-            "of leanrank that knows it"
-        )
+@dataclass(frozen=True)
+class Field:
+    """One value of a document with its place, such as ``curves[3].weight``, for messages.
+
+    >>> Field({"a": [1, True]}, "m.json")["a"][1].read(float)
+    Traceback (most recent call last):
+        ...
+    leanrank.errors.ModelError: m.json: a[1] is true: a number is expected
+    """
+
+    value: Any
+    source: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        if isinstance(self.value, (dict, list)):
+            return _KINDS[type(self.value)]
+        text = repr(self.value) if isinstance(self.value, str) else json.dumps(self.value)
+        return text if len(text) <= 40 else text[:38] + "…" + text[-1]
+
+    def __getitem__(self, key: str | int) -> Field:
+        place = f"{self.path}[{key}]" if isinstance(key, int) else f"{self.path}.{key}".strip(".")
+        return Field(self.value[key], self.source, place)
+
+    def fail(self, problem: str) -> NoReturn:
+        """Raise with the file and the place in front of ``problem``."""
+        raise ModelError(f"{self.source}: {self.path or 'the document'} {problem}")
+
+    def read(self, kind: type) -> Any:
+        """Check for a value of a kind; true and false are no numbers."""
+        known: Any = (int, float) if kind is float else kind
+        if not isinstance(self.value, known) or isinstance(self.value, bool):
+            self.fail(f"is {self}: {_KINDS[kind]} is expected")
+        if kind is not float:
+            return self.value
+        try:
+            number = float(self.value)
+        except OverflowError:
+            number = inf
+        if not isfinite(number) or number != self.value:
+            self.fail("is not a finite number that a double can hold")
+        return number
+
+    def within(self, low: int, high: int) -> int:
+        """Check for a whole number in a closed range."""
+        if not low <= self.read(int) <= high:
+            self.fail(f"is {self}: a whole number from {low} to {high} is expected")
+        return int(self.value)
+
+    def items(self) -> list[Field]:
+        """Check for a list and return its elements."""
+        return [self[at] for at in range(len(self.read(list)))]
+
+    def numbers(self, depth: int, texts: bool = False) -> Any:
+        """Read a number, or lists of them, so many inside each other; or texts among them."""
+        if depth:
+            return [one.numbers(depth - 1, texts) for one in self.items()]
+        return self.value if texts and isinstance(self.value, str) else self.read(float)
+
+    def object(
+        self, required: Collection[str] = (), optional: Collection[str] | None = None
+    ) -> Field:
+        """Check for an object with these keys; ``optional=None`` allows any others."""
+        present = self.read(dict)
+        for key in required:
+            if key not in present:
+                self.fail(f"lacks the key {key!r}")
+        known = [*required, *(present if optional is None else optional)]
+        for key in present:
+            if key not in known:
+                self.fail(f"has the unknown key {key!r}: the keys here are {', '.join(known)}")
+        return self
+
+    def made(self, kind: Any, given: dict[str, Any]) -> Any:
+        """Make a term of what was read."""
+        try:
+            return kind(**given)
+        except ModelError as error:
+            self.fail(f"cannot be used: {error}")
 
 
-def _read_names(root: Field, n_features: int) -> tuple[str, ...] | None:
-    """Read the distinct names of all features, if the document has them."""
-    if root.value.get("feature_names") is None:
-        return None
-    listed = root["feature_names"]
-    seen: dict[str, int] = {}
-    for at, item in enumerate(listed.array()):
-        name = item.string()
-        if seen.setdefault(name, at) != at:
-            item.fail(f"is {shorten(name)}, which feature_names[{seen[name]}] is already")
-    if len(seen) != n_features:
-        listed.fail(f"has {len(seen)} names but n_features is {n_features}")
-    return tuple(seen)
-
-
-def _feature_reader(n_features: int, names: tuple[str, ...] | None) -> Callable[[Field], int]:
+def _feature_reader(n_features: int, names: list[str] | None) -> Callable[[Field], int]:
     """Return a function that reads a feature: by name if there are names, else by index."""
     if names is None:
-        return lambda feature: feature.integer(0, n_features - 1)
+        return lambda feature: feature.within(0, n_features - 1)
     known = {name: at for at, name in enumerate(names)}
 
     def by_name(feature: Field) -> int:
-        name = feature.string()
-        if name not in known:
-            feature.fail(f"is {shorten(name)}, which is not in feature_names")
-        return known[name]
+        if feature.read(str) not in known:
+            feature.fail(f"is {feature}, which is not in feature_names")
+        return known[feature.value]
 
     return by_name
 
 
-def _read_curves(listed: Field, read_feature: Callable[[Field], int]) -> dict[int, Curve]:
-    """Read what single features add, in any order."""
-    found: dict[int, Curve] = {}
-    for item in listed.array():
-        item.object(("feature",))
-        kind = next((one for one in CURVES if one.keys[0] in item.value), Line)
-        item.object(("feature", *kind.keys), ("missing",))
-        given: dict[str, Any] = {}
-        for key in kind.keys:
-            texts = kind is Levels and key == "levels"
-            given[key] = item[key].number() if kind is Line else _numbers(item[key], texts=texts)
-        if "missing" in item.value:
-            given["missing"] = item["missing"].number()
-        curve = _made(item, kind, given)
-        feature = item["feature"]
-        at = read_feature(feature)
-        if at in found:
-            feature.fail(f"is {shorten(feature.value)}, which has a curve already")
-        found[at] = curve
+def _listed(given: dict[str, Field], key: str) -> list[Field]:
+    return given[key].items() if key in given else []
+
+
+def _curve(item: Field, feature: Callable[[Field], int]) -> tuple[int, Curve]:
+    item.object(("feature",))
+    kind = next((one for one in CURVES if one.keys[0] in item.value), Line)
+    item.object(("feature", *kind.keys), ("missing",))
+    given = {
+        key: item[key].numbers(int(kind is not Line), kind is Levels and key == "levels")
+        for key in kind.keys
+    }
+    if "missing" in item.value:
+        given["missing"] = item["missing"].read(float)
+    return feature(item["feature"]), item.made(kind, given)
+
+
+def _surface(item: Field, feature: Callable[[Field], int]) -> tuple[tuple[int, ...], Surface]:
+    item.object(("features", "knots", "values", "missing"), ())
+    pair = tuple(map(feature, item["features"].items()))
+    knots, values = item["knots"].numbers(2), item["values"].numbers(2)
+    if len(pair) != 2 or len(knots) != 2:
+        item.fail("is not of two features with knots each")
+    given = {"first": knots[0], "second": knots[1], "values": values}
+    return pair, item.made(Surface, given | {"missing": item["missing"].numbers(1)})
+
+
+def _distinct(listed: Field, terms: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return terms by their features, of which none may occur twice."""
+    found = dict(terms)
+    if len(found) < len(terms):
+        twice = first_repeated([features for features, _ in terms])
+        listed.fail(f"has two terms of the same features, {twice} counted from 0")
     return found
-
-
-def _read_surfaces(
-    listed: Field, read_feature: Callable[[Field], int]
-) -> dict[tuple[int, int], Surface]:
-    """Read what pairs of features add, in any order."""
-    found: dict[tuple[int, int], Surface] = {}
-    for item in listed.array():
-        item.object(("features", "knots", "values", "missing"), ())
-        pair = tuple(map(read_feature, item["features"].array()))
-        knots = [_numbers(side) for side in item["knots"].array()]
-        if len(pair) != 2 or len(knots) != 2:
-            item.fail("is not of two features with knots each")
-        if pair in found:
-            item["features"].fail("are those of a surface before")
-        values = [_numbers(row) for row in item["values"].array()]
-        given = {"first": knots[0], "second": knots[1], "values": values}
-        found[pair] = _made(item, Surface, given | {"missing": _numbers(item["missing"])})
-    return found
-
-
-def _read_fill(listed: Field, read_feature: Callable[[Field], int]) -> dict[int, float]:
-    items = [item.object(("feature", "value"), ()) for item in listed.array()]
-    return {read_feature(item["feature"]): item["value"].number() for item in items}
-
-
-def _read_summary(root: Field, read_feature: Callable[[Field], int]) -> list[Any] | None:
-    """Read how features were distributed; what each entry holds is checked where it is used."""
-    if root.value.get("summary") is None:
-        return None
-    for item in root["summary"].array():
-        read_feature(item.object(("feature", "values", "errors"))["feature"])
-    read: list[Any] = root["summary"].json()
-    return read
-
-
-def _made(item: Field, kind: Any, given: dict[str, Any]) -> Any:
-    try:
-        made = kind(**given)
-    except ModelError as error:
-        item.fail(f"cannot be used: {error}")
-    if made.is_zero:
-        item.fail("is zero: leave features without weight out")
-    return made
-
-
-def _numbers(listed: Field, texts: bool = False) -> Any:
-    """Read a list of numbers; with ``texts``, of numbers or texts."""
-    return [
-        one.string() if texts and isinstance(one.value, str) else one.number()
-        for one in listed.array()
-    ]
 
 
 def _read(path: str | os.PathLike[str], max_bytes: int) -> tuple[str, bytes]:
@@ -219,43 +260,8 @@ def _read(path: str | os.PathLike[str], max_bytes: int) -> tuple[str, bytes]:
     return name, content
 
 
-def _parse(content: bytes, source: str) -> Any:
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ModelError(
-            f"{source}: byte {error.start + 1} is not UTF-8 text: a model is a JSON document"
-        ) from error
-    try:
-        return json.loads(text, object_pairs_hook=_object, parse_float=_float, parse_int=_int)
-    except json.JSONDecodeError as error:
-        raise ModelError(
-            f"{source}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})"
-        ) from error
-    except RecursionError as error:
-        raise ModelError(f"{source}: not a model: the JSON is nested too deeply") from error
-    except ValueError as error:  # a number beyond what Python or a double can hold
-        raise ModelError(f"{source}: not a model: {error}") from error
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if number == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
-        raise ValueError(f"the number {shorten(text)} is too small for a double")
-    return number
-
-
-def _int(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:  # Python reads some thousand digits
-        raise ValueError(f"the number {shorten(text)} is too large for a double") from error
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    plain = dict(pairs)
-    if len(plain) == len(pairs):
-        return plain
-    marked = Duplicated(plain)
-    marked.key = first_repeated([key for key, _ in pairs])
-    return marked
+    twice = first_repeated([key for key, _ in pairs])
+    if twice is not None:
+        raise ValueError(f"the key {twice!r} occurs twice: keep one")
+    return dict(pairs)

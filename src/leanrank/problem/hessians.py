@@ -304,12 +304,7 @@ class Hessians:
         return pieces
 
     def _add_pieces(
-        self,
-        plan: Plan,
-        block: Block,
-        curvature: Curvature,
-        aux: FloatArray,
-        pieces: list[_Piece],
+        self, plan: Plan, block: Block, curvature: Curvature, aux: FloatArray, pieces: list[_Piece]
     ) -> tuple[FloatArray, FloatArray, dict[tuple[int, int], FloatArray]]:
         """Add up consecutive pieces; sums of queries that are not all here are handed on."""
         n = block.n_features

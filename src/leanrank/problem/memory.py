@@ -15,12 +15,7 @@ import numpy as np
 from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs.base import Block, Design, make_design
-from leanrank.execution import (
-    Executor,
-    SerialExecutor,
-    add_up,
-    cached_property,
-)
+from leanrank.execution import Executor, SerialExecutor, add_up, cached_property
 from leanrank.losses.base import Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale

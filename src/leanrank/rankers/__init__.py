@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     from leanrank.rankers.base import BaseRanker as BaseRanker
     from leanrank.rankers.boosting import AdaRank as AdaRank
     from leanrank.rankers.boosting import RankBoost as RankBoost
+    from leanrank.rankers.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
+    from leanrank.rankers.lcra import LCRA as LCRA
     from leanrank.rankers.lean import LeanRanker as LeanRanker
-    from leanrank.rankers.least_squares.greedy_rankrls import GreedyRankRLS as GreedyRankRLS
-    from leanrank.rankers.least_squares.kernel_rankrls import KernelRankRLS as KernelRankRLS
-    from leanrank.rankers.least_squares.rankrls import RankRLS as RankRLS
-    from leanrank.rankers.least_squares.rankrls import RankRLSCV as RankRLSCV
-    from leanrank.rankers.newton.linear_ranker import LinearRanker as LinearRanker
-    from leanrank.rankers.newton.nonconvex import NonconvexRankSVM as NonconvexRankSVM
-    from leanrank.rankers.newton.systems import DominationRanker as DominationRanker
-    from leanrank.rankers.newton.systems import FenchelRank as FenchelRank
-    from leanrank.rankers.newton.systems import ListNet as ListNet
-    from leanrank.rankers.newton.systems import RankNet as RankNet
-    from leanrank.rankers.newton.systems import RankSVM as RankSVM
-    from leanrank.rankers.newton.systems import SparseRank as SparseRank
-    from leanrank.rankers.sampling.lcra import LCRA as LCRA
-    from leanrank.rankers.sampling.minbatsrank import MinBatSRank as MinBatSRank
-    from leanrank.rankers.sampling.pairs import PAMIR as PAMIR
-    from leanrank.rankers.sampling.pairs import SPD as SPD
-    from leanrank.rankers.sampling.pairs import RSRank as RSRank
-    from leanrank.rankers.sampling.pamir_retrieval import PAMIRRetriever as PAMIRRetriever
+    from leanrank.rankers.linear_ranker import LinearRanker as LinearRanker
+    from leanrank.rankers.nonconvex import NonconvexRankSVM as NonconvexRankSVM
+    from leanrank.rankers.pairs import PAMIR as PAMIR
+    from leanrank.rankers.pairs import SPD as SPD
+    from leanrank.rankers.pairs import RSRank as RSRank
+    from leanrank.rankers.pamir_retrieval import PAMIRRetriever as PAMIRRetriever
+    from leanrank.rankers.rankrls import KernelRankRLS as KernelRankRLS
+    from leanrank.rankers.rankrls import RankRLS as RankRLS
+    from leanrank.rankers.rankrls import RankRLSCV as RankRLSCV
+    from leanrank.rankers.stochastic import MinBatSRank as MinBatSRank
+    from leanrank.rankers.systems import DominationRanker as DominationRanker
+    from leanrank.rankers.systems import FenchelRank as FenchelRank
+    from leanrank.rankers.systems import ListNet as ListNet
+    from leanrank.rankers.systems import RankNet as RankNet
+    from leanrank.rankers.systems import RankSVM as RankSVM
+    from leanrank.rankers.systems import SparseRank as SparseRank
     from leanrank.rankers.topics import TopicRanker as TopicRanker
 
 

@@ -13,17 +13,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
-from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.dask import is_dask
 from leanrank.data.grouping import LONGEST_LIST, group_sizes_to_qid
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError, ModelError, overflow, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.model.scoring import rank_within_queries
+from leanrank.model.scoring import rank_within_queries, weighted_sums
 from leanrank.rankers.dask import ClusterData, cluster_data, fit_partitions, lazy_predict
 from leanrank.rankers.inputs import (
+    check_labels,
     checked_features,
     count_informative,
     grouped_edges,
@@ -33,17 +34,27 @@ from leanrank.rankers.inputs import (
     validated_matrix,
     warn_of_units,
 )
-from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, by_feature, check_parameters
+from leanrank.rankers.knots import weights_model
+from leanrank.rankers.parameters import (
+    CONSTRAINTS,
+    Constraints,
+    Uses,
+    by_feature,
+    check_parameters,
+)
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from leanrank.model import Model
+    from leanrank.designs.ramp_columns import RampColumns
+    from leanrank.model import Curve, Model
     from leanrank.model.explain import Explanation
 
 
 WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
 """Parameters on which no weight depends; a model file does not mention them."""
+
+WEIGHTS = ("sample_weight", "query_weight", "offset")
 
 
 class BaseRanker(BaseEstimator):
@@ -146,14 +157,8 @@ class BaseRanker(BaseEstimator):
                 f"{type(self).__name__} has no passes or rounds to choose from, so validation has "
                 "no effect: leave it out"
             )
-        given = {
-            "group": group,
-            "sample_weight": sample_weight,
-            "query_weight": query_weight,
-            "gain_weight": gain_weight,
-            "offset": offset,
-            "preferences": preferences,
-        }
+        given = {"group": group, "sample_weight": sample_weight, "query_weight": query_weight}
+        given |= {"gain_weight": gain_weight, "offset": offset, "preferences": preferences}
         if is_dask(X) and hasattr(self, "partial_fit") and not self.fits_on_cluster:
             return fit_partitions(self, X, y, qid, validation=validation, **given)
         data, labels = self._data_and_labels(X, y, qid, **given)
@@ -256,27 +261,21 @@ class BaseRanker(BaseEstimator):
                     "after sklearn.set_config(enable_metadata_routing=True)",
                     once="fit without qid",
                 )
-        if np.isnan(data.y).any() and not explicit:
-            row = _first_row(np.isnan(data.y), data)
-            raise InputError(
-                f"the label of document {row} is missing (NaN): {type(self).__name__} needs a "
-                "label for every training document; the input contains NaN"
-            )
+        if not explicit:
+            check_labels(data, type(self).__name__)
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
-        gains = grouped_gains(gain_weight, data, grouped=data is X)
         if first is not False and not self.takes_nan:
             warn_of_units(data, by_query=first is True, slow=self.slow_unscaled)
-        return data, Labels(
-            y=kernel_view(data.y),
-            query_ptr=kernel_view(data.query_ptr),
-            sample_weight=_view(data.sample_weight),
-            query_weight=_view(data.query_weight),
-            gain_weight=_view(gains),
-            offset=_view(data.offset),
-            normalize=getattr(self, "normalize", "query"),
-            edges=grouped_edges(preferences, data, grouped=data is X) if explicit else None,
-        )
+        arrays: dict[str, Any] = {
+            name: None if values is None else kernel_view(values)
+            for name, values in {
+                **{name: getattr(data, name) for name in ("y", "query_ptr", *WEIGHTS)},
+                "gain_weight": grouped_gains(gain_weight, data, grouped=data is X),
+            }.items()
+        }
+        edges = grouped_edges(preferences, data, grouped=data is X) if explicit else None
+        return data, Labels(**arrays, normalize=getattr(self, "normalize", "query"), edges=edges)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
         weights = getattr(self, "coef_", None)
@@ -378,9 +377,7 @@ class BaseRanker(BaseEstimator):
         """Write the model as JSON; ``leanrank.load_model`` reads it."""
         self.to_model().save(Path(path))
 
-    def _validated(
-        self, X: Any, y: Any, qid: Any, parts: dict[str, Any], *, needs_y: bool
-    ) -> RankingData:
+    def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
         if y is None and needs_y:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give "
@@ -425,11 +422,56 @@ def _refuse_beside_data(**given: Any) -> None:
             )
 
 
-def _first_row(mask: AnyArray, data: RankingData) -> int:
-    """Find the caller's number of the first grouped row that is marked."""
-    row = int(np.flatnonzero(mask)[0])
-    return row if data.order is None else int(data.order[row])
+class BaseLinearRanker(BaseRanker):
+    """A ranker whose score is a weighted sum of the features, or of their ramps.
 
+    A subclass defines ``_learn``, which sets ``coef_``.
 
-def _view(array: AnyArray | None) -> AnyArray | None:
-    return None if array is None else kernel_view(array)
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    """
+
+    coef_: FloatArray
+    ramps_: RampColumns | None = None  # with curves, what ``coef_`` weighs
+
+    history_: list[dict[str, Any]]
+    n_iter_: int
+    dual_gap_: float
+    objective_: float
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        if self.ramps_ is not None:
+            return weights_model(self.coef_, self.ramps_, feature_names=self._names()).predict(X)
+        support = np.flatnonzero(self.coef_)
+        if len(support) == X.shape[1]:
+            return weighted_sums(X, self.coef_)
+        return weighted_sums(X, self.coef_[support], support)
+
+    @property
+    def sparsity_(self) -> float:
+        """Share of the features that the model uses, ‖w‖₀ / n."""
+        return self.n_features_ / max(1, self.n_features_in_)
+
+    @property
+    def n_features_(self) -> int:
+        """How many features the model uses."""
+        check_is_fitted(self, "coef_")
+        used = self.coef_.nonzero()[0] if self.ramps_ is None else self.ramps_.used(self.coef_)
+        return len(used)
+
+    @property
+    def curves_(self) -> dict[str, Curve]:
+        """What each feature in use adds to a score, by its name."""
+        model = self.to_model()
+        return {feature_name(at, self._names()): curve for at, curve in model.curves.items()}
+
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
+        """Return the fitted weights as a plain model, which can be saved, sent and exported."""
+        check_is_fitted(self, "coef_")
+        return weights_model(
+            self.coef_,
+            self.ramps_,
+            feature_names=self._names(),
+            provenance={**self._provenance(), **(provenance or {})},
+        )

@@ -15,55 +15,14 @@ from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
-from leanrank.rankers.base import BaseRanker
-from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.progress import BestSoFar, record, start_watching
+from leanrank.rankers.base import BaseLinearRanker, BaseRanker
+from leanrank.rankers.parameters import BestSoFar, record, start_watching
 from leanrank.solvers.boosting.rounds import boost, boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
 
 if TYPE_CHECKING:
     from leanrank.model import Model
-
-
-class BoostedRanker(BaseRanker):
-    """A ranker that adds one weak ranker per round.
-
-    A subclass defines ``_boost(data, labels, held_out, best)``, which runs the rounds, records each
-    in the history and sets the fitted attributes.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        Rounds whose weak rankers are in the model.
-    history_ : list of dict
-        One entry per round that was run.
-    """
-
-    takes_validation: ClassVar[bool] = True
-    stops_by_training: ClassVar[bool] = False  # whether patience works without validation data
-
-    # the parameters that every subclass has
-    n_rounds: int
-    measure: str
-    convention: str
-    patience: int | None
-    verbose: int
-    callback: Callback | None
-
-    n_iter_: int
-    history_: list[dict[str, Any]]
-
-    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        best = start_watching(self, validated=held_out is not None)
-        self.history_ = []
-        measured = None if held_out is None else HeldOut(held_out, self.measure, self.convention)
-        self._boost(data, labels, measured, best)
-
-    def _boost(
-        self, data: RankingData, labels: Labels, held_out: HeldOut | None, best: BestSoFar
-    ) -> None:
-        raise AssertionError(f"{type(self).__name__} must define _boost")
 
 
 class HeldOut:
@@ -94,8 +53,17 @@ class HeldOut:
         return mean_of(judge.per_query(self.data, self.scores)[self.measure])
 
 
+def _watch(ranker: Any, held_out: RankingData | None) -> tuple[BestSoFar, HeldOut | None]:
+    """Begin the history of a run; return the best round, and the queries that it is judged by."""
+    ranker.history_ = []
+    best = start_watching(ranker, validated=held_out is not None)
+    if held_out is None:
+        return best, None
+    return best, HeldOut(held_out, ranker.measure, ranker.convention)
+
+
 @dataclass(eq=False, repr=False)
-class AdaRank(BoostedRanker, BaseLinearRanker):
+class AdaRank(BaseLinearRanker):
     """AdaRank (Xu & Li 2007): boosting by a measure of each query's ranking.
 
     A weak ranker is one feature used as the score. Each round takes the one with the best measure
@@ -149,7 +117,8 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
     True
     """
 
-    stops_by_training: ClassVar[bool] = True
+    takes_validation: ClassVar[bool] = True
+    stops_by_training: ClassVar[bool] = True  # patience works without validation data
 
     n_rounds: int = 200
     _: KW_ONLY
@@ -162,9 +131,8 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
     verbose: int = 0
     callback: Callback | None = None
 
-    def _boost(
-        self, data: RankingData, labels: Labels, held_out: HeldOut | None, best: BestSoFar
-    ) -> None:
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        best, judge = _watch(self, held_out)
         for name in ("gain_weight", "offset"):
             if getattr(labels, name) is not None:
                 raise InputError(
@@ -180,9 +148,9 @@ class AdaRank(BoostedRanker, BaseLinearRanker):
             entry: dict[str, Any] = {"round": count, "feature": feature, "value": step}
             entry[self.measure] = quality
             judged = best.sign * quality
-            if held_out is not None:
-                held_out.scores += step * held_out.column(feature).astype(np.float64)
-                judged = entry["validation"] = held_out.measured()
+            if judge is not None:
+                judge.scores += step * judge.column(feature).astype(np.float64)
+                judged = entry["validation"] = judge.measured()
             record(self, entry)
             if best.update(count, judged, coef.copy()):
                 break
@@ -208,7 +176,7 @@ class WeakRanker(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class RankBoost(BoostedRanker):
+class RankBoost(BaseRanker):
     """RankBoost (Freund, Iyer, Schapire & Singer 2003) with weak rankers "feature above threshold".
 
     Each round takes, of all features and thresholds, the weak ranker that agrees best with the
@@ -264,6 +232,7 @@ class RankBoost(BoostedRanker):
     True
     """
 
+    takes_validation: ClassVar[bool] = True
     _takes_preferences: ClassVar[bool] = True
     _learned: ClassVar[str] = "weak_rankers_"
 
@@ -279,9 +248,8 @@ class RankBoost(BoostedRanker):
     verbose: int = 0
     callback: Callback | None = None
 
-    def _boost(
-        self, data: RankingData, labels: Labels, held_out: HeldOut | None, best: BestSoFar
-    ) -> None:
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        best, judge = _watch(self, held_out)
         executor = make_executor(self.n_jobs)
         loss = ExponentialLoss(self.importance)
         plan = loss.prepare(labels)
@@ -296,13 +264,13 @@ class RankBoost(BoostedRanker):
                 "agreement": abs(cut.agreement),
                 "loss": objective,
             }
-            if held_out is not None:
-                held_out.scores[cut_values(cut, held_out.column(cut.feature))] += value
-                entry[self.measure] = held_out.measured()
+            if judge is not None:
+                judge.scores[cut_values(cut, judge.column(cut.feature))] += value
+                entry[self.measure] = judge.measured()
             record(self, entry)
-            if held_out is not None and best.update(len(found), entry[self.measure], found):
+            if judge is not None and best.update(len(found), entry[self.measure], found):
                 break
-        self.n_iter_ = len(found) if held_out is None else best.at
+        self.n_iter_ = len(found) if judge is None else best.at
         self.weak_rankers_ = found[: self.n_iter_]
         self.objective_ = float(self.history_[self.n_iter_ - 1]["loss"]) if found else np.nan
         self._model = self._sum_of(self.weak_rankers_, {})

@@ -23,7 +23,7 @@ from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.measures import Measure, parse_measures
 from leanrank.problem.dask_shards import DaskShards
 from leanrank.problem.shard import Shard
-from leanrank.rankers.inputs import check_finite, take_names, warn_of_units
+from leanrank.rankers.inputs import check_finite, check_labels, take_names, warn_of_units
 from leanrank.rankers.parameters import check_parameters
 
 
@@ -196,14 +196,7 @@ def _no_labels(ranker: Any) -> Labels:
 def _check(name: str, allow_nan: bool, data: RankingData) -> None:
     """Reject a partition that a ranker cannot learn from."""
     check_finite(data.X, data.n_features, data.feature_names, allow_nan=allow_nan)
-    missing = np.isnan(data.y)
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        row = row if data.order is None else int(data.order[row])
-        raise InputError(
-            f"the label of document {row} is missing (NaN): {name} needs a label for every "
-            "training document"
-        )
+    check_labels(data, name)
 
 
 def held_out_on_cluster(ranker: Any, validation: Any) -> ClusterData:
@@ -223,7 +216,7 @@ def held_out_on_cluster(ranker: Any, validation: Any) -> ClusterData:
 
 def fit_partitions(ranker: Any, X: Any, y: Any, qid: Any, **given: Any) -> Any:
     """Learn from the partitions of a collection one after the other, as from a stream."""
-    from leanrank.rankers.sampling.streaming import fit_stream
+    from leanrank.rankers.streaming import fit_stream
 
     name = type(ranker).__name__
     for what, value in given.items():

@@ -149,17 +149,24 @@ def curve_parts(ranker: Any, ramps: RampColumns, names: Any) -> tuple[Any, Any, 
             )
         groups = groups[feature]
     factors = by_feature("penalty_factors", ranker.penalty_factors, n_features, names, 1.0)
-    signs = by_feature("monotone", ranker.monotone, n_features, names, 0.0)
     if factors is not None:
         factors = penalty_factors(factors, n_features)[feature]
+    signs = directions(ranker, n_features, names)
     if signs is not None:
-        signs = np.broadcast_to(signs, n_features) if np.ndim(signs) == 0 else signs
-        if signs.shape != (n_features,) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
-            raise InputError(
-                f"monotone must hold {n_features} of -1 (never rises), 0 (either), 1 (never falls)"
-            )
         signs = np.where(ramps.is_gap, 0.0, signs[feature])
     return groups, factors, signs
+
+
+def directions(ranker: Any, n_features: int, names: Any) -> FloatArray | None:
+    """Return ``monotone`` as one of −1, 0, 1 per feature, if it is given."""
+    signs = by_feature("monotone", ranker.monotone, n_features, names, 0.0)
+    if signs is None:
+        return None
+    if np.size(signs) not in (1, n_features) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
+        raise InputError(
+            f"monotone must hold {n_features} of -1 (never rises), 0 (either), 1 (never falls)"
+        )
+    return np.broadcast_to(np.ravel(signs), n_features)
 
 
 def weights_model(coef: FloatArray, ramps: RampColumns | None, **more: Any) -> Model:

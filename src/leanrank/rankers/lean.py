@@ -7,14 +7,16 @@ from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._numbers import check_number, check_whole
+from leanrank._numbers import check_whole
 from leanrank._typing import BoolArray, Callback, FloatArray, Matrix
 from leanrank.data.dask import is_dask
 from leanrank.data.ranking_data import RankingData
@@ -25,34 +27,41 @@ from leanrank.errors import InputError, check_choice, warn
 from leanrank.execution import make_executor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
+from leanrank.model import Model
 from leanrank.model.summary import with_summary
 from leanrank.penalties.elastic_net import penalty_factors
 from leanrank.problem.sharded import Shards
 from leanrank.rankers.base import BaseRanker
-from leanrank.rankers.categories import (
+from leanrank.rankers.dask import ClusterData, lazy_predict
+from leanrank.rankers.inputs import (
     Groups,
     beside_features,
+    check_finite,
     coded_columns,
     read_frame,
     warn_of_labels,
     without_columns,
 )
-from leanrank.rankers.dask import ClusterData, lazy_predict
-from leanrank.rankers.inputs import check_finite
-from leanrank.rankers.knots import find_ramps
+from leanrank.rankers.knots import directions, find_ramps
 from leanrank.rankers.lean_dask import ShardedSearch
 from leanrank.rankers.lean_pairs import constant_in_queries
-from leanrank.rankers.lean_record import record_of, terms_of
 from leanrank.rankers.lean_search import Search, Size
-from leanrank.rankers.lean_structure import Settings, Structure, divided
-from leanrank.rankers.parameters import feature_number, reject_unused, seed_of
-from leanrank.rankers.progress import report
+from leanrank.rankers.lean_structure import Settings, Structure, divided, record_of, terms_of
+from leanrank.rankers.parameters import (
+    CONSTRAINTS,
+    SHARE,
+    Constraints,
+    feature_number,
+    reject_unused,
+    report,
+    seed_of,
+    whole,
+    words,
+)
 from leanrank.solvers.base import Solution
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from leanrank.model import Model
 
 LINE_HEIGHT = 0.3
 """Standard deviation of a feature's line beside its ramps: a larger one makes lines cheaper."""
@@ -177,6 +186,12 @@ class LeanRanker(BaseRanker):
     callback: Callback | None = None
 
     fits_on_cluster = True
+    parameter_constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "group_ratio": [SHARE],
+        "max_pairs": [whole(0), words("auto")],
+        "min_strength": [Interval(Real, 0, 1, closed="right")],
+    }
 
     @property
     def takes_nan(self) -> bool:
@@ -210,13 +225,7 @@ class LeanRanker(BaseRanker):
             self.strength_ = search.fit_whole(structure, 0.1)
             sizes = search.sizes(self.strength_)
         sizes = _front(sizes)
-        self.front_ = [search.row(size) for size in sizes]
-        self.front_models_ = [
-            self._model(search, size.structure, size.solution.w, row)
-            for size, row in zip(sizes, self.front_, strict=True)
-        ]
-        self._gaps = [size.solution.gap for size in sizes]
-        at = self._position([size.features for size in sizes])
+        at = self._keep_front(search, sizes, [search.row(size) for size in sizes])
         self._finish(search, sizes[at], self.front_[at])
 
     def _learn_on_cluster(self, data: ClusterData, loss: Loss[Any]) -> None:
@@ -229,19 +238,27 @@ class LeanRanker(BaseRanker):
         settings = self._settings(data, Structure(shards, shards.ramps))  # type: ignore[arg-type]
         search = ShardedSearch(shards, loss, settings)
         self.strength_, sizes = search.run(self.tol, partial(report, self))
-        self.front_ = [
-            {"features": len(size.features), "pairs": 0, "loss": size.loss} for size in sizes
-        ]
+        rows = [{"features": len(size.features), "pairs": 0, "loss": size.loss} for size in sizes]
+        at = self._keep_front(search, sizes, rows)
+        self._certify(sizes[at].solution)
+        self.model_ = self.front_models_[at]
+        self.feature_importances_ = search.spreads(sizes[at].solution.w)
+
+    def _keep_front(
+        self, search: Search | ShardedSearch, sizes: Sequence[Any], rows: list[dict[str, Any]]
+    ) -> int:
+        """Keep a model of every size; return the largest within the limits."""
+        self.front_, self._gaps = rows, [size.solution.gap for size in sizes]
         self.front_models_ = [
-            self._model(search, search.structure, size.solution.w, row)
-            for size, row in zip(sizes, self.front_, strict=True)
+            self._model(search, size.structure, size.solution.w, row)
+            for size, row in zip(sizes, rows, strict=True)
         ]
-        self._gaps = [size.solution.gap for size in sizes]
-        at = self._position([size.features for size in sizes])
-        solution = sizes[at].solution
-        self._certify(solution)
-        self.model_ = self._model(search, search.structure, solution.w, self.front_[at])
-        self.feature_importances_ = search.spreads(solution.w)
+        prices = self._costs()
+        for at, features in enumerate(size.features for size in sizes):
+            small = self.max_features is None or len(features) <= self.max_features
+            if small and (self.max_cost is None or prices[features].sum() <= self.max_cost):
+                return at
+        return len(sizes) - 1
 
     # what is prepared
 
@@ -264,9 +281,7 @@ class LeanRanker(BaseRanker):
         ramps = find_ramps(MANY_SEGMENTS if many else self.curves, self._names(), sample, n_rows)
         return ramps.with_levels(dict(levels or {})).with_lines(sample, LINE_HEIGHT)
 
-    def _validated(
-        self, X: Any, y: Any, qid: Any, parts: dict[str, Any], *, needs_y: bool
-    ) -> RankingData:
+    def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
         """Leave out columns given as y or qid, and read those of texts as categories."""
         self._left_out = beside_features(X, y=y, qid=qid)
         X = without_columns(X, self._left_out)
@@ -302,26 +317,9 @@ class LeanRanker(BaseRanker):
 
     def _settings(self, data: RankingData, structure: Structure) -> Settings:
         n_features = data.n_features
-        pairs = self.max_pairs
-        if pairs == "auto":
-            pairs = AUTO_PAIRS
-        if isinstance(pairs, str):
-            raise InputError(f"max_pairs={pairs!r} is not known: give a whole number, or 'auto'")
-        check_whole("max_pairs", pairs, low=0)
-        if self.max_features is not None:
-            check_whole("max_features", self.max_features)
+        pairs = AUTO_PAIRS if self.max_pairs == "auto" else int(self.max_pairs)
         if not isinstance(structure.design, RampDesign):
             pairs = 0  # of sparse features, and of weights, there are no surfaces
-        check_whole("n_strengths", self.n_strengths)
-        low = check_number("min_strength", self.min_strength, open_low=True, high=1.0)
-        signs = self._by_feature("monotone", n_features, 0.0)
-        if signs is not None:
-            if np.size(signs) not in (1, n_features) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
-                raise InputError(
-                    f"monotone must hold {n_features} of -1 (never rises), 0 (either), 1 (never "
-                    "falls)"
-                )
-            signs = np.broadcast_to(np.ravel(signs), n_features)
         factors = self._by_feature("penalty_factors", n_features, 1.0)
         factors = None if factors is None else penalty_factors(factors, n_features)
         if self.max_cost is not None:  # what costs more by itself may never enter
@@ -330,11 +328,11 @@ class LeanRanker(BaseRanker):
             if np.isinf(factors).all():
                 raise InputError(f"every feature costs more than max_cost={self.max_cost:g}")
         return Settings(
-            group_ratio=check_number("group_ratio", self.group_ratio, high=1.0),
+            group_ratio=float(self.group_ratio),
             factors=factors,
-            signs=signs,
-            strengths=np.logspace(0, np.log10(low), self.n_strengths),
-            max_pairs=int(pairs),
+            signs=directions(self, n_features, self._names()),
+            strengths=np.logspace(0, np.log10(self.min_strength), self.n_strengths),
+            max_pairs=pairs,
             tol=max(1e-4, self.tol),
             heredity=self.heredity,
             of_query=constant_in_queries(structure.design.places, data.query_ptr)
@@ -343,15 +341,6 @@ class LeanRanker(BaseRanker):
         )
 
     # what is chosen
-
-    def _position(self, sizes: Sequence[Sequence[int]]) -> int:
-        """Return which list of features is the largest within ``max_features`` and ``max_cost``."""
-        prices = self._costs()
-        for at, features in enumerate(sizes):
-            small = self.max_features is None or len(features) <= self.max_features
-            if small and (self.max_cost is None or prices[features].sum() <= self.max_cost):
-                return at
-        return len(sizes) - 1
 
     def _costs(self) -> FloatArray:
         """Return what each feature costs."""
@@ -395,15 +384,9 @@ class LeanRanker(BaseRanker):
             )
 
     def _model(
-        self,
-        search: Search | ShardedSearch,
-        structure: Structure,
-        w: FloatArray,
-        row: dict[str, Any],
+        self, search: Search | ShardedSearch, structure: Structure, w: FloatArray, row: Any
     ) -> Model:
         """Return the model, with what a refit needs and the held-out results of its size."""
-        from leanrank.model import Model
-
         made = self._provenance()
         alpha = self.strength_ * search.top
         record = record_of(structure, w, alpha, EMPHASIS, search.settings)

@@ -47,6 +47,7 @@ class HeldOut:
 class ShardedSize:
     """A model of the front: its weights on all documents, and its loss on the held-out ones."""
 
+    structure: Structure
     solution: Solution
     features: list[int]
     loss: float
@@ -102,7 +103,7 @@ class ShardedSearch:
             solution = self._solve(self.whole, penalty, strength * self.top, start, tol)
             whole = solution.w
             features = self.structure.used(whole).tolist()
-            sizes.append(ShardedSize(solution, features, self.held_out.at(w)))
+            sizes.append(ShardedSize(self.structure, solution, features, self.held_out.at(w)))
         return strength, sizes
 
     def _solve(

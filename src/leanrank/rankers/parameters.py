@@ -1,4 +1,4 @@
-"""What each parameter of a ranker may be: one table for all rankers, by name.
+"""What each parameter of a ranker may be, and what measure, patience and verbose do.
 
 A parameter means the same wherever it occurs, in the terms of scikit-learn's constraints. A class
 whose own is narrower or wider says so in ``parameter_constraints``; a parameter that only some
@@ -8,6 +8,7 @@ values of another make use of is in ``used_with``.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from inspect import signature
@@ -135,9 +136,9 @@ def reject_unused(ranker: Any, names: Iterable[str], because: str) -> None:
     """Reject parameters that were changed but have no effect.
 
     >>> from leanrank import SPD
-    >>> reject_unused(SPD(C=2.0), ["C"], "loss='hinge'")
+    >>> reject_unused(SPD(project=True), ["project"], "no ℓ2² penalty")
     Traceback (most recent call last):
-    leanrank.errors.InputError: SPD: C has no effect with loss='hinge': leave it out
+    leanrank.errors.InputError: SPD: project has no effect with no ℓ2² penalty: leave it out
     """
     for name in changed(ranker, names):
         raise InputError(
@@ -149,8 +150,8 @@ def changed(ranker: Any, names: Iterable[str]) -> list[str]:
     """Return the parameters that differ from their defaults; a system may have fixed some.
 
     >>> from leanrank import SPD
-    >>> changed(SPD(C=2.0), ["C", "loss"])
-    ['C']
+    >>> changed(SPD(project=True), ["project", "loss"])
+    ['project']
     """
     usual = _defaults(ranker.__class__)
     given = (name for name in names if name in usual)
@@ -221,3 +222,93 @@ def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -
             raise InputError(f"{of} has {value!r} for the feature {feature!r}: give a number")
         array[feature_number(feature, n_features, names, of)] = value
     return array
+
+
+class BestSoFar:
+    """The best model of a run by a measure, and when to stop waiting for a better one.
+
+    Parameters
+    ----------
+    measure : str
+    patience : int, optional
+        Passes or rounds without a better one after which to stop.
+
+    Attributes
+    ----------
+    at : int
+        The pass or round of the best model; 0 while there is none.
+    model : object
+        The best model; None while there is none.
+
+    Examples
+    --------
+    >>> best = BestSoFar("ndcg@10", patience=2)
+    >>> [best.update(at, value, at) for at, value in enumerate([0.1, 0.5, 0.4, 0.3], 1)]
+    [False, False, False, True]
+    >>> best.at, best.model
+    (2, 2)
+    """
+
+    def __init__(self, measure: str, patience: int | None) -> None:
+        from leanrank.metrics.judge import better_sign
+
+        self.measure = measure
+        self.patience = patience
+        self.sign = better_sign(measure)
+        self.quality = -np.inf
+        self.at = 0
+        self.model: Any = None
+
+    def update(self, at: int, value: float, model: Any) -> bool:
+        """Take in the measure of pass ``at``, with None for an empty model; return when to stop."""
+        if np.isnan(value):
+            raise InputError(
+                f"{self.measure} is not defined on any query of the validation data: choose "
+                "another measure, or other data"
+            )
+        if model is not None and self.sign * value > self.quality:
+            self.quality, self.at, self.model = self.sign * value, at, model
+        # a threshold that suits the whole run may let no feature in for a while
+        return self.patience is not None and self.at > 0 and at - self.at >= self.patience
+
+
+def start_watching(ranker: Any, *, validated: bool) -> BestSoFar:
+    """Check the measure and the patience of a run before it begins.
+
+    >>> from leanrank import SPD
+    >>> start_watching(SPD(patience=3), validated=False)
+    Traceback (most recent call last):
+    leanrank.errors.InputError: SPD: patience has no effect without validation data: ...
+    """
+    check_measure(ranker)
+    best = BestSoFar(ranker.measure, ranker.patience)
+    if best.patience is not None and not (validated or getattr(ranker, "stops_by_training", False)):
+        raise InputError(
+            f"{type(ranker).__name__}: patience has no effect without validation data: give "
+            "validation to fit, or leave it out"
+        )
+    return best
+
+
+def record(ranker: Any, entry: dict[str, Any]) -> None:
+    """Append an entry to ``history_`` and report it."""
+    ranker.history_.append(entry)
+    report(ranker, entry)
+
+
+def report(ranker: Any, entry: dict[str, Any]) -> None:
+    """Print an entry if ``verbose``, and call ``callback`` with it."""
+    if ranker.verbose:
+        texts = (f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items())
+        print(f"[{type(ranker).__name__}] {'  '.join(texts)}", file=sys.stderr)
+    if ranker.callback is not None:
+        ranker.callback(entry)
+
+
+def check_measure(ranker: Any) -> None:
+    """Find a misspelt measure or convention before the work, not after it."""
+    from leanrank.metrics import evaluate
+
+    evaluate(
+        [1, 0], [1, 0], doc_ids=["a", "b"], measures=[ranker.measure], convention=ranker.convention
+    )

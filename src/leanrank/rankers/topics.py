@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -18,9 +19,9 @@ from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.problem.base import Problem
+from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.inputs import validated_matrix
-from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.newton.linear_ranker import LinearRanker
+from leanrank.rankers.linear_ranker import LinearRanker
 from leanrank.rankers.parameters import check_parameters, reject_unused
 from leanrank.rankers.path import alpha_grid, descending
 
@@ -100,12 +101,15 @@ class TopicRanker(BaseEstimator):
         validation : (X, Y), optional
             Other documents of the same topics, on which alpha is chosen.
         """
-        from scipy.sparse import vstack
-
         if not isinstance(self.ranker, BaseLinearRanker):
             raise InputError(f"ranker={self.ranker!r} is not a linear ranker of leanrank: give one")
         check_parameters(self.ranker)
-        self._reject_unused(validated=validation is not None)
+        grid = ("n_alphas", "alpha_min_ratio")
+        if not isinstance(self.ranker, LinearRanker) or validation is None:
+            because = "a ranker without a path, or without validation data"
+            reject_unused(self, (*grid, "alphas", "per_topic", "measure"), because)
+        elif self.alphas is not None:
+            reject_unused(self, grid, "alphas")
         matrix = validated_matrix(self, X, reset=True)
         labels = _label_columns(Y, matrix.shape[0])
         for topic in range(labels.shape[1]):
@@ -139,26 +143,13 @@ class TopicRanker(BaseEstimator):
 
         scores = self.predict(X)
         labels = _label_columns(Y, *scores.shape)
-        per_topic: dict[str, list[float]] = {name: [] for name in measures}
-        for t in range(scores.shape[1]):
-            result = evaluate(
-                _column(labels, t), scores[:, t], measures=list(measures), convention=convention
-            )
-            for name in measures:
-                per_topic[name].append(result.means[name])
-        values = {name: np.array(column) for name, column in per_topic.items()}
+        how: dict[str, Any] = {"measures": list(measures), "convention": convention}
+        found = [
+            evaluate(_column(labels, t), scores[:, t], **how).means for t in range(scores.shape[1])
+        ]
+        values = {name: np.array([means[name] for means in found]) for name in measures}
         values["percent_zero"] = np.array([percent_zero(w) for w in self.coef_.toarray()])
         return TopicEvaluation(values)
-
-    def _reject_unused(self, *, validated: bool) -> None:
-        grid = ("n_alphas", "alpha_min_ratio")
-        if not isinstance(self.ranker, LinearRanker):
-            because = f"{type(self.ranker).__name__}, which has no path"
-            reject_unused(self, (*grid, "alphas", "per_topic", "measure"), because)
-        elif not validated:
-            reject_unused(self, (*grid, "alphas", "per_topic", "measure"), "no validation data")
-        elif self.alphas is not None:
-            reject_unused(self, grid, "alphas")
 
     def _fit_all(
         self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
@@ -218,7 +209,8 @@ class TopicRanker(BaseEstimator):
                 y = _column(held_out[1], topic)
                 found = evaluate(y, scores, measures=[self.measure], n_jobs=1)
                 quality = better_sign(self.measure) * next(iter(found.means.values()))
-            fits.append(TopicFit(_as_row(w), alpha, solution.gap, quality, solution.converged))
+            row, reached = csr_array(w[None, :]), solution.converged
+            fits.append(TopicFit(row, alpha, solution.gap, quality, reached))
         return fits
 
 
@@ -276,7 +268,7 @@ def _fit_plain(
     if held_out is not None and ranker.takes_validation:
         options["validation"] = (held_out[0], _column(held_out[1], topic), None)
     ranker.fit(X, _column(Y, topic), **options)
-    return TopicFit(_as_row(ranker.coef_), np.nan, np.nan, np.nan)
+    return TopicFit(csr_array(ranker.coef_[None, :]), np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
@@ -300,12 +292,6 @@ def _warn_if_short(paths: list[list[TopicFit]], tol: float) -> None:
         )
 
 
-def _as_row(w: FloatArray) -> Any:
-    from scipy.sparse import csr_array
-
-    return csr_array(w[None, :])
-
-
 def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
     """Check a label matrix; sparse becomes CSC."""
     if hasattr(Y, "tocsc"):
@@ -314,11 +300,7 @@ def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
     else:
         labels = np.asarray(Y)
         labels = labels[:, None] if labels.ndim == 1 else labels
-    if (
-        labels.ndim != 2
-        or labels.shape[0] != n_rows
-        or labels.shape[1] != (n_topics or max(1, labels.shape[1]))
-    ):
+    if labels.ndim != 2 or labels.shape != (n_rows, n_topics or max(1, labels.shape[1])):
         raise InputError(
             f"Y has shape {labels.shape} but there are {n_rows} documents"
             f"{f' and {n_topics} topics' if n_topics else ''}: give documents × topics"

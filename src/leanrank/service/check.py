@@ -39,6 +39,13 @@ class Measured:
     now_error: float
     p: float | None
 
+    def cells(self) -> list[str]:
+        """Write then, now and p, with standard errors, for a table."""
+        then = "–" if self.then is None else f"{self.then:.4f}"
+        error = "" if self.then_error is None else f" ± {self.then_error:.4f}"
+        now = f"{self.now:.4f} ± {self.now_error:.4f}"
+        return [then + error, now, "–" if self.p is None else f"{self.p:.2g}"]
+
 
 @dataclass(frozen=True)
 class Gain:

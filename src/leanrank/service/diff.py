@@ -30,6 +30,8 @@ PERSISTENCE = 0.9
 
 _GATE = re.compile(r"\s*(\S+?)\s*([<>])\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?)\s*(%?)\s*", re.I)
 _SHARES = ("changed", "replaced")
+OTHER_GATES = (*_SHARES, "overlap", "clicks")
+"""What a gate may look at beside measures."""
 
 
 @dataclass(frozen=True)
@@ -342,7 +344,7 @@ def parse_gate(text: str) -> tuple[str, bool, float]:
         raise InputError(
             f"{text!r}: a difference is no share: write it as a number, such as -0.005"
         )
-    if kind not in (*_SHARES, "overlap", "clicks"):
+    if kind not in OTHER_GATES:
         name = parse_measures(name)[0].name
     return name, sign == ">", float(limit) / (100.0 if percent else 1.0)
 

@@ -81,13 +81,7 @@ def write_check(found: Check, path: str | os.PathLike[str], title: str) -> None:
         )
     if found.measures:
         heads = ["", "then", "now", "p"]
-        rows = [
-            [
-                name, "–" if one.then is None else f"{one.then:.4f}",
-                f"{one.now:.4f} ± {one.now_error:.4f}", "–" if one.p is None else f"{one.p:.2g}",
-            ]
-            for name, one in found.measures.items()
-        ]  # fmt: skip
+        rows = [[name, *one.cells()] for name, one in found.measures.items()]
         note = "Then: on held-out queries when the model was trained. p: of a fall, one-sided."
         parts.append(_noted("Are rankings worse?", figures_table("Measures", heads, rows), note))
     if found.clicks:

@@ -25,8 +25,14 @@ from leanrank.model import Levels, Line, Model
 from leanrank.model.summary import with_summary
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.lean_pairs import constant_in_queries
-from leanrank.rankers.lean_record import Record, group_codes, record_of, terms_of
-from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.rankers.lean_structure import (
+    Record,
+    Settings,
+    Structure,
+    group_codes,
+    record_of,
+    terms_of,
+)
 from leanrank.service.documents import documents_for
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank import load_model, make_ranking
-from leanrank.cli.cluster import find_files
+from leanrank.cli.datafiles import find_files
 
 pytest.importorskip("distributed")
 
@@ -39,7 +39,8 @@ def test_the_model_is_that_of_one_file(parts, run):
 
 
 @pytest.mark.parametrize(
-    "words", [["--scale", "minmax"], ["--scale", "auto"], ["-p", "curves=3", "--monotone", "f1=up"]]
+    "words",
+    [["--scale", "minmax"], ["--scale", "auto"], ["-p", "curves=3", "-p", 'monotone={"f1": 1}']],
 )
 def test_scaled_and_curved_models_are_those_of_one_file(parts, run, words):
     from leanrank.data import dump, load
@@ -68,7 +69,6 @@ def test_scaled_and_curved_models_are_those_of_one_file(parts, run, words):
         (["--cluster", "local", "-a", "rankboost"], "rankboost needs all data in memory"),
         (["--cluster", "local", "--scale", "standrad"], "there is no normaliser 'standrad'"),
         (["--cluster", "local", "--every", "3"], "--every is for streams"),
-        (["--cluster", "local", "--monotone", "f1=up"], "--monotone is for curves: add -p curves"),
     ],
 )
 def test_what_cannot_be_is_said_first(parts, run, words, sentence):

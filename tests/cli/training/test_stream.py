@@ -17,7 +17,7 @@ from leanrank.data import dump_letor, dump_parquet, make_ranking
 from leanrank.data.streams import open_stream
 from leanrank.metrics import evaluate
 from leanrank.rankers import MinBatSRank
-from leanrank.rankers.sampling.streaming import fit_stream
+from leanrank.rankers.streaming import fit_stream
 
 SMALL = ("--read", "chunk_bytes=600")
 N_KILLS = int(os.environ.get("LEANRANK_KILLS", "3"))  # more take longer
@@ -83,7 +83,10 @@ def test_standard_input(run, files, monkeypatch):
     [
         (("train.txt", "test.txt"), "2 training files were given: give one, or add --stream"),
         (("train.txt", "--every", "5"), "--every is for streams: add --stream"),
-        (("--stream", "train.txt", "--on-disk"), "leave --stream and --cluster out"),
+        (
+            ("--stream", "train.txt", "--fill", "0"),
+            "--fill needs all data in memory: leave --stream",
+        ),
         (("train.txt", "--features", "grow"), "--features is for streams"),
         (("--stream", "train.txt", "-a", "rankrls"), "rankrls needs all data at once"),
         (("--stream", "train.txt", "--scale", "minmax"), "--scale minmax needs all data at once"),
@@ -184,7 +187,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--checkpoint", "./m.json"), "m.json cannot be both model and checkpoint"),
+        (("--checkpoint", "./m.json"), "m.json is given for two results"),
         (("--checkpoint", "-"), "--checkpoint - is not a file that a later run could read"),
         (("-p", "shuffle=true"), "shuffle=true is not for streams"),
         (("-p", "patience=2"), "patience=2 has no effect on a stream"),

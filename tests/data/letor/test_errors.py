@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from leanrank.data.letor import load_letor
-from leanrank.data.letor import reader as source
 from leanrank.errors import ParseError
 from tests.data.letor.test_files import load_as
 
@@ -84,19 +83,6 @@ def test_sentences_that_depend_on_parameters(tmp_path):
 def test_a_file_without_documents(content):
     with pytest.raises(ParseError, match="<stream>: no document"):
         load_letor(io.BytesIO(content))
-
-
-@pytest.mark.parametrize(
-    ("byte", "storage"), [(b"\n", "dense"), (b"\n", "sparse"), (b":", "sparse")]
-)
-def test_a_file_that_grows_while_it_is_read(monkeypatch, byte, storage):
-    """The counts of the first pass are too small for what the second finds."""
-    count = source.Lines.count
-    monkeypatch.setattr(
-        source.Lines, "count", lambda lines, b: count(lines, b) // (4 if b == byte else 1)
-    )
-    with pytest.raises(ParseError, match="the file changed while it was read"):
-        load_letor(io.BytesIO(GOOD * 40), storage=storage)
 
 
 def test_the_first_error_is_told_whatever_the_threads():

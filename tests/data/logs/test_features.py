@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from leanrank.data.logs.features import feature_log
+from leanrank.data.logs import feature_log
 from leanrank.errors import FileError, ParseError
 from tests.data.logs.conftest import ltr_hit, ltr_response
 
@@ -28,12 +28,10 @@ def test_one_response_per_line(ltr_log):
 def test_other_shapes_of_the_same_log(ltr_log, write, indent):
     records = [json.loads(line) for line in ltr_log.read_text().splitlines()]
     listed = write("list.json", records, indent=indent)
-    after_each_other = write("two.json", *records, indent=2)
     wrapped = [{"qid": r.pop("query"), "response": r} for r in map(dict, records)]
     several = {"responses": [{"query": r["query"], "hits": r["hits"]} for r in records]}
     for file in (
         listed,
-        after_each_other,
         write("wrapped.ndjson", *wrapped),
         write("msearch.json", several, indent=indent),
     ):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import RankingData, dump, make_ranking
-from leanrank.data.logs.features import LoggedDocument
+from leanrank.data.logs import LoggedDocument
 from leanrank.data.logs.judgments import join_judgments, match_judgments
 from leanrank.data.trec import Qrels
 from leanrank.errors import DataWarning, InputError
@@ -105,9 +105,9 @@ def test_a_data_set_joins_as_well(tmp_path):
 
 
 def test_a_join_without_a_match_shows_both_sides(ltr_log):
-    with pytest.raises(InputError, match="which has 'jazz', 'rock' where the judgments have '17'"):
+    with pytest.raises(InputError, match=r"has 'a' of query 'jazz' where .* 'a' of query '17'"):
         match_judgments(ltr_log, Qrels([17], ["a"], [1]))
-    with pytest.raises(InputError, match="'jazz' has 'a' in the log and 'sku-1' among the judg"):
+    with pytest.raises(InputError, match=r"has 'a' of .* have 'sku-1' of query 'jazz'"):
         match_judgments(ltr_log, Qrels(["jazz"], ["sku-1"], [1]), label=0.0)
     with pytest.raises(InputError, match="there are no logged documents"):
         match_judgments([], Qrels(["jazz"], ["sku-1"], [1]))

@@ -71,7 +71,7 @@ def test_blank_and_repeated_ratings_are_counted(write):
             "line 4: document 'a' of query 'q' is rated 2, and 1 in line 2: keep one rating",
         ),
         ("w.json", ['{"ratings": 1}'], "line 1: expected {"),
-        ("w.json", ['{"query": "q", "ratings": [3]}'], "line 1: a rating of query 'q' is not an"),
+        ("w.json", ['{"query": "q", "ratings": [3]}'], "line 1: the docId is missing"),
         ("w.json", ['{"query": "q", "ratings": [{"docId": "a", "rating": "x"}]}'], "line 1: the"),
     ],
 )

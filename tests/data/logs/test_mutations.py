@@ -11,8 +11,8 @@ import warnings
 
 import pytest
 
+from leanrank.data.logs import feature_log
 from leanrank.data.logs.clicks import EngineClicks
-from leanrank.data.logs.features import feature_log
 from leanrank.data.logs.judgments import match_judgments, read_judgments
 from leanrank.data.trec import Qrels
 from leanrank.errors import LeanrankError

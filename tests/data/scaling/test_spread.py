@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from leanrank.data import RankingData
-from leanrank.data.scaling.arithmetic import column_ranges
+from leanrank.data.scaling import column_ranges
 from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
 from leanrank.data.scaling.spread import scale_wanted, wide_spread
 

@@ -12,13 +12,7 @@ SHAPES = {
     "holes stored sparse": {"density": 0.5, "sparse": True},
     "sparse": {"density": 0.1, "n_features": 300},
     "sparse stored dense": {"density": 0.1, "n_features": 300, "sparse": False},
-    "words": {
-        "density": 0.02,
-        "n_features": 500,
-        "columns": "zipf",
-        "unit_rows": True,
-        "levels_within": "query",
-    },
+    "words": {"density": 0.02, "n_features": 500, "columns": "zipf", "unit_rows": True},
 }
 
 
@@ -86,10 +80,6 @@ def test_levels_have_their_shares():
     shares = np.array([0.6, 0.3, 0.08, 0.02])
     data = make_ranking(400, 100, level_shares=shares)
     np.testing.assert_allclose(np.bincount(data.y.astype(int)) / len(data), shares, atol=0.02)
-    within = make_ranking(30, 100, level_shares=shares, levels_within="query")
-    for query in range(30):
-        counts = np.bincount(within.y[within.qid == query].astype(int))
-        assert counts.tolist() == [60, 30, 8, 2]
 
 
 def test_default_levels_halve():
@@ -158,7 +148,6 @@ def test_extremes():
         ({"label_noise": float("inf")}, "label_noise"),
         ({"columns": "pareto"}, "choose from uniform, zipf"),
         ({"columns": "zipf"}, "density below 1"),
-        ({"levels_within": "row"}, "levels_within"),
         ({"level_shares": [1, -1]}, "level_shares"),
         ({"level_shares": [1, 1], "n_levels": 3}, "give one of them"),
         ({"dtype": np.int32}, "float32 or float64"),

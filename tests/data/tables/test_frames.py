@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -249,7 +247,7 @@ def test_sparse_errors():
         from_frame(table)
     for wrong in ([2**31 - 1], [2**40], [0.5]):
         table = pa.table({"label": [0], "qid": [1], "indices": [wrong], "values": [[1.0]]})
-        with pytest.raises(InputError, match="outside"):
+        with pytest.raises(InputError, match=r"outside|not whole"):
             from_frame(table)
     table = pa.table({"label": [0], "qid": [1], "indices": [[3, 3]], "values": [[1.0, 2.0]]})
     with pytest.raises(InputError, match="holds a feature twice in one row"):
@@ -259,22 +257,11 @@ def test_sparse_errors():
         from_frame(table)
 
 
-@pytest.mark.parametrize(
-    "notes",
-    [
-        {"n_features": -1},
-        {"n_features": 2**40},
-        {"n_features": "3"},
-        {"n_features": 3, "names": ["a"]},
-        {"columns": 7},
-        {"n_features": True},
-    ],
-)
+@pytest.mark.parametrize("notes", ['{"version": 2}', "{}", "[1]", "{"])
 def test_damaged_notes(notes):
     table = pa.table({"label": [0], "qid": [1], "indices": [[0]], "values": [[1.0]]})
-    raw = json.dumps({"version": 1, **notes})
     with pytest.raises(InputError, match="notes under 'leanrank' that are damaged"):
-        from_frame(table.replace_schema_metadata({"leanrank": raw}))
+        from_frame(table.replace_schema_metadata({"leanrank": notes}))
 
 
 def test_two_columns_of_one_name():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from leanrank.data import RankingData
-from leanrank.data.logs.features import feature_log
+from leanrank.data.logs import feature_log
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Line, Model, Ramps, Surface
 from leanrank.model.export import TARGETS, export_model, formula_of

@@ -31,9 +31,10 @@ def spark(job):
 
 
 _CLICKHOUSE = """
-import sys
+import json, sys
 from chdb import session
-folder, table, view, select = sys.argv[1:]
+folder = sys.argv[1]
+table, view, select = json.load(open(f"{folder}/texts.json"))
 with session.Session() as run:
     run.query(f"CREATE DATABASE d; USE d;")
     run.query(f"CREATE TABLE {table} ENGINE = Memory AS SELECT * FROM file('{folder}/in.parquet')")
@@ -43,9 +44,10 @@ with session.Session() as run:
 """
 
 _SPARK = """
-import sys
+import json, sys
 from pyspark.sql import SparkSession
-folder, table, view, select = sys.argv[1:]
+folder = sys.argv[1]
+table, view, select = json.load(open(f"{folder}/texts.json"))
 local = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 local = local.config("spark.driver.bindAddress", "127.0.0.1")
 local = local.config("spark.driver.host", "127.0.0.1")
@@ -68,8 +70,9 @@ def _in_process(job, script):
     with tempfile.TemporaryDirectory() as folder:
         pyarrow.parquet.write_table(_arrow(job), f"{folder}/in.parquet")
         table = quote + job.options.table + quote
-        made, query = view(job).rstrip(";"), select(job, quote)
-        said = run_python(script, folder, table, made, query, cwd=folder)
+        texts = table, view(job).rstrip(";"), select(job, quote)
+        Path(folder, "texts.json").write_text(json.dumps(texts))  # too long for a command line
+        said = run_python(script, folder, cwd=folder)
         scores = pyarrow.parquet.read_table(f"{folder}/out.parquet").column(0).to_numpy()
     return said.strip().split("\n")[-1], scores
 

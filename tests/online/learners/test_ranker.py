@@ -11,7 +11,7 @@ from leanrank.data import read_clicks
 from leanrank.errors import FileError, InputError
 from leanrank.online import OnlineRanker, user
 from leanrank.online.learners.state import METHODS
-from leanrank.rankers.sampling.checkpoint import state_bytes
+from leanrank.rankers.streaming import state_bytes
 
 
 def queries(seed=0, n_features=5):
@@ -196,7 +196,7 @@ def test_damaged_states_are_refused(tmp_path):
     for changed, word in (
         (b"{}", "this is no"),
         (content[:-1], "checksum"),
-        (content.replace(b"online 1", b"online 9", 1), "version 9"),
+        (content.replace(b"online 1", b"online 9", 1), "version 1"),
         (content[:200] + b"x" + content[201:], "checksum"),
     ):
         path.write_bytes(changed)

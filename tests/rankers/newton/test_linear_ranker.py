@@ -9,7 +9,6 @@ from leanrank import (
     DominationRanker,
     LinearRanker,
     ListNet,
-    MinBatSRank,
     RankNet,
     RankSVM,
     make_ranking,
@@ -21,7 +20,7 @@ from leanrank.losses.domination import DominationLoss
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
-from leanrank.rankers.sampling.streaming import fit_stream
+from leanrank.rankers.streaming import fit_stream
 from leanrank.solvers.newton.solver import Newton
 
 
@@ -172,47 +171,9 @@ def test_ftrl_reaches_newtons_optimum_with_a_certificate(data, form, loss):
     assert path.alphas[0] == pytest.approx(LinearRanker(loss).alpha_max(X, data.y, data.qid))
 
 
-def test_a_stream_of_the_grid_takes_the_steps_of_its_published_system(data):
-    ranker = LinearRanker("squared-hinge", solver="ftrl", alpha=0.02, tol=0.5)
-    published = MinBatSRank(0.02, relative=False, l1="per_step")
-    chunks = [data.queries[:10], data.queries[10:30]]
-    for one in (ranker, published):
-        one.fit_stream(chunks, epochs=2)
-    assert ranker.coef_.any()
-    np.testing.assert_array_equal(ranker.coef_, published.coef_)
-    assert ranker.n_queries_ == 30
-    again = ranker.fit(data).partial_fit(data.queries[:10])  # a fit ends a stream
-    assert again.n_queries_ == 10
-    assert again.state_.steps == 10
-
-
-def test_a_stream_of_the_grid_is_resumed(data, tmp_path):
-    chunks = [data.queries[:10], data.queries[10:30]]
-    once = LinearRanker(solver="ftrl", alpha=0.02).fit_stream(chunks, epochs=2)
-    stopped = LinearRanker(solver="ftrl", alpha=0.02)
-    file = tmp_path / "run"
-
-    def stop(report):
-        if report["queries"] == 30:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped.fit_stream(chunks, epochs=2, checkpoint=file, every=5, progress=stop)
-    resumed = LinearRanker(solver="ftrl", alpha=0.02)
-    resumed.fit_stream(chunks, epochs=2, checkpoint=file, every=5)
-    np.testing.assert_array_equal(resumed.coef_, once.coef_)
-
-
-def test_only_parts_that_learn_in_steps_stream(data):
-    assert hasattr(LinearRanker(solver="ftrl"), "partial_fit")
-    for ranker in (LinearRanker(), DominationRanker(), RankSVM(solver="newton")):
-        assert not hasattr(ranker, "partial_fit")
-        with pytest.raises(InputError, match="needs all data at once"):
-            fit_stream(ranker, [data])
+def test_ftrl_takes_the_same_l1_penalty_for_all_features(data):
     for parameters in ({"signs": 1}, {"penalty": "l2"}, {"penalty_factors": [2.0] + [1.0] * 11}):
-        ranker = LinearRanker(solver="ftrl", **parameters)
-        for learn in (ranker.fit, ranker.partial_fit):
-            with pytest.raises(InputError, match="'ftrl' takes an ℓ1 penalty"):
-                learn(data)
-    with pytest.raises(InputError, match="solver='ftrl'"):
-        DominationRanker(solver="ftrl").partial_fit(data)
+        with pytest.raises(InputError, match="'ftrl' takes an ℓ1 penalty"):
+            LinearRanker(solver="ftrl", **parameters).fit(data)
+    with pytest.raises(InputError, match="needs all data at once"):
+        fit_stream(LinearRanker(solver="ftrl"), [data])

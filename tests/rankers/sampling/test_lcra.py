@@ -86,12 +86,6 @@ def test_documents_of_no_weight_are_not_there(data, hidden):
     assert np.allclose(weighted.coef_, dropped.coef_, rtol=1e-9)
 
 
-def test_a_rate_and_a_strength_for_each_view(data, hidden):
-    two = fit(LCRA(alpha=[0.01, 10.0], eta0=[0.1, 0.01], mu=0, n_steps=5000), data, hidden)
-    sizes = np.abs(two.view_coefs_).sum(axis=1)
-    assert sizes[0] > 3 * sizes[1]
-
-
 def test_what_is_refused(data, hidden):
     X, y, qid = data.X, data.y, data.qid
     with pytest.raises(InputError, match="feature 'f2'"):

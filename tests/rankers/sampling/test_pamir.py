@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from leanrank import PAMIR, SPD, load_letor, load_model, make_ranking
+from leanrank import PAMIR, load_letor, load_model, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
@@ -56,14 +56,6 @@ def test_steps_are_the_minimisers_of_their_objectives(data, C, sparse):
             assert reached <= cost + 1e-12
         w = after
     np.testing.assert_allclose(ranker.coef_, w, atol=1e-12)
-
-
-def test_it_is_a_point_of_the_grid(data):
-    mine = PAMIR(0.05, n_steps=2_000).fit(data)
-    theirs = SPD(
-        loss="passive-aggressive", C=0.05, n_steps=2_000, sampling="queries", average=False
-    ).fit(data)
-    assert np.array_equal(mine.coef_, theirs.coef_)
 
 
 def test_seeds(data):

@@ -16,7 +16,6 @@ RANKERS = [
     SPD(loss="logistic", sampling="queries", learning_rate="invscaling"),
     SPD(loss="squared", sampling="queries", n_steps=20_000),
     SPD(alpha=0.01, l1_ratio=1.0),
-    SPD(loss="passive-aggressive"),
     SPD(learning_rate="pegasos", project=True, average=False),
     RSRank(),
     RSRank(loss="squared-hinge", truncate_every=10, ceiling=1.0),
@@ -130,7 +129,6 @@ def test_new_features_can_appear(data):
         (SPD(learning_rate="fast"), "learning_rate='fast'"),
         (SPD(eta0=0), "eta0=0"),
         (SPD(n_steps=0), "n_steps=0"),
-        (SPD(C=0, loss="passive-aggressive"), "C=0"),
         (SPD(l1_ratio=1.0, truncate_every=0), "truncate_every=0"),
         (RSRank(ceiling=-1), "ceiling=-1"),
         (RSRank(importance="map"), "importance='map'"),
@@ -139,8 +137,8 @@ def test_new_features_can_appear(data):
         (LCRA(views=0), "views=0"),
         (LCRA(views=[["a"], ["b"]]), "'a'"),
         (LCRA(views=[[0], [99]]), "feature 99"),
-        (LCRA(alpha=[1.0, 2.0, 3.0]), "alpha has 3 values"),
-        (LCRA(eta0=[0.0, 1.0]), "eta0=0"),
+        (LCRA(alpha=[1.0, 2.0]), "alpha="),
+        (LCRA(eta0=0), "eta0=0"),
     ],
     ids=str,
 )
@@ -162,19 +160,6 @@ def test_sparse_documents_cost_their_non_zeros(data):
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        *(
-            ({"loss": "passive-aggressive", name: value}, name)
-            for name, value in {
-                "alpha": 0.5,
-                "l1_ratio": 0.5,
-                "learning_rate": "constant",
-                "eta0": 2.0,
-                "power_t": 0.7,
-                "project": True,
-                "truncate_every": 10,
-            }.items()
-        ),
-        ({"C": 2.0}, "C"),
         ({"power_t": 0.7}, "power_t"),
         ({"learning_rate": "pegasos", "eta0": 1.0}, "eta0"),
         ({"truncate_every": 10}, "truncate_every"),

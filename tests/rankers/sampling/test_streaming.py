@@ -18,8 +18,7 @@ from leanrank.data.matrices import hash_features, unhash_weights
 from leanrank.data.streams import open_stream, resized
 from leanrank.errors import FileError, InputError
 from leanrank.rankers import SPD, MinBatSRank
-from leanrank.rankers.sampling.checkpoint import Checkpoint, read_state, state_bytes
-from leanrank.rankers.sampling.streaming import fit_stream
+from leanrank.rankers.streaming import Checkpoint, fit_stream, read_state, state_bytes
 
 N_QUERIES, N_FEATURES = 90, 25
 
@@ -106,9 +105,7 @@ def test_the_same_bits_after_interruptions_anywhere(sources, kind, features, epo
             assert len(seen) < n_chunks  # it did not begin again
 
 
-@pytest.mark.parametrize(
-    "parameters", [{}, {"alpha": 0.01, "l1_ratio": 1.0}, {"loss": "passive-aggressive"}]
-)
+@pytest.mark.parametrize("parameters", [{}, {"alpha": 0.01, "l1_ratio": 1.0}])
 @pytest.mark.parametrize("density", [1.0, 0.2])
 def test_drawn_pairs_go_on_with_the_same_bits(parameters, density, tmp_path):
     def spd():
@@ -183,7 +180,7 @@ def test_a_damaged_checkpoint_names_the_one_before(sources, tmp_path):
     whole = fit_stream(ranker(), sources["text"](), checkpoint=file, every=10)
     for damaged in (b"", file.read_bytes()[:-3], file.read_bytes() + b"x"):
         file.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"c.ckpt: this file is damaged .* rename c.ckp"):
+        with pytest.raises(InputError, match=r"c.ckpt: this .* rename c.ckp"):
             fit_stream(ranker(), sources["text"](), checkpoint=file, every=10)
         assert file.read_bytes() == damaged
     previous.rename(file)
@@ -327,7 +324,7 @@ def test_what_is_no_checkpoint(sources, tmp_path, content):
 
 def load(file):
     with HeldFile(file) as held:
-        return Checkpoint.load(held, MinBatSRank)
+        return Checkpoint.load(held, MinBatSRank, {})
 
 
 def test_a_checkpoint_cut_short_or_of_another_version(sources, tmp_path):
@@ -337,11 +334,11 @@ def test_a_checkpoint_cut_short_or_of_another_version(sources, tmp_path):
     first = whole.index(b"\n") + 1
     for size in range(1, len(whole)):
         file.write_bytes(whole[:size])
-        with pytest.raises(InputError, match=r"this is no|damaged|version") as caught:
+        with pytest.raises(InputError, match=r"c: this (is no|file is damaged)") as caught:
             load(file)
         assert size < first or "is damaged" in str(caught.value)
-    file.write_bytes(whole.replace(b" 3 ", b" 99 ", 1))
-    with pytest.raises(InputError, match="schema version 99, but this leanrank reads version 3"):
+    file.write_bytes(whole.replace(b" 4 ", b" 99 ", 1))
+    with pytest.raises(InputError, match="no leanrank-checkpoint file of version 4"):
         load(file)
     with pytest.raises(FileError, match="cannot be used"):
         load(tmp_path)
@@ -350,32 +347,25 @@ def test_a_checkpoint_cut_short_or_of_another_version(sources, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("epoch",), True),
-        (("position", "offset"), -1),
-        (("queries",), "7"),
-        (("fitted", "n_features_in_"), 7),
+        (("position",), {}),
         (("state",), {}),
-        (("state", "steps"), None),
-        (("state", "steps"), -1),
-        (("state", "rule", "gamma"), 1),
-        (("state", "rule", "gamma"), float("nan")),
+        (("state", "rule"), {}),
         (("state", "v"), np.zeros(3)),
         (("state", "v"), np.zeros(N_FEATURES, dtype=np.int64)),
         (("state", "v"), np.full(N_FEATURES, np.inf)),
         (("state", "s"), np.full(N_FEATURES, -1.0)),
-        (("state", "rule", "loss"), "os.system"),
     ],
 )
 def test_a_checkpoint_with_a_right_checksum_is_checked_all_the_same(sources, tmp_path, path, value):
     """Somebody wrote it by hand."""
     file = tmp_path / "c"
     fit_stream(ranker(), sources["text"](), checkpoint=file)
-    header = read_state(file.read_bytes(), copy.deepcopy, b"leanrank-checkpoint", 3)
+    header = read_state(file.read_bytes(), copy.deepcopy, b"leanrank-checkpoint", 4)
     place = header
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    file.write_bytes(state_bytes(header, b"leanrank-checkpoint", 3))
+    file.write_bytes(state_bytes(header, b"leanrank-checkpoint", 4))
     with pytest.raises(InputError, match="c: this file is damaged"):
         load(file)
 
@@ -384,7 +374,7 @@ def test_the_state_of_another_system(sources, tmp_path):
     file = tmp_path / "c"
     fit_stream(ranker(), sources["text"](), checkpoint=file)
     with HeldFile(file) as held, pytest.raises(InputError, match="damaged"):
-        Checkpoint.load(held, SPD)
+        Checkpoint.load(held, SPD, {})
 
 
 def test_nothing_is_unpickled(tmp_path):
@@ -393,7 +383,7 @@ def test_nothing_is_unpickled(tmp_path):
     np.savez(stream, header=np.array([{"epoch": 1}], dtype=object))
     body = stream.getvalue()
     digest = hashlib.sha256(body).hexdigest().encode()
-    (tmp_path / "c").write_bytes(b"leanrank-checkpoint 3 " + digest + b"\n" + body)
+    (tmp_path / "c").write_bytes(b"leanrank-checkpoint 4 " + digest + b"\n" + body)
     with pytest.raises(InputError, match="c: this file is damaged"):
         load(tmp_path / "c")
 

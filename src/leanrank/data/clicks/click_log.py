@@ -10,21 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.clicks.columns import (
-    Ids,
-    as_numbers,
-    feature_data,
-    number_ids,
-    read_columns,
-    read_file,
-    take_rows,
-)
+from leanrank.data.clicks.columns import Ids, as_numbers, feature_data, number_ids, read_columns
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice
 
@@ -195,33 +186,26 @@ def read_clicks(
     >>> click_preferences(clicks)
     Preferences(winner=array([1, 1]), loser=array([0, 2]), weight=array([1., 1.]))
     """
-    names = {
-        "session": session,
-        "query": query,
-        "document": document,
-        "position": position,
-        "clicked": clicked,
-    }
+    names = {"session": session, "query": query, "document": document}
+    names |= {"position": position, "clicked": clicked}
     if propensity is not None:
         names["propensity"] = propensity
     where = os.fspath(log) if isinstance(log, (str, os.PathLike)) else "the click log"
-    if features is None and where != "the click log":
-        log = read_file(Path(log), names, whole=True)
-    columns = read_columns(log, names, where)
-    queries = number_ids(columns["query"], query)
-    documents = number_ids(columns["document"], document)
-    sessions = number_ids(columns["session"], session)
+    table = read_columns(log, names, where, only=None if features is None else names.values())
+    queries, documents, sessions = (number_ids(table[n], n) for n in (query, document, session))
     if len(queries.codes) == 0:
         raise InputError(f"{where} has no rows: give at least one list with a click")
-    places = _positions(columns["position"], position, where)
-    clicks = _clicks(columns["clicked"], clicked, where)
-    chance = None if propensity is None else _propensities(columns["propensity"], propensity, where)
+    places = _numbers(table, "position", position, where).astype(np.int64)
+    clicks = _numbers(table, "clicked", clicked, where).astype(bool)
+    chance: FloatArray | None = None
+    if propensity is not None:
+        chance = _numbers(table, "propensity", propensity, where).astype(np.float64)
     if features is None:
         _, first = np.unique(
             queries.codes * len(documents.values) + documents.codes, return_index=True
         )
-        own = set(names.values()) - {query, document}
-        features = take_rows(log, np.sort(first), lambda name: name not in own)
+        features = table.drop_columns([*(set(names.values()) - {query, document})])
+        features = features.take(np.sort(first))
     known = feature_data(features, query, document)
     found = _find(queries, documents, known, where)
     order, list_ptr = _lists(sessions, queries, places, where)
@@ -306,37 +290,33 @@ def _next(clicks: ClickLog) -> IntArray:
 _RULES = {"skip-above": _above, "skip-next": _next}
 
 
-def _positions(column: Any, name: str, where: str) -> IntArray:
-    values = as_numbers(column, name)
-    with np.errstate(invalid="ignore"):  # NaN is found in the next line
-        places = values.astype(np.int64)
-    wrong = (places != values) | (places < 1) | (places > LAST_POSITION)
-    remedy = f"whole numbers that count from 1 at the top, up to {LAST_POSITION:,}"
-    _refuse(wrong, values, "position ", where, f"positions are {remedy}")
-    return places
+_CHECKS: dict[str, tuple[Any, str]] = {
+    "position": (
+        lambda values: (values >= 1) & (values <= LAST_POSITION) & (values % 1 == 0),
+        f"positions are whole numbers that count from 1 at the top, up to {LAST_POSITION:,}",
+    ),
+    "clicked": (
+        lambda values: (values == 0) | (values == 1),
+        "give 1 for a document that was clicked and 0 for one that was not",
+    ),
+    "propensity": (
+        lambda values: (values > 0) & (values <= 1),
+        "a propensity is above 0 and at most 1",
+    ),
+}
+"""What the numbers of a log must be."""
 
 
-def _clicks(column: Any, name: str, where: str) -> BoolArray:
-    values = as_numbers(column, name)
-    remedy = "give 1 for a document that was clicked and 0 for one that was not"
-    _refuse((values != 0) & (values != 1), values, f"{name}=", where, remedy)
-    return values.astype(bool)
-
-
-def _propensities(column: Any, name: str, where: str) -> FloatArray:
-    values = as_numbers(column, name).astype(np.float64)
-    wrong = ~((values > 0) & (values <= 1))
-    _refuse(wrong, values, f"{name}=", where, "a propensity is above 0 and at most 1")
-    return values
-
-
-def _refuse(wrong: BoolArray, values: AnyArray, what: str, where: str, remedy: str) -> None:
-    """Raise for the first row that is wrong."""
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
+    """Return a column of numbers; raise for the first row that is wrong."""
+    values = as_numbers(table[name], name)
+    is_right, remedy = _CHECKS[role]
+    wrong = np.flatnonzero(~is_right(values))
+    if len(wrong):
         raise InputError(
-            f"{where} has {what}{values[row]!s} in row {row} (counted from 0): {remedy}"
+            f"{where} has {role} {values[wrong[0]]!s} in row {wrong[0]} (counted from 0): {remedy}"
         )
+    return values
 
 
 def _find(queries: Ids, documents: Ids, known: RankingData, where: str) -> IntArray:

@@ -1,9 +1,8 @@
 """Dask collections as partitions of whole queries.
 
 A collection arrives as partitions of rows, with the rows of a query anywhere. Each partition is
-read and checked where it is. If queries lie within partitions, these stay as they are; if
-neighbours share a query, its rows join the first of them; if queries are scattered, rows are
-shuffled by query. Only query ids and counts come back.
+read and checked where it is. The rows of a query that lies across partitions are brought together
+in one of them. Only query ids and counts come back.
 
 Dask is loaded when a Dask object is given, and not before.
 """
@@ -52,8 +51,6 @@ class Facts(NamedTuple):
     n_informative: int
     levels: FloatArray | None
     text_qid: bool
-    lowest: Any
-    highest: Any
 
 
 def read_rows(
@@ -78,7 +75,7 @@ def _rows(
     else:
         own = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
         if names is not None and own is not None and own != names:
-            raise InputError(misnamed(own, names))
+            raise InputError(_other_columns(own, names))
         matrix = _numbers(X, scores)
         qid = None if qid is None else np.asarray(qid)
         weights = None
@@ -100,14 +97,9 @@ def _rows(
     return Rows(data.with_fields(order=None), gains)
 
 
-def misnamed(own: tuple[str, ...], names: tuple[str, ...]) -> str:
-    """Return the message for columns that are not the expected ones."""
-    missing = [name for name in names if name not in own]
-    if missing:
-        return f"the column {missing[0]!r} is missing: give all partitions the same columns"
-    at = next(j for j, name in enumerate(own) if j >= len(names) or name != names[j])
-    expected = repr(names[at]) if at < len(names) else "no column"
-    return f"column {at} is {own[at]!r} where other partitions have {expected}"
+def _other_columns(own: tuple[str, ...], names: tuple[str, ...]) -> str:
+    odd = next((name for name in (*names, *own) if (name in own) != (name in names)), own[0])
+    return f"its columns are not those of the others, see {odd!r}: give all the same columns"
 
 
 def _numbers(X: Any, scores: bool) -> Any:
@@ -131,20 +123,14 @@ def facts_of(rows: Rows | InputError) -> Facts | InputError:
     if isinstance(rows, InputError):
         return rows
     data = rows.data
-    levels: FloatArray | None = data.levels
-    ids = data.query_ids
-    text = ids.dtype.kind not in "biuf"
-    found = not text and len(ids) > 0
     return Facts(
         len(data),
         data.n_features,
         data.feature_names,
         data.n_queries,
         int(data.informative.sum()),
-        levels if len(data.levels) <= MOST_LEVELS else None,
-        text,
-        ids.min() if found else None,
-        ids.max() if found else None,
+        data.levels if len(data.levels) <= MOST_LEVELS else None,
+        data.query_ids.dtype.kind not in "biuf",
     )
 
 
@@ -336,8 +322,8 @@ def _agree(facts: Sequence[Facts]) -> None:
                 f"partition {at} has {here.n_features} features but partition {filled[0]} has "
                 f"{first.n_features}: give all partitions the same columns"
             )
-        if here.names != first.names and None not in (here.names, first.names):
-            raise InputError(f"partition {at}: {misnamed(here.names, first.names)}")  # type: ignore[arg-type]
+        if here.names is not None and first.names not in (None, here.names):
+            raise InputError(f"partition {at}: {_other_columns(here.names, first.names)}")
         if here.text_qid != first.text_qid:
             kinds = ["text" if each.text_qid else "numbers" for each in (here, first)]
             raise InputError(
@@ -348,31 +334,25 @@ def _agree(facts: Sequence[Facts]) -> None:
 
 def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
     """Move rows so that each query is in one partition."""
-    if _apart(facts):
-        return _said(Partitions(client, rows, facts, _as_they_are(len(rows))))
     listed = client.gather([client.submit(query_sizes, each, pure=False) for each in rows])
-    homes, how = _assign([ids for ids, _ in listed], [sizes for _, sizes in listed])
-    if all((home == at).all() for at, home in enumerate(homes)):
+    homes, n_shared = _assign(listed)
+    if not n_shared:
+        parts = counted(len(rows), "partition")
+        how = f"queries lie within the {parts}, which are used as they are"
         return _said(Partitions(client, rows, facts, how))
     arriving: list[list[Any]] = [[] for _ in rows]
     for at, home in enumerate(homes):
-        if len(home) and (home == at).all():
+        if (home == at).all():
             arriving[at].append(rows[at])
             continue
         pieces = client.submit(split_rows, rows[at], home, pure=False)
         for goal in np.unique(home).tolist():
             arriving[goal].append(client.submit(getitem, pieces, goal, pure=False))
-    merged = [
-        client.submit(merge_rows, pieces, pure=False) if len(pieces) > 1 else pieces[0]
-        for pieces in arriving
-        if pieces
-    ]
+    merged = [client.submit(merge_rows, pieces, pure=False) for pieces in arriving if pieces]
     facts = client.gather([client.submit(facts_of, each, pure=False) for each in merged])
+    across = counted(n_shared, "query lies", "queries lie")
+    how = f"{across} across partitions: the rows of each are brought together in one of them"
     return _said(Partitions(client, merged, facts, how))
-
-
-def _as_they_are(n_parts: int) -> str:
-    return f"queries lie within the {counted(n_parts, 'partition')}, which are used as they are"
 
 
 def _said(partitions: Partitions) -> Partitions:
@@ -380,41 +360,21 @@ def _said(partitions: Partitions) -> Partitions:
     return partitions
 
 
-def _apart(facts: list[Facts]) -> bool:
-    """Return whether ranges of numeric ids show that no two partitions share a query."""
-    if any(each.lowest is None for each in facts):
-        return len(facts) == 1
-    spans = sorted((each.lowest, each.highest) for each in facts)
-    return all(spans[at][1] < spans[at + 1][0] for at in range(len(spans) - 1))
+def _assign(listed: list[tuple[AnyArray, IntArray]]) -> tuple[list[IntArray], int]:
+    """Return the partition that each query of each partition goes to, and how many are shared.
 
-
-def _assign(ids: list[AnyArray], sizes: list[IntArray]) -> tuple[list[IntArray], str]:
-    """Return the partition that each query of each partition goes to, and why."""
-    n_parts = len(ids)
-    seen: dict[Any, list[int]] = {}
-    for at, here in enumerate(ids):
-        for each in here.tolist():
-            seen.setdefault(each, []).append(at)
-    shared = {each: places for each, places in seen.items() if len(places) > 1}
-    whole = _as_they_are(n_parts)
-    neighbours = all(places[-1] - places[0] == len(places) - 1 for places in shared.values())
-    if not shared or (neighbours and len(shared) < n_parts):
-        home = {each: places[0] for each, places in seen.items()}
-        if shared:
-            whole = (
-                f"{counted(len(shared), 'query lies', 'queries lie')} across neighbouring "
-                "partitions: these rows join the first of them, all others stay"
-            )
-    else:
-        rows_of: dict[Any, int] = dict.fromkeys(seen, 0)
-        for here, counts in zip(ids, sizes, strict=True):
-            for each, count in zip(here.tolist(), counts.tolist(), strict=True):
-                rows_of[each] += count
-        ends = np.cumsum(list(rows_of.values()))
-        goals = np.minimum((ends - 1) * n_parts // ends[-1], n_parts - 1)
-        home = dict(zip(rows_of, goals.tolist(), strict=True))
-        whole = (
-            f"{len(shared):,} of {len(seen):,} queries are scattered over partitions: rows are "
-            f"shuffled by query into {counted(n_parts, 'partition')}"
-        )
-    return [np.array([home[each] for each in here.tolist()], np.int64) for here in ids], whole
+    A shared query goes to the one of its partitions that has the fewest rows so far.
+    """
+    places: dict[Any, dict[int, int]] = {}
+    for at, (ids, sizes) in enumerate(listed):
+        for each, size in zip(ids.tolist(), sizes.tolist(), strict=True):
+            places.setdefault(each, {})[at] = size
+    load = [0] * len(listed)
+    home: dict[Any, int] = {}
+    for each, found in sorted(places.items(), key=lambda item: len(item[1])):
+        home[each] = min(found, key=load.__getitem__)
+        load[home[each]] += sum(found.values())
+    n_shared = sum(len(found) > 1 for found in places.values())
+    return [
+        np.array([home[each] for each in ids.tolist()], np.int64) for ids, _ in listed
+    ], n_shared

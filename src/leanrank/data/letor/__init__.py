@@ -25,9 +25,6 @@ from leanrank.execution import make_executor, row_blocks
 
 if TYPE_CHECKING:
     from leanrank.data.letor.reader import LetorRequest
-    from leanrank.data.streams import SplitQueryDetector
-
-_DTYPES = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64), "float32", "float64")
 
 
 def load_letor(
@@ -110,7 +107,7 @@ def make_request(
     if not isinstance(zero_based, bool):
         raise InputError(f"zero_based={zero_based!r} is not one of True and False")
     check_choice("storage", storage, ("auto", "dense", "sparse"))
-    if dtype not in _DTYPES:
+    if dtype not in (np.float32, np.float64, "float32", "float64"):
         raise InputError(f"dtype={dtype!r} is not one of float64 and float32")
     return LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
 
@@ -261,7 +258,6 @@ class TextPart:
     def __init__(
         self,
         path: str,
-        returns: SplitQueryDetector,
         *,
         dtype: Any = "float64",
         storage: str = "auto",
@@ -272,7 +268,6 @@ class TextPart:
         n_jobs: int | None = -1,
     ) -> None:
         self.path, self.name = path, shown_name(path)
-        self._returns = returns
         self._request = make_request(n_features, zero_based, dtype, storage, optional)
         self._chunk_bytes = check_whole("chunk_bytes", chunk_bytes)
         self._executor = make_executor(n_jobs)
@@ -301,7 +296,6 @@ class TextPart:
         with open_bytes(self.path) as stream:
             if offset:
                 stream.seek(offset)
-            self._returns.restart()
             rest, ended = b"", False
             while not ended:
                 block, rest, ended = self._next_block(stream, rest)
@@ -309,8 +303,6 @@ class TextPart:
                 offset += len(block)
                 line += block.count(b"\n")
                 if data is not None:
-                    place = f"{self.name}, before line {line + 1}"
-                    self._returns.check(data.query_ids.tolist(), place)
                     yield data, offset, line
 
     def _next_block(self, stream: IO[bytes], rest: bytes) -> tuple[bytes, bytes, bool]:

@@ -21,7 +21,7 @@ MEASURE, DENSE, SPARSE = 0, 1, 2
 ROWS, ENTRIES, NONZEROS, WIDTH, N_HARD, ERROR, PLACE, N_FIELDS = range(8)
 
 FINE, BAD_LABEL, NO_QID, EMPTY_QID, BAD_ENTRY, ZERO_INDEX, LARGE_INDEX, INDEX_BEYOND = range(8)
-INDEX_ORDER, BAD_VALUE, OVERFLOW, NOT_TEXT, CHANGED = range(8, 13)
+INDEX_ORDER, BAD_VALUE, OVERFLOW, NOT_TEXT = range(8, 12)
 READ, HARD, NOT_A_NUMBER = range(3)  # how a number was read; hard ones are left to Python
 
 NOWHERE = 2**62  # the slot of a value that is read but not kept
@@ -102,9 +102,6 @@ def parse_lines(
             continue
 
         place = at
-        if mode != MEASURE and row == len(labels):
-            error = CHANGED  # more lines than were counted: somebody writes to the file
-            break
         at, value, how, error = _read_label(text, at, needs)
         if error != FINE:
             break
@@ -207,9 +204,6 @@ def parse_lines(
                     slot = row_start + column
                     values[slot] = value
             elif mode == SPARSE and (how == HARD or value != 0):
-                if stored == len(values):
-                    error = CHANGED
-                    break
                 slot = stored
                 values[slot] = value
                 indices[slot] = column

@@ -71,23 +71,6 @@ class LetorRows(NamedTuple):
     doc_ids: AnyArray | None
 
 
-class Lines(NamedTuple):
-    """A range of whole lines; the last may live in a buffer of its own, which ends it properly."""
-
-    buffer: Any
-    start: int
-    stop: int
-
-    @property
-    def array(self) -> AnyArray:
-        """The whole buffer as an array."""
-        return np.frombuffer(self.buffer, dtype=np.uint8)
-
-    def count(self, byte: bytes) -> int:
-        """Count a byte in the range."""
-        return int(np.count_nonzero(self.array[self.start : self.stop] == ord(byte)))
-
-
 def open_text(path: Any) -> bytes | mmap.mmap:
     """Map the text of a path, ``"-"`` or a binary file object; what is packed, by way of a file."""
     with open_bytes(path) as stream:
@@ -105,55 +88,50 @@ def _map(file: IO[bytes]) -> bytes | mmap.mmap:
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def cut_lines(buffer: Any, range_bytes: int) -> list[Lines]:
-    """Cut the text into ranges at line breaks; the cuts depend on the text only."""
-    start = len(_BOM) if buffer[: len(_BOM)] == _BOM else 0
-    body = buffer.rfind(b"\n") + 1
-    cuts = [min(start, body)]
-    while cuts[-1] < body:
-        target = cuts[-1] + range_bytes
-        cuts.append(body if target >= body else buffer.find(b"\n", target - 1) + 1)
-    ranges = [Lines(buffer, a, b) for a, b in pairwise(cuts)]
-    if tail := buffer[max(body, start) :]:
-        ranges.append(Lines(tail + b"\n", 0, len(tail) + 1))
-    return ranges
+def cut_lines(buffer: Any, range_bytes: int) -> list[tuple[int, int]]:
+    """Cut a text that ends with a line break into ranges; they depend on the text only."""
+    cuts = [len(_BOM) if buffer[: len(_BOM)] == _BOM else 0]
+    while cuts[-1] < len(buffer):
+        target = min(cuts[-1] + range_bytes, len(buffer))
+        cuts.append(buffer.find(b"\n", target - 1) + 1)
+    return list(pairwise(cuts))
 
 
 def read_rows(buffer: Any, name: str, request: LetorRequest, executor: Executor) -> LetorRows:
     """Parse the text; raise a ParseError for the first thing in it that is wrong."""
+    if buffer[-1:] != b"\n":
+        buffer = buffer[:] + b"\n"
     ranges = cut_lines(buffer, request.range_bytes)
-    n_lines = executor.map(lambda lines: lines.count(b"\n"), ranges)
-    layout = _guess(ranges, request)
+    layout = _guess(buffer, ranges, request)
     while True:
-        rows = _RowArrays(ranges, n_lines, layout, request, executor)
+        rows = _RowArrays(buffer, ranges, layout, request, executor)
         parts = executor.map(rows.parse, range(len(ranges)))
         exact = _decide([part.report for part in parts], request)
-        failed = next((at for at, part in enumerate(parts) if part.error is not None), None)
+        failed = next((part.error for part in parts if part.error is not None), None)
         # Counts stop at an error; a sparse matrix needs no width before it is joined.
         settled = failed is not None or not (exact.dense or layout.dense)
         if settled or exact == layout:
             break
         layout = exact
     if failed is not None:
-        code, place = parts[failed].error
-        raise _error(code, place, ranges[failed], sum(n_lines[:failed]), name, request)
+        code, place = failed
+        raise _error(code, place, buffer, name, request)
     if not sum(int(part.report[parser.ROWS]) for part in parts):
         problem = "no document: expected lines such as '2 qid:1 1:0.5 2:3 #docid = A7'"
         raise ParseError(problem, path=name)
     return rows.join(parts)
 
 
-def _guess(ranges: list[Lines], request: LetorRequest) -> LetorLayout:
+def _guess(buffer: Any, ranges: list[tuple[int, int]], request: LetorRequest) -> LetorLayout:
     """Look at the first lines of some ranges; a small file is looked at in full."""
-    nothing, reports = LetorLayout(False, 0), []
-    rules = request.rules(parser.MEASURE, nothing)
-    room = _RowArrays([], [], nothing, request, None).room(slice(0), slice(0), 0)
-    for lines in ranges[:: -(-len(ranges) // request.n_samples) or 1]:
-        stop = lines.stop
-        if len(ranges) > 1 and stop - lines.start > request.sample_bytes:
-            stop = lines.buffer.find(b"\n", lines.start + request.sample_bytes) + 1
-        reports.append(np.zeros(parser.N_FIELDS, dtype=np.int64))
-        parser.parse_lines(lines.array, lines.start, stop, rules, room, reports[-1])
+    nothing = LetorLayout(False, 0)
+    sample = _RowArrays(buffer, [], nothing, request, None)
+    reports = []
+    for start, stop in ranges[:: -(-len(ranges) // request.n_samples) or 1]:
+        if len(ranges) > 1 and stop - start > request.sample_bytes:
+            stop = buffer.find(b"\n", start + request.sample_bytes) + 1
+        room = sample.room(slice(0), slice(0), 0)
+        reports.append(sample.report(start, stop, parser.MEASURE, room))
     return _decide(reports, request)
 
 
@@ -183,14 +161,24 @@ class _RowArrays:
 
     def __init__(
         self,
-        ranges: list[Lines],
-        n_lines: list[int],
+        buffer: Any,
+        ranges: list[tuple[int, int]],
         layout: LetorLayout,
         request: LetorRequest,
         executor: Any,
     ) -> None:
+        self.buffer, self.text = buffer, np.frombuffer(buffer, dtype=np.uint8)
         self.ranges, self.layout, self.request = ranges, layout, request
-        self.first_row = np.concatenate(([0], np.cumsum(n_lines, dtype=np.int64)))
+
+        def starts(byte: int) -> IntArray:
+            """Count a byte in each range, and add up."""
+            counts = executor.map(
+                lambda at: np.count_nonzero(self.text[slice(*at)] == byte), ranges
+            )
+            return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+
+        nothing = np.zeros(1, dtype=np.int64)
+        self.first_row = starts(ord("\n")) if ranges else nothing
         n_rows = int(self.first_row[-1])
         self.y, self.row_stops = np.empty(n_rows), np.empty(n_rows, dtype=np.int64)
         # Memory that is never written to is never taken: too much room costs nothing.
@@ -199,8 +187,7 @@ class _RowArrays:
             self.values = _zeros(n_rows, layout.width, request.dtype)
             self.indices = np.empty(0, dtype=np.int32)
         else:
-            n_colons = executor.map(lambda lines: lines.count(b":"), ranges) if ranges else []
-            self.first_slot = np.concatenate(([0], np.cumsum(n_colons, dtype=np.int64)))
+            self.first_slot = starts(ord(":")) if ranges else nothing
             self.values = np.empty(int(self.first_slot[-1]), dtype=request.dtype)
             self.indices = np.empty(int(self.first_slot[-1]), dtype=np.int32)
 
@@ -215,29 +202,35 @@ class _RowArrays:
             np.empty((n_hard, 3), dtype=np.int64),
         )
 
+    def report(self, start: int, stop: int, mode: int, room: parser.Room) -> IntArray:
+        """Parse lines and return the parser's report."""
+        report = np.zeros(parser.N_FIELDS, dtype=np.int64)
+        rules = self.request.rules(mode, self.layout)
+        parser.parse_lines(self.text, start, stop, rules, room, report)
+        return report
+
     def parse(self, number: int) -> _Part:
         """Parse one range into its place."""
-        lines, mode = self.ranges[number], parser.DENSE if self.layout.dense else parser.SPARSE
+        start, stop = self.ranges[number]
         rows, slots = (
             slice(*first[number : number + 2]) for first in (self.first_row, self.first_slot)
         )
         # a hard number such as 1e23 has seven bytes with its index
-        room = self.room(rows, slots, (lines.stop - lines.start) // 7 + 1)
-        rules = self.request.rules(mode, self.layout)
-        report = np.zeros(parser.N_FIELDS, dtype=np.int64)
-        parser.parse_lines(lines.array, lines.start, lines.stop, rules, room, report)
+        room = self.room(rows, slots, (stop - start) // 7 + 1)
+        mode = parser.DENSE if self.layout.dense else parser.SPARSE
+        report = self.report(start, stop, mode, room)
         error = None
         if report[parser.ERROR] != parser.FINE:
             error = int(report[parser.ERROR]), int(report[parser.PLACE])
-        place = _read_hard(lines, room, report)
+        place = _read_hard(self.buffer, room, report)
         error = error if place is None else (parser.OVERFLOW, place)
         spans = room.spans[: report[parser.ROWS]]
         heads = np.flatnonzero(spans[:, parser.QUERY] >= 0)
-        names, bad = _tokens(lines, spans[heads, : parser.QUERY_STOP + 1])
-        doc_ids, other = _documents(lines, spans[:, parser.DOCUMENT :])
+        names, bad = _tokens(self.buffer, spans[heads, : parser.QUERY_STOP + 1])
+        doc_ids, other = _documents(self.buffer, self.text, spans[:, parser.DOCUMENT :])
         bad = min((at for at in (bad, other) if at is not None), default=None)
         # Within a line, what does not follow the grammar comes before names that are no text.
-        if bad is not None and (error is None or b"\n" in lines.buffer[bad : error[1]]):
+        if bad is not None and (error is None or b"\n" in self.buffer[bad : error[1]]):
             error = parser.NOT_TEXT, bad
         return _Part(report, heads, names, doc_ids, error)
 
@@ -270,10 +263,10 @@ class _RowArrays:
         return LetorRows(X, self.y, np.concatenate(heads), names, ids)
 
 
-def _read_hard(lines: Lines, room: parser.Room, report: IntArray) -> int | None:
+def _read_hard(buffer: Any, room: parser.Room, report: IntArray) -> int | None:
     """Read what the kernel left to Python; return the place of a number that is too large."""
     for place, stop, slot in room.hard[: report[parser.N_HARD]].tolist():
-        value = float(lines.buffer[place:stop])
+        value = float(buffer[place:stop])
         if slot >= 0:
             with np.errstate(over="ignore"):
                 value = float(room.values.dtype.type(value))
@@ -299,9 +292,9 @@ def _close_gaps(array: AnyArray, first: IntArray, used: IntArray) -> None:
         array.resize(at, refcheck=False)
 
 
-def _tokens(lines: Lines, spans: IntArray) -> tuple[list[bytes], int | None]:
+def _tokens(buffer: Any, spans: IntArray) -> tuple[list[bytes], int | None]:
     """Return the tokens of spans, and the place of the first that is no text."""
-    names = [lines.buffer[max(start, 0) : stop] for start, stop in spans.tolist()]
+    names = [buffer[max(start, 0) : stop] for start, stop in spans.tolist()]
     for at, name in enumerate(names):
         if b"\0" in name or (not name.isascii() and not _is_utf8(name)):
             return names, int(spans[at, 0])
@@ -312,7 +305,7 @@ def _is_utf8(token: bytes) -> bool:
     return token.decode("utf-8", "replace").encode() == token
 
 
-def _documents(lines: Lines, spans: IntArray) -> tuple[AnyArray | None, int | None]:
+def _documents(buffer: Any, text: AnyArray, spans: IntArray) -> tuple[AnyArray | None, int | None]:
     """Return document ids as text (empty where there is none), or the place of a bad one."""
     starts, stops = spans.T
     if not (starts >= 0).any():
@@ -320,9 +313,9 @@ def _documents(lines: Lines, spans: IntArray) -> tuple[AnyArray | None, int | No
     lengths = stops - starts  # 0 where there is none
     if not _is_bloated(int(lengths.max()), int(lengths.sum()), len(starts)):
         characters = np.zeros((len(starts), lengths.max()), dtype=np.uint32)
-        if parser.copy_tokens(lines.array, starts, stops, characters):
+        if parser.copy_tokens(text, starts, stops, characters):
             return characters.view(f"U{lengths.max()}")[:, 0], None
-    names, bad = _tokens(lines, np.maximum(spans, 0))
+    names, bad = _tokens(buffer, np.maximum(spans, 0))
     return None if bad is not None else text_array([name.decode() for name in names]), bad
 
 
@@ -376,22 +369,17 @@ _SENTENCES = {
     parser.OVERFLOW: "{token} is beyond the range of {dtype}: rescale it, or use "
     "`dtype=numpy.float64`",
     parser.NOT_TEXT: "{token} is not UTF-8 text: expected identifiers in UTF-8",
-    parser.CHANGED: "the file changed while it was read: load it again when it is complete",
 }
 
 
-def _error(
-    code: int, place: int, lines: Lines, n_before: int, name: str, request: LetorRequest
-) -> ParseError:
+def _error(code: int, place: int, buffer: Any, name: str, request: LetorRequest) -> ParseError:
     """Describe what is wrong with the token at a place."""
-    before = lines.buffer[lines.start : place]
-    rest = lines.buffer[place : lines.buffer.find(b"\n", place)].removesuffix(b"\r")
+    begin = max(buffer.rfind(b"\n", 0, place) + 1, len(_BOM) * (buffer[: len(_BOM)] == _BOM))
+    rest = buffer[place : buffer.find(b"\n", place)].removesuffix(b"\r")
     token = rest.partition(b"#")[0].replace(b"\t", b" ").partition(b" ")[0]
     shown = quoted(token) if token else "the end of the line"
     problem = _SENTENCES[code].format(
         token=shown, n_features=request.n_features, dtype=request.dtype.name
     )
-    line = n_before + before.count(b"\n") + 1
-    return ParseError(
-        problem, path=name, line=line, column=place - lines.start - before.rfind(b"\n")
-    )
+    line = int(np.count_nonzero(np.frombuffer(buffer, np.uint8, place) == ord("\n"))) + 1
+    return ParseError(problem, path=name, line=line, column=place - begin + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +32,6 @@ _EVENTS = ("ranking", "interaction", "item", "user")
 class _Shown(NamedTuple):
     """A list as it was shown."""
 
-    place: Place
     session: str
     query: str | None
     documents: list[str]
@@ -70,7 +70,8 @@ class EngineClicks:
         self.totals = {"lists": 0, "clicks": 0}
         self.counts: dict[str, int] = {}
         self.examples: dict[str, str] = {}
-        if self.path.is_dir():
+        self.ubi = self.path.is_dir()
+        if self.ubi:
             self._events = _named(self.path, "ubi_events")
             self._lists = _named(self.path, "ubi_queries")
         elif self.path.exists():
@@ -86,11 +87,12 @@ class EngineClicks:
         self.totals = {"lists": 0, "clicks": 0}
         self.counts.clear()
         self.examples.clear()
-        ubi = self.path.is_dir()
-        clicks = self._clicks(_ubi_click if ubi else _metarank_click)
+        clicks = self._clicks()
         columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         seen: set[str] = set()
-        for shown in self._shown(_ubi_list if ubi else _metarank_list):
+        for shown in self._records(self._lists, _ubi_list if self.ubi else _metarank_list):
+            if shown.query == shown.session and not self.ubi:
+                self._count("list|without a query taken as a query of its own", shown.session)
             if shown.session in seen:
                 self._count("list|with the id of another left out", shown.session)
                 continue
@@ -151,38 +153,31 @@ class EngineClicks:
                 rows += len(columns["session"])
         return rows
 
-    def _count(self, what: str, example: str) -> None:
+    def _count(self, what: str, example: Any) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
-        self.examples.setdefault(what, example)
+        self.examples.setdefault(what, str(example))
 
-    def _clicks(self, parse: Callable[..., Any]) -> dict[str, list[_Click]]:
-        clicks: dict[str, list[_Click]] = {}
-        for file in self._events:
+    def _records(self, files: list[Path], parse: Callable[..., Any]) -> Iterator[Any]:
+        """Yield what is made of the records, without those that are something else."""
+        for file in files:
             for place, record in sources(json_records(file)):
-                found = parse(place, record, self.actions)
-                if found is None:
-                    continue
-                session, click = found
-                if session is None:
-                    self._count("click|without the id of a list left out", str(click.document))
-                else:
-                    clicks.setdefault(session, []).append(click)
+                if (found := parse(place, record)) is not None:
+                    yield found
+
+    def _clicks(self) -> dict[str, list[_Click]]:
+        clicks: dict[str, list[_Click]] = {}
+        parse = partial(_ubi_click if self.ubi else _metarank_click, actions=self.actions)
+        for session, click in self._records(self._events, parse):
+            if session is None:
+                self._count("click|without the id of a list left out", click.document)
+            else:
+                clicks.setdefault(session, []).append(click)
         if not clicks:
             raise InputError(
                 f"{self._events[0]}: no event is a click ({', '.join(sorted(self.actions))}): name "
                 "the actions that count as one"
             )
         return clicks
-
-    def _shown(self, parse: Callable[..., _Shown | None]) -> Iterator[_Shown]:
-        for file in self._lists:
-            for place, record in sources(json_records(file)):
-                shown = parse(place, record)
-                if shown is None:
-                    continue
-                if shown.query == shown.session and not self.path.is_dir():
-                    self._count("list|without a query taken as a query of its own", shown.session)
-                yield shown
 
     def _add(self, columns: dict[str, list[Any]], shown: _Shown, clicks: list[_Click]) -> None:
         position: dict[str, int] = {}
@@ -194,11 +189,11 @@ class EngineClicks:
             if named in position:
                 clicked.add(named)
                 continue
-            fate = "document that is not in its list left out"
+            fate = "a document that is not in its list left out"
             if ordinal is not None and 1 <= ordinal <= len(shown.documents):
                 clicked.add(shown.documents[ordinal - 1])
-                fate = "object that is not in its list placed by its ordinal"
-            self._count(f"click|on a{'n' * (fate[0] == 'o')} {fate}", str(named))
+                fate = "an object that is not in its list placed by its ordinal"
+            self._count(f"click|on {fate}", named)
         self.totals["clicks"] += len(clicked)
         columns["session"] += [shown.session] * len(position)
         columns["query"] += [shown.query] * len(position)
@@ -254,11 +249,10 @@ def _ubi_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
         raise place.fault(f"the ordinal of a click is {brief(ordinal)}, not a whole number")
     if named is None and ordinal is None:
         raise place.fault("a click has neither object.object_id nor position.ordinal")
-    _moment(record, place)  # checked, though a click is not kept by its time
+    timestamp(record.get("timestamp"), place)  # checked, though a click is not kept by its time
     document = None if named is None else identifier(named, "object_id", place)
-    if session is None:
-        return None, _Click(document, ordinal)
-    return identifier(session, "query_id", place), _Click(document, ordinal)
+    session = None if session is None else identifier(session, "query_id", place)
+    return session, _Click(document, ordinal)
 
 
 def _ubi_list(place: Place, record: Any) -> _Shown:
@@ -267,11 +261,10 @@ def _ubi_list(place: Place, record: Any) -> _Shown:
         raise place.fault("query_response_hit_ids is not a list of documents")
     query = record.get("user_query")
     return _Shown(
-        place,
         identifier(record.get("query_id"), "query_id", place),
         None if query is None or query == "" else identifier(query, "user_query", place),
         [identifier(hit, "hit id", place) for hit in hits or []],
-        _moment(record, place),
+        timestamp(record.get("timestamp"), place),
     )
 
 
@@ -281,7 +274,7 @@ def _metarank_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
         raise place.fault(f"the event is {brief(kind)}: Metarank has {', '.join(_EVENTS)}")
     if kind != "interaction" or record.get("type") not in actions:
         return None
-    _moment(record, place)
+    timestamp(record.get("timestamp"), place)
     click = _Click(identifier(record.get("item"), "item", place), None)
     ranking = record.get("ranking")
     return (None if ranking is None else identifier(ranking, "ranking", place)), click
@@ -299,14 +292,8 @@ def _metarank_list(place: Place, record: Any) -> _Shown | None:
         if isinstance(one, dict) and one.get("name") == "query" and one.get("value") != "":
             query = identifier(one.get("value"), "query", place)
     return _Shown(
-        place,
         session,
         query,
         [identifier(item.get("id"), "id of an item", place) for item in items],
-        _moment(record, place),
+        timestamp(record.get("timestamp"), place),
     )
-
-
-def _moment(record: Any, place: Place) -> str:
-    """Return when something happened, empty where the log does not say."""
-    return "" if record.get("timestamp") is None else timestamp(record["timestamp"], place)

@@ -11,10 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray
+from leanrank._typing import FloatArray
 from leanrank.data.formats import FORMATS, load
-from leanrank.data.logs import SUFFIXES, Place, identifier, json_records, number, sources
-from leanrank.data.logs.features import LoggedDocument, feature_log
+from leanrank.data.logs import (
+    SUFFIXES,
+    LoggedDocument,
+    Place,
+    at,
+    feature_log,
+    identifier,
+    json_records,
+    number,
+    sources,
+)
 from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.data.sources import shown_name, text_lines
 from leanrank.data.trec import Qrels, load_qrels
@@ -63,7 +72,7 @@ def match_judgments(
     Parameters
     ----------
     features : path, RankingData with doc_ids, or iterable of LoggedDocument
-        A path is a feature log of an engine (see ``leanrank.data.logs.features.feature_log``),
+        A path is a feature log of an engine (see ``leanrank.data.logs.feature_log``),
         or a data set in one of leanrank's own formats with document ids. A log is read entry by
         entry, and only documents that are kept take memory: about eight bytes per value.
     judgments : path or Qrels
@@ -134,83 +143,70 @@ class Join:
 
     def __init__(self, qrels: Qrels, fill: float, label: float | None) -> None:
         self.fill, self.label = fill, label
-        self.n_judged = len(qrels.qid)
+        pairs = zip(qrels.qid.tolist(), qrels.doc_id.tolist(), strict=True)
+        self._judged = dict(zip(pairs, qrels.label.tolist(), strict=True))
+        self.n_judged = len(self._judged)
         self.n_logged = self.n_matched = self.n_repeated = 0
         self.unjudged, self.unlogged = Unmatched(), Unmatched()
         self.filled: dict[str, int] = {}
-        self._judged: dict[str, dict[str, float]] = {}
-        rated = zip(qrels.qid.tolist(), qrels.doc_id.tolist(), qrels.label.tolist(), strict=True)
-        for query, document, value in rated:
-            self._judged.setdefault(query, {})[document] = value
         self._rows: dict[tuple[str, str], int] = {}
         self._labels: list[float] = []
         self._queries: set[str] = set()
-        self._strays: dict[str, str] = {}  # a logged document that was not judged, by query
 
     def row(self, query: str, document: str) -> int:
         """Return the row of a logged document, −1 if it is left out."""
         self.n_logged += 1
         self._queries.add(query)
-        if (query, document) in self._rows:
+        pair = query, document
+        if pair in self._rows:
             self.n_repeated += 1
-            return self._rows[query, document]
-        value = self._judged.get(query, {}).get(document)
-        self.n_matched += value is not None
+            return self._rows[pair]
+        value = self._judged.get(pair, self.label)
+        if pair in self._judged:
+            self.n_matched += 1
+        else:
+            self.unjudged.add(*pair)
         if value is None:
-            self.unjudged.add(query, document)
-            if query in self._judged:
-                self._strays.setdefault(query, document)
-            if self.label is None:
-                return -1
-            value = self.label
+            return -1
         self._labels.append(value)
-        return self._rows.setdefault((query, document), len(self._rows))
+        return self._rows.setdefault(pair, len(self._rows))
 
     def finish(self, X: Any, names: Any, where: str) -> None:
         """Make the data of the matched rows; reject a join without a single match."""
-        if not self._queries:
+        if not self.n_logged:
             raise InputError(f"{where}: there are no logged documents")
-        if not self.n_matched and self._strays:
-            query, logged = next(iter(self._strays.items()))
-            raise InputError(
-                f"{where}: no document of the judgments is in the log; query {query[:40]!r} has "
-                f"{logged[:40]!r} in the log and {next(iter(self._judged[query]))[:40]!r} among "
-                "the judgments: name the field of the right id (--document-field)"
-            )
         if not self.n_matched:
-            logged, rated = (
-                ", ".join(f"{name[:30]!r}" for name in sorted(found)[:2])
-                for found in (self._queries, self._judged)
-            )
+            logged, rated = self.unjudged.examples[0], next(iter(self._judged))
             raise InputError(
-                f"{where}: no query of the judgments is in the log, which has {logged} where the "
-                f"judgments have {rated}: name the field of the right query (--query-field)"
+                f"{where}: no judged document is in the log, which has {Unmatched(1, [logged])} "
+                f"where the judgments have {Unmatched(1, [rated])}: name the fields of the right "
+                "ids (--query-field, --document-field)"
             )
-        for query, documents in self._judged.items():
-            for document in documents:
-                if (query, document) not in self._rows:
-                    self.unlogged.add(query, document)
+        for pair in self._judged:
+            if pair not in self._rows:
+                self.unlogged.add(*pair)
         if isinstance(X, np.ndarray):
             missing = np.isnan(X)
             X = np.where(missing, self.fill, X)
             counts = zip(names, missing.sum(axis=0).tolist(), strict=True)
             self.filled = {name: count for name, count in counts if count}
-        qid, ids = (_objects(each) for each in zip(*self._rows, strict=True))
+        qid, ids = (np.array(each, dtype=object) for each in zip(*self._rows, strict=True))
         self.data = RankingData(X, self._labels, qid, doc_ids=ids, feature_names=names)
 
     def sentences(self) -> list[str]:
         """Return one sentence per kind of thing that did not match, was repeated or was filled."""
         found = []
+        judged = {query for query, _ in self._judged}
         if self.unjudged.count:
             fate = "left out" if self.label is None else f"labelled {self.label:g}"
-            queries = counted(len(self._queries - self._judged.keys()), "query", "queries")
+            queries = counted(len(self._queries - judged), "query", "queries")
             found.append(
                 f"of {counted(self.n_logged, 'logged entry', 'logged entries')}, "
                 f"{self.unjudged.count:,} without a judgment {fate} ({queries} without any): "
                 f"{self.unjudged}"
             )
         if self.unlogged.count:
-            queries = counted(len(self._judged.keys() - self._queries), "query", "queries")
+            queries = counted(len(judged - self._queries), "query", "queries")
             found.append(
                 f"of {counted(self.n_judged, 'judgment')}, {self.unlogged.count:,} without "
                 f"features left out ({queries} not in the log): {self.unlogged}"
@@ -230,13 +226,6 @@ class Join:
         return found
 
 
-def _objects(values: Iterable[Any]) -> AnyArray:
-    listed = list(values)
-    out: AnyArray = np.empty(len(listed), dtype=object)
-    out[:] = listed
-    return out
-
-
 def _match_table(features: RankingData, joined: Join) -> tuple[Any, Any]:
     if features.doc_ids is None:
         raise InputError(
@@ -244,8 +233,8 @@ def _match_table(features: RankingData, joined: Join) -> tuple[Any, Any]:
         )
     kept: dict[int, int] = {}
     pairs = zip(features.qid.tolist(), features.doc_ids.tolist(), strict=True)
-    for at, (query, document) in enumerate(pairs):
-        kept[joined.row(str(query), str(document))] = at
+    for place, (query, document) in enumerate(pairs):
+        kept[joined.row(str(query), str(document))] = place
     kept.pop(-1, None)
     names = features.feature_names or tuple(map(feature_name, range(features.n_features)))
     return features.X[list(kept.values())], names
@@ -263,8 +252,8 @@ def _match_log(log: Iterable[LoggedDocument], joined: Join) -> tuple[FloatArray,
         found = map(features.get, columns)
         rows[row] = array("d", (np.nan if value is None else value for value in found))
     X = np.full((len(rows), len(columns)), np.nan)
-    for at, values in rows.items():
-        X[at, : len(values)] = values
+    for row, values in rows.items():
+        X[row, : len(values)] = values
     if not columns and len(X):
         raise InputError("the feature log has no feature: each document has an empty list")
     return X, list(columns)
@@ -353,48 +342,41 @@ def _collect(rated: Iterator[_Rated]) -> Qrels:
         if places:
             count = counted(len(places), "entry", "entries")
             warn(f"{places[0].path}: {count} {fate} (the first: {places[0].where})")
-    queries, documents = ([pair[at] for pair in found] for at in (0, 1))
-    values = np.array([value for value, _ in found.values()])
-    return Qrels(_objects(queries), _objects(documents), values)
+    queries, documents = (np.array([pair[side] for pair in found]) for side in (0, 1))
+    return Qrels(queries, documents, np.array([value for value, _ in found.values()]))
 
 
 def _quepid(path: str | os.PathLike[str]) -> Iterator[_Rated]:
     name = shown_name(path)
     reader = csv.reader((text for _, text in text_lines(path)), strict=True)
-    columns: dict[str, int] | None = None
+    columns: list[int] = []
     try:
         for row in reader:
-            if not any(cell.strip() for cell in row):
-                continue
-            place = Place(name, reader.line_num)
-            if columns is None:
+            place = Place(name, f"line {reader.line_num}")
+            if not columns:
                 columns = _header(row, place)
-                continue
-            if len(row) <= max(columns.values()):
+            elif len(row) > max(columns):
+                query, document, rating = (row[at].strip() for at in columns)
+                query = identifier(query, "query", place)
+                yield _Rated(place, query, identifier(document, "document", place), rating)
+            elif any(cell.strip() for cell in row):
                 raise place.fault(f"the line has {len(row)} cells, fewer than the header")
-            query, document, rating = (row[columns[role]].strip() for role in _COLUMNS)
-            yield _Rated(
-                place,
-                identifier(query, "query", place),
-                identifier(document, "document", place),
-                rating,
-            )
     except csv.Error as error:
         problem = f"this is not CSV ({error})"
         raise ParseError(problem, path=name, line=reader.line_num) from None
 
 
-def _header(row: list[str], place: Place) -> dict[str, int]:
+def _header(row: list[str], place: Place) -> list[int]:
     names = ["".join(c for c in cell.lower() if c.isalnum()) for cell in row]
-    columns = {}
+    columns = []
     for role, known in _COLUMNS.items():
-        found = [at for name in known for at, cell in enumerate(names) if cell == name]
+        found = [names.index(name) for name in known if name in names]
         if not found:
             raise place.fault(
                 f"the header has no column for the {role} (one of {', '.join(known)}): Quepid "
                 "writes query,docid,rating"
             )
-        columns[role] = found[0]
+        columns.append(found[0])
     return columns
 
 
@@ -409,7 +391,5 @@ def _workbench(path: str | os.PathLike[str]) -> Iterator[_Rated]:
                 )
             query = identifier(entry.get("query"), "query", place)
             for rating in ratings:
-                if not isinstance(rating, dict):
-                    raise place.fault(f"a rating of query {query[:60]!r} is not an object")
-                document = identifier(rating.get("docId"), "docId", place)
+                document = identifier(at(rating, "docId"), "docId", place)
                 yield _Rated(place, query, document, rating.get("rating"))

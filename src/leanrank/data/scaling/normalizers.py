@@ -15,10 +15,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data import scaling
 from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.scaling import arithmetic
-from leanrank.data.scaling.arithmetic import Apply
+from leanrank.data.scaling import Apply
 from leanrank.errors import InputError
 
 
@@ -112,25 +112,20 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Rebuild a normaliser from what ``to_dict`` gave beside its kind."""
         self = cls()
         try:
-            if set(fields) != set(cls._learned):
-                raise KeyError
-            for name in cls._learned:
-                values = fields[name]
-                if not isinstance(values, list) or any(type(v) not in (int, float) for v in values):
-                    raise TypeError
-                setattr(self, f"{name}_", np.array(values, dtype=np.float64))
-            learned = [getattr(self, f"{name}_") for name in cls._learned]
-            sound = len({len(values) for values in learned}) <= 1 and all(map(len, learned))
-            sound = sound and bool(np.isfinite(learned).all()) and self._is_sound()
-        except (KeyError, TypeError, OverflowError):
+            learned = np.array([fields[name] for name in cls._learned], dtype=np.float64)
+            for name, values in zip(cls._learned, learned, strict=True):
+                setattr(self, f"{name}_", values)
+                self.n_features_in_ = len(values)
+            sound = set(fields) == set(cls._learned) and bool(np.isfinite(learned).all())
+            shaped = learned.ndim == 2 and learned.size > 0
+            sound = sound and (not cls._learned or shaped) and self._is_sound()
+        except (KeyError, TypeError, ValueError, OverflowError):
             sound = False
         if not sound:
             raise InputError(
                 f"the {cls.kind!r} normaliser needs {' and '.join(cls._learned) or 'no entry'} as "
                 "lists of finite numbers that data could give: write the model again"
             )
-        for values in learned:
-            self.n_features_in_ = len(values)
         return self
 
     def _is_sound(self) -> bool:
@@ -206,7 +201,7 @@ class _QueryNormalizer(Normalizer):
         self.n_jobs = n_jobs
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        return arithmetic.by_query(self.kind.removeprefix("query-"), X, query_ptr, self.n_jobs)
+        return scaling.by_query(self.kind.removeprefix("query-"), X, query_ptr, self.n_jobs)
 
     def _check_fitted(self) -> None:
         pass
@@ -247,7 +242,7 @@ class QueryMinMaxScaler(_QueryNormalizer):
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         if isinstance(X, np.ndarray):
             return super()._scaled(X, query_ptr)
-        return arithmetic.minmax_sparse(X, query_ptr)
+        return scaling.minmax_sparse(X, query_ptr)
 
 
 class QueryStandardScaler(_QueryNormalizer):
@@ -319,7 +314,7 @@ class GlobalStandardScaler(Normalizer):
         return bool((self.scale_ > 0).all())
 
     def _learn(self, apply: Apply) -> None:
-        count, mean, variance, sparse = arithmetic.moments_of_parts(apply)
+        count, mean, variance, sparse = scaling.moments_of_parts(apply)
         # as scikit-learn tells what is constant but for rounding
         error = count * np.finfo(float).eps
         constant = variance <= error * variance + (error * mean) ** 2
@@ -331,10 +326,10 @@ class GlobalStandardScaler(Normalizer):
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         if isinstance(X, np.ndarray):
-            return arithmetic.shift_and_divide(X, self.mean_, self.scale_)
+            return scaling.shift_and_divide(X, self.mean_, self.scale_)
         if self.mean_.any():
-            return arithmetic.shift_and_divide(X.toarray(), self.mean_, self.scale_)
-        return arithmetic.divide_entries(X, self.scale_)
+            return scaling.shift_and_divide(X.toarray(), self.mean_, self.scale_)
+        return scaling.divide_entries(X, self.scale_)
 
 
 class GlobalMinMaxScaler(Normalizer):
@@ -366,19 +361,19 @@ class GlobalMinMaxScaler(Normalizer):
         return bool((self.min_ <= self.max_).all())
 
     def _learn(self, apply: Apply) -> None:
-        self.min_, self.max_ = (np.nan_to_num(ends) for ends in arithmetic.ranges_of_parts(apply))
+        self.min_, self.max_ = (np.nan_to_num(ends) for ends in scaling.ranges_of_parts(apply))
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         span = np.where(self.max_ > self.min_, self.max_ - self.min_, 1.0)
         if isinstance(X, np.ndarray):
-            return arithmetic.shift_and_divide(X, self.min_, span)
+            return scaling.shift_and_divide(X, self.min_, span)
         moved = np.flatnonzero(self.min_)
         if len(moved):
             raise InputError(
                 f"the least value of feature f{moved[0] + 1} is {self.min_[moved[0]]:g}, so min–max"
                 " scaling would fill a sparse X: make it dense with X.toarray() first"
             )
-        return arithmetic.divide_entries(X, span)
+        return scaling.divide_entries(X, span)
 
 
 def as_normalizer(step: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import feature_name
-from leanrank.data.scaling.arithmetic import Apply, moments_of_parts, ranges_of_parts
+from leanrank.data.scaling import Apply, moments_of_parts, ranges_of_parts
 from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks

@@ -32,7 +32,6 @@ def make_ranking(
     n_informative: int | None = None,
     n_levels: int | None = None,
     level_shares: Sequence[float] | None = None,
-    levels_within: Literal["set", "query"] = "set",
     label_noise: float = 0.5,
     query_spread: float = 0.5,
     density: float = 1.0,
@@ -65,14 +64,12 @@ def make_ranking(
         Labels are 0, ..., n_levels − 1.
     level_shares : sequence of float, optional
         Share of the documents at each level, from 0 up. By default each level has half the share of
-        the one below, which is about what judged web searches look like.
-    levels_within : {"set", "query"}, default="set"
-        Whether the shares hold over the set, so that some queries have many good documents and some
-        have none, or within every query.
+        the one below, which is about what judged web searches look like. Some queries have many
+        good documents and some have none.
     label_noise : float, default=0.5
         Standard deviation of the noise; that of Xw is 1.
     query_spread : float, default=0.5
-        Standard deviation of how easy a query is; without effect if ``levels_within="query"``.
+        Standard deviation of how easy a query is.
     density : float, default=1.0
         Share of X that is not zero.
     correlation : float, default=0.0
@@ -111,7 +108,6 @@ def make_ranking(
         n_informative=n_informative,
         n_levels=n_levels,
         level_shares=level_shares,
-        levels_within=levels_within,
         label_noise=label_noise,
         query_spread=query_spread,
         density=density,
@@ -197,14 +193,10 @@ def _queries(recipe: Recipe, first: int, last: int, n_jobs: int | None) -> Ranki
         at = (block - blocks.start) * per_block
         rows0, rows1 = int(block_ptr[at]) - row0, int(block_ptr[at + per_block]) - row0
         inside = slice(max(0, -rows0), min(rows1, n_rows) - rows0)
-        out = None
-        if X is not None and inside == slice(0, rows1 - rows0):
-            out = X[rows0:rows1]  # drawn in place; a block at an end is drawn apart and cut
-        part, y = draw_block(recipe, block, out)
+        part, y = draw_block(recipe, block)
         if X is None:
             return part[inside], y[inside]
-        if out is None:
-            X[rows0 + inside.start : rows0 + inside.stop] = part[inside]
+        X[rows0 + inside.start : rows0 + inside.stop] = part[inside]
         return None, y[inside]
 
     parts = make_executor(n_jobs).map(draw, blocks)

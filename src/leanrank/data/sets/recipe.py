@@ -39,7 +39,6 @@ class Recipe:
     sparse: bool
     dtype: np.dtype[Any]
     level_bounds: FloatArray  # shares of the documents under level 1, 2, ...
-    within_query: bool
     label_noise: float
     query_spread: float
     queries_per_block: int
@@ -63,7 +62,6 @@ def make_recipe(
     n_informative: int | None = None,
     n_levels: int | None = None,
     level_shares: Sequence[float] | None = None,
-    levels_within: str = "set",
     label_noise: float = 0.5,
     query_spread: float = 0.5,
     density: float = 1.0,
@@ -79,7 +77,6 @@ def make_recipe(
     if n_informative is None:
         n_informative = min(5, n_features)
     check_whole("n_informative", n_informative, low=0, high=n_features)
-    check_choice("levels_within", levels_within, ("set", "query"))
     check_choice("columns", columns, ("uniform", "zipf"))
     for name, value, high in (
         ("density", density, 1.0),
@@ -118,7 +115,6 @@ def make_recipe(
         sparse=words or (density < DENSE_FROM if sparse is None else bool(sparse)),
         dtype=storage,
         level_bounds=_level_bounds(n_levels, level_shares),
-        within_query=levels_within == "query",
         label_noise=label_noise,
         query_spread=query_spread,
         queries_per_block=int(min(max(_CELLS_PER_BLOCK // cells, 1), _MOST_QUERIES_PER_BLOCK)),
@@ -138,17 +134,13 @@ def block_sizes(recipe: Recipe, block: int) -> IntArray:
     )
 
 
-def draw_block(
-    recipe: Recipe, block: int, out: AnyArray | None = None
-) -> tuple[Matrix, FloatArray]:
-    """Draw the documents of a block, into ``out`` when X is dense, and their labels."""
+def draw_block(recipe: Recipe, block: int) -> tuple[Matrix, FloatArray]:
+    """Draw the documents of a block, and their labels."""
     sizes = block_sizes(recipe, block)
     rng = _rng(recipe.seed, _DOCUMENTS, block)
-    X = _draw_features(recipe, rng, int(sizes.sum()), out)
+    X = _draw_features(recipe, rng, int(sizes.sum()))
     relevance = _scores(X, recipe.coef)
     relevance += recipe.label_noise * rng.standard_normal(len(relevance))
-    if recipe.within_query:
-        return X, _levels_by_rank(relevance, sizes, recipe.level_bounds)
     relevance += np.repeat(recipe.query_spread * rng.standard_normal(len(sizes)), sizes)
     return X, np.searchsorted(recipe.thresholds, relevance, side="right").astype(np.float64)
 
@@ -172,7 +164,7 @@ def _with_truth(recipe: Recipe, n_informative: int, present: FloatArray) -> Reci
         pilot = replace(recipe, n_features=max(1, len(chosen)), sparse=False)
     cells = recipe.draws_per_row if recipe.by_entry else pilot.n_features
     n_rows = int(min(max(_PILOT_CELLS // max(cells, 1), _PILOT_ROWS // 32), _PILOT_ROWS))
-    X = _draw_features(pilot, rng, n_rows, None)
+    X = _draw_features(pilot, rng, n_rows)
     if recipe.unit_rows and not recipe.by_entry:
         X *= np.sqrt(pilot.n_features / recipe.n_features)
     scores = _scores(X, coef if recipe.by_entry else coef[chosen])
@@ -184,16 +176,12 @@ def _with_truth(recipe: Recipe, n_informative: int, present: FloatArray) -> Reci
     return replace(recipe, coef=coef, thresholds=np.quantile(scores, recipe.level_bounds))
 
 
-def _draw_features(
-    recipe: Recipe, rng: np.random.Generator, n_rows: int, out: AnyArray | None
-) -> Matrix:
+def _draw_features(recipe: Recipe, rng: np.random.Generator, n_rows: int) -> Matrix:
     if recipe.by_entry:
         parts = [_draw_entries(recipe, rng, b - a) for a, b in row_blocks(n_rows, _ROWS_PER_DRAW)]
         entries = stacked(parts)
-        if recipe.sparse:
-            return entries
-        return entries.toarray(out=out)
-    X = np.empty((n_rows, recipe.n_features), dtype=recipe.dtype) if out is None else out
+        return entries if recipe.sparse else entries.toarray()
+    X = np.empty((n_rows, recipe.n_features), dtype=recipe.dtype)
     for a, b in row_blocks(n_rows, max(1, _CELLS_PER_BLOCK // recipe.n_features)):
         _draw_rows(recipe, rng, X[a:b])
     if not recipe.sparse:
@@ -253,16 +241,6 @@ def _scores(X: Matrix, coef: FloatArray) -> FloatArray:
         return np.asarray(X @ coef, dtype=np.float64)
     used = np.flatnonzero(coef)
     return np.einsum("ij,j->i", X[:, used].astype(np.float64, copy=False), coef[used])
-
-
-def _levels_by_rank(relevance: FloatArray, sizes: IntArray, bounds: FloatArray) -> FloatArray:
-    """Return every query its share of each level, the better documents the higher levels."""
-    order = np.lexsort((relevance, np.repeat(np.arange(len(sizes)), sizes)))
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    position = (np.arange(len(relevance)) - starts + 0.5) / np.repeat(sizes, sizes)
-    levels = np.empty(len(relevance))
-    levels[order] = np.searchsorted(bounds, position, side="right")
-    return levels
 
 
 def _draws_for_density(popularity: FloatArray, density: float) -> float:

@@ -51,10 +51,6 @@ def build(
 
     def piece(at: int) -> tuple[pa.Table, Any]:
         table, begin = read(at), int(ptr[at])
-        if table.num_rows != sizes[at]:
-            raise InputError(
-                f"{where} declares {sizes[at]} rows but holds {table.num_rows}: it is damaged"
-            )
         table.validate(full=True)
         if layout.sparse:
             return table.select(side), _entries(table, layout, row0 + begin, where)
@@ -215,41 +211,28 @@ def identifiers(column: pa.ChunkedArray, name: str, where: str) -> AnyArray:
 
 
 def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[AnyArray, ...]:
-    for name in (INDICES, VALUES):
-        _refuse_nulls(table.column(name), name, row0, where)
-    lengths, other = (_lengths(table.column(name)) for name in (INDICES, VALUES))
+    """Return the indices, the values and the row lengths of sparse features."""
+    columns = [table.column(name) for name in (INDICES, VALUES)]
+    for name, column in zip((INDICES, VALUES), columns, strict=True):
+        _refuse_nulls(column, name, row0, where)
+    lengths, other = (pc.list_value_length(column).to_numpy() for column in columns)
     if not np.array_equal(lengths, other):
         row = _row(row0 + int(np.flatnonzero(lengths != other)[0]))
         raise InputError(f"{INDICES} and {VALUES} of {where} differ in length in {row}")
-    try:
-        indices = _joined(_numbers(_flattened(table.column(INDICES)).cast(pa.int32())))
-    except pa.ArrowInvalid as error:
-        raise _outside(where, layout.n_features) from error
-    values = _joined(_numbers(_flattened(table.column(VALUES))))
+    indices, values = (_joined(_numbers(_flattened(column))) for column in columns)
+    if (indices % 1).any():
+        raise InputError(f"{INDICES} of {where} holds a number that is not whole")
     _refuse_infinity(values[:, None], [VALUES], row0, where)
-    return indices.astype(np.int32), values.astype(layout.dtype, copy=False), lengths
-
-
-def _lengths(column: pa.ChunkedArray) -> IntArray:
-    lengths = [chunk.value_lengths().to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    return _joined(lengths).astype(np.int64)
-
-
-def _outside(where: str, n_features: int | None) -> InputError:
-    top = (MOST_FEATURES if n_features is None else n_features) - 1
-    return InputError(f"{INDICES} of {where} holds a feature outside 0..{top}")
+    return indices.astype(np.int64, copy=False), values.astype(layout.dtype, copy=False), lengths
 
 
 def _stack(parts: list[Any], layout: Layout, where: str) -> Any:
     indices, values, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    n_features = layout.n_features
-    if n_features is None:
-        n_features = int(indices.max(initial=-1)) + 1
-    outside = len(indices) and not 0 <= indices.min() <= indices.max() < n_features
-    if outside or n_features > MOST_FEATURES:
-        raise _outside(where, layout.n_features)
-    ptr = np.concatenate(([0], np.cumsum(lengths)))
-    matrix = csr(values, indices, ptr, n_features, sound=False)
+    width = layout.n_features
+    width = int(indices.max(initial=-1)) + 1 if width is None else width
+    if width > MOST_FEATURES or not ((indices >= 0) & (indices < width)).all():
+        raise InputError(f"{INDICES} of {where} holds a feature outside 0..{width - 1}")
+    matrix = csr(values, indices, np.concatenate(([0], np.cumsum(lengths))), width, sound=False)
     matrix.sort_indices()
     if not matrix.has_canonical_format:
         raise InputError(f"{INDICES} of {where} holds a feature twice in one row: give it once")

@@ -155,14 +155,10 @@ def to_frame(
         raise MissingDependencyError("narwhals", "frames", f"a data frame of {backend}") from error
     try:
         return narwhals.from_arrow(table, backend=backend).to_native()
-    except ImportError as error:
+    except (ImportError, TypeError, ValueError) as error:
         raise InputError(
-            f"a data frame of {backend} was asked for but that package is not installed: install "
-            "it, or use backend='pyarrow'"
-        ) from error
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"backend={backend!r} is not known: choose 'pyarrow', 'pandas' or 'polars'"
+            f"backend={backend!r} is not known or not installed: choose 'pyarrow', 'pandas' or "
+            "'polars'"
         ) from error
 
 

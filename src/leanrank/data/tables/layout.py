@@ -11,7 +11,6 @@ import numpy as np
 
 from leanrank._typing import AnyArray
 from leanrank.data.formats import ROLES
-from leanrank.data.matrices import MOST_FEATURES
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.tables import pa
 from leanrank.errors import InputError, first_repeated, suggest
@@ -103,8 +102,6 @@ def find_layout(
         n_features = notes.get("n_features")
         kind, packed = schema.field(lists[-1]).type, lists == (FEATURES,)
         n_features = kind.list_size if packed else n_features
-        if names is not None and len(names) != n_features:
-            raise _damaged_notes(where)
         dtype = _common_dtype([kind.value_type])
         return Layout(given, lists, names, n_features, dtype, not packed, packed)
     if features is None:
@@ -184,27 +181,17 @@ def _check_numbers(schema: pa.Schema, name: str, where: str, remedy: str) -> Non
 
 def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
     raw = (schema.metadata or {}).get(_KEY)
-    if raw is None:
-        return {}
     try:
-        notes = dict(json.loads(raw))
-        n_features, names = notes.get("n_features"), notes.get("names")
-        columns = [role for role in notes.get("columns", []) if role in ROLES]
-        sound = notes["version"] == VERSION and (names is None or len(names) == n_features)
-        sound = sound and (
-            n_features is None or (type(n_features) is int and 0 <= n_features <= MOST_FEATURES)
-        )
+        notes = {} if raw is None else dict(json.loads(raw))
+        sound = raw is None or notes["version"] == VERSION
     except (KeyError, ValueError, TypeError):
         sound = False
     if not sound:
-        raise _damaged_notes(where)
-    return {**notes, "columns": columns}
-
-
-def _damaged_notes(where: str) -> InputError:
-    return InputError(
-        f"{where} has notes under 'leanrank' that are damaged or of another version: write it again"
-    )
+        raise InputError(
+            f"{where} has notes under 'leanrank' that are damaged or of another version: write it "
+            "again"
+        )
+    return notes
 
 
 def list_columns(schema: pa.Schema) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from typing import Any
 from leanrank._files import file_identity
 from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.streams import CHUNK_BYTES, SplitQueryDetector
+from leanrank.data.streams import CHUNK_BYTES
 from leanrank.data.tables import csv_schema, csv_tables, pa, pq, with_identifiers
 from leanrank.data.tables.arrow import build, identifiers, run_starts
 from leanrank.data.tables.files import agree, identifier_columns, part_files, reading, without_views
@@ -19,12 +19,10 @@ from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
 
 
-def table_parts(
-    path: str, kind: str, returns: SplitQueryDetector, **options: Any
-) -> Iterator[TablePart]:
+def table_parts(path: str, kind: str, **options: Any) -> Iterator[TablePart]:
     """Return a part for each file of a directory or a pattern, or for the one file."""
     files = part_files(Path(path)) if kind == "parquet" else [Path(path)]
-    parts = [TablePart(file, kind, returns, **options) for file in files]
+    parts = [TablePart(file, kind, **options) for file in files]
     layout = agree([part.layout for part in parts], files)
     for part in parts:
         part.layout = layout
@@ -40,7 +38,6 @@ class TablePart:
         self,
         file: Path,
         kind: str,
-        returns: SplitQueryDetector,
         *,
         chunk_bytes: int = CHUNK_BYTES,
         n_jobs: int | None = None,
@@ -54,7 +51,7 @@ class TablePart:
             raise InputError(
                 "`qid=None` makes one query of everything: a stream needs a query column"
             )
-        self.file, self.kind, self._header, self._returns = file, kind, header, returns
+        self.file, self.name, self.kind, self._header = file, str(file), kind, header
         with reading(file, kind):
             schema, row_bytes = self._schema()
             self.layout = find_layout(schema, roles, features, str(file), check_optional(optional))
@@ -67,7 +64,6 @@ class TablePart:
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
         """Return the chunks from a row on, each with the row where it ends."""
-        self._returns.restart()
         rest = None
         tables = self._tables(offset)
         ended = False
@@ -148,7 +144,6 @@ class TablePart:
         sizes, where = [table.num_rows], str(self.file)
         read = lambda at: table  # noqa: E731
         data = build(self.layout, sizes, read, SerialExecutor(), where, row0=row, runs=True)
-        self._returns.check(data.query_ids.tolist(), f"{self.file}, after row {row:,}")
         return data if self._header else data.with_fields(feature_names=None)
 
 

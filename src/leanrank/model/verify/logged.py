@@ -12,8 +12,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data import RankingData
-from leanrank.data.logs import Place, at, json_records
-from leanrank.data.logs.features import QUERY_FIELDS
+from leanrank.data.logs import QUERY_FIELDS, Place, at, json_records
 from leanrank.data.sources import text_lines
 from leanrank.errors import InputError, ParseError
 
@@ -100,7 +99,7 @@ def _csv(name: str) -> Iterator[tuple[Place, dict[str, Any]]]:
         if not set(_SCORE) & set(reader.fieldnames or ()):
             raise ParseError("the header has no column 'score'", path=name, line=1)
         for record in reader:
-            yield Place(name, reader.line_num), record
+            yield Place(name, f"line {reader.line_num}"), record
     except csv.Error as error:
         line = reader.line_num + 1  # after the last that was read
         raise ParseError(f"this is not CSV ({error})", path=name, line=line) from None

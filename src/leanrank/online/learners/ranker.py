@@ -29,7 +29,7 @@ from leanrank.online.learners.state import (
     new_slate,
 )
 from leanrank.online.learners.steps import learn
-from leanrank.rankers.sampling.checkpoint import read_state, restored, state_bytes
+from leanrank.rankers.streaming import read_state, restored, state_bytes
 from leanrank.solvers.sampling.coregularised import listed_views, random_views
 from leanrank.solvers.sampling.pair_descent import schedule_code
 from leanrank.solvers.sampling.pair_sampling import new_state

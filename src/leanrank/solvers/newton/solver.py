@@ -56,8 +56,10 @@ class Newton(Solver):
         Such a sample serves until the objective falls short of a promise by more than
         ``good_step``; one with it, until less than half of what was promised was kept twice in a
         row, and again once a model of all documents keeps no more.
-    sample_per_feature, larger : int
-        Sample size per feature for approximate Hessians, and its factor below ``far``.
+    sample_per_feature, larger, fewest_sampled : int
+        Sample size per feature for approximate Hessians, its factor below ``far``, and the number
+        of features up to which it is the same. Larger sets are chosen anew before that factor
+        applies; ``benchmarks service`` times it.
     patience, least_progress : int, float
         The solver stops without convergence once the objective has not fallen by this share of the
         gap for ``patience`` iterations: with few correct digits in a Hessian, steps stay tiny. Hard
@@ -76,6 +78,7 @@ class Newton(Solver):
     far: float = 1e-2
     sample_per_feature: int = 100
     larger: int = 8
+    fewest_sampled: int = 256
     patience: int = 30
     least_progress: float = 1e-3
 
@@ -118,7 +121,9 @@ class Newton(Solver):
                 break
             strength = self._strength(strength, penalty, c, state.w, problem.n_rows)
             stage = penalty if strength == 1.0 else penalty.times(strength)
-            settled = not working.choose(self._choose(stage, c, state.w, working.features))
+            # a larger sample is expensive: features that only the last steps wanted leave first
+            kept = working.features[:0] if working.sample_grows(gap) else working.features
+            settled = not working.choose(self._choose(stage, c, state.w, kept))
             target = max(0.0 if settled else self.inner_share * room, 0.5 * self.tol * objective)
             moved = working.minimise(stage, state, target, free_scale, rough=strength > 1.0)
             if not moved and strength == 1.0:
@@ -289,9 +294,15 @@ class _WorkingSet:
         lasts = model is not None and model.lasting and (rough or self.samples or not model.sampled)
         return not (lasts and gap < solver.good_step * self.gap)
 
+    def sample_grows(self, gap: float) -> bool:
+        """Return whether the next model of a large set is of more documents than the last."""
+        large = len(self.features) > self.solver.fewest_sampled
+        return large and gap <= self.solver.far and not self.exact_diagonal
+
     @property
     def _sample_size(self) -> int:
-        return self.larger * self.solver.sample_per_feature * max(256, len(self.features))
+        n_features = max(self.solver.fewest_sampled, len(self.features))
+        return self.larger * self.solver.sample_per_feature * n_features
 
     def _step(
         self,

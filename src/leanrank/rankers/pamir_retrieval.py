@@ -16,8 +16,7 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.rankers.inputs import check_finite
-from leanrank.rankers.parameters import seed_of
-from leanrank.rankers.progress import record, start_watching
+from leanrank.rankers.parameters import record, seed_of, start_watching
 from leanrank.solvers.sampling.pair_sampling import new_state
 from leanrank.solvers.sampling.pamir import RetrievalBlock, make_retrieval_block, take_steps
 

@@ -15,7 +15,7 @@ from leanrank.losses.listnet import ListNetLoss
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import L1Ball
-from leanrank.rankers.newton.linear_ranker import LinearRanker, fixed
+from leanrank.rankers.linear_ranker import LinearRanker, fixed
 from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, seed_of, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.bound_cd import BoundDescent

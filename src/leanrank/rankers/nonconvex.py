@@ -14,7 +14,7 @@ from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
-from leanrank.rankers.newton.linear_ranker import LinearRanker, fixed
+from leanrank.rankers.linear_ranker import LinearRanker, fixed
 from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.majorise import Majorise

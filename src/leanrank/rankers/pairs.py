@@ -13,7 +13,7 @@ from leanrank.errors import InputError
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
 from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, reject_unused, words
-from leanrank.rankers.sampling.stochastic import StochasticRanker
+from leanrank.rankers.stochastic import StochasticRanker
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
     PairRule,
@@ -25,8 +25,6 @@ from leanrank.solvers.sampling.pair_descent import (
     start_pairs,
 )
 
-PASSIVE_AGGRESSIVE = "passive-aggressive"
-PAIR_LOSSES = ("hinge", "squared-hinge", "squared", "logistic")
 RATES = {
     "power_t": ("learning_rate", ("invscaling",)),
     "eta0": ("learning_rate", ("optimal", "invscaling", "constant")),
@@ -100,8 +98,7 @@ class SPD(SampledPairRanker):
     l1_ratio : float, default=0.0
         0 is the ℓ2² penalty, 1 the ℓ1 penalty, which makes weights exactly zero.
     loss : str, default="hinge"
-        "hinge", "squared-hinge", "squared", "logistic", or "passive-aggressive": the smallest step
-        that settles the pair, without a penalty.
+        "hinge", "squared-hinge", "squared" or "logistic".
     sampling : {"pairs", "queries"}, default="pairs"
         Every pair is equally likely; or every query is, and then its pairs are.
     n_steps : int, default=100_000
@@ -114,8 +111,6 @@ class SPD(SampledPairRanker):
         η₀; by default set from the norm of the pairs.
     power_t : float, default=0.5
         p of "invscaling".
-    C : float, default=1.0
-        Largest passive-aggressive step.
     project : bool, default=False
         Whether weights stay in the ball of radius 1/√α, as in the first Pegasos.
     truncate_every : int, default=1000
@@ -153,57 +148,40 @@ class SPD(SampledPairRanker):
     learning_rate: str = "optimal"
     eta0: float | None = None
     power_t: float = 0.5
-    C: float = 1.0
     project: bool = False
     truncate_every: int = 1000
     average: bool | None = None
 
-    used_with: ClassVar[Uses] = {
-        **RATES,
-        "C": ("loss", (PASSIVE_AGGRESSIVE,)),
-        **dict.fromkeys(("alpha", "l1_ratio", "learning_rate"), ("loss", PAIR_LOSSES)),
-        **dict.fromkeys(("project", "truncate_every"), ("loss", PAIR_LOSSES)),
-    }
+    used_with: ClassVar[Uses] = RATES
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
         return make_pair_block(data.X, labels, over=self.sampling)
 
     def _rule(self, block: PairBlock) -> PairRule:
-        passive = self.loss == PASSIVE_AGGRESSIVE
-        if passive:
-            reject_unused(self, ("eta0",), f"loss={self.loss!r}")
-        else:
-            pair_loss(self.loss, PASSIVE_AGGRESSIVE)
-        alpha = 0.0 if passive else float(self.alpha)
-        l1 = alpha * self.l1_ratio
-        l2 = alpha - l1
-        if not passive and l1 == 0.0:
+        l1 = self.alpha * self.l1_ratio
+        l2 = self.alpha - l1
+        if l1 == 0.0:
             reject_unused(self, ("truncate_every",), "no ℓ1 penalty")
-        if not passive and l2 == 0.0:
+        if l2 == 0.0:
             reject_unused(self, ("project",), "no ℓ2² penalty")
         if l1 > 0.0 and self.average:
             raise InputError(
                 "average=True leaves no weight at zero, which l1_ratio asks for: give one of them"
             )
         check_pegasos(self.learning_rate, l2)
-        loss = "hinge" if passive else self.loss
         return PairRule(
-            loss=loss,
+            loss=self.loss,
             schedule=schedule_code(self.learning_rate),
-            eta0=chosen_rate(self.eta0, block, loss),
+            eta0=chosen_rate(self.eta0, block, self.loss),
             power=float(self.power_t),
             l2=l2,
             l1=l1,
-            passive_aggressive=passive,
-            largest=float(self.C),
             project=bool(self.project) and l2 > 0.0,
             every=int(self.truncate_every),
         )
 
     def _averages(self) -> bool:
-        if self.average is None:
-            return self.loss == PASSIVE_AGGRESSIVE or not self.alpha * self.l1_ratio > 0.0
-        return bool(self.average)
+        return not self.alpha * self.l1_ratio > 0.0 if self.average is None else self.average
 
 
 @dataclass(eq=False, repr=False)

@@ -11,23 +11,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
-from leanrank._numbers import check_number
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
+from leanrank.rankers.pairs import RATES, SampledPairRanker, check_pegasos, rate_for
 from leanrank.rankers.parameters import (
-    CONSTRAINTS,
-    NUMBER,
-    POSITIVE,
-    SEVERAL,
-    Constraints,
     Uses,
     changed,
     feature_number,
 )
-from leanrank.rankers.sampling.pairs import RATES, SampledPairRanker, check_pegasos, rate_for
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     ViewedState,
@@ -54,8 +48,8 @@ class LCRA(SampledPairRanker):
 
     Parameters
     ----------
-    alpha : float or sequence of float, default=1e-3
-        λ, the strength of the ℓ2² penalty; a sequence has one per view.
+    alpha : float, default=1e-3
+        λ, the strength of the ℓ2² penalty.
     mu : float, default=0.01
         μ, the strength of the agreement.
     n_labeled, n_unlabeled : int
@@ -73,8 +67,8 @@ class LCRA(SampledPairRanker):
         Passes; the model is measured on validation data after each.
     learning_rate : {"optimal", "pegasos", "invscaling", "constant"}, default="optimal"
         The rate of step t: η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ, or η₀.
-    eta0 : float or sequence of float, optional
-        η₀; a sequence has one per view. By default set from the norm of the pairs.
+    eta0 : float, optional
+        η₀; by default set from the norm of the pairs of each view.
     power_t : float, default=0.5
         p of "invscaling".
     average : bool, default=True
@@ -103,7 +97,7 @@ class LCRA(SampledPairRanker):
     takes_unlabeled: ClassVar[bool] = True
     state_type: ClassVar[type] = ViewedState
 
-    alpha: float | Sequence[float] = 1e-3
+    alpha: float = 1e-3
     _: KW_ONLY
     mu: float = 0.01
     n_labeled: int = 1
@@ -112,15 +106,10 @@ class LCRA(SampledPairRanker):
     loss: str = "hinge"
     sampling: str = "pairs"
     learning_rate: str = "optimal"
-    eta0: float | Sequence[float] | None = None
+    eta0: float | None = None
     power_t: float = 0.5
     average: bool = True
 
-    parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "alpha": [NUMBER, SEVERAL],
-        "eta0": [POSITIVE, SEVERAL, None],
-    }
     used_with: ClassVar[Uses] = RATES
 
     @property
@@ -143,10 +132,9 @@ class LCRA(SampledPairRanker):
                         "unlabelled ones too, or use SPD"
                     )
             return data, labels
-        grouped = (
-            missing if isinstance(X, RankingData) or data.order is None else missing[data.order]
-        )
-        data = data.replace(y=np.where(grouped, np.nan, data.y))
+        if not isinstance(X, RankingData) and data.order is not None:
+            missing = missing[data.order]
+        data = data.replace(y=np.where(missing, np.nan, data.y))
         return data, dataclasses.replace(labels, y=kernel_view(data.y))
 
     def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
@@ -156,24 +144,19 @@ class LCRA(SampledPairRanker):
         self, block: ViewedBlock, n_features: int, seed: int, n_passes: int
     ) -> ViewedState:
         del n_passes
-        rule = PairRule(
-            loss=self.loss,
-            schedule=schedule_code(self.learning_rate),
-            power=float(self.power_t),
-        )
+        check_pegasos(self.learning_rate, self.alpha)
+        schedule = schedule_code(self.learning_rate)
+        rule = PairRule(loss=self.loss, schedule=schedule, power=float(self.power_t))
         member = self._members(n_features, seed)
-        alpha = self._by_view("alpha", self.alpha, len(member))
-        check_pegasos(self.learning_rate, float(alpha.min()))
+        self.views_ = [np.flatnonzero(row) for row in member]
         views = Views(
             member=member,
-            alpha=alpha,
-            eta0=np.ones(len(member)),
+            alpha=np.full(len(member), float(self.alpha)),
+            eta0=self._rates(member, block),
             mu=float(self.mu),
             n_labeled=int(self.n_labeled),
             n_unlabeled=int(self.n_unlabeled),
         )
-        self.views_ = [np.flatnonzero(row) for row in member]
-        views = dataclasses.replace(views, eta0=self._rates(views, block))
         return start_views(rule, views, n_features, seed, average=bool(self.average))
 
     def _pass(self, state: ViewedState, block: ViewedBlock, order: IntArray) -> float:  # type: ignore[override]
@@ -194,26 +177,15 @@ class LCRA(SampledPairRanker):
             n_features,
         )
 
-    def _by_view(
-        self, name: str, value: Any, n_views: int, *, open_low: bool = False
-    ) -> FloatArray:
-        if np.ndim(value) == 0:
-            return np.full(n_views, check_number(name, value, open_low=open_low))
-        if len(value) != n_views:
-            raise InputError(
-                f"{name} has {len(value)} values but there are {n_views} views: give one per view"
-            )
-        return np.array([check_number(name, number, open_low=open_low) for number in value])
-
-    def _rates(self, views: Views, block: ViewedBlock) -> FloatArray:
+    def _rates(self, members: FloatArray, block: ViewedBlock) -> FloatArray:
         if self.eta0 is not None:
-            return self._by_view("eta0", self.eta0, len(views.member), open_low=True)
-        out = np.ones(len(views.member))
-        for v, member in enumerate(views.member):
+            return np.full(len(members), float(self.eta0))
+        out = np.ones(len(members))
+        for v, member in enumerate(members):
             size = largest_pair(block.rows, block.index, block.width, member)
-            size *= pair_loss(self.loss).pair_steepness * views.n_labeled
-            if block.hidden is not None and views.mu > 0.0 and len(out) > 1:
-                pull = 4.0 * views.mu * views.n_unlabeled * len(out)
+            size *= pair_loss(self.loss).pair_steepness * self.n_labeled
+            if block.hidden is not None and self.mu > 0.0 and len(out) > 1:
+                pull = 4.0 * self.mu * self.n_unlabeled * len(out)
                 size += pull * largest_pair(block.rows, block.hidden, block.width, member)
             out[v] = rate_for(size)
         return out

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from leanrank._numbers import check_number
-from leanrank._typing import Callback, FloatArray, IntArray, Matrix
+from leanrank._typing import Callback, FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
 from leanrank.errors import InputError, warn
@@ -26,13 +26,12 @@ from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.sharded import ShardedProblem, Shards
+from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.dask import relabelling
 from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.knots import curve_design, curve_parts, weights_model
-from leanrank.rankers.linear import BaseLinearRanker
-from leanrank.rankers.parameters import CONSTRAINTS, Constraints, reject_unused, words
-from leanrank.rankers.progress import report
-from leanrank.solvers import SOLVERS, get_solver
+from leanrank.rankers.parameters import CONSTRAINTS, Constraints, reject_unused, report, words
+from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.newton.solver import Newton
 
@@ -61,8 +60,7 @@ class LinearRanker(BaseLinearRanker):
         A ``leanrank.penalties.base.Penalty`` of your own is taken ``alpha`` times.
     solver : {"newton", "proximal", "cutting-plane", "bound-cd", "ftrl"} or Solver, default="newton"
         What a solver needs of loss and penalty is checked before any work. "ftrl" takes a step per
-        query, so use a ``tol`` of 1e-2; it has ``partial_fit`` and ``fit_stream`` for data larger
-        than memory.
+        query, so use a ``tol`` of 1e-2; ``MinBatSRank`` takes the same steps on a stream.
     alpha : float, default=0.01
         Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
     l1_ratio : float, optional
@@ -266,8 +264,6 @@ class LinearRanker(BaseLinearRanker):
             start = start.copy() if len(start) == problem.n_features else None
         penalty = self.make_penalty(self.alpha, problem.n_features)
         solution = self._stopping_solver().solve(problem, penalty, start)
-        if hasattr(self, "state_"):
-            del self.state_  # of partial_fit, which begins again
         self.dual_gap_, self.objective_ = solution.gap, solution.objective
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.converged:
@@ -294,27 +290,6 @@ class LinearRanker(BaseLinearRanker):
             f"above tol={self.tol:g}: {remedy}, or {other}",
             ConvergenceWarning,
         )
-
-    @property
-    def state_type(self) -> type | None:  # type: ignore[override]
-        """The class of ``state_``, if the solver learns from streams."""
-        named = isinstance(self.solver, str) and self.solver in SOLVERS
-        kind = get_solver(str(self.solver)) if named else type(self.solver)
-        return getattr(kind, "state_type", None)
-
-    def _block(self, data: RankingData, labels: Labels) -> Any:
-        solver: Any = self.make_solver()
-        return solver.batches(data.X, self.with_margins(labels), self.make_loss())
-
-    def _begin(self, block: Any, n_features: int, seed: int, n_passes: int) -> Any:
-        del block, n_passes
-        reject_unused(self, ("curves", "monotone"), "partial_fit: use RampFeatures")
-        solver: Any = self.make_solver()
-        return solver.begin(self.make_penalty(self.alpha, n_features), n_features, seed)
-
-    def _pass(self, state: Any, block: Any, order: IntArray) -> float:
-        solver: Any = self.make_solver()
-        return float(solver.advance(state, block, order))
 
     @available_if(lambda self: self.has_strength)
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:

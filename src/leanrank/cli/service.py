@@ -1,0 +1,340 @@
+"""``leanrank explain``, ``diff``, ``check`` and ``judge-next``: a model in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import check_files, read_documents
+from leanrank.cli.entry import FAILED, say
+from leanrank.errors import InputError
+
+SHOWN_TERMS, SHOWN_QUERIES, SHOWN_DOCUMENTS, SHOWN_ALARMS = 12, 3, 5, 20
+
+
+def explain(
+    model: str,
+    data: str,
+    /,
+    query: str,
+    why: str | None = None,
+    top: int = 10,
+    terms: int = 5,
+    format: str | None = None,
+    read: list[str] | None = None,
+    json: bool = False,
+) -> None:
+    """Show what the scores of a query's documents are made of, and the feature values behind it.
+
+    For example: leanrank explain m.json test.txt --query 18219 --why 1,2
+
+    Parameters
+    ----------
+    model : MODEL
+        A model file, or -.
+    data : DATA
+        Documents, or -.
+    query : QUERY
+        The query to look at.
+    why : A,B
+        Compare two documents, by id or by rank, such as 1,4.
+    top : N >= 1
+        Documents to show.
+    terms : N >= 1
+        Terms to show.
+    """
+    from leanrank.model import load_model
+    from leanrank.service.explain import explain_query
+
+    check_files([model, data])
+    ranker = load_model(model)
+    found = explain_query(ranker, query, *read_documents(data, None, [ranker], format, read))
+    pair = [] if why is None else [found.find(word.strip()) for word in why.split(",")]
+    if len(pair) not in (0, 2):
+        raise InputError(f"--why {why}: give two documents, such as 1,4")
+    if json:
+        screen.print_json({**found.to_dict(), **({"why": found.why(*pair)} if pair else {})})
+    elif pair:
+        _print_pair(found, pair, max(terms, top))
+    else:
+        _print_ranking(found, top, terms)
+
+
+def _print_ranking(found: Any, top: int, n_terms: int) -> None:
+    shown, told = found.terms[:n_terms], found.told
+    heads = ["document", "rank", "label", "score", *(str(told.features[at]) for at in shown)]
+    rows = []
+    for rank, row in enumerate(found.order[:top].tolist(), 1):
+        parts = [f"{told.contributions[row, at]:+.3f}\n{found.value(row, at)}" for at in shown]
+        label, score = _label(found.labels[row]), f"{told.scores[row]:.4f}"
+        rows.append([found.documents[row], str(rank), label, score, *parts])
+    console = screen.screen()
+    console.print(screen.plain_table(*heads, rows=rows))
+    hidden = len(found.terms) - len(shown)
+    more = f"; {hidden} more terms with --terms" if hidden > 0 else ""
+    console.print(f"What each term adds, and its value below{more}", style="dim")
+
+
+def _print_pair(found: Any, pair: list[int], most: int) -> None:
+    console = screen.screen()
+    first, second = (found.told.scores[row] for row in pair)
+    names = [found.documents[row] for row in pair]
+    verb = "above" if first > second else "not above"
+    console.print(f"{names[0]} stands {verb} {names[1]} (score {first:.4f} against {second:.4f})\n")
+    all_terms = [each for each in found.why(*pair) if each["difference"]]
+    rows = [
+        [
+            each["term"],
+            *each["values"],
+            *(f"{value:+.4f}" for value in (*each["adds"], each["difference"])),
+        ]
+        for each in all_terms[:most]
+    ]
+    heads = ("term", "value, first", "second", "adds, first", "second", "gap")
+    console.print(screen.plain_table(*heads, rows=rows))
+    rest = sum(each["difference"] for each in all_terms[most:])
+    if rest:
+        console.print(f"and {len(all_terms) - most} more terms: {rest:+.4f}", style="dim")
+
+
+def _label(label: float | None) -> str:
+    return "–" if label is None or label != label else f"{label:g}"
+
+
+def diff(
+    old: str,
+    new: str,
+    data: str | None = None,
+    /,
+    clicks: str | None = None,
+    measures: str = options.DEFAULT_MEASURES,
+    convention: str = "standard",
+    top: int = 10,
+    fail_if: list[str] | None = None,
+    output: str | None = None,
+    format: str | None = None,
+    read: list[str] | None = None,
+    json: bool = False,
+) -> None:
+    """Show what would change if a new model took the place of an old one.
+
+    For example: leanrank diff old.json new.json test.txt --fail-if 'ndcg@10 < -0.005'
+
+    Parameters
+    ----------
+    old : OLD
+        The model in use, or -.
+    new : NEW
+        The model to take its place.
+    data : DATA
+        Documents, or -; labels are optional.
+    clicks : LOG
+        A table of served lists, as for `leanrank evaluate`: expected clicks instead of measures.
+        DATA has the features of all documents; without it they are in the log.
+    top : K >= 1
+        Documents at the top that count.
+    fail_if : GATE
+        End with exit code 1 if this holds, such as 'ndcg@10 < -0.005', 'changed@10 > 30%',
+        'overlap < 0.7' or 'clicks < 0'; may be repeated.
+    output : -o FILE
+        Write a page about it.
+    """
+    check_files([old, new, data, clicks], page=output, json=json)
+    with screen.progress() as report:
+        from leanrank.metrics import parse_measures
+        from leanrank.model import load_model
+        from leanrank.service.diff import OTHER_GATES, parse_gate
+        from leanrank.service.diff import diff as compare
+
+        options.check_measures(measures, convention)
+        gates = [parse_gate(gate)[0] for gate in fail_if or []]
+        wanted = [measure.name for measure in parse_measures(measures)]
+        wanted += [name for name in gates if name.partition("@")[0] not in OTHER_GATES]
+        models = load_model(old), load_model(new)
+        report(f"Reading {clicks or data}")
+        documents = read_documents(data, clicks, models, format, read)
+        report("Comparing")
+        how: dict[str, Any] = {"k": top, "convention": convention}
+        found = compare(*models, *documents, measures=list(dict.fromkeys(wanted)), **how)
+        if output is not None:
+            found.write(output)
+    failed = found.failures(fail_if or [])
+    if json:
+        screen.print_json({"old": old, "new": new, "failed": failed, **found.to_dict()})
+    else:
+        _print_diff(found, error=output == "-")
+    for gate in failed:
+        say(f"failed: {gate}")
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _print_diff(found: Any, *, error: bool) -> None:
+    from leanrank.service.diff import largest_terms
+
+    console = screen.screen(error=error)
+    console.print(found.verdict)
+    compared = {**found.measures, **found.clicks}
+    if compared:
+        console.print()
+        console.print(screen.compared_table("old", "new", compared))
+    overlap = found.value("overlap")
+    console.print(
+        f"replaced@{found.k} {found.replaced():.1%}, rank-biased overlap {overlap:.3f}\n",
+        style="dim",
+    )
+    rows = [
+        [
+            term.name,
+            *("–" if size is None else f"{size:+.3g}" for size in (term.old, term.new)),
+            *(f"{share:.1%}" for share in (term.old_share, term.new_share, term.change_share)),
+        ]
+        for term in found.terms[:SHOWN_TERMS]
+    ]
+    heads = ("term", "old", "new", "share, old", "share, new", "of the change")
+    console.print(screen.plain_table(*heads, rows=rows))
+    if len(found.terms) > SHOWN_TERMS:
+        console.print(f"and {len(found.terms) - SHOWN_TERMS:,} more terms", style="dim")
+    for query in found.queries[:SHOWN_QUERIES]:
+        console.print(f"\nquery {query.query}: overlap {query.overlap:.2f}")
+        moved = sorted(query.documents, key=lambda each: -abs(each["old"] - each["new"]))
+        rows = [
+            [one["document"], *map(str, (one["old"], one["new"])), _label(one["label"]), by]
+            for one in moved[:SHOWN_DOCUMENTS]
+            for by in [largest_terms(one["terms"])]
+        ]
+        console.print(screen.plain_table("document", "old", "new", "label", "moved by", rows=rows))
+
+
+def check(
+    model: str,
+    data: str | None = None,
+    /,
+    clicks: str | None = None,
+    measures: str = options.DEFAULT_MEASURES,
+    output: str | None = None,
+    format: str | None = None,
+    read: list[str] | None = None,
+    jobs: int = -1,
+    json: bool = False,
+) -> None:
+    """Check whether a model is still right, and end with exit code 1 if it is not.
+
+    For example: leanrank check m.json today.parquet -o check.html
+
+    Parameters
+    ----------
+    model : MODEL
+        The model in use, or -.
+    data : DATA
+        Today's documents, or -; labels are optional.
+    clicks : LOG
+        A table of served lists, as for `leanrank evaluate`: expected clicks instead of measures.
+    output : -o FILE
+        Write a page about it.
+    """
+    check_files([model, data, clicks], page=output, json=json)
+    with screen.progress() as report:
+        from leanrank.model import load_model
+        from leanrank.service.check import check as compare
+
+        options.check_measures(measures, "standard")
+        known = load_model(model)
+        report(f"Reading {clicks or data}")
+        documents = read_documents(data, clicks, [known], format, read)
+        report("Checking")
+        found = compare(known, *documents, measures=measures, n_jobs=jobs)
+        if output is not None:
+            found.write(output)
+    if json:
+        screen.print_json({"model": model, **found.to_dict()})
+    else:
+        _print_check(found, error=output == "-")
+    if found.alarms:
+        raise typer.Exit(FAILED)
+
+
+def _print_check(found: Any, *, error: bool) -> None:
+    console = screen.screen(error=error)
+    console.print(found.verdict)
+    for text in found.alarms[:SHOWN_ALARMS]:
+        console.print(f"- {text}", soft_wrap=True)
+    if len(found.alarms) > SHOWN_ALARMS:
+        console.print(f"and {len(found.alarms) - SHOWN_ALARMS} more", style="dim")
+    if found.measures:
+        rows = [[name, *one.cells()] for name, one in found.measures.items()]
+        console.print()
+        console.print(screen.plain_table("measure", "then", "now", "p", rows=rows))
+    if found.clicks:
+        console.print()
+        console.print(screen.clicks_table("clicks per list", found.clicks))
+    if found.bound is not None:
+        console.print(f"\n{found.refit_text}", soft_wrap=True)
+        objective, lower = found.bound.objective, found.bound.lower
+        console.print(f"objective {objective:.5f}, at least {lower:.5f} after a refit", style="dim")
+        moves = [f"{name} {size:.2g}" for name, size in list(found.bound.moves.items())[:5]]
+        if found.held_out is not None:
+            console.print(f"weights that should move most: {', '.join(moves)}", style="dim")
+    for note in found.notes:
+        console.print(f"note: {note}", style="dim", soft_wrap=True)
+    console.print(f"{found.n_queries:,} queries, {found.n_documents:,} documents", style="dim")
+
+
+def judge_next(
+    model: str,
+    pool: str,
+    /,
+    number: int = 40,
+    against: str | None = None,
+    format: str | None = None,
+    read: list[str] | None = None,
+    json: bool = False,
+) -> None:
+    """Choose the documents whose judgment would move a model, or a difference, most.
+
+    For example: leanrank judge-next m.json pool.parquet -n 40
+
+    Parameters
+    ----------
+    model : MODEL
+        The model in use, or -.
+    pool : POOL
+        Documents, or -; those without a label are chosen.
+    number : -n N >= 1
+        Documents to choose.
+    against : MODEL
+        Choose what decides between two models, instead of what moves one.
+    """
+    from leanrank.model import load_model
+    from leanrank.service.documents import names_of
+    from leanrank.service.judge_next import judge_next as choose
+
+    check_files([model, pool, against])
+    models = [load_model(path) for path in (model, against) if path is not None]
+    other = models[1] if against is not None else None
+    documents = read_documents(pool, None, models, format, read)
+    rows, worth, data = choose(models[0], *documents, n=number, against=other)
+    scores = models[0].predict(data)[rows]
+    found = [
+        {"query": str(query), "document": name, "worth": value, "score": score}
+        for query, name, value, score in zip(
+            data.qid[rows].tolist(),
+            names_of(data, rows.tolist()),
+            worth.tolist(),
+            scores.tolist(),
+            strict=True,
+        )
+    ]
+    if json:
+        screen.print_json({"judge": found})
+        return
+    cells = [
+        [each["query"], each["document"], f"{each['worth']:.3g}", f"{each['score']:.3f}"]
+        for each in found
+    ]
+    console = screen.screen()
+    console.print(screen.plain_table("query", "document", "worth", "score", rows=cells))
+    what = "variance of the difference" if other else "expected change of the loss"
+    console.print(f"worth: {what}", style="dim")

@@ -1,1 +1,0 @@
-"""RankRLS and its greedy and kernel forms."""

@@ -1,1 +1,0 @@
-"""Convex losses with a penalty, solved by Newton unless told otherwise."""

@@ -1,0 +1,384 @@
+"""Rankers that learn in passes: seeds, early stopping, streams; and MinBatSRank."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from leanrank._numbers import check_whole
+from leanrank._typing import Callback, FloatArray, IntArray
+from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
+from leanrank.execution import single_threaded_blas
+from leanrank.losses import get_loss
+from leanrank.losses.base import Edges, Labels
+from leanrank.rankers.base import BaseLinearRanker
+from leanrank.rankers.inputs import count_informative
+from leanrank.rankers.parameters import (
+    CONSTRAINTS,
+    POSITIVE,
+    Constraints,
+    Uses,
+    record,
+    seed_of,
+    start_watching,
+)
+from leanrank.solvers.sampling.ftrl import (
+    FTRLRule,
+    FTRLState,
+    QueryBatches,
+    ftrl_pass,
+    make_batches,
+)
+from leanrank.solvers.sampling.pair_sampling import document_keys
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+_ANY_TIME = frozenset(
+    {
+        *("epochs", "n_steps", "shuffle", "random_state", "measure", "convention", "patience"),
+        *("warm_start", "n_jobs", "verbose", "callback"),
+    }
+)
+"""Parameters that may change during a run; the state holds the others."""
+
+
+@dataclass(eq=False, repr=False)
+class StochasticRanker(BaseLinearRanker):
+    """A ranker that takes a step per query (or a few pairs), for some passes over the data.
+
+    A subclass defines how to prepare a block of whole queries (``_block``), the state before the
+    first step (``_begin``) and a pass over queries in a given order (``_pass``).
+
+    ``fit`` shuffles the queries before each pass by ``random_state``, starting from an order that
+    depends on their content: the same data in another order give the same model. ``partial_fit``
+    is one pass over the given queries in the given order.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        With validation data, the weights of the best pass; models without a feature are never the
+        best.
+    state_ : object
+        The state of the run, picklable.
+    history_ : list of dict
+        One entry per pass: the mean loss before each step; documents and features so far; with
+        validation data, their measure.
+    n_iter_ : int
+        Passes.
+    best_epoch_ : int
+        Only with validation data: the pass whose weights are ``coef_``.
+    """
+
+    takes_validation: ClassVar[bool] = True
+    state_type: ClassVar[type]
+    """The class of ``state_``; a checkpoint is read into it."""
+
+    _: KW_ONLY
+    epochs: int = 1
+    random_state: Any = 0
+    measure: str = "ndcg@10"
+    convention: str = "standard"
+    patience: int | None = None
+    warm_start: bool = False
+    verbose: int = 0
+    callback: Callback | None = None
+
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        best = start_watching(self, validated=held_out is not None)
+        epochs = self.epochs
+        block = self._block(data, labels)
+        go_on = self.warm_start and getattr(self, "state_", None) is not None
+        if go_on and len(self.state_.weights()) == data.n_features:
+            self._check_same_parameters()
+        else:
+            self._start(block, data.n_features, epochs)
+        active = block.active
+        if getattr(self, "shuffle", False):
+            active = content_order(data, active, labels.edges)
+        self.history_ = []
+        start = time.perf_counter()
+        for self.n_iter_ in range(1, epochs + 1):
+            order = active
+            if getattr(self, "shuffle", False):
+                key = [int(self.state_.seed), int(self.state_.epoch)]
+                order = active[np.random.default_rng(key).permutation(len(active))]
+            w = self._pass_and_report(block, order, start, held_out)
+            if held_out is not None:
+                value = self.history_[-1][self.measure]
+                if best.update(self.n_iter_, value, w if w.any() else None):
+                    break
+        self.coef_ = self.state_.weights() if best.model is None else best.model
+        if best.at:
+            self.best_epoch_ = best.at
+        elif hasattr(self, "best_epoch_"):
+            del self.best_epoch_  # of an earlier fit
+
+    def _block(self, data: RankingData, labels: Labels) -> Any:
+        """Prepare whole queries for passes over them, once per fit or partial_fit."""
+        raise AssertionError(f"{type(self).__name__} must define _block")
+
+    def _begin(self, block: Any, n_features: int, seed: int, n_passes: int) -> Any:
+        """Return the state of a run before its first step; ``block`` is the first one."""
+        raise AssertionError(f"{type(self).__name__} must define _begin")
+
+    def _pass(self, state: Any, block: Any, order: IntArray) -> float:
+        """Learn from the queries of ``order`` in turn; return their mean loss before each step."""
+        raise AssertionError(f"{type(self).__name__} must define _pass")
+
+    def fit_stream(self, source: Any, **options: Any) -> Self:
+        """Learn from more data than fits in memory.
+
+        Takes what ``leanrank.rankers.streaming.fit_stream`` takes: a source of text,
+        Parquet or chunks, and options for checkpoints, validation and new features.
+        """
+        from leanrank.rankers.streaming import fit_stream
+
+        fit_stream(self, source, **options)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
+        """Learn from whole queries, once each in the given order, continuing from ``state_``.
+
+        Takes what ``fit`` takes, except validation data. Queries without information are counted
+        and skipped. More features than before need ``grow`` first.
+        """
+        first = not hasattr(self, "state_")
+        if not first:
+            self._check_same_parameters()
+            self._check_same_features(X)
+        data, labels = self._data_and_labels(X, y, qid, first=first, **options)
+        counted = (0, 0)
+        if hasattr(self, "coef_") and not (first and self.n_iter_):
+            # zero after blocks without information; not the weights of fit
+            counted = (self.n_queries_, self.n_informative_queries_)
+        n_informative = count_informative(data, labels)
+        self.n_queries_ = counted[0] + data.n_queries
+        self.n_informative_queries_ = counted[1] + n_informative
+        if first:
+            self.n_iter_, self.history_ = 0, []
+        if n_informative == 0:
+            if first:
+                self.coef_ = np.zeros(data.n_features)
+            return self
+        with single_threaded_blas():
+            block = self._block(data, labels)
+            if first:
+                self._start(block, data.n_features, 1)
+            self.coef_ = self._pass_and_report(block, block.active, time.perf_counter())
+        self._check_learned()
+        if hasattr(self, "best_epoch_"):
+            del self.best_epoch_  # the weights are no longer that pass's
+        return self
+
+    def grow(self, n_features: int) -> Self:
+        """Add features that appear in a stream; their weights start at zero."""
+        known = getattr(self, "n_features_in_", 0)
+        if check_whole("n_features", n_features) < known:
+            raise InputError(
+                f"{type(self).__name__} has {known} features already: it cannot continue with "
+                f"{n_features}"
+            )
+        if hasattr(self, "state_"):
+            self.state_.grow(n_features)
+            self.coef_ = self.state_.weights()
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # the new ones have none
+        self.n_features_in_ = n_features
+        return self
+
+    def _start(self, block: Any, n_features: int, n_passes: int) -> None:
+        seed = seed_of(getattr(self, "random_state", 0))
+        self.state_ = self._begin(block, n_features, seed, n_passes)
+        self._begun_with = self._parameters_of_state()
+
+    def _parameters_of_state(self) -> dict[str, Any]:
+        return {k: v for k, v in self.get_params().items() if k not in _ANY_TIME}
+
+    def _check_same_parameters(self) -> None:
+        """Reject parameters other than those that the state was made with."""
+        begun = getattr(self, "_begun_with", {})
+        now = self._parameters_of_state()
+        for name, value in begun.items():
+            if repr(value) != repr(now[name]):
+                raise InputError(
+                    f"the run was started with {name}={value!r} and cannot continue with "
+                    f"{name}={now[name]!r}: set it back, or fit again without warm_start"
+                )
+
+    def _pass_and_report(
+        self, block: Any, order: IntArray, start: float, held_out: RankingData | None = None
+    ) -> FloatArray:
+        """Make one pass and record it."""
+        before, began = self.state_.documents, time.perf_counter()
+        loss = self._pass(self.state_, block, order)
+        seconds = time.perf_counter() - began
+        self.state_.epoch += 1
+        w: FloatArray = self.state_.weights()
+        entry: dict[str, Any] = {
+            "epoch": self.state_.epoch,
+            "documents": self.state_.documents,
+            "loss": loss,
+            "support": int(np.count_nonzero(w)),
+            "sparsity": float(np.count_nonzero(w)) / max(1, len(w)),
+        }
+        if held_out is not None:
+            from leanrank.metrics.judge import Judge, mean_of
+
+            used = np.flatnonzero(w)
+            judge = Judge(self.measure, self.convention)
+            found = judge.per_query(held_out, np.asarray(held_out.X[:, used] @ w[used]))
+            entry[self.measure] = mean_of(found[self.measure])
+        entry["documents_per_second"] = (self.state_.documents - before) / max(seconds, 1e-9)
+        entry["seconds"] = time.perf_counter() - start
+        record(self, entry)
+        return w
+
+    def _check_same_features(self, X: Any) -> None:
+        """Reject a block with other features than the blocks before it."""
+        self.checked_features(X)
+        if len(self.coef_) != len(self.state_.weights()):
+            raise InputError(
+                f"{type(self).__name__} learned from hashed features: continue with fit_stream, "
+                "the same features='hash:BITS' and warm_start=True"
+            )
+
+
+def content_order(data: RankingData, queries: IntArray, edges: Edges | None = None) -> IntArray:
+    """Sort queries by their content, whatever the order of the rows and the identifiers.
+
+    The key of a query is the covariance of its labels (or preferences) with a random projection of
+    its features. Constants within a query and documents of weight zero do not change it.
+
+    >>> data = RankingData([[1.0], [0.0], [3.0], [0.0]], [1, 0, 1, 0], qid=["b", "b", "a", "a"])
+    >>> data.query_ids[content_order(data, np.arange(2))].tolist()
+    ['a', 'b']
+    """
+    along = document_keys(data.X)
+    n_queries = data.n_queries
+    query_of = np.repeat(np.arange(n_queries), np.diff(data.query_ptr))
+    weight = np.ones(len(data)) if data.sample_weight is None else data.sample_weight
+    if edges is not None:
+        away = edges.weight * (along[edges.winner] - along[edges.loser])
+        key = np.bincount(query_of[edges.winner], away, minlength=n_queries)
+        return queries[np.argsort(key[queries], kind="stable")]
+    mass = np.maximum(np.bincount(query_of, weight, minlength=n_queries), 1e-300)
+    mean = np.bincount(query_of, weight * data.y, minlength=n_queries) / mass
+    key = np.bincount(query_of, weight * (data.y - mean[query_of]) * along, minlength=n_queries)
+    return queries[np.argsort(key[queries], kind="stable")]
+
+
+@dataclass(eq=False, repr=False)
+class MinBatSRank(StochasticRanker):
+    """Mini-batch stochastic sparse ranking (Cheng et al. 2018): FTRL over batches of one query.
+
+    Each query in turn moves the weights by the gradient of its loss; a soft threshold on the
+    accumulated gradients keeps most of them exactly zero. A step costs the batch's non-zeros.
+
+    Parameters
+    ----------
+    alpha : float, default=0.1
+        Strength of the ℓ1 penalty, as a share of ``alpha_max`` unless ``relative`` is False.
+    eta0 : float, default=1.0
+        γ of the paper, the size of the rates: γ/√(ρ + Σ g²) by feature.
+    rho : float, default=1.0
+        Keeps the first rates small.
+    loss : str, default="squared-hinge"
+        "squared-hinge" as published, "hinge", "logistic", "domination", "listnet", ...: the last
+        two make it a sparse stochastic listwise ranker.
+    rates : {"feature", "uniform"}, default="feature"
+        One rate per feature, or γ/√t for all (the paper's Nonfea).
+    l1 : {"total", "per_step"}, default="total"
+        Whether alpha applies to the whole run, as published, or to each step. Only "per_step"
+        converges to the optimum of mean loss + alpha·‖w‖₁; the effect of "total" fades with the
+        length of the run.
+    relative : bool, default=True
+        Whether alpha is a share of ``alpha_max``. In a stream that is the first block's, so give an
+        absolute alpha there.
+    epochs : int, default=10
+        Passes over the queries.
+    batch_pairs : int, optional
+        Pairs to draw per query and step; by default all count, without being listed.
+    normalize : {"query", "none"}, default="query"
+        Whether a query's loss is the mean over its pairs or, as published, their sum.
+    shuffle : bool, default=True
+        Whether each pass has a new order of the queries.
+    random_state : int, RandomState or None, default=0
+    measure, convention : str, default="ndcg@10", "standard"
+        Measure that selects the best pass on validation data.
+    patience : int, optional
+        Passes without improvement after which to stop; needs validation data.
+    warm_start : bool, default=False
+        Continue from the state of the last fit, with the same parameters of the steps.
+    verbose : int, default=0
+        1 prints a line of progress per step.
+    callback : callable, optional
+        Called with each entry of the history.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The absolute strength.
+
+    Examples
+    --------
+    >>> from leanrank import MinBatSRank, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = MinBatSRank(alpha=0.2).fit(data.X, data.y, qid=data.qid)
+    >>> bool(0 < (ranker.coef_ != 0).sum() < 15)
+    True
+    >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
+    True
+    """
+
+    state_type: ClassVar[type] = FTRLState
+    _takes_preferences: ClassVar[bool] = True  # a loss that is not pairwise refuses them itself
+
+    alpha: float = 0.1
+    _: KW_ONLY
+    eta0: float = 1.0
+    rho: float = 1.0
+    loss: str = "squared-hinge"
+    rates: str = "feature"
+    l1: str = "total"
+    relative: bool = True
+    epochs: int = 10
+    batch_pairs: int | None = None
+    normalize: str = "query"
+    shuffle: bool = True
+
+    parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "eta0": [POSITIVE]}
+    used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
+
+    def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
+        """Return the alpha at which hardly any feature enters; takes what ``fit`` takes.
+
+        It is the largest sum of a feature's gradients at zero weights: over all steps of the run,
+        or with ``l1="per_step"`` their mean, which is the alpha_max of the batch problem.
+        """
+        data, labels = clone(self)._data_and_labels(X, y, qid, **options)
+        block = self._block(data, labels)
+        return self._scale(block, self.epochs)
+
+    def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
+        return make_batches(data.X, labels, get_loss(self.loss), self.batch_pairs)
+
+    def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
+        alpha, uniform, per_step = float(self.alpha), self.rates == "uniform", self.l1 == "per_step"
+        self.alpha_ = alpha * self._scale(block, n_passes) if self.relative else alpha
+        rule = FTRLRule(self.alpha_, float(self.eta0), float(self.rho), uniform, per_step)
+        return FTRLState.start(rule, n_features, seed)
+
+    def _pass(self, state: FTRLState, block: QueryBatches, order: IntArray) -> float:
+        return ftrl_pass(state, block, order)
+
+    def _scale(self, block: QueryBatches, n_passes: int) -> float:
+        gradient = block.gradient_at_zero()
+        steps = 1.0 / max(1, len(block.active)) if self.l1 == "per_step" else n_passes
+        return float(np.abs(gradient).max(initial=0.0)) * steps

@@ -1,0 +1,451 @@
+"""Learning from a stream: one chunk in memory, checkpoints, new features.
+
+A state file begins with a line that names the format, its version and the SHA-256 of what follows:
+the arrays, as ``numpy.savez`` writes them, and a text of JSON among them. Reading executes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from leanrank._files import HeldFile
+from leanrank._numbers import check_whole
+from leanrank._typing import Callback
+from leanrank._version import __version__
+from leanrank.data.matrices import MOST_BITS, hash_features, unhash_weights
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.streams import Position, RankingStream, open_stream, resized
+from leanrank.errors import InputError, warn
+from leanrank.metrics import evaluate
+from leanrank.model.provenance import to_json_values
+from leanrank.rankers.base import WITHOUT_EFFECT
+from leanrank.rankers.inputs import as_data
+from leanrank.rankers.parameters import check_measure
+
+EVERY = 10_000
+"""Default number of queries between two checkpoints."""
+
+
+def fit_stream(
+    ranker: Any,
+    source: Any,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int | None = None,
+    validation: Any = None,
+    epochs: int = 1,
+    features: str = "grow",
+    progress: Callback | None = None,
+) -> Any:
+    """Learn from more data than fits in memory, each query in the order of the stream.
+
+    Parameters
+    ----------
+    ranker : estimator
+        One with ``partial_fit``, ``grow`` and a ``state_``, such as MinBatSRank.
+    source : path, sequence of paths, iterable of chunks, or RankingStream
+        As ``leanrank.data.streams.open_stream`` takes it: text, Parquet, or RankingData (or
+        tuples (X, y, qid)) from a generator.
+    checkpoint : path, optional
+        A file that the run writes, and from which it continues if the file exists. A run that was
+        killed and restarted ends with the same bits as one that was not. A generator must start
+        from its beginning; what was already learned from is skipped.
+    every : int, optional
+        Queries after which to write the checkpoint and an entry of ``history_``, at the end of the
+        chunk; 10,000 if there is a checkpoint, else once per pass.
+    validation : RankingData or (X, y, qid), optional
+        Where to measure the model for each entry of ``history_``; features that only one side has
+        count as zero.
+    epochs : int, default=1
+        Passes over the stream, instead of the ranker's ``epochs``; queries are not shuffled.
+    features : "grow" or "hash:BITS", default="grow"
+        What to do with new features: add them, or hash all features into 2^BITS buckets. ``coef_``
+        has one weight per feature either way.
+    progress : callable, optional
+        Called after each chunk with a dict: queries and documents of this pass so far,
+        documents_per_second, support, sparsity.
+
+    Returns
+    -------
+    The ranker.
+
+    Examples
+    --------
+    >>> from leanrank.data import stream_ranking
+    >>> from leanrank.rankers import MinBatSRank
+    >>> ranker = MinBatSRank(alpha=0.1, l1="per_step")
+    >>> fit_stream(ranker, stream_ranking(200, n_features=30), every=100).n_queries_
+    200
+    """
+    if not hasattr(ranker, "partial_fit"):
+        raise InputError(
+            f"{type(ranker).__name__} needs all data at once: use fit, or a ranker with partial_fit"
+        )
+    if getattr(ranker, "patience", None) is not None:
+        raise InputError(
+            f"patience={ranker.patience!r} has no effect on a stream, which is read to its end and "
+            "returns its last model: leave it out"
+        )
+    stream = open_stream(source)
+    if check_whole("epochs", epochs) > 1 and not stream.rewinds:
+        raise InputError(
+            f"epochs={epochs} needs a source that can be read again, such as files or a list: a "
+            "pipe or a generator can be read once"
+        )
+    if checkpoint is not None and not stream.resumes:
+        raise InputError(
+            "a run over standard input or a pipe cannot be resumed: leave the checkpoint out, or "
+            "give files"
+        )
+    if every is not None:
+        check_whole("every", every)
+    held_out = as_data(validation)
+    if held_out is not None:
+        check_measure(ranker)
+    run = _Run(ranker, stream, _hash_bits(features), epochs, held_out, progress)
+    with nullcontext() if checkpoint is None else HeldFile(checkpoint) as file:
+        run.run(file, EVERY if every is None and file is not None else every)
+    return ranker
+
+
+@dataclass
+class _Run:
+    """A run over a stream, from its start or from a checkpoint."""
+
+    ranker: Any
+    stream: RankingStream
+    bits: int | None
+    epochs: int
+    held_out: RankingData | None
+    progress: Callback | None
+    epoch: int = 0
+    position: Position | None = None
+    queries: int = 0  # read in this pass
+    documents: int = 0
+    width: int = 0  # features seen
+    learned: int = 0  # documents of all passes since the start
+
+    def run(self, file: HeldFile | None, every: int | None) -> None:
+        ranker, self.start = self.ranker, time.perf_counter()
+        made_by = self._made_by()
+        found = None if file is None else Checkpoint.load(file, ranker, made_by)
+        if found is not None:
+            self._resume(found)
+        elif getattr(ranker, "warm_start", False) and hasattr(ranker, "state_"):
+            self._continue()
+        else:
+            for name in fitted_attributes(ranker):
+                delattr(ranker, name)
+        history = list(getattr(ranker, "history_", [])) if self.queries else []
+        while self.epoch < self.epochs:
+            if self.position is None:
+                self.queries = self.documents = 0
+            since = self.queries
+            for chunk, position in self.stream.read(self.position):
+                self._learn(chunk)
+                self.position = position
+                if every is not None and self.queries - since >= every:
+                    since = self.queries
+                    history.append(self._entry())
+                    self._save(file, made_by, history)
+            self.epoch, self.position = self.epoch + 1, None
+            if not self.queries:
+                raise InputError("the stream is empty: there is nothing to learn from")
+            if history and history[-1]["epoch"] == self.epoch - 1 and self.queries == since:
+                history.pop()  # the pass ended where that entry was made
+            history.append(self._entry())
+            self._save(file, made_by, history)
+        ranker.history_, ranker.n_iter_ = history, self.epochs
+        ranker.coef_ = self._coef()
+        if self.bits is not None:
+            ranker.n_features_in_ = self.width
+        if not ranker.coef_.any():
+            warn(
+                f"{type(ranker).__name__} learned a model without features from the stream: every "
+                "score is 0; lower alpha, or see whether labels differ within a query"
+            )
+
+    def _made_by(self) -> dict[str, Any]:
+        """Return what the weights depend on, under names for a message."""
+        ignored = {*WITHOUT_EFFECT, "epochs", "shuffle", "patience", "warm_start"}
+        parameters = {k: v for k, v in self.ranker.get_params().items() if k not in ignored}
+        sources = self.stream.identity()
+        files = [source.pop("file", "an iterable") for source in sources]
+        made_by = {
+            "version": __version__,
+            "algorithm": type(self.ranker).__name__,
+            **to_json_values(parameters),
+            "features": "grow" if self.bits is None else f"hash:{self.bits}",
+            "epochs": self.epochs,
+            "sources": ", ".join(files),
+        }
+        for file, source in zip(files, sources, strict=True):
+            made_by |= {f"{name} of {file}": value for name, value in source.items()}
+        return made_by
+
+    def _continue(self) -> None:
+        """Continue from an earlier fit or stream, which may have hashed features."""
+        ranker = self.ranker
+        own = ranker.state_.weights()
+        hashed = len(own) != ranker.n_features_in_
+        if (1 << self.bits != len(own)) if self.bits is not None else hashed:
+            before = f"hash:{len(own).bit_length() - 1}" if hashed else "grow"
+            raise InputError(
+                f"the ranker learned with features={before!r} before: give the same, or set "
+                "warm_start=False to start again"
+            )
+        if self.bits is not None:
+            self.width = ranker.n_features_in_ if hashed else 0
+            ranker.coef_, ranker.n_features_in_ = own, len(own)
+
+    def _learn(self, chunk: RankingData) -> None:
+        ranker = self.ranker
+        if not chunk.n_queries:
+            return
+        if self.bits is not None:
+            self.width = max(self.width, chunk.n_features)
+            chunk = hash_features(chunk, self.bits)
+        elif hasattr(ranker, "n_features_in_"):
+            chunk = self._same_features(chunk)
+        counted = (ranker.n_queries_, ranker.n_informative_queries_) if self.epoch else None
+        ranker.partial_fit(chunk)
+        if counted is not None:  # a later pass sees the same queries
+            ranker.n_queries_, ranker.n_informative_queries_ = counted
+        del ranker.history_[:-1]  # one entry per chunk would add up in an endless stream
+        self.queries += chunk.n_queries
+        self.documents += len(chunk)
+        self.learned += len(chunk)
+        if self.progress is not None:
+            self.progress(self._report())
+
+    def _same_features(self, chunk: RankingData) -> RankingData:
+        """Add new features to the ranker, and missing ones to the end of a chunk."""
+        known, names = self.ranker.n_features_in_, chunk.feature_names
+        own = getattr(self.ranker, "feature_names_in_", None)
+        both = () if own is None or names is None else zip(own, names, strict=False)
+        for at, (before, now) in enumerate(both):
+            if before != now:
+                raise InputError(
+                    f"column {at} is {now!r} in a later chunk and was {before!r} before: give the "
+                    "same columns in the same order, new ones at the end"
+                )
+        if chunk.n_features > known:
+            self.ranker.grow(chunk.n_features)
+        if chunk.n_features >= known:
+            return chunk
+        return resized(chunk, known).replace(feature_names=own)
+
+    def _report(self) -> dict[str, Any]:
+        support = int(np.count_nonzero(self.ranker.coef_))
+        return {
+            "queries": self.queries,
+            "documents": self.documents,
+            "support": support,
+            "sparsity": support / max(1, len(self.ranker.coef_)),
+            "documents_per_second": self.learned / max(time.perf_counter() - self.start, 1e-9),
+        }
+
+    def _entry(self) -> dict[str, Any]:
+        """Return an entry for the history."""
+        ranker = self.ranker
+        last = ranker.history_[-1] if ranker.history_ else {}
+        entry = {"epoch": self.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
+        if self.held_out is not None:
+            measure, coef = ranker.measure, self._coef()
+            scores = np.asarray(resized(self.held_out, len(coef)).X @ coef, dtype=np.float64)
+            how = {"measures": [measure], "convention": ranker.convention}
+            entry[measure] = float(evaluate(self.held_out, scores, **how).means[measure])
+        return entry
+
+    def _save(self, file: HeldFile | None, made_by: dict[str, Any], history: list[Any]) -> None:
+        if file is None:
+            return
+        fitted = {**fitted_attributes(self.ranker), "history_": history}
+        fitted.pop("coef_", None)  # the state has them
+        state, position = fitted.pop("state_", None), self.position or Position()
+        counts = self.queries, self.documents, self.width
+        moment = Checkpoint(made_by, position, self.epoch, *counts, fitted, state)
+        file.replace(state_bytes(moment, _MAGIC, _SCHEMA))
+
+    def _resume(self, found: Checkpoint) -> None:
+        ranker = self.ranker
+        for name in fitted_attributes(ranker):
+            delattr(ranker, name)
+        for name, value in found.fitted.items():
+            setattr(ranker, name, value)
+        ranker.coef_ = np.zeros(ranker.n_features_in_)  # if no query had any information
+        if found.state is not None:
+            ranker.state_, ranker.coef_ = found.state, found.state.weights()
+        at_start = found.position == Position()  # of a pass whose queries are still to be counted
+        self.epoch, self.position = found.epoch, None if at_start else found.position
+        self.queries, self.documents, self.width = found.queries, found.documents, found.width
+
+    def _coef(self) -> Any:
+        coef = self.ranker.coef_
+        return coef if self.bits is None else unhash_weights(coef, self.width)
+
+
+def _hash_bits(features: str) -> int | None:
+    """Read "grow" or "hash:BITS"."""
+    if features == "grow":
+        return None
+    kind, _, bits = str(features).partition(":")
+    if kind == "hash" and bits.isdecimal() and 1 <= int(bits) <= MOST_BITS:
+        return int(bits)
+    raise InputError(
+        f"features={features!r} is not known: use 'grow', or 'hash:BITS' with 1 to {MOST_BITS} "
+        "bits, such as 'hash:18'"
+    )
+
+
+_MAGIC, _SCHEMA = b"leanrank-checkpoint", 4
+_TEXT, _ARRAY = "header", "__array__"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A moment of a run.
+
+    Attributes
+    ----------
+    made_by : dict
+        What the run depends on: version, algorithm, parameters, features, epochs, sources.
+    position : Position
+        How far it had read.
+    epoch : int
+        Passes completed.
+    queries, documents, width : int
+        Read in this pass, and features seen.
+    fitted : dict
+        Fitted attributes of the ranker: numbers, text, lists and arrays.
+    state : object, optional
+        The ranker's ``state_``; None before the first query with information.
+    """
+
+    made_by: dict[str, Any]
+    position: Position
+    epoch: int
+    queries: int
+    documents: int
+    width: int
+    fitted: dict[str, Any]
+    state: Any
+
+    @classmethod
+    def load(cls, file: HeldFile, ranker: Any, made_by: dict[str, Any]) -> Checkpoint | None:
+        """Read a checkpoint of the same run; None if the file is new."""
+        content, remedy = file.read(), "give another file, or delete this one to start again"
+        if os.path.exists(file.previous):
+            remedy = f"rename {file.previous.name}, the one before it, to go on from there"
+        elif not content:
+            return None
+
+        def read(header: dict[str, Any]) -> Checkpoint:
+            found: Checkpoint = restored(cls, header)
+            if not all({"epoch", "loss"} <= each.keys() for each in found.fitted["history_"]):
+                raise ValueError("an entry of its history is incomplete")
+            if found.state is not None:
+                found = replace(found, state=restored(ranker.state_type, found.state))
+            return found
+
+        try:
+            found = read_state(content, read, _MAGIC, _SCHEMA)
+        except ValueError as error:
+            raise InputError(f"{file.path}: {error}: {remedy}") from None
+        then, now = found.made_by, json.loads(json.dumps(made_by))
+        for name in {**now, **then}:
+            if then.get(name) != now.get(name):
+                raise InputError(
+                    f"{file.path}: this checkpoint was made with {name}={then.get(name)}, not "
+                    f"{name}={now.get(name)}: give another file, or delete this one to start again"
+                )
+        if "feature_names_in_" in found.fitted:
+            names = np.array(found.fitted["feature_names_in_"], dtype=object)
+            found.fitted["feature_names_in_"] = names
+        return found
+
+
+def fitted_attributes(ranker: Any) -> dict[str, Any]:
+    """Return what fitting set on a ranker."""
+    return {k: v for k, v in vars(ranker).items() if k.endswith("_") and not k.startswith("_")}
+
+
+def state_bytes(state: Any, magic: bytes, schema: int) -> bytes:
+    """Return the content of a state file."""
+    arrays: dict[str, Any] = {}
+
+    def plain(value: Any) -> Any:
+        if is_dataclass(value):
+            return {field.name: getattr(value, field.name) for field in fields(value)}
+        if isinstance(value, np.generic) or value.dtype == object:
+            return value.tolist()
+        arrays[f"a{len(arrays)}"] = value
+        return {_ARRAY: f"a{len(arrays) - 1}"}
+
+    text = json.dumps(state, default=plain).encode()
+    stream = io.BytesIO()
+    arrays[_TEXT] = np.frombuffer(text, np.uint8)
+    np.savez(stream, **arrays)
+    body = stream.getvalue()
+    return _first_line(body, magic, schema) + body
+
+
+def read_state(content: bytes, read: Callable[[Any], T], magic: bytes, schema: int) -> T:
+    """Check the first line of a state file, and have ``read`` make sense of the header.
+
+    A ValueError says what is wrong.
+    """
+    first, _, body = content.partition(b"\n")
+    if not first.startswith(magic + b" %d " % schema):
+        raise ValueError(f"this is no {magic.decode()} file of version {schema}")
+    if first + b"\n" != _first_line(body, magic, schema):
+        raise ValueError("this file is damaged (its checksum does not fit its content)")
+    try:
+        with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
+
+            def with_arrays(entries: dict[str, Any]) -> Any:
+                return arrays[str(entries[_ARRAY])] if set(entries) == {_ARRAY} else entries
+
+            return read(json.loads(arrays[_TEXT].tobytes(), object_hook=with_arrays))
+    except Exception as error:  # somebody wrote this file by hand
+        raise ValueError(f"this file is damaged ({type(error).__name__}: {error})") from None
+
+
+def _first_line(body: bytes, magic: bytes, schema: int) -> bytes:
+    return b"%s %d %s\n" % (magic, schema, hashlib.sha256(body).hexdigest().encode())
+
+
+def restored(kind: Any, value: Any) -> Any:
+    """Make a data class or named tuple of what was read, and have it check itself.
+
+    >>> restored(Position, {"part": 0, "offset": 7, "line": 1, "queries": 1, "documents": 3})
+    Position(part=0, offset=7, line=1, queries=1, documents=3)
+    """
+    kind = next((each for each in get_args(kind) if is_dataclass(each)), kind)  # or None
+    if get_origin(kind) is np.ndarray:
+        dtype = get_args(get_args(kind)[1])[0]
+        if getattr(value, "dtype", None) != dtype or not np.isfinite(value).all():
+            raise ValueError(f"an array is not of finite {dtype.__name__}")
+    if not (is_dataclass(kind) or hasattr(kind, "_fields")):
+        plain = get_origin(kind) or kind
+        if plain in (dict, list, int, str) and not isinstance(value, plain):
+            raise ValueError(f"{value!r:.40} is no {plain.__name__}")
+        return value
+    hints = get_type_hints(kind)
+    entries = dict(zip(hints, value, strict=True)) if isinstance(value, list) else value
+    made = kind(**{name: restored(hints[name], entries[name]) for name in hints})
+    if hasattr(made, "check"):
+        made.check()
+    return made
