@@ -18,14 +18,20 @@ from leanrank.execution import make_executor
 N_FEATURES, PER_QUERY, SEGMENTS, TOL, TREES = 136, 100, 8, 1e-6, 100
 
 
-def make_large(n: int) -> RankingData:
-    """Draw documents with features of several shapes; twenty of them matter."""
+def make_large(n: int, *, pairs: bool = False) -> RankingData:
+    """Draw documents with features of several shapes; twenty of them matter.
+
+    With ``pairs``, four products of two features matter as well: a sum of curves cannot learn them.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, N_FEATURES), dtype=np.float32)
     X[:, ::4] = np.maximum(X[:, ::4], 0.0)
     X[:, 1::4] = np.exp(X[:, 1::4])
     scores = np.minimum(X[:, 1], 1.5) + (X[:, 4] > 0.5) + 0.5 * np.tanh(2 * X[:, 2])
     scores += 0.4 * X[:, 3] - 0.3 * np.abs(X[:, 6]) + 0.15 * X[:, 10:25].sum(axis=1)
+    if pairs:
+        scores += 0.8 * (X[:, 2] * X[:, 3] + X[:, 6] * X[:, 10] + X[:, 11] * X[:, 14])
+        scores += 0.8 * np.sign(X[:, 2] * X[:, 7])
     scores += rng.standard_normal(n, dtype=np.float32)
     y = np.digitize(scores, np.quantile(scores, [0.5, 0.75, 0.9, 0.97]))
     return RankingData(X, y, np.arange(n) // PER_QUERY)
