@@ -143,7 +143,7 @@ FAMILIES = {
 }
 """Benchmarks in the order of the page, and what each is about."""
 BARS = {
-    "leaderboard": ("system", "NDCG@10", 3),
+    "leaderboard": ("system", "NDCG@10 − ours", 3),
     "curves-speed": ("contestant", "processor", 1),
     "curves-scoring": ("model", "time", 1),
     "domination-dense": ("contestant", "time", 1),
@@ -167,9 +167,9 @@ def all_figures(folder: str) -> str:
             parts.append(f"## {FAMILIES.get(family, family)}")
         for name in mine:
             record = load_figures(name)
-            column = BARS.get(name)
-            for each in record["tables"][: column[2]] if column else ():
-                parts += [f"**{each['title']}**", bars(each["rows"], *column[:2])]
+            most = BARS[name][2] if name in BARS else 0
+            for each in record["tables"][:most]:
+                parts += [f"**{each['title']}**", chart(name, each["rows"])]
             tables = [source(record)]
             for each in record["tables"]:
                 tables += [f"**{each['title']}**", _figures_table(each), each["note"]]
@@ -177,6 +177,12 @@ def all_figures(folder: str) -> str:
             title = record["tables"][0]["title"].replace('"', "'")
             parts.append(f'??? note "{title}"\n\n    {inside}')
     return "\n\n".join(parts)
+
+
+def chart(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Draw a table as its benchmark is drawn."""
+    names, figure, _ = BARS[name]
+    return (intervals if "−" in figure else bars)(rows, names, figure)
 
 
 def bars(rows: Sequence[dict[str, Any]], names: str, figure: str) -> str:
@@ -187,9 +193,40 @@ def bars(rows: Sequence[dict[str, Any]], names: str, figure: str) -> str:
     for row, size in zip(rows, sizes, strict=True):
         name, shown = (html.escape(_figure(row.get(key, ""))) for key in (names, figure))
         lines.append(
-            f'<div><span>{name}</span><i style="width:{30 * size / most:.2f}rem"></i>{shown}</div>'
+            f'<div><span>{name}</span><b><i style="width:{100 * size / most:.1f}%"></i></b>'
+            f"<em>{shown}</em></div>"
         )
     return f'<div class="bars" role="img" aria-label="{figure}">{"".join(lines)}</div>'
+
+
+INTERVAL = re.compile(r"([+-][\d.]+) ± ([\d.]+)")
+
+
+def intervals(rows: Sequence[dict[str, Any]], names: str, figure: str) -> str:
+    """Draw differences to ours with intervals of two standard errors around a line at zero."""
+    found = {_figure(row[names]): INTERVAL.match(str(row.get(figure, ""))) for row in rows}
+    pairs = {name: (float(m[1]), float(m[2])) for name, m in found.items() if m is not None}
+    # a contestant far away from all others does not set the scale
+    ends = sorted(max(abs(d - 2 * e), abs(d + 2 * e)) for d, e in pairs.values())
+    most = ends[-2] if len(ends) > 1 else ends[-1]
+
+    def place(value: float) -> float:
+        return 50 + 50 * min(1.0, max(-1.0, value / most))
+
+    lines = []
+    for name, (difference, error) in pairs.items():
+        left, right = place(difference - 2 * error), place(difference + 2 * error)
+        lines.append(
+            f"<div><span>{html.escape(name)}</span>"
+            f'<b class="line"><i style="left:{left:.1f}%;width:{right - left:.1f}%"></i>'
+            f'<u style="left:{place(difference):.1f}%"></u></b>'
+            f"<em>{difference:+.4f}</em></div>"
+        )
+    legend = f"{figure}, ± two standard errors; right of the line: better than LeanRanker()"
+    return (
+        f'<div class="bars" role="img" aria-label="{figure}">{"".join(lines)}'
+        f"<div><span></span><small>{legend}</small></div></div>"
+    )
 
 
 def _size(value: Any) -> float:
@@ -214,8 +251,9 @@ def figures(which: str) -> str:
         return f"Not measured for this version yet: `{_command(name)}`."
     record = load_figures(name)
     parts = [source(record)]
-    for each in record["tables"][: int(most) if most else None]:
-        parts += [f"**{each['title']}**", _figures_table(each), each["note"]]
+    for at, each in enumerate(record["tables"][: int(most) if most else None]):
+        drawn = chart(name, each["rows"]) if name in BARS and at < BARS[name][2] else ""
+        parts += [f"**{each['title']}**", drawn, _figures_table(each), each["note"]]
     return "\n\n".join(part for part in parts if part)
 
 
